@@ -1,19 +1,18 @@
-"""How fast the core is by itself: one `tools/call` from its bytes to the bytes of its answer, through `Connection`.
+"""The time of one `tools/call` in the core alone: from request bytes to response bytes.
 
-No IO, no tasks, no handler: what is timed is framing, decoding, admission, the event, the result and its encoding, as a
-driver would ask for them. Beside it, in the same run, stands what nobody gets below: msgspec decoding the same request and
-encoding the same answer, and nothing else.
+There is no I/O, no task and no handler. Timed are framing, decoding, admission, the event, the
+result and its encoding, as a driver calls them. The same run times the lower bound: msgspec decodes
+the same request and encodes the same response, and nothing else.
 
-Rules of this file:
-
-1. Both are timed in short turns, one after the other, and the medians are compared. So a machine that is busy for a moment
-   slows down both or neither.
-2. The two do the same work on the same bytes: the answers are checked to be equal before the first turn.
+1. Both are timed in short turns, one after the other, and the medians are compared. A busy moment
+   of the machine slows down both or neither.
+2. Both do the same work on the same bytes: the responses are compared before the first turn.
 
     python benchmarks/bench_core.py [--rounds 200] [--calls 500]
 
-The last line is one JSON object. `calls_per_s`, `floor_per_s` and `ratio` (the first by the second) are those of revision
-2026-07-28, the ones with `legacy_` in front those of a call after a handshake.
+The last line is one JSON object. `calls_per_s`, `floor_per_s` and `ratio` (the first divided by the
+second) are for revision 2026-07-28; with the prefix `legacy_` they are for a call after a
+handshake.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ HANDSHAKE = (
 
 
 def connection(opening: bytes) -> Connection:
-    """A server's connection that has taken in `opening`."""
-    limits = Limits(tool_calls=None)  # time stands still here, so that a limit on it would be reached
+    """Return a server's connection that has received `opening`."""
+    limits = Limits(tool_calls=None)  # `now` is constant here, so a rate limit would be reached
     capabilities = ServerCapabilities(tools=ToolsCapability())
     config = Config(Implementation("benchmark", "1.0.0"), capabilities, limits=limits)
     conn = Connection(Role.SERVER, config)
-    if opening:  # empty would be the end of the input
+    if opening:  # empty bytes would mean end of input
         conn.receive_data(opening, 0.0)
     while conn.next_event() is not NEED_DATA:
         pass
@@ -65,7 +64,7 @@ def connection(opening: bytes) -> Connection:
 
 
 def call(conn: Connection, request: bytes) -> bytes:
-    """What a driver does for one request whose handler answers at once."""
+    """Make the calls of a driver for one request whose handler returns at once."""
     conn.receive_data(request, 0.0)
     event: Any = conn.next_event()  # a RequestReceived
     conn.send_result(event.id, CallToolResult(content=[TextContent("The quick brown fox")]))
@@ -74,10 +73,10 @@ def call(conn: Connection, request: bytes) -> bytes:
 
 
 def core(conn: Connection, request: bytes, calls: int) -> float:
-    """Seconds for so many calls."""
+    """Return the seconds for `calls` calls."""
     start = perf_counter()
     for _ in range(calls):
-        # As in `call`, without its cost.
+        # The same as `call`, without the cost of calling it.
         conn.receive_data(request, 0.0)
         event: Any = conn.next_event()
         conn.send_result(event.id, CallToolResult(content=[TextContent("The quick brown fox")]))
@@ -87,7 +86,7 @@ def core(conn: Connection, request: bytes, calls: int) -> float:
 
 
 def floor(request: bytes, answer: bytes, calls: int) -> float:
-    """Seconds for so many times nothing but reading the request and writing the answer."""
+    """Return the seconds for decoding the request and encoding the response `calls` times."""
     decode: Callable[[bytes], object] = msgspec.json.Decoder().decode
     encode = msgspec.json.Encoder().encode
     result = decode(answer)
@@ -99,7 +98,7 @@ def floor(request: bytes, answer: bytes, calls: int) -> float:
 
 
 def compare(request: bytes, opening: bytes, rounds: int, calls: int) -> tuple[float, float]:
-    """Calls in a second through the core, and through msgspec alone: medians of `rounds` turns of `calls` each."""
+    """Return calls a second through the core, and through msgspec alone, as medians of `rounds`."""
     conn = connection(opening)
     answer = call(conn, request)
     assert msgspec.json.encode(msgspec.json.decode(answer)) + b"\n" == answer

@@ -1,38 +1,41 @@
-"""Servers and clients over HTTP, ours beside the official SDK's, and servers beside one that only moves the same bytes.
+"""Servers and clients over HTTP: ours, the official SDK's, and a server that only moves the bytes.
 
-What is measured of a server in each way of serving (`MODES`), over TCP on this machine:
+Measures of a server in each mode (`MODES`), over TCP on this machine:
 
-- `calls`: `echo` of 100 bytes from 16 callers, each on a connection of its own that is kept, and in a session of its own where
-  there are sessions; each asks again as soon as it has its answer. In calls a second;
-- `p50`, `p99`: what one of those calls took, from the write of the request to the end of its answer, in microseconds;
-- `varied`: the same with 61 lengths of the text, from 50 bytes on, in calls a second. Of `calls` every request on a connection
-  has the same head, which a server may remember; here `Content-Length` differs each time;
-- `progress`: one call that tells of 10,000 steps by SSE, in events a second;
-- `..._cpu` (Linux): the processor time that the server's process took for each of those calls or events, in microseconds. It
-  hardly minds what else the machine has to do, so it is the figure to trust on a busy one.
+- `calls`: `echo` of 100 bytes from 16 callers, each on a kept-alive connection of its own, and in a
+  session of its own if the mode has sessions. Each sends its next request when it has its response.
+  In calls a second;
+- `p50`, `p99`: the time of one of those calls, from the write of the request to the end of its
+  response, in microseconds;
+- `varied`: the same with 61 lengths of the text, from 50 bytes up, in calls a second. In `calls`
+  all requests of a connection have equal headers, which a server may cache; here `Content-Length`
+  differs each time;
+- `progress`: one call that reports 10,000 steps by SSE, in events a second;
+- `..._cpu` (Linux): the processor time of the server's process for each of those calls or events,
+  in microseconds. Other load hardly affects it, so it is the figure to trust on a busy machine.
 
-Of sessions, in a server of their own:
+Measures of sessions, in a server of their own:
 
-- `session_kib` (Linux): by how much the process grew for each open session, in KiB, when 10,000 were opened;
-- `few`, `many`: the time of a call, as `p50`, of ten callers while there are ten sessions, and while there are 10,000.
+- `session_kib` (Linux): the growth of the process for each open session, in KiB, with 10,000
+  sessions;
+- `few`, `many`: the time of a call, as `p50`, of ten callers while ten, or 10,000, sessions are
+  open.
 
-Of a client, with our server: calls of `echo` a second, one at a time (`sequential`) and 32 at a time (`concurrent`), and the
-processor time that the client's process took for each.
+Measures of a client, with our server: calls of `echo` a second, one at a time (`sequential`) and 32
+at a time (`concurrent`), and the processor time of the client's process for each.
 
-Rules of this file:
-
-1. The load is nobody's: bytes made beforehand go into a socket, and of what comes back only its end is looked for. All of it
-   is read and compared after the clock has stopped.
-2. Everyone takes a turn in each round, in a fresh process, after calls that are not counted. Medians of the rounds are
-   compared, so that neither a busy moment nor a lucky process decides.
-3. Each turn lasts as long as any other, whoever is faster. (Not a stream of progress: that is one call.)
-4. The load has a core of its own where there is more than one; sixteen callers leave no server time to sleep.
-5. `bare` gives to every request an answer that ours has given in the same mode, byte for byte.
+1. The load costs little: it writes prepared bytes to a socket, and searches received bytes only for
+   their end. It decodes and compares responses after the clock has stopped.
+2. Every server takes a turn in each round, in a fresh process, after uncounted calls. Medians of
+   the rounds are compared, so neither a busy moment nor a lucky process decides.
+3. All turns last equally long, but for the stream of progress, which is one call.
+4. The load has a core of its own if there are several; 16 callers keep the server busy.
+5. `bare` sends to every request a response that our server gave in the same mode, byte for byte.
 
     python benchmarks/bench_http.py [--rounds 5] [--seconds 0.5] [--events 10000] [--sessions 10000]
 
-The last line is one JSON object with all medians (`modern_calls_ours` and the like), as `..._ratio` how many times better `ours`
-is than `sdk`, and as `..._floor` the share that it reaches of `bare`.
+The last line is one JSON object with all medians (`modern_calls_ours` and the like). `..._ratio` is
+how many times better `ours` is than `sdk`, and `..._floor` the share of `bare` that it reaches.
 """
 
 from __future__ import annotations
@@ -62,8 +65,8 @@ ENVIRONMENT: Final = {
     **os.environ,
     "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")])),
 }
-# In the order of the columns; to be continued by `--port P --mode MODE`. The handler of `echo` is a plain `def` in `ours`, and
-# an `async def` in `ours_async` and in `sdk`, which knows no others.
+# In the order of the columns; `--port P --mode MODE` is appended. The handler of `echo` is a plain
+# `def` in `ours`, and an `async def` in `ours_async` and in `sdk`, which supports no other.
 SERVERS: Final = {
     "ours": [str(HERE / "server.py"), "http"],
     "ours_async": [str(HERE / "server.py"), "http", "--async"],
@@ -72,15 +75,15 @@ SERVERS: Final = {
 }
 BARE: Final = [str(HERE / "peers" / "bare_h11.py"), "http"]
 CLIENTS: Final = {"ours": str(HERE / "client.py"), "sdk": str(HERE / "peers" / "sdk_client.py")}
-# How our server serves them, by the revision that they speak.
+# The mode of our server for clients of each revision.
 SERVED: Final = {"2025-11-25": "session-json", "2026-07-28": "modern"}
 
 CALLERS: Final = 16
 FEW: Final = 10
-# The text that is sent with an id is `texts[id % len(texts)]`. A prime number of them, so that every caller sends all.
+# Request `id` sends `texts[id % len(texts)]`. Their number is prime: every caller sends all.
 SAME: Final = ["x" * 100]
 VARIED: Final = ["x" * size for size in range(50, 111)]
-# All of one length, so that the requests are too.
+# Ids have equal lengths, and therefore the requests too.
 FIRST_ID: Final = 1_000_000
 
 META: Final = {
@@ -99,7 +102,7 @@ LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
 
 
 class Mode(NamedTuple):
-    """A way of serving: whether there are sessions, whether each request says who asks, whether progress can be told."""
+    """How a server is run: with sessions, in the modern revision, with event streams."""
 
     sessions: bool
     modern: bool
@@ -112,7 +115,7 @@ MODES: Final = {
     "stateless-json": Mode(sessions=False, modern=False, streams=False),
     "modern": Mode(sessions=False, modern=True, streams=True),
 }
-# How many times better than the SDK we want to be.
+# The goals: how many times better than the SDK.
 GOALS: Final = {
     ("session-sse", "calls"): 4.5,
     ("session-sse", "p99"): 5.0,
@@ -120,12 +123,12 @@ GOALS: Final = {
     ("session-sse", "progress"): 4.0,
     ("modern", "progress"): 4.0,
 }
-# Of these more is better; all others are times or memory.
+# For these a higher figure is better; all others are times or memory.
 RATES: Final = ("calls", "varied", "progress", "sequential", "concurrent")
 
 
 class Server:
-    """A server on a port of this machine. To be used in a `with`, at whose end the process is over."""
+    """A server process on a port of this machine. The end of its `with` block ends the process."""
 
     def __init__(self, argv: Sequence[str], cores: set[int]) -> None:
         with socket.socket() as free:
@@ -159,13 +162,13 @@ class Server:
                 self._process.kill()
 
     def cpu(self) -> float:
-        """Microseconds of processor time that the process has taken so far, all threads; 0 where nobody tells."""
+        """Return the processor time of the process so far, in microseconds; 0 except on Linux."""
         if sys.platform != "linux":
             return 0.0
         return 1e6 * clock_gettime(~self._process.pid << 3 | 2)  # as clock_getcpuclockid(3) makes it
 
     def rss(self) -> float:
-        """KiB of memory that the process has; 0 where nobody tells."""
+        """Return the resident memory of the process in KiB; 0 except on Linux."""
         if sys.platform != "linux":
             return 0.0
         pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
@@ -173,7 +176,7 @@ class Server:
 
 
 class Caller:
-    """One connection that is kept, and what its requests look like."""
+    """One kept-alive connection, and the headers of its requests."""
 
     def __init__(self, port: int, mode: Mode) -> None:
         self._port = port
@@ -192,7 +195,7 @@ class Caller:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def open_session(self) -> None:
-        """Take part in a new session from now on."""
+        """Open a session for the following requests."""
         answer = self.ask(self._post({"id": 1, "method": "initialize", "params": HELLO}, b""))
         found = SESSION.search(answer)
         if not found:
@@ -204,7 +207,7 @@ class Caller:
             raise SystemExit(f"not accepted: {answer!r:.300}")
 
     def template(self, tool: str, arguments: dict[str, Any], *, token: str | None = None) -> bytes:
-        """A request whose id is left out: `template % id`, with ids of seven digits."""
+        """Return a request without its id: use `template % id`, with ids of seven digits."""
         meta = {**(META if self._modern else {}), **({"progressToken": token} if token else {})}
         params = {**({"_meta": meta} if meta else {}), "name": tool, "arguments": arguments}
         headers = self._headers
@@ -214,7 +217,7 @@ class Caller:
         return request.replace(b'"id":%d' % FIRST_ID, b'"id":%d')
 
     def ask(self, request: bytes) -> bytes:
-        """Send a request and wait for the whole of its answer."""
+        """Send a request and return the complete response."""
         self.socket.setblocking(True)
         self.send(request)
         while not (answer := self.read()):
@@ -227,10 +230,10 @@ class Caller:
             raise SystemExit("a request does not fit into the buffers of a socket")
 
     def read(self) -> bytes:
-        """The whole answer if it is here by now, else nothing. There is never more than one on its way."""
+        """Return the response if it is complete, else empty bytes. One request is open at most."""
         data = self.socket.recv(262_144)
         if not data:
-            raise SystemExit(f"the server hung up after {bytes(self._received)!r:.300}")
+            raise SystemExit(f"the server closed the connection after {bytes(self._received)!r:.300}")
         if self._received or not whole(data):
             self._received += data
             if not whole(self._received):
@@ -245,7 +248,7 @@ class Caller:
 
 
 def whole(data: bytes | bytearray) -> bool:
-    """Whether this is a whole answer: as long as it says to be, or at the end of its last chunk."""
+    """Return True if this is a complete response, by its length or its last chunk."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return False
@@ -256,7 +259,7 @@ def whole(data: bytes | bytearray) -> bool:
 
 
 def messages(answer: bytes) -> list[Any]:
-    """All JSON-RPC messages of an answer, of JSON or of SSE, in one piece or in chunks."""
+    """Return all JSON-RPC messages of a response: JSON or SSE, chunked or not."""
     head, _, body = answer.partition(b"\r\n\r\n")
     if not head.startswith(b"HTTP/1.1 200 "):
         raise SystemExit(f"a wrong answer: {answer!r:.500}")
@@ -274,7 +277,7 @@ def messages(answer: bytes) -> list[Any]:
 
 
 def check(answers: list[tuple[int, bytes]], texts: list[str] = SAME) -> None:
-    """Every request got its answer, with the text it asked for."""
+    """Check that every request got a response with its text."""
     for id, answer in answers:
         *_, last = messages(answer)
         content = last.get("result", {}).get("content", ())
@@ -283,7 +286,7 @@ def check(answers: list[tuple[int, bytes]], texts: list[str] = SAME) -> None:
 
 
 class Calls(NamedTuple):
-    """What came of a time under load."""
+    """The result of a time under load."""
 
     took: float
     times: list[float]
@@ -291,7 +294,7 @@ class Calls(NamedTuple):
 
 
 def load(callers: list[Caller], seconds: float, ids: Iterator[int], texts: list[str] = SAME) -> Calls:
-    """All `callers` call again and again for so many seconds, and then wait for their last answers."""
+    """Let all `callers` call for `seconds`, then wait for their last responses."""
     poll = select.poll()
     lines: dict[int, tuple[Caller, list[bytes]]] = {}
     asked: dict[int, int] = {}
@@ -324,7 +327,7 @@ def load(callers: list[Caller], seconds: float, ids: Iterator[int], texts: list[
 def calls(
     server: Server, callers: list[Caller], seconds: float, ids: Iterator[int]
 ) -> tuple[dict[str, float], Calls]:
-    """Calls of one length, after some that are not counted."""
+    """Measure calls of one length, after uncounted ones."""
     load(callers, seconds / 4, ids)
     before = server.cpu()
     made = load(callers, seconds, ids)
@@ -337,7 +340,7 @@ def calls(
 def varied(
     server: Server, callers: list[Caller], seconds: float, ids: Iterator[int]
 ) -> tuple[dict[str, float], Calls]:
-    """Calls of many lengths."""
+    """Measure calls of many lengths."""
     before = server.cpu()
     made = load(callers, seconds, ids, VARIED)
     n = len(made.times)
@@ -345,13 +348,13 @@ def varied(
 
 
 def progress(server: Server, caller: Caller, events: int, id: int) -> dict[str, float]:
-    """How quickly one call tells of its steps."""
+    """Measure one call that reports progress."""
     request = caller.template("progress", {"n": events}, token="it") % id
     before, start = server.cpu(), perf_counter()
     answer = caller.ask(request)
     took, cpu = perf_counter() - start, server.cpu() - before
-    *told, last = messages(answer)
-    steps = [message["params"]["progress"] for message in told]
+    *notifications, last = messages(answer)
+    steps = [message["params"]["progress"] for message in notifications]
     if steps != list(range(1, events + 1)) or last["id"] != id:
         raise SystemExit(f"{len(steps)} events of {events}, and then {last!r}")
     return {"progress": events / took, "progress_cpu": cpu / events}
@@ -360,7 +363,7 @@ def progress(server: Server, caller: Caller, events: int, id: int) -> dict[str, 
 def turn(
     argv: list[str], cores: set[int], mode: str, seconds: float, events: int
 ) -> tuple[dict[str, float], bytes]:
-    """All measures of one server in one mode, in a fresh process; and one of its answers."""
+    """Measure one server in one mode, in a fresh process. Return one of its responses too."""
     ids = iter(range(FIRST_ID, 10 * FIRST_ID))
     with Server([*argv, "--mode", mode], cores) as server:
         callers = [Caller(server.port, MODES[mode]) for _ in range(CALLERS)]
@@ -380,7 +383,7 @@ def turn(
 
 
 def bare_turn(cores: set[int], mode: str, seconds: float, answer: bytes) -> dict[str, float]:
-    """The same load for the server that answers everybody the same."""
+    """Measure the server that sends the same response to every request."""
     ids = iter(range(FIRST_ID, 10 * FIRST_ID))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "answer"
@@ -397,7 +400,7 @@ def bare_turn(cores: set[int], mode: str, seconds: float, answer: bytes) -> dict
 
 
 def sessions_turn(argv: list[str], cores: set[int], seconds: float, sessions: int) -> dict[str, float]:
-    """What an open session costs that nobody uses: memory, and the time of others' calls."""
+    """Measure the cost of idle sessions: memory, and the time of calls in other sessions."""
     ids = iter(range(FIRST_ID, 10 * FIRST_ID))
     mode = "session-json"
     with Server([*argv, "--mode", mode], cores) as server:
@@ -412,7 +415,7 @@ def sessions_turn(argv: list[str], cores: set[int], seconds: float, sessions: in
             opener.open_session()
         grown = server.rss() - before
         for caller in callers:
-            # A server may have hung up on somebody who was silent for so long; the session is still his.
+            # The server may have closed an idle connection; its session is still open.
             caller.socket.close()
             caller.connect()
         many, made = calls(server, callers, seconds, ids)
@@ -429,7 +432,7 @@ def sessions_turn(argv: list[str], cores: set[int], seconds: float, sessions: in
 
 
 def client_turn(script: str, version: str, cores: set[int], seconds: float) -> dict[str, float]:
-    """A client has the core of the load."""
+    """Measure a client, which runs on the core of the load."""
     with Server([*SERVERS["ours"], "--mode", SERVED[version]], cores) as server:
         argv = [sys.executable, script, str(seconds), f"http://127.0.0.1:{server.port}/mcp", version]
         output = subprocess.run(argv, env=ENVIRONMENT, check=True, capture_output=True, text=True).stdout
@@ -438,12 +441,12 @@ def client_turn(script: str, version: str, cores: set[int], seconds: float) -> d
 
 
 def ratio(measure: str, ours: float, other: float) -> float:
-    """How many times better."""
+    """Return how many times better `ours` is."""
     return ours / other if measure in RATES else other / ours
 
 
 def table(title: str, goals: dict[str, float], columns: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Print medians as a table; `columns` are the figures by whose they are. Gives the ratios."""
+    """Print medians as a table and return the ratios. `columns` has the figures of each program."""
     ratios: dict[str, float] = {}
     print(f"\n{title}\n")
     print("| | " + " | ".join([*columns, "ours / sdk", "ours / bare", "goal"]) + " |")
@@ -466,7 +469,7 @@ def table(title: str, goals: dict[str, float], columns: dict[str, dict[str, floa
 
 
 def take_core() -> set[int]:
-    """Stay on one core from now on. Gives the cores for those who are measured; none if the system does not let us choose."""
+    """Pin this process to one core. Return the cores for the measured programs, if supported."""
     if not hasattr(os, "sched_setaffinity"):
         return set()
     own, *rest = sorted(os.sched_getaffinity(0), reverse=True)
@@ -475,7 +478,7 @@ def take_core() -> set[int]:
 
 
 def medians(turns: list[dict[str, float]]) -> dict[str, float]:
-    """Without those that were too small to be seen."""
+    """Return the median of each measure, without those too small to be measured."""
     found = {measure: median(turn[measure] for turn in turns) for measure in turns[0]}
     return {measure: figure for measure, figure in found.items() if figure > 0}
 
@@ -487,7 +490,7 @@ def main() -> None:
     options.add_argument("--events", type=int, default=10_000, help="progress events in a call (10,000)")
     options.add_argument("--sessions", type=int, default=10_000, help="open sessions; one turn (10,000)")
     chosen = options.parse_args()
-    gc.disable()  # of the load, not of those who are measured
+    gc.disable()  # of the load, not of the measured programs
     cores = take_core()
     turns: dict[str, dict[str, list[dict[str, float]]]] = {
         mode: {name: [] for name in [*SERVERS, "bare"]} for mode in MODES

@@ -1,15 +1,17 @@
-"""Calls over one connection of HTTP/2, beside the same calls over connections of HTTP/1.1 that are kept; both to our server.
+"""Calls over one HTTP/2 connection, and over kept-alive HTTP/1.1 connections, both to our server.
 
-- `h1_cpu`, `h2_cpu` (Linux): the processor time that the server's process takes for a call of `echo` with 100 bytes, in microseconds, when
-  200 are wanted at once: each on a connection of its own, and all on one connection, as many of them as it lets be open. `cpu_ratio` is
-  how many times as much the one connection takes.
-- `alone_p50`, `alone_p99`: what a call takes that is made when the one before it is answered, in microseconds; `beside_p50`, `beside_p99`:
-  the same while a stream of progress fills the same connection, whose client reads 1 MiB of it in a second; `apart_p50`, `apart_p99`:
-  the same with that stream on a connection of its own. What `beside` has more than `apart` is the cost of sharing; what `apart` has
-  more than `alone` is that of a server which has something else to do.
+- `h1_cpu`, `h2_cpu` (Linux): the processor time of the server's process for a call of `echo` with
+  100 bytes, in microseconds, with 200 concurrent calls: each on a connection of its own, or all on
+  one connection, as many of them as its stream limit allows. `cpu_ratio` is the second by the
+  first.
+- `alone_p50`, `alone_p99`: the time of sequential calls, in microseconds. `beside_p50`,
+  `beside_p99`: the same while a stream of progress fills the same connection, of which the client
+  reads 1 MiB a second. `apart_p50`, `apart_p99`: the same with that stream on another connection.
+  The difference of `beside` and `apart` is the cost of sharing a connection; that of `apart` and
+  `alone` is the cost of a server with other work.
 
-Rules of this file: those of `bench_http.py`. The load is bytes made beforehand, all of what comes back is counted, everyone takes a
-turn in each round, medians are told.
+The rules are those of `bench_http.py`: prepared bytes as load, all received bytes counted, a turn
+for each in every round, and medians.
 
     python benchmarks/bench_http2.py [--rounds 5] [--calls 5000]
 
@@ -58,7 +60,7 @@ FIELDS: Final = {
 }
 DATA, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE = 0, 1, 3, 4, 8
 END_STREAM, END_HEADERS = 1, 4
-RATE: Final = 2**20  # bytes a second that are read of the stream
+RATE: Final = 2**20  # bytes a second that the client reads from the stream
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
@@ -74,7 +76,7 @@ ECHO: Final = call("echo", {"text": "x" * 100})
 
 
 class Wire:
-    """One connection of HTTP/2. `ended` is how many streams have come to their end, `read` what came on the first one."""
+    """One HTTP/2 connection. `ended` counts ended streams, `read` the bytes of the first stream."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -104,7 +106,7 @@ class Wire:
     def hear(self) -> None:
         data = self.socket.recv(262_144)
         if not data:
-            raise SystemExit("the server hung up")
+            raise SystemExit("the server closed the connection")
         heard = self._heard
         heard += data
         at = 0
@@ -125,7 +127,7 @@ class Wire:
 
 @contextmanager
 def serving(cores: set[int]) -> Iterator[tuple[int, int]]:
-    """Our server: its port, and its process."""
+    """Run our server; yields its port and its process id."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
@@ -146,7 +148,7 @@ def serving(cores: set[int]) -> Iterator[tuple[int, int]]:
 
 
 def cpu(process: int) -> float:
-    """Microseconds of processor time so far; 0 where nobody tells."""
+    """Return the processor time of a process so far, in microseconds; 0 except on Linux."""
     return 1e6 * clock_gettime(~process << 3 | 2) if sys.platform == "linux" else 0.0
 
 
@@ -161,7 +163,7 @@ def h1(port: int, process: int, calls: int) -> float:
         sockets[each.fileno()] = each
         poll.register(each, select.POLLIN)
     began = 0.0
-    for part in calls // 5, calls:  # the first ones are not counted
+    for part in calls // 5, calls:  # the first part is not counted
         began = cpu(process)
         asked = answered = 0
         for each in sockets.values():
@@ -187,7 +189,7 @@ def h2(port: int, process: int, calls: int) -> float:
     for part in calls // 5, calls:
         began, before, asked = cpu(process), wire.ended, 0
         while (answered := wire.ended - before) < part:
-            # So many are wanted at once, and so many of them are let in.
+            # Keep as many requests open as the server's stream limit allows.
             more = min(STREAMS - (asked - answered), part - asked)
             if more:
                 wire.socket.sendall(b"".join([wire.request(ECHO, "echo") for _ in range(more)]))

@@ -1,17 +1,16 @@
-"""How soon a server answers: from the start of its process to the answer to `initialize`.
+"""The start-up time of a server: from the start of its process to the response to `initialize`.
 
-That is what a host waits for each time it starts, once for each server. Three programs are started in turn: our server, the
-same one on the official SDK (`peers/sdk_lowlevel.py`), and a Python that reads a line and writes a constant, below which
-nobody gets. Afterwards, with nothing around it, the import of each library.
+A host waits for this time at each start, once for each server. Three programs are started in turn:
+our server, the same one on the official SDK (`peers/sdk_lowlevel.py`), and, as the lower bound, a
+Python that reads a line and writes a constant. Then the import of each library is timed alone.
 
-Rules of this file:
-
-1. The programs take turns, and medians are compared, so that a busy machine is busy for all of them.
-2. The first round is not counted: it fills the caches of the file system and writes byte code.
+1. The programs take turns, and medians are compared, so that a busy machine affects all of them.
+2. The first round is not counted: it fills the file system's cache and writes byte code.
 
     python benchmarks/bench_startup.py [--rounds 20]
 
-The last line is one JSON object: medians in milliseconds, and `ratio`, how many times sooner we answer than the SDK.
+The last line is one JSON object: medians in milliseconds, and `ratio`, how many times sooner our
+server responds than the SDK's.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ HERE = Path(__file__).parent
 ENVIRONMENT = {
     **os.environ,
     "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")])),
-    "PYTHONDONTWRITEBYTECODE": "",  # the working tree may have none yet, which an installed library has
+    "PYTHONDONTWRITEBYTECODE": "",  # write byte code: an installed library has it, a working tree may not
 }
 CONSTANT = "import sys; sys.stdin.buffer.readline(); sys.stdout.write('{}\\n')"
 SERVERS = {
@@ -46,7 +45,7 @@ INITIALIZE = (
 
 
 def first_answer(argv: list[str]) -> float:
-    """Seconds until a server has answered `initialize`. It is ended before this returns."""
+    """Start a server, return the seconds until its response to `initialize`, and end it."""
     start = perf_counter()
     with subprocess.Popen(argv, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -63,7 +62,7 @@ def first_answer(argv: list[str]) -> float:
 
 
 def import_time(module: str) -> float:
-    """Seconds for the import of `module` in a fresh interpreter."""
+    """Return the seconds for importing `module` in a fresh interpreter."""
     argv = [sys.executable, "-c", TIMED.format(module)]
     return float(subprocess.run(argv, env=ENVIRONMENT, check=True, capture_output=True).stdout)
 

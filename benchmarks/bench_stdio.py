@@ -1,35 +1,37 @@
-"""Servers and clients over real pipes, ours beside the official SDK's.
+"""Servers and clients over real pipes: ours and the official SDK's.
 
-What is measured of a server, each over the stdin and stdout of its process:
+Measures of a server, over stdin and stdout of its process:
 
-- `pipelined`: `echo` of 100 bytes, 64 requests on their way at any time, in calls a second;
-- `p50`, `p99`: the same one after the other, from the write of a request to the end of its answer, in microseconds;
-- `ten_kb`: `echo` of 10,000 bytes, 64 on their way; `one_mb`: of 1,000,000 bytes, 8 on their way; in calls a second;
-- `progress`: one call that tells of 10,000 steps, in events a second;
-- `..._cpu` (Linux): the processor time that the server's process took for each of those calls or events, in microseconds. It
-  hardly minds what else the machine has to do, so it is the figure to trust on a busy one.
+- `pipelined`: `echo` of 100 bytes with 64 open requests at any time, in calls a second;
+- `p50`, `p99`: the same call sequentially, from the write of a request to the end of its response,
+  in microseconds;
+- `ten_kb`: `echo` of 10,000 bytes, 64 open requests; `one_mb`: of 1,000,000 bytes, 8 open requests;
+  in calls a second;
+- `progress`: one call that reports 10,000 steps, in events a second;
+- `..._cpu` (Linux): the processor time of the server's process for each of those calls or events,
+  in microseconds. Other load hardly affects it, so it is the figure to trust on a busy machine.
 
-Of a client: calls of `echo` a second, one at a time (`sequential`) and 32 at a time (`concurrent`), with `peers/bare.py` as its
-server, which is quicker than any of the clients.
+Measures of a client: calls of `echo` a second, one at a time (`sequential`) and 32 at a time
+(`concurrent`), with `peers/bare.py` as the server, which is faster than any of the clients.
 
-Rules of this file:
+1. The load costs little: it writes prepared bytes to a pipe, and only counts the lines of what it
+   reads. It decodes and compares responses after the clock has stopped.
+2. Every server takes a turn in each round, in a fresh process, after uncounted calls. Medians of
+   the rounds are compared, so neither a busy moment nor a lucky process decides. All turns last
+   equally long, but for the stream of progress, which is one call.
+3. The load and the measured program share one core. An idle kernel puts two processes that wake
+   each other onto one core anyway. Where it does not, the time of a call is mostly that of waking a
+   sleeping core, and chance decides which program has it. With `--apart` the load has one core and
+   the programs have the others; `bare` then shows the cost of waking.
 
-1. The load is nobody's: bytes made beforehand are written to a pipe, and what comes back is looked at only as far as counting
-   its lines. It is read and compared, all of it, after the clock has stopped.
-2. Everyone takes a turn in each round, in a fresh process, after calls that are not counted. Medians of the rounds are
-   compared, so that neither a busy moment nor a lucky process decides.
-3. Each turn lasts as long as any other, whoever is faster. (Not a stream of progress: that is one call.)
-4. The load and whoever it is for share one core. A quiet kernel puts two that wake each other onto one anyway; where it does
-   not, the time of a call is mostly that of waking a core which slept, and it is chance for whom. With `--apart` the load has
-   a core and the others have the rest; then `bare` tells how much is that waking.
-
-Both eras are measured: `legacy`, revision 2025-11-25 after a handshake, which is the headline because every peer speaks it and
-the goals are in its terms; and `modern`, 2026-07-28, where each request says who asks.
+Both eras are measured: `legacy` is revision 2025-11-25 after a handshake, the headline, because
+every peer speaks it and the goals are stated for it; `modern` is 2026-07-28, in which each request
+names its revision and client.
 
     python benchmarks/bench_stdio.py [--rounds 5] [--seconds 0.4] [--events 10000] [--apart]
 
-The last line is one JSON object with all medians (`legacy_pipelined_ours` and the like) and, as `..._ratio`, how many times
-better `ours` is than `sdk`: more calls, or less time.
+The last line is one JSON object with all medians (`legacy_pipelined_ours` and the like).
+`..._ratio` is how many times better `ours` is than `sdk`: more calls, or less time.
 """
 
 from __future__ import annotations
@@ -58,8 +60,8 @@ ENVIRONMENT: Final = {
     "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")])),
 }
 BARE: Final = str(HERE / "peers" / "bare.py")
-# In the order of the columns. The handler of `echo` is a plain `def` in `ours`, which is run where its request was read, and an
-# `async def` in `ours_async` and in `sdk`, which knows no others.
+# In the order of the columns. The handler of `echo` is a plain `def` in `ours`, which runs in the
+# task that read the request, and an `async def` in `ours_async` and in `sdk`, which needs one.
 SERVERS: Final = {
     "ours": [str(HERE / "server.py"), "stdio"],
     "ours_async": [str(HERE / "server.py"), "stdio", "--async"],
@@ -82,7 +84,7 @@ META: Final = (
 
 
 class Era(NamedTuple):
-    """How a revision wants its requests: what opens the conversation, and the members of each `_meta`."""
+    """The requests of a revision: the bytes of the handshake, and the members of each `_meta`."""
 
     opening: bytes
     meta: bytes
@@ -92,18 +94,18 @@ ERAS: Final = {"legacy": Era(HANDSHAKE, b""), "modern": Era(b"", META)}
 
 
 class Load(NamedTuple):
-    """`echo` of so many bytes, with so many requests on their way."""
+    """Calls of `echo` with `size` bytes, of which at most `window` are open."""
 
     size: int
     window: int
 
 
 LOADS: Final = {"pipelined": Load(100, 64), "ten_kb": Load(10_000, 64), "one_mb": Load(1_000_000, 8)}
-_MOST: Final = 64_000_000  # bytes of requests in one turn
+_MAX_BYTES: Final = 64_000_000  # bytes of requests in one turn
 
 
 class Goal(NamedTuple):
-    """How many times better than the SDK we want to be, and would like to be."""
+    """How many times better than the SDK: the goal, and a stretch goal."""
 
     wanted: float
     stretch: float
@@ -117,15 +119,15 @@ GOALS: Final = {
     "sequential": Goal(1.7, 2),
     "concurrent": Goal(10, 15),
 }
-# Of these more is worse, as it is of processor time.
+# For these a higher figure is worse, as for processor times.
 TIMES: Final = ("p50", "p99")
 
 
 class Server:
-    """A server started on `cores`, and the raw ends of its pipes. To be used in a `with`, at whose end the process is over."""
+    """A server process on `cores`, and its pipes. The end of its `with` block ends the process."""
 
-    # What is read is kept here until the clock has stopped. Memory that is new costs its reader more than the reading.
-    _room = bytearray(2 * _MOST)
+    # Received bytes stay here until the clock has stopped. New memory costs more than the reads.
+    _buffer = bytearray(2 * _MAX_BYTES)
 
     def __init__(self, argv: list[str], cores: set[int]) -> None:
         self._process = subprocess.Popen(
@@ -152,13 +154,13 @@ class Server:
                 raise SystemExit(f"{self._process.args!r} ended with {self._process.returncode}")
 
     def cpu(self) -> float:
-        """Microseconds of processor time that the process has taken so far, all threads; 0 where nobody tells."""
+        """Return the processor time of the process so far, in microseconds; 0 except on Linux."""
         if sys.platform != "linux":
             return 0.0
         return 1e6 * clock_gettime(~self._process.pid << 3 | 2)  # as clock_getcpuclockid(3) makes it
 
     def ask(self, data: bytes, lines: int = 1) -> bytes:
-        """Send `data`, which fits into a pipe, and wait for so many lines."""
+        """Send `data`, which fits into a pipe, and read `lines` lines."""
         os.set_blocking(self._stdin, True)
         os.set_blocking(self._stdout, True)
         os.write(self._stdin, data)
@@ -166,12 +168,12 @@ class Server:
         while lines > 0:
             start, end = end, self._read(end)
             lines -= self._lines(start, end)
-        return bytes(memoryview(self._room)[:end])
+        return bytes(memoryview(self._buffer)[:end])
 
     def stream(self, requests: list[bytes], window: int) -> tuple[float, bytes]:
-        """Send all `requests`, of which at most `window` are unanswered at any time; wait for as many lines.
+        """Send all `requests`, at most `window` of them open at any time, and read as many lines.
 
-        Gives the seconds it took and what was read.
+        Return the seconds that it took, and the received bytes.
         """
         os.set_blocking(self._stdin, False)
         os.set_blocking(self._stdout, False)
@@ -196,22 +198,22 @@ class Server:
             except BlockingIOError:
                 continue
             answered += self._lines(start, end)
-        return perf_counter() - began, bytes(memoryview(self._room)[:end])
+        return perf_counter() - began, bytes(memoryview(self._buffer)[:end])
 
     def _read(self, start: int) -> int:
-        """Read to there; gives the end of what was read."""
-        n = os.readv(self._stdout, [memoryview(self._room)[start : start + 65_536]])
+        """Read into the buffer at `start`. Return the end of the data."""
+        n = os.readv(self._stdout, [memoryview(self._buffer)[start : start + 65_536]])
         if not n:
-            raise SystemExit(f"{self._process.args!r} went away, or said more than there is room for")
+            raise SystemExit(f"{self._process.args!r} ended, or sent more than fits into the buffer")
         return start + n
 
     def _lines(self, start: int, end: int) -> int:
-        # Counting is slow where there is nothing to count, as in the middle of a megabyte; finding is not.
-        return self._room.count(b"\n", start, end) if self._room.find(b"\n", start, end) >= 0 else 0
+        # `count` is slow on data without a newline, as in the middle of a megabyte; `find` is not.
+        return self._buffer.count(b"\n", start, end) if self._buffer.find(b"\n", start, end) >= 0 else 0
 
 
 def call(id: int, tool: bytes, arguments: bytes, era: Era, token: bytes = b"") -> bytes:
-    """One request as a line."""
+    """Return one request as a line."""
     members = b",".join(filter(None, [era.meta, token]))
     meta = b'"_meta":{%b},' % members if members else b""
     return b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%b"name":"%b","arguments":%b}}\n' % (
@@ -228,7 +230,7 @@ def echoes(ids: Iterator[int], n: int, size: int, era: Era) -> list[bytes]:
 
 
 def check(answers: bytes, requests: list[bytes]) -> None:
-    """Every request got its answer, with the text it asked for."""
+    """Check that every request got a response with its text."""
     wanted = {}
     for request in map(msgspec.json.decode, requests):
         wanted[request["id"]] = [("text", request["params"]["arguments"]["text"])]
@@ -241,7 +243,7 @@ def check(answers: bytes, requests: list[bytes]) -> None:
 
 
 def turn(argv: list[str], cores: set[int], era: Era, seconds: float, events: int) -> dict[str, float]:
-    """All measures of one server, in a fresh process."""
+    """Measure one server in a fresh process."""
     figures: dict[str, float] = {}
     ids = iter(range(1, sys.maxsize))
     with Server(argv, cores) as server:
@@ -252,7 +254,7 @@ def turn(argv: list[str], cores: set[int], era: Era, seconds: float, events: int
             trial = echoes(ids, 2 * window, size, era)
             took, answers = server.stream(trial, window)
             check(answers, trial)
-            n = max(min(int(len(trial) * seconds / took), _MOST // size), window)
+            n = max(min(int(len(trial) * seconds / took), _MAX_BYTES // size), window)
             requests = echoes(ids, n, size, era)
             before = server.cpu()
             took, answers = server.stream(requests, window)
@@ -264,7 +266,7 @@ def turn(argv: list[str], cores: set[int], era: Era, seconds: float, events: int
 
 
 def sequential(server: Server, ids: Iterator[int], era: Era, seconds: float) -> dict[str, float]:
-    """Times of single calls, as many as there is time for."""
+    """Measure sequential calls for `seconds`."""
     times: list[float] = []
     requests = echoes(ids, 20, 100, era)
     answers = [server.ask(request) for request in requests]  # not counted
@@ -283,13 +285,13 @@ def sequential(server: Server, ids: Iterator[int], era: Era, seconds: float) -> 
 
 
 def progress(server: Server, id: int, era: Era, events: int) -> dict[str, float]:
-    """How quickly one call tells of its steps."""
+    """Measure one call that reports progress."""
     request = call(id, b"progress", b'{"n":%d}' % events, era, b'"progressToken":"it"')
     before, start = server.cpu(), perf_counter()
     lines = server.ask(request, events + 1)
     took, cpu = perf_counter() - start, server.cpu() - before
-    *told, last = map(msgspec.json.decode, lines.splitlines())
-    steps = [message["params"]["progress"] for message in told]
+    *notifications, last = map(msgspec.json.decode, lines.splitlines())
+    steps = [message["params"]["progress"] for message in notifications]
     if steps != list(range(1, events + 1)) or last["id"] != id:
         raise SystemExit(f"{len(steps)} events of {events}, and then {last!r}")
     return {"progress": events / took, "progress_cpu": cpu / events}
@@ -303,7 +305,7 @@ def client_turn(script: str, seconds: float) -> dict[str, float]:
 
 
 def ratio(measure: str, ours: float, sdk: float) -> float:
-    """How many times better."""
+    """Return how many times better `ours` is."""
     return sdk / ours if measure in TIMES or measure.endswith("_cpu") else ours / sdk
 
 
@@ -319,7 +321,7 @@ def verdict(measure: str, reached: float) -> str:
 
 
 def table(title: str, columns: dict[str, dict[str, float]]) -> None:
-    """Print medians as a table; `columns` are the figures by whose they are."""
+    """Print medians as a table. `columns` has the figures of each program."""
     others = [name for name in columns if name.startswith("ours_")]
     versus = [f"{name} / sdk" for name in ("ours", *others)]
     print(f"\n{title}\n")
@@ -334,7 +336,7 @@ def table(title: str, columns: dict[str, dict[str, float]]) -> None:
 
 
 def take_core(*, apart: bool) -> set[int]:
-    """Stay on one core from now on. Gives the cores for those who are measured; none if the system does not let us choose."""
+    """Pin this process to one core. Return the cores for the measured programs, if supported."""
     if not hasattr(os, "sched_setaffinity"):
         return set()
     own, *rest = sorted(os.sched_getaffinity(0), reverse=True)
@@ -355,7 +357,7 @@ def main() -> None:
     options.add_argument("--events", type=int, default=10_000, help="progress events in a call (10,000)")
     options.add_argument("--apart", action="store_true", help="the load on a core of its own")
     chosen = options.parse_args()
-    gc.disable()  # of the load, not of those who are measured
+    gc.disable()  # of the load, not of the measured programs
     cores = take_core(apart=chosen.apart)
     turns: dict[str, dict[str, list[dict[str, float]]]] = {
         **{era: {name: [] for name in SERVERS} for era in ERAS},
@@ -375,7 +377,7 @@ def main() -> None:
     figures: dict[str, Any] = {}
     for part, by_name in turns.items():
         columns = {name: medians(of_one) for name, of_one in by_name.items()}
-        # A processor time may be too short to be seen, for one and not for another.
+        # A processor time may be too short to be measured, for one program and not for another.
         seen = set.intersection(*map(set, columns.values()))
         columns = {
             name: {measure: figure for measure, figure in figures.items() if measure in seen}

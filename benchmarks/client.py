@@ -3,9 +3,10 @@
     python benchmarks/client.py SECONDS COMMAND...
     python benchmarks/client.py SECONDS URL REVISION
 
-It starts the command as its server, or connects to the URL, and calls `echo` one at a time, then 32 at a time, each for so many
-seconds. For both it prints the calls a second and the microseconds of processor time that each took. `peers/sdk_client.py` is the
-same client written with the official SDK; a change here is a change there.
+It starts the command as its server, or connects to the URL, and calls `echo` one at a time, then 32
+at a time, each for SECONDS. For both it prints the calls a second, and the processor time of each
+in microseconds. `peers/sdk_client.py` is the same client written with the official SDK: change
+both.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ async def calls(client: mcp_trio.Client, until: float, made: list[int]) -> None:
 
 
 async def rate(client: mcp_trio.Client, tasks: int, seconds: float) -> tuple[float, float]:
-    """Calls a second, and microseconds of processor time for each."""
+    """Return calls a second, and the processor time of each in microseconds."""
     made = [0]
     start, cpu = perf_counter(), process_time()
     async with trio.open_nursery() as nursery:

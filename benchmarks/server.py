@@ -3,14 +3,16 @@
     python benchmarks/server.py stdio [--tools N] [--async]
     python benchmarks/server.py http --port P --mode MODE [--tools N] [--async]
 
-`echo`, `add` and `progress` are answered in three ways: text at once, data at once, and after a number of messages. The N
-further tools are there to be listed. With `--async` the function behind `echo` is an `async def`, which is given a task for each
-call; else it is a plain `def`. `peers/` has the same server written with other libraries; a change here is a change there.
+`echo`, `add` and `progress` return text at once, data at once, and text after N progress
+notifications. The N further tools make the list of tools long. With `--async` the function behind
+`echo` is an `async def`, which runs in a task for each call; otherwise it is a plain `def`.
+`peers/` has the same server written with other libraries: change all of them.
 
-Over HTTP it is at http://127.0.0.1:P/mcp. Of the modes `session-sse`, `session-json`, `stateless-sse` and `stateless-json` say
-whether revisions with a handshake get sessions, and how requests are answered; `modern` is how a server is without a word about it.
+Over HTTP it is at http://127.0.0.1:P/mcp. The modes `session-sse`, `session-json`, `stateless-sse`
+and `stateless-json` are for revisions with a handshake: with sessions or not, responses as SSE or
+JSON. `modern` is a server with default options.
 
-It reads its arguments without argparse, which a server has no use for and which would be timed with it.
+Arguments are read without argparse, whose import would be timed too.
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ import trio
 import mcp_trio
 from mcp_core import Limits
 
-# No pace is kept for the peer: what is measured is how many calls there can be, not how many a server would put up with.
+# No rate limit: the benchmarks measure how many calls are possible.
 server = mcp_trio.Server("benchmark", "1.0.0", limits=Limits(tool_calls=None))
 
-# Whether there are sessions, and how requests are answered.
+# For each mode: with sessions or not, and the format of responses.
 MODES: Final[dict[str, tuple[bool, Literal["auto", "json", "sse"]]]] = {
     "session-sse": (True, "sse"),
     "session-json": (True, "json"),
@@ -51,7 +53,7 @@ def add(a: int, b: int) -> int:
 
 @server.tool
 async def progress(n: int, context: mcp_trio.Context) -> str:
-    """Tell of `n` steps, one after the other."""
+    """Report `n` steps of progress."""
     for step in range(1, n + 1):
         await context.progress(step, n)
     return "done"

@@ -1,8 +1,9 @@
-"""A complete stdio server with neither trio nor asyncio nor threads.
+"""A complete stdio server without trio, asyncio or threads.
 
-`mcp_core` reads no pipe and knows no clock: it is given bytes and the time, and says what happened and what to write. So a
-loop with two blocking calls is enough. It does one thing at a time; for `async def` tools, for cancelling a tool that runs,
-and to keep a stray `print` off the pipe, there is `mcp_trio.run`.
+`mcp_core` does no I/O and has no clock: it is given bytes and the time, and returns events and the
+bytes to send. A loop with two blocking calls is therefore enough. It does one thing at a time. For
+`async def` tools, for cancelling a running tool, and to keep `print` out of the protocol, use
+`mcp_trio.run`.
 """
 
 import sys
@@ -10,7 +11,8 @@ import traceback
 from time import monotonic
 
 from mcp_core import NEED_DATA, PAUSED, Connection, RequestReceived, Role, State
-from mcp_core.registry import Runtime, Server, Service
+from mcp_core.registry import Server
+from mcp_core.runtime import Runtime, Service
 
 server = Server("greeter")
 
@@ -22,6 +24,8 @@ def greet(name: str) -> str:
 
 
 class Log(Runtime):
+    """A runtime that only logs errors of handlers."""
+
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         print(f"{request.method.name} failed (reference {reference})", file=sys.stderr)
         traceback.print_exception(exc)

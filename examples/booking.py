@@ -1,9 +1,10 @@
-"""A tool that asks the user before it books: a form, from a type to an object of that type.
+"""A tool that asks the user before it books: a form made from a type, answered by an object of it.
 
-It is written once. How the question travels depends on who asks: until 2025-11-25 it is a request to the client, which the tool
-waits for. In 2026-07-28 nobody waits: the client gets the question as an answer and calls again, and the tool is *run again from
-its beginning*. So what changes something stands behind the last question. `python booking.py 2025-11-25` shows that nothing else
-differs; other clients are served by `mcp-trio run booking.py`.
+The tool is written once for all revisions. Until 2025-11-25 the question is a request to the
+client, for which the tool waits. In 2026-07-28 the server returns the question as the result; the
+client calls again with the answer, and the tool is *run again from its beginning*. Code with side
+effects therefore stands after the last question. Try `python booking.py 2025-11-25` and compare.
+Serve other clients with `mcp-trio run booking.py`.
 """
 
 import sys
@@ -20,7 +21,7 @@ free = {"KL 1234": 5, "SK 903": 0}
 
 
 class Seats(msgspec.Struct):
-    """What the user is asked for."""
+    """The fields of the form."""
 
     count: Annotated[int, msgspec.Meta(ge=1, le=8, description="How many?")]
     where: Annotated[Literal["aisle", "window"], "On which side?"] = "aisle"
@@ -42,7 +43,7 @@ async def book(flight: str, context: mcp_trio.Context) -> str:
 
 
 def fill(message: str, form: FormSchema) -> dict[str, int]:
-    """Instead of a person: shows the form, and fills in what has no default."""
+    """Print the form and fill in the fields without a default, in place of a user."""
     print(message)
     for name, field in form.properties.items():
         print(f"  {name}: {field.description}")

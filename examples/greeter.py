@@ -1,4 +1,7 @@
-"""The smallest server: one tool. Try it with `mcp-trio call greet name=World -- python greeter.py`."""
+"""The smallest server: one tool.
+
+Try `mcp-trio call greet name=World -- python greeter.py`.
+"""
 
 import mcp_trio
 

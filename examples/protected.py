@@ -1,6 +1,6 @@
-"""A server that asks who comes: it takes tokens of one authorization server, and only those issued for itself.
+"""A server with authorization: it accepts access tokens of one issuer, and only those for itself.
 
-Try it with the tiny one that the tests use, which lets everybody in as alice:
+Try it with the small authorization server of the tests, which logs in every user as alice:
 
     python tests/fakes/authorization_server.py 9000 &
     python examples/protected.py
@@ -17,7 +17,7 @@ notes: dict[str, list[str]] = {}
 
 @server.tool
 def read_notes(context: mcp_trio.Context) -> list[str]:
-    """The notes of who asks."""
+    """Return the notes of the user."""
     return notes.get(context.principal, [])
 
 
@@ -29,7 +29,9 @@ def add_note(text: str, context: mcp_trio.Context) -> str:
 
 
 verifier = JwtVerifier(ISSUER, audience=URL)
-guard = Guard(URL, [ISSUER], verifier, scopes=["notes:read"], tool_scopes={"add_note": ["notes:write"]})
+resource_server = Guard(
+    URL, [ISSUER], verifier, scopes=["notes:read"], tool_scopes={"add_note": ["notes:write"]}
+)
 
 if __name__ == "__main__":
-    mcp_trio.run_http(server, port=8000, auth=guard)
+    mcp_trio.run_http(server, port=8000, auth=resource_server)

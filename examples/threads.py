@@ -1,29 +1,33 @@
-"""How to write a transport: a whole server on plain threads and sockets, with neither trio nor asyncio.
+"""How to write a transport: a whole server on threads and sockets, without trio and asyncio.
 
-`mcp_core` does no IO. Whoever carries a conversation gives its `Connection` the bytes that arrive and the time, acts on its events,
-and sends what it has queued. A `Service` knows what the events mean for a `Server`, and a `Runtime` is what handlers need beside.
-So a transport is what stands below. Three things are worth knowing before you write another one:
+`mcp_core` does no I/O. A transport gives a `Connection` the received bytes and the time, handles
+its events, and sends what it has queued. A `Service` handles the events for a `Server`, and a
+`Runtime` provides what handlers need besides. Three rules hold for every transport:
 
-- A connection is for one thread at a time. Here it belongs to who has the `turn`: handlers have it while they run, and everybody
-  gives it up while he waits.
-- After each call into the connection comes `pump`: it takes the events out, and wakes who has something to do now.
-- One reads and one writes. So a client who does not read holds up nobody but himself, and then is not read from either.
+1. One thread at a time uses a connection. Here it is the owner of `turn`: a handler owns it while
+   it runs, and every thread releases it while it waits.
+2. Call `pump` after each call into the connection. It processes the events and wakes the waiting
+   threads.
+3. One thread reads and one writes. A client that does not read blocks only its own handlers, and
+   then its messages are not read either.
 
-What a `Runtime` has beside is left out: handlers that ask their client, or that say something from a worker thread, fail here. And no
-thread can be stopped: a handler whose client has cancelled it goes on, and its answer is dropped.
+Parts of `Runtime` are left out: a handler that asks its client, or that uses its context from a
+worker thread, fails here. A thread cannot be stopped: a handler that was cancelled runs to its end,
+and its result is dropped.
 """
 
 import socket
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Condition, Thread
 from typing import Any
 
 from mcp_core import Connection, Event, Pump, RequestReceived, Role, State
-from mcp_core.registry import Context, Job, Runtime, Server, Service
+from mcp_core.registry import Context, Server
+from mcp_core.runtime import Job, Runtime, Service
 from mcp_core.types import RequestId
 
 server = Server("threads")
@@ -31,7 +35,7 @@ server = Server("threads")
 
 @server.tool
 async def count(to: int, context: Context) -> str:
-    """Count, and tell how far it has come."""
+    """Count, and report progress."""
     for number in range(to):
         await context.progress(number + 1, to)
     return f"counted to {to}"
@@ -39,16 +43,20 @@ async def count(to: int, context: Context) -> str:
 
 @server.tool(thread=True)
 def nap(seconds: float) -> str:
-    """Sleep. Others are served meanwhile."""
+    """Sleep. Other calls are served meanwhile."""
     time.sleep(seconds)
     return "slept well"
 
 
 class Conversation(Runtime):
-    """One client, on one socket: a thread that reads, one that writes, and one for each handler that may have to wait."""
+    """One client on one socket.
+
+    One thread reads, one writes, and each handler that may have to wait has a thread of its own.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
-        self.sock, self.turn = sock, Condition()
+        self.sock = sock
+        self.turn = Condition()
         self.conn = Connection(Role.SERVER, server.config())
         self.service = Service(server, self.conn, self)
         self.events = Pump(self.conn, self.take)
@@ -64,7 +72,7 @@ class Conversation(Runtime):
                 self.pump()
                 self.turn.wait_for(lambda: not self.events.paused)
         with self.turn:
-            self.turn.wait_for(lambda: self.service.idle, timeout=5)  # what was asked is still answered
+            self.turn.wait_for(lambda: self.service.idle, timeout=5)  # running requests still get a response
             self.conn.close()
             self.pump()
 
@@ -77,7 +85,7 @@ class Conversation(Runtime):
                     due = self.conn.next_deadline()
                     self.turn.wait(due and max(0.0, due - time.monotonic()))
                 data = self.conn.data_to_send()
-            with suppress(OSError):  # nobody is there: `read` hears of it, too
+            with suppress(OSError):  # the client is gone: `read` gets the same error
                 self.sock.sendall(data)
         self.sock.close()
 
@@ -90,11 +98,12 @@ class Conversation(Runtime):
         with self.turn:
             try:
                 job.done(result_of(job))
-            except BaseException as exc:  # noqa: BLE001 - whatever it was, it ends this call only
+            except BaseException as exc:  # noqa: BLE001 - any error ends this call only
                 job.failed(exc)
             self.pump()
 
-    # What handlers need of a runtime. Whoever awaits it waits in his own thread, and so none of it is ever suspended.
+    # The runtime for handlers. Its coroutines block their own thread, so none of them is ever
+    # suspended.
 
     def pump(self) -> None:
         self.events.run()
@@ -125,9 +134,9 @@ class Conversation(Runtime):
         traceback.print_exception(exc)
 
 
-def result_of(work: Awaitable[Any]) -> Any:
+def result_of(job: Job) -> Any:
     try:
-        next(iter(work.__await__()))
+        job.run().send(None)
     except StopIteration as end:
         return end.value
     raise RuntimeError("only what the context offers can be awaited here")

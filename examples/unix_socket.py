@@ -1,8 +1,8 @@
 """A server on a Unix socket, and two clients of it at once.
 
-Each connection is a conversation of its own; what the server keeps is shared by all. A TCP port or any other of trio's
-listeners would do as well. Nobody is asked who they are: whoever can open the socket can call the tools, so here it lies in
-a directory that only its owner can enter.
+Each connection is a session of its own; the server's data is shared by all. A TCP port or another
+listener of trio would do as well. There is no authorization: every process that can open the
+socket can call the tools. The socket is therefore in a directory that only its owner can enter.
 """
 
 from functools import partial
@@ -32,8 +32,8 @@ async def listen(path: Path) -> trio.SocketListener:
 
 
 async def main() -> None:
-    with TemporaryDirectory() as place:
-        path = Path(place) / "guests.sock"
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "guests.sock"
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
             await nursery.start(partial(mcp_trio.serve_listeners, server, [await listen(path)], stop=stop))

@@ -1,8 +1,9 @@
-"""A resource that changes, and a client that watches it.
+"""A resource that changes, and a client that subscribes to it.
 
-`server.changed(resource=...)` says that it has changed, to whoever listens, and may be called from any task or thread. A client
-hears *that* it has changed, once, however often it did since it last looked; what it is now it reads. Until then it may keep what
-it has read for as long as the server allows. `python watched.py 2025-11-25` does it all over `resources/subscribe`.
+`server.changed(resource=...)` notifies the subscribed clients, and may be called from any task or
+thread. A notification carries no value: the client reads the resource again. Several changes before
+that read cause one notification. Until a notification the client may cache the value for as long
+as the server allows. `python watched.py 2025-11-25` does the same with `resources/subscribe`.
 """
 
 import sys
@@ -20,7 +21,7 @@ temperature = 20
 
 @server.resource(KETTLE, cache=mcp_trio.Cache(ttl=60))
 def now() -> int:
-    """How warm the water is, in degrees Celsius."""
+    """Return the temperature of the water in degrees Celsius."""
     return temperature
 
 

@@ -1,5 +1,4 @@
-"""A server with all that a server can offer: tools with structured results and progress, resources, templates, a prompt,
-and completions.
+"""A server with structured results, progress, resources, templates, a prompt and completions.
 
 The weather is made up, but always the same for the same city. Try it::
 
@@ -49,7 +48,7 @@ class Forecast:
 
 
 def weather(city: str, day: int, unit: str = "C") -> Day:
-    """The weather in `day` days."""
+    """Return the weather in `day` days."""
     if city not in CITIES:
         raise mcp_trio.ToolError(f"no weather for {city}; there is some for {', '.join(CITIES)}")
     high = CITIES[city] + (day * 7) % 5
@@ -63,7 +62,7 @@ def weather(city: str, day: int, unit: str = "C") -> Day:
 def forecast(
     city: str, days: Annotated[int, Meta(ge=1, le=7)] = 1, unit: Literal["C", "F"] = "C"
 ) -> Forecast:
-    """The weather of the next days.
+    """Return the weather of the next days.
 
     Args:
         city: its English name.
@@ -75,7 +74,7 @@ def forecast(
 
 @server.tool
 async def watch(city: str, context: mcp_trio.Context, hours: int = 3) -> str:
-    """Watch the sky for some hours and tell what came by. An hour takes a twentieth of a second here.
+    """Watch the sky for some hours and return what was seen. An hour takes 0.05 s here.
 
     Args:
         city: its English name.
@@ -91,13 +90,13 @@ async def watch(city: str, context: mcp_trio.Context, hours: int = 3) -> str:
 
 @server.resource("weather://cities", mime_type="application/json")
 def cities() -> list[str]:
-    """All cities that there is weather for."""
+    """Return the cities with a forecast."""
     return list(CITIES)
 
 
 @server.resource("weather://{city}/today", mime_type="text/plain")
 def today(city: str) -> str:
-    """The weather of today in one city."""
+    """Return the weather of today in one city."""
     if city not in CITIES:
         raise mcp_trio.ResourceNotFound(f"no weather for {city}")
     day = weather(city, 0)
@@ -118,7 +117,7 @@ def pack(city: str, days: int = 3) -> str:
 @server.completion("pack", "city")
 @server.completion("weather://{city}/today", "city")
 def cities_like(typed: str) -> list[str]:
-    """The cities whose names begin with what has been typed."""
+    """Return the cities whose names begin with the typed text."""
     return [city for city in CITIES if city.lower().startswith(typed.lower())]
 
 

@@ -316,7 +316,9 @@ class ConnectionModel:
         assert stats.rejected == self._rejected
         assert all(conn.queued(id) <= conn.queued() == stats.queued for id in self.running)
         limited = conn.role is Role.CLIENT and not self.closed
-        assert not limited or conn._out.answers <= limits.queued, "the client queues responses without bound"
+        assert not limited or conn._outbox.answers <= limits.queued, (
+            "the client queues responses without bound"
+        )
         excess = self._responses - self._must_answer - self._may_answer
         assert sum(excess.values()) <= self._ambiguous, f"too many responses: {excess}"
 

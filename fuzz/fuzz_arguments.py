@@ -27,7 +27,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from msgspec import Struct
 
 from mcp_core import ALL, DIALECTS, NEED_DATA, Connection, Fault, MessageRejected, Peer, RequestReceived, Role
-from mcp_core.registry import Runtime, Server, Service
+from mcp_core.registry import Server
+from mcp_core.runtime import Runtime, Service
 
 from .messages import CLIENT_CAPABILITIES, meta_of
 from .mutations import damage, damaged

@@ -140,7 +140,7 @@ def _expected(stream: bytes, limit: int) -> Any:
 
 
 def _outcome(chunks: list[bytes], limit: int) -> Any:
-    decoder = SseDecoder(most=limit)
+    decoder = SseDecoder(limit=limit)
     events: list[Any] = []
     try:
         for chunk in chunks:

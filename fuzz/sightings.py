@@ -74,7 +74,7 @@ class ObservedExchange:
         self.disconnected = False
         self.paused = False
         self.event_ids: list[bytes] = []
-        self.decoder = SseDecoder(most=_EVENT_LIMIT)
+        self.decoder = SseDecoder(limit=_EVENT_LIMIT)
         self.last_number: int | None = None  # of the last event
 
     @property
@@ -119,7 +119,7 @@ class ExchangeChecker:
 
     def read(self, observed: ObservedExchange) -> None:
         """Take and check the output of an exchange."""
-        for action in observed.exchange.actions_to_send():
+        for action in self.endpoint.actions_to_send(observed.exchange):
             assert not observed.ended, "output after the end"
             match action:
                 case Head():
@@ -234,8 +234,8 @@ class ExchangeChecker:
                 unsent = sum(len(data) for number, data, _ in stream.log if number > exchange.cursor)
                 assert stream.unsent == exchange.queued == unsent
                 assert observed.paused or not (unsent and exchange.mode.name == "STREAM")
-        assert all(self.by_exchange[each].exchange.over is False for each in endpoint._quiet)
-        assert not any(self.by_exchange[each].disconnected for each in endpoint._quiet)
+        assert all(self.by_exchange[each].exchange.over is False for each in endpoint._silent)
+        assert not any(self.by_exchange[each].disconnected for each in endpoint._silent)
         assert len(endpoint.sessions) <= limits.sessions
         assert len(endpoint.sessions.beginning) <= limits.uninitialized
         assert set(endpoint.sessions.beginning).isdisjoint(endpoint.sessions.idle)

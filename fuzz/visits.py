@@ -156,8 +156,8 @@ class RouterScript:
         observed = ObservedExchange(exchange, client, last_event_id)
         self._checker.add(observed)
         if body is not None:
-            exchange.receive_data(body, self._now)
-            exchange.receive_data(b"", self._now)
+            self.router.receive_data(exchange, body, self._now)
+            self.router.receive_data(exchange, b"", self._now)
         return observed
 
     def _post(
@@ -274,7 +274,7 @@ class RouterScript:
         observed = self._request(
             client, b"POST", [_BOTH, _JSON, *client.headers, *self._mirrored_headers(client, "tools/call")]
         )
-        observed.exchange.receive_data(body[:20], self._now)
+        self.router.receive_data(observed.exchange, body[:20], self._now)
         self._partial_posts.append((observed, body[20:], [call]))
 
     def _finish_post(self, place: int) -> None:
@@ -282,8 +282,8 @@ class RouterScript:
             return
         observed, rest, calls = self._partial_posts.pop(place % len(self._partial_posts))
         for start in range(0, len(rest), 50):
-            observed.exchange.receive_data(rest[start : start + 50], self._now)
-        observed.exchange.receive_data(b"", self._now)
+            self.router.receive_data(observed.exchange, rest[start : start + 50], self._now)
+        self.router.receive_data(observed.exchange, b"", self._now)
         self._assign_streams(observed, calls)
         self._process_events()
         self._check_response_to_call(observed)
@@ -402,9 +402,9 @@ class RouterScript:
     def _disconnect(self, observed: ObservedExchange) -> None:
         observed.disconnected = True
         self._checker.outcomes.add(f"disconnected while {observed.exchange.mode.name}")
-        observed.exchange.disconnected(self._now)
-        observed.exchange.disconnected(self._now)
-        assert observed.exchange.actions_to_send() == []
+        self.router.disconnected(observed.exchange, self._now)
+        self.router.disconnected(observed.exchange, self._now)
+        assert self.router.actions_to_send(observed.exchange) == []
 
     def _stop_reading(self, place: int) -> None:
         if self._checker.unfinished:
@@ -536,13 +536,15 @@ class RouterScript:
         endpoint = self.endpoint
         held = (
             *(endpoint.sessions, endpoint.alone, endpoint.dirty, endpoint.events, endpoint.ready),
-            *(list(endpoint._quiet), list(endpoint.sessions.beginning), list(endpoint.sessions.idle)),
+            *(list(endpoint._silent), list(endpoint.sessions.beginning), list(endpoint.sessions.idle)),
             *(endpoint.log.bytes, list(endpoint.log._streams), endpoint.log._shelves),
         )
         assert not any(held), f"something is left: {held}"
         assert self.router.next_deadline() is None
         assert self.router.idle
-        assert all(self._closed_by_conversation.values()), "a conversation does not end"
+        assert all(closed or each.retired for each, closed in self._closed_by_conversation.items()), (
+            "a conversation does not end"
+        )
 
     def _check_resumable(self) -> None:
         """Resume every interrupted stream, and check that the rest arrives."""
@@ -578,7 +580,9 @@ class RouterScript:
                     self._checker.read(observed)
         for observed in self._checker.unfinished:
             if not observed.paused:
-                assert observed.exchange.actions_to_send() == [], "an exchange has output but is not ready"
+                assert self.router.actions_to_send(observed.exchange) == [], (
+                    "an exchange has output but is not ready"
+                )
         self._checker.check(self._closed_by_conversation)
 
     def _handle_event(self, conversation: Conversation, event: Any) -> None:

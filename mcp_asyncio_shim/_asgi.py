@@ -1,25 +1,35 @@
-"""A server as an ASGI application: what asyncio adds to a `Site` is a task for each handler and one timer, and the waiting.
-
-Rules: a task hears what a client says as long as its request is under way, another one writes and waits for the server to take it.
-What nobody tells of a `lifespan`, since it is mounted in another application, begins with the first request and ends with the loop.
-
-It refuses to know HTTP: what is said, and to whom, is the core's.
-"""
+"""A server as an ASGI application on asyncio, for uvicorn and frameworks that run on asyncio."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
 from contextlib import asynccontextmanager, suppress
-from time import time
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from mcp_core import Event, http
-from mcp_core.registry import Server, Service
+from mcp_core import http
+from mcp_core.runtime import (
+    AUTH_CHECK_TIMEOUT,
+    AsgiApplication,
+    AsgiRequest,
+    Service,
+    run_auth_check,
+)
 
-from ._link import Carrier, apart
-from ._server import AsyncioRuntime, _log
+from ._driver import ConnectionDriver, in_new_context
+from ._runtime import AsyncioRuntime, logger
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+
+    from mcp_core import Event
+    from mcp_core.registry import Server
+
+    Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+    Send = Callable[[Any], Awaitable[None]]
+
+__all__ = ["AsgiApp", "asgi"]
 
 _GRACE: Final = 5.0
 
@@ -31,69 +41,97 @@ def asgi(
     auth: http.Guard | None = None,
     **options: Unpack[http.ServedOptions],
 ) -> AsgiApp:
-    """An ASGI application that serves `server` in every revision, for uvicorn and frameworks on asyncio.
+    """Make an ASGI application that serves `server` in every revision.
 
-    By itself it is reached at `path`; mounted in another one, at the place where it is mounted, and at `path` beneath. `options` are
-    those of `mcp_core.http.ServedOptions`. `auth` says who may ask: an `mcp_core.auth.Guard`. Nothing is fetched here: its
-    verifier is a function, `async` or not, or a `JwtVerifier` with its keys.
+    By itself it is served at `path`; mounted in another application, at the place where it is
+    mounted, and at `path` below that. Without a `lifespan` scope, as when it is mounted, it starts
+    with the first request and ends with the loop.
 
-    *Resource handling*: at the end of its lifespan handlers get 5 s, then they are cancelled, and waited for. A server ends its
-    connections first: give it a time for that (`timeout_graceful_shutdown` of uvicorn), or streams that clients keep open hold
-    it up. *Error handling*: nothing that a client sends or a handler raises ends this; a lifespan that fails is told to the server.
+    Args:
+        server: what is served. Its lifespan is entered when the application's begins.
+        path: where it is served.
+        auth: an `OAuthResourceServer`. Nothing is fetched here: its verifier is a function, `async`
+            or not, or a `JwtVerifier` with its keys.
+        options: see `mcp_core.http.ServeOptions`.
+
+    *Resource handling*: at the end of the lifespan handlers get 5 s, then they are cancelled, and
+    waited for. An ASGI server closes its connections first: give it a timeout for that
+    (`timeout_graceful_shutdown` of uvicorn), or streams that clients keep open delay the shutdown.
+    *Error handling*: nothing that a client sends or a handler raises ends the application. If the
+    lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`.
 
     Raises:
-        ValueError: one of `hosts` or `origins` is not a name, or not an origin as browsers write it.
+        ValueError: one of `hosts` is not a name, or one of `origins` not an origin as browsers
+            write it.
     """
     return AsgiApp(server, path, http.HttpOptions.of(**options), auth)
 
 
-class AsgiApp(http.Application):
-    """What `asgi` gives: an ASGI 3 application. It may be served again when it is over."""
+class AsgiApp(AsgiApplication):
+    """The ASGI 3 application that `asgi` makes. It may be served again after its end."""
 
-    _cancelled, _bell, _log = asyncio.CancelledError, asyncio.Event, _log.log
+    _cancelled = asyncio.CancelledError
+    _new_event = asyncio.Event
+    _log = logger.log
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._serve_lifespan(receive, send)
         else:
-            await http.Visit(await self._begun(), scope, receive, send)
+            driver = await self._started()
+            await AsgiRequest(driver, scope, receive, send).run()
 
-    def _spawn(self, living: Awaitable[None]) -> None:
-        self._living = asyncio.ensure_future(living)
+    def _spawn(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        # Kept: the loop has only a weak reference to a task. `asyncio.run` cancels it at the end.
+        self._lifespan_task = asyncio.create_task(function())
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[_Reception]:
+    async def _open(self) -> AsyncIterator[_AsgiDriver]:
         async with self._server.lifespan() as value:
-            reception = _Reception(self._server, self._site(secrets.token_bytes, time), value)
+            router = self._site(secrets.token_bytes, time.time)
+            driver = _AsgiDriver(self._server, router, value)
             try:
-                yield reception
+                yield driver
             finally:
-                await reception.aclose()
+                await driver.aclose()
 
 
-class _Reception(Carrier):
-    """Serves `site`."""
-
-    bell = asyncio.Event
+class _AsgiDriver(ConnectionDriver):
+    """The driver of a router: an `AsgiRuntime`, which also runs the handlers."""
 
     def __init__(self, server: Server, site: http.Site, lifespan: Any) -> None:
-        super().__init__(site, lambda: site.pump(welcome))
-        self._server, self.site, self._lifespan = server, site, lifespan
-        welcome = apart(self._welcome)
+        on_event = in_new_context(self._on_event)
+        super().__init__(site, lambda: site.pump(on_event))
+        self.site = site
+        self._server = server
+        self._lifespan = lifespan
+
+    def new_event(self) -> asyncio.Event:
+        """Create an event."""
+        return asyncio.Event()
 
     async def judged(self, exchange: http.Exchange) -> None:
-        if (admission := exchange.needs_grant) is not None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(admission.done_by(None, self.clock), 20)
-            admission.give_up(self.clock())
-            self.pump()
+        """Run the auth check of `exchange`, if it has one, until it is granted or denied."""
+        check = exchange.needs_grant
+        if check is None:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(AUTH_CHECK_TIMEOUT):
+                await run_auth_check(check, None, self.clock)
+        check.give_up(self.clock())
+        self.pump()
 
     def taken(self, exchange: http.Exchange) -> None:
+        """Let handlers that wait for capacity continue: the server has accepted the output."""
+        conversation = exchange.conversation
+        if conversation is not None and conversation.retired and conversation.service is not None:
+            conversation.service.close()  # a retired connection has no `ConnectionClosed`
         self.pump()
 
     @asynccontextmanager
-    async def beside(self, work: Awaitable[bool]) -> AsyncIterator[None]:
-        task = asyncio.ensure_future(work)
+    async def run_beside(self, function: Callable[[], Coroutine[Any, Any, bool]]) -> AsyncIterator[None]:
+        """Run `function` in a second task while entered, and raise its exception at the end."""
+        task = asyncio.create_task(function())
         try:
             yield
         finally:
@@ -103,23 +141,32 @@ class _Reception(Carrier):
             task.result()
 
     async def aclose(self) -> None:
-        """Take nothing new, let handlers come to their end, cancel those that do not; end all conversations."""
+        """Reject new requests, wait 5 s for handlers, cancel the rest, and close everything."""
         self.site.wind_down()
         self.pump()
-        await self.until(lambda: not self.jobs, _GRACE)
-        for job in self.jobs:
-            job.cancel()
-        await self.until(lambda: not self.jobs)
+        await self.wait_until(lambda: not self.tasks, _GRACE)
+        for task in self.tasks:
+            task.cancel()
+        await self.wait_until(lambda: not self.tasks)
         self.site.close()
         self.pump()
-        self._timer.cancel()
+        self.stop_timer()
 
-    def _welcome(self, conversation: http.Conversation) -> Callable[[Event], None]:
+    def _on_event(self, conversation: http.Conversation, event: Event) -> None:
         def pump() -> None:
             conversation.touch()
             self.pump()
 
-        runtime = AsyncioRuntime(self, pump, conversation.full, conversation.release)
-        who, conn = conversation.principal, conversation.conn
-        service = Service(self._server, conn, runtime, self._lifespan, principal=who)
-        return apart(lambda event: self.start(service.take(event), pump))
+        service: Service | None = conversation.service
+        if service is None:
+            runtime = AsyncioRuntime(self, pump, conversation.full, conversation.release)
+            service = conversation.service = Service(
+                self._server,
+                conversation.conn,
+                runtime,
+                self._lifespan,
+                principal=conversation.principal,
+            )
+        job = service.take(event)
+        if job is not None:
+            self.start_job(job, pump)

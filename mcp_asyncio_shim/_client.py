@@ -1,145 +1,105 @@
-"""A client: what asyncio adds to a `Caller` is the waiting, and the ways to a server, in this process, in a child process or at a URL.
+"""The client on asyncio: what it adds to an `AbstractClient` is the waiting, and a transport.
 
-Rules: whatever happens to the conversation, every pending call ends at once with one typed exception. What a `connect` starts
-does not outlive its block, nor do callbacks that answer the server. It refuses to know what may be asked, and what an answer means.
+When the connection ends, every pending call ends at once with one typed exception.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from functools import partial
-from typing import Any, TypeVar, Unpack
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from mcp_core import (
-    Answering,
-    Caller,
-    CallerOptions,
-    CallOptions,
-    ConnectFailed,
-    Steps,
-    Waiter,
-    client_config,
-)
-from mcp_core.registry import Server
+from mcp_core.runtime import AbstractClient, Waiter
 
-from ._link import Link, Streams
-from ._pipes import child_streams
-from ._server import _log, converse
+from ._runtime import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core import Config, Connection, Event
+    from mcp_core.runtime import CallerOptions, CallOptions, Job, Steps
+
+    from ._http_transport import _HttpTransport
+    from ._link import Link
+
+    Transport: TypeAlias = Link | _HttpTransport
+    TransportFactory: TypeAlias = Callable[[Connection, Callable[[Event], None]], Transport]
+
+__all__ = ["Client"]
 
 T = TypeVar("T")
-Target = str | Server | Sequence[str | os.PathLike[str]]
 
 
 class _Call(Waiter[T]):
-    wake: Any = None  # both are given by who waits
-    rearm: Any = None
+    """A call that the current task waits for."""
+
+    def __init__(self, client: Client, steps: Steps[T], options: CallOptions) -> None:
+        super().__init__(client._send, client._clock, steps, options)
+        self._awake = asyncio.Event()
+        self._scope: asyncio.Timeout | None = None
+
+    def wake(self) -> None:
+        self._awake.set()
+
+    def rearm(self) -> None:
+        scope = self._scope
+        if scope is not None and not scope.expired():
+            scope.reschedule(self.deadline)
+
+    async def wait(self, pump: Callable[[], None]) -> None:
+        """Call `pump`, then wait until the call is over or its deadline has passed."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self.deadline) as self._scope:
+                pump()
+                await (asyncio.sleep(0) if self.done else self._awake.wait())
 
 
-class Client(Caller):
-    """One open conversation with a server, made by `connect`. See `Caller` for its calls and what they raise."""
+class Client(AbstractClient):
+    """A client of one server, made by `connect`.
 
-    def __init__(self, carry: Callable[..., Any], config: Any, options: CallerOptions) -> None:
+    Its calls, their options and what they raise are those of `AbstractClient`.
+    """
+
+    def __init__(self, make_transport: TransportFactory, config: Config, options: CallerOptions) -> None:
         super().__init__(config, options, asyncio.get_running_loop().time, asyncio.sleep)
-        self._link = carry(self._conn, self._take)
+        self._transport = make_transport(self._conn, self._handle_event)
+
+    async def open(self) -> None:
+        """Wait until the connection is open. `connect` does this.
+
+        Raises:
+            ConnectFailed: it was not opened.
+        """
+        self._open()
+        self._pump()
+        await self._transport.wait_until(lambda: self._status.settled)
+        self._status.require_open()
 
     async def aclose(self) -> None:
-        """End the conversation. From any task, any number of times; calls that are pending raise `ConnectionLost`."""
-        await self._link.aclose()
-        await self._link.until(lambda: not self._link.jobs - {asyncio.current_task()})
+        """Close the connection. Pending calls raise `ConnectionLost`.
+
+        Any task may call this, any number of times. Callbacks are cancelled and waited for.
+        """
+        await self._transport.aclose()
+        # A callback may itself be what closes the client.
+        own_task = {asyncio.current_task()}
+        await self._transport.wait_until(lambda: not self._transport.tasks - own_task)
 
     async def _call(self, steps: Steps[T], options: CallOptions) -> T:
-        call: _Call[T] = _Call(self._send, self._clock, steps, options)
-        awake = asyncio.Event()
-        call.wake = awake.set
+        call = _Call(self, steps, options)
         try:
             call.begin()
-            with suppress(TimeoutError):
-                async with asyncio.timeout_at(call.deadline) as limit:
-                    call.rearm = lambda: None if limit.expired() else limit.reschedule(call.deadline)
-                    self._link.pump()
-                    await (asyncio.sleep(0) if call.done else awake.wait())
+            await call.wait(self._pump)
         finally:
-            self._drop(call)
-            self._link.pump()
+            self._end_call(call)
+            self._pump()
         return call.result()
 
-    async def _awaited(self, work: Awaitable[T]) -> T:
-        return await work
-
-    def _run(self, answering: Answering) -> None:
-        self._link.start(answering)
+    def _start_job(self, job: Job) -> None:
+        self._transport.start_job(job)
 
     def _pump(self) -> None:
-        self._link.pump()
+        self._transport.pump()
 
     def _report(self, problem: str, error: BaseException) -> None:
-        _log.error("%s", problem, exc_info=error)
-
-    async def _connect(self) -> None:
-        self._open()
-        self._link.pump()
-        await self._link.until(lambda: self._standing.settled)
-        self._standing.require_open()
-
-
-@asynccontextmanager
-async def connect(
-    target: Target, *, headers: Mapping[str, str] = {}, tls: Any = None, **options: Unpack[CallerOptions]
-) -> AsyncIterator[Client]:
-    """Connect to a server at a URL, to a `Server`, which is run in this process, or to a command in words, which is started.
-
-    To be entered: `async with connect(...) as client`. What can be said about the conversation is in `CallerOptions`. For a URL,
-    `http://...` and `https://...`, or `ws://...` and `wss://...` for a WebSocket, `headers` are sent with each request, as
-    `{"authorization": "Bearer ..."}`, and `tls`, an `ssl.SSLContext`, says whom to trust. No proxy is looked for.
-
-    *Resource handling*: at the end of the block a session is ended, and all connections are closed; a process is ended by the end of
-    its stdin, after 2 s by SIGTERM to its group, after 2 s more by SIGKILL. *Error handling*: what the block raises passes through
-    as it is, in no group.
-
-    Raises:
-        ConnectFailed: the server could not be started or reached, or no conversation came about.
-        TypeError: the command is one string.
-        ValueError: an option is out of its range, or the URL or a header cannot be sent.
-    """
-    if isinstance(target, str) and "://" not in target:
-        raise TypeError(f"connect to a URL, a Server, or a command as a list of words, not to {target!r}")
-    if isinstance(target, str):
-        options.setdefault("initialize_timeout", 30.0)  # a server that has taken the connection runs already
-    while True:
-        config = client_config(options)
-        async with AsyncExitStack() as opened:
-            if isinstance(target, str):
-                from ._http import way_to  # whoever has a pipe needs neither h11 nor wsproto
-
-                carry: Callable[..., Any] = await way_to(target, headers, tls)
-            else:
-                ends = _memory(target) if isinstance(target, Server) else child_streams(target)
-                carry = partial(Link, await opened.enter_async_context(ends))
-            client = await opened.enter_async_context(aclosing(Client(carry, config, options)))
-            try:
-                await client._connect()
-            except ConnectFailed:
-                options["versions"] = versions = client.versions_without_probe
-                if not versions or isinstance(target, str):
-                    raise
-                continue
-            yield client
-            return
-
-
-@asynccontextmanager
-async def _memory(server: Server) -> AsyncIterator[Streams]:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        async with server.lifespan() as value:  # what it raises is the caller's to hear
-            far = await asyncio.open_connection(sock=theirs)
-            serving = asyncio.create_task(converse(server, far, value))
-            try:
-                yield await asyncio.open_connection(sock=ours)
-            finally:
-                serving.cancel()
-                await asyncio.wait({serving})
+        logger.error("%s", problem, exc_info=error)

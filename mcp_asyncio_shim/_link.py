@@ -1,108 +1,54 @@
-"""What a machine of the core needs in asyncio, whatever feeds it: one timer, and a task for each job that comes of its events. And a
-`Connection` on asyncio's streams: one task reads and feeds it, one task empties it.
+"""Run a `Connection` on a pair of asyncio's streams: one task reads, one task writes.
 
-Rules: whoever calls into the machine calls `pump` next, which never waits. Nothing that a job raises leaves its task, and only a
-cancellation that somebody asked for travels on. A job is settled by the callback of its task, for a task that is cancelled before
-its first step never runs.
-
-Only one task writes, so that a cancelled caller cannot leave half a message behind. While the connection says `PAUSED` nothing is
-read; much that is queued is a reason for it, and comes soon when the transport holds more than it likes, for then the writing
-task waits in `drain`. It makes no decision of the protocol and knows neither requests nor handlers.
+1. Only the writing task writes. A cancelled caller can therefore never leave half a message on the
+   stream.
+2. Backpressure reaches the peer: while the connection is paused the link does not read. Much
+   queued output is one reason for that, and output stays queued while the writing task waits in
+   `drain`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core import Answering, ConnectionLost, Event, Pump
-from mcp_core.http import Errand
-from mcp_core.registry import Job
+from mcp_core import ConnectionLost, Pump
 
-READ_SIZE: Final = 65_536
-LAST_WRITE: Final = 1.0
-T = TypeVar("T")
-Work = Job | Answering | Errand
+from ._driver import ConnectionDriver, in_new_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core import Connection, Event
+
+    from ._websocket import _FramedWebSocket
+
+__all__ = ["FLUSH_TIMEOUT", "READ_SIZE", "Link", "Streams"]
+
+READ_SIZE: Final = 65_536  # a pipe's capacity on Linux
+# Seconds that a peer gets to read what is queued when its connection is closed.
+FLUSH_TIMEOUT: Final = 1.0
+
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class Carrier:
-    """Serves `machine`: `run` is called after each call into it, takes the events out and acts on them; there is one timer for its
-    deadlines, and a task for each of the `jobs` that come of it.
+class Link(ConnectionDriver):
+    """One connection on one pair of streams.
+
+    Each event is passed to `on_event`, which must not wait. The task `reading` ends with the input.
+
+    *Resource handling*: `aclose` closes the writer. *Error handling*: a broken stream closes the
+    connection with `ConnectionLost`, and raises nothing.
     """
 
-    def __init__(self, machine: Any, run: Callable[[], object]) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.clock = self.loop.time
-        self.jobs: set[asyncio.Task[None]] = set()
-        self._machine, self._run = machine, run
-        self._moved = asyncio.Event()
-        self._timer = self.loop.call_soon(self._tick)
-
-    def pump(self) -> None:
-        self._run()
-        self._moved.set()
-        self._moved = asyncio.Event()
-        self._timer.cancel()
-        deadline = self._machine.next_deadline()
-        if deadline is not None:
-            self._timer = self.loop.call_at(deadline, self._tick)
-
-    def _tick(self) -> None:
-        self._machine.handle_timeout(self.loop.time())
-        self.pump()
-
-    async def until(self, ready: Callable[[], object], seconds: float | None = None) -> None:
-        """Wait for what only an event, or a call with a `pump`, can bring about; for so many seconds at most."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while not ready():
-                    await self._moved.wait()
-
-    def start(self, job: Work | None, pump: Callable[[], object] | None = None) -> None:
-        """Run `job` in a task, if there is one, and `pump` when it is over."""
-        if job is None:
-            return
-
-        def settle(task: asyncio.Task[None]) -> None:
-            self.jobs.discard(task)
-            job.dropped()
-            (pump or self.pump)()
-
-        task = self.loop.create_task(_work(job))
-        job.stop = task.cancel
-        self.jobs.add(task)
-        task.add_done_callback(settle)
-
-
-async def _work(job: Work) -> None:
-    try:
-        job.done(await job)
-    except BaseException as exc:
-        task = asyncio.current_task()
-        if isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling():
-            raise
-        job.failed(exc)
-
-
-def apart(take: Callable[..., T]) -> Callable[..., T]:
-    """`take`, in the variables of this moment. Handlers start wherever `pump` is called, out of other handlers too, whose
-    variables are none of their business."""
-    context = contextvars.copy_context()
-    return lambda *event: context.copy().run(take, *event)
-
-
-class Link(Carrier):
-    """Carries `conn` over `streams`; `take` gets each event and must not wait. The task `reading` ends with the input.
-
-    *Resource handling*: `aclose` closes the writer. *Error handling*: a broken stream closes the connection, no more.
-    """
-
-    def __init__(self, streams: Streams, conn: Any, take: Callable[[Event], object]) -> None:
-        self._events = Pump(conn, apart(take))
+    def __init__(
+        self,
+        streams: Streams,
+        conn: Connection | _FramedWebSocket,
+        on_event: Callable[[Event], object],
+    ) -> None:
+        self._events = Pump(conn, in_new_context(on_event))
         super().__init__(conn, self._events.run)
         self.conn = conn
         self._reader, self._writer = streams
@@ -111,14 +57,15 @@ class Link(Carrier):
 
     async def _read(self) -> None:
         try:
-            data = b"not the end"
-            while data:
+            while True:
                 data = await self._reader.read(READ_SIZE)
                 self.conn.receive_data(data, self.loop.time())
                 self.pump()
-                await self.until(lambda: not self._events.paused)
+                await self.wait_until(lambda: not self._events.paused)
+                if not data:
+                    return  # end of file; the connection has seen it too
         except BaseException as exc:
-            self._break()
+            self._abort()
             if not isinstance(exc, OSError):
                 raise
 
@@ -126,24 +73,25 @@ class Link(Carrier):
         try:
             with suppress(OSError):
                 while True:
-                    await self.until(self.conn.queued)
+                    await self.wait_until(self.conn.queued)
                     self._writer.write(self.conn.data_to_send())
                     await self._writer.drain()
                     self.pump()
         finally:
-            self._break()
+            self._abort()
 
-    def _break(self) -> None:
+    def _abort(self) -> None:
         self.conn.close(ConnectionLost("the connection broke"))
-        self.conn.data_to_send()  # nobody will read it
+        self.conn.data_to_send()  # discarded: nothing can be sent any more
         self.pump()
         self.reading.cancel()
 
     def full(self, id: object) -> bool:
+        """True if progress and logs should wait. All requests of a link share one queue."""
         return self._events.full
 
-    async def aclose(self, patience: float = LAST_WRITE) -> None:
-        """End the conversation; the peer has `patience` seconds to read what is queued. May be called any number of times."""
+    async def aclose(self, timeout: float = FLUSH_TIMEOUT) -> None:
+        """Close the connection. The peer has `timeout` seconds to read the rest. Idempotent."""
         self.conn.close()
         self.pump()
         self.reading.cancel()
@@ -153,8 +101,9 @@ class Link(Carrier):
         closed = asyncio.gather(self._writer.wait_closed(), return_exceptions=True)
         ends: set[asyncio.Future[Any]] = {closed, self.reading, self._writing}
         try:
-            await asyncio.wait(ends, timeout=patience)
+            await asyncio.wait(ends, timeout=timeout)
         finally:
+            # Also if cancelled: a transport that still has data would stay open.
             if self._writer.transport.get_write_buffer_size():
                 self._writer.transport.abort()
-        await asyncio.wait(ends, timeout=LAST_WRITE)
+        await asyncio.wait(ends, timeout=FLUSH_TIMEOUT)

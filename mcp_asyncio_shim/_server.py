@@ -1,106 +1,79 @@
-"""Running a server: what asyncio adds to a `Service` is a task for each handler that needs one, threads, a log, names for faults.
+"""Run a server on asyncio: over a pair of streams, or over this process's stdin and stdout.
 
-Rule: nothing that a handler raises ends a conversation.
+An exception of a handler never ends a conversation.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import secrets
 import signal
-import threading
-import time
-from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core import Connection, RequestReceived, Role
-from mcp_core.registry import Round, Runtime, Server, Service
-from mcp_core.types import RequestId
+from mcp_core import Connection, Role
+from mcp_core.runtime import Service
 
-from ._link import LAST_WRITE, Carrier, Link, Streams
-from ._pipes import standard_streams
+from ._link import FLUSH_TIMEOUT, Link
+from ._runtime import AsyncioRuntime
+from ._stdio import standard_streams
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from types import FrameType
 
-_log = logging.getLogger("mcp_asyncio_shim")
+    from mcp_core import Event
+    from mcp_core.registry import Server
 
+    from ._link import Streams
 
-class AsyncioRuntime(Runtime):
-    """One conversation, which `carrier` carries; `functions` are `pump`, `full` and `release` of a `Runtime`."""
+__all__ = ["run", "serve_connection", "serve_stdio", "serve_streams"]
 
-    wall_time, entropy = staticmethod(time.time), staticmethod(secrets.token_bytes)
-
-    def __init__(self, carrier: Carrier, *functions: Callable[..., Any]) -> None:
-        self._carrier, self._thread = carrier, threading.get_ident()
-        self.pump, self.full, self.release = functions  # type: ignore[method-assign]
-
-    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
-        _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
-
-    def soon(self, function: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed
-            self._carrier.loop.call_soon_threadsafe(function)
-
-    def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
-        return asyncio.to_thread(function)
-
-    async def ask(self, asked: Round[T]) -> T:
-        awake = asyncio.Event()
-        with asked.under_way(awake.set), suppress(TimeoutError):
-            async with asyncio.timeout(asked.seconds):
-                await awake.wait()
-        return asked.result()
-
-    async def drain(self, id: RequestId) -> None:
-        await asyncio.sleep(0)
-        await self._carrier.until(lambda: not self.full(id))
-
-    @property
-    def in_worker_thread(self) -> bool:
-        return threading.get_ident() != self._thread
-
-    def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        async def awaited() -> T:
-            return await function()
-
-        return asyncio.run_coroutine_threadsafe(awaited(), self._carrier.loop).result()
+_STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 async def serve_streams(
     server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, grace: float = 1.0
 ) -> None:
-    """Serve one conversation, one message a line, until the client ends it.
+    """Serve one client, one message a line, until it closes its output.
 
-    After the end of the input, handlers that still run get `grace` seconds to answer, and the client as long to read.
+    After the end of the input, handlers that still run get `grace` seconds to respond, and the
+    client gets as long to read.
 
-    *Resource handling*: the writer is closed at the end, and the lifespan left. Handlers are cancelled, once, and waited for.
-    *Error handling*: nothing that a client sends or a handler raises ends this; a stream that breaks is an end like any other.
+    *Resource handling*: the writer is closed at the end, and the lifespan is left. Handlers are
+    cancelled, once, and waited for. *Error handling*: nothing that a client sends or a handler
+    raises ends this; a stream that breaks is an end like any other.
     """
     async with server.lifespan() as value:
-        await converse(server, (reader, writer), value, grace)
+        await serve_connection(server, (reader, writer), value, grace)
 
 
-async def converse(server: Server, streams: Streams, lifespan: Any, grace: float = 1.0) -> None:
+async def serve_connection(server: Server, streams: Streams, lifespan: Any, grace: float = 1.0) -> None:
+    """Serve one client, as `serve_streams`. `lifespan` is the value of the entered lifespan."""
     conn = Connection(Role.SERVER, server.config())
-    link = Link(streams, conn, lambda event: link.start(service.take(event)))
-    service = Service(server, conn, AsyncioRuntime(link, link.pump, link.full, lambda *_: False), lifespan)
-    end = link.loop.time()
+
+    def on_event(event: Event) -> None:
+        job = service.take(event)
+        if job is not None:
+            link.start_job(job)
+
+    link = Link(streams, conn, on_event)
+    service = Service(server, conn, AsyncioRuntime(link, link.pump, link.full), lifespan)
+    flush_until = link.loop.time()
     try:
         await asyncio.wait({link.reading})
-        end = link.loop.time() + grace
-        await link.until(lambda: not link.jobs, grace)
+        flush_until = link.loop.time() + grace
+        await link.wait_until(lambda: not link.tasks, grace)
     finally:
-        service.close()
-        await link.aclose(max(end - link.loop.time(), LAST_WRITE))
-        await link.until(lambda: not link.jobs)
+        await link.aclose(max(flush_until - link.loop.time(), FLUSH_TIMEOUT))
+        await link.wait_until(lambda: not link.tasks)
 
 
 async def serve_stdio(server: Server) -> None:
-    """Serve the client that started this process until it closes stdin. What is printed meanwhile goes to stderr.
+    """Serve the client that started this process until it closes stdin.
 
-    *Resource handling*: stdin and stdout are given back as they were. *Error handling*: as `serve_streams`.
+    What is printed meanwhile goes to stderr.
+
+    *Resource handling*: stdin and stdout are given back as they were. *Error handling*: as
+    `serve_streams`.
 
     Raises:
         ConnectFailed: stdin or stdout is not open, or is a regular file.
@@ -110,29 +83,30 @@ async def serve_stdio(server: Server) -> None:
 
 
 def run(server: Server) -> None:
-    """Serve over stdio: the `main` of a server file. Like every program on asyncio it ends when its threads have.
+    """Serve over stdio: the `main` of a server file.
 
-    The first SIGINT or SIGTERM cancels what runs, so that `finally` blocks are executed; a second one ends the process at once.
+    The first SIGINT or SIGTERM cancels what runs, so that `finally` blocks are executed; a second
+    one ends the process at once. Like every asyncio program it ends only when its threads have.
 
     Raises:
         SystemExit: with 130 or 143 after a signal.
         ConnectFailed: stdin or stdout is not open, or is a regular file.
     """
     caught: list[int] = []
-    both = signal.SIGINT, signal.SIGTERM
 
     async def main() -> None:
-        loop, serving = asyncio.get_running_loop(), asyncio.create_task(serve_stdio(server))
+        loop = asyncio.get_running_loop()
+        serving = asyncio.create_task(serve_stdio(server))
 
-        def stop(number: int, _: object) -> None:
-            for each in both:
-                signal.signal(each, signal.SIG_DFL)
+        def on_signal(number: int, frame: FrameType | None) -> None:
+            for each in _STOP_SIGNALS:
+                signal.signal(each, signal.SIG_DFL)  # the second signal ends the process
             caught.append(number)
             loop.call_soon_threadsafe(serving.cancel)
 
         with ExitStack() as undo:
-            for each in both:
-                undo.callback(signal.signal, each, signal.signal(each, stop))
+            for each in _STOP_SIGNALS:
+                undo.callback(signal.signal, each, signal.signal(each, on_signal))
             await serving
 
     with suppress(asyncio.CancelledError):

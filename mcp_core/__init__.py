@@ -1,15 +1,11 @@
 """The Model Context Protocol as a pure state machine: bytes in, facts out; nothing here does I/O or reads a clock.
 
-Begin with `Connection`. Shapes of the protocol are in `mcp_core.types`, authoring of servers in `mcp_core.registry`.
+Begin with `Connection`. Shapes of the protocol are in `mcp_core.types`, authoring of servers in `mcp_core.registry`, and what a
+driver builds clients and servers of in `mcp_core.runtime`.
 """
 
 from __future__ import annotations
 
-from ._answering import Answering, AskedOptions, answer_form
-from ._caller import Caller
-from ._caller_options import CallerOptions, client_config
-from ._calls import CallOptions, Pending, Steps, Turn, Waiter, deliver
-from ._changes import Changes
 from ._config import CLIENT_LIMITS, Config, Limits
 from ._connection import Connection
 from ._dialects import ALL, DIALECTS, LATEST, Dialect
@@ -49,7 +45,6 @@ from ._outbox import Kind, Outgoing
 from ._pump import Pump
 from ._questions import FormSchema
 from ._rate import Bucket, Rate
-from ._standing import Standing
 from ._state import State
 from ._stats import Stats
 from ._subscriptions import Change
@@ -63,16 +58,10 @@ __all__ = [
     "METHODS",
     "NEED_DATA",
     "PAUSED",
-    "Answering",
-    "AskedOptions",
     "AuthRequired",
     "Bucket",
-    "CallOptions",
     "CallTimeout",
-    "Caller",
-    "CallerOptions",
     "Change",
-    "Changes",
     "ChangesMissed",
     "Config",
     "ConnectFailed",
@@ -97,7 +86,6 @@ __all__ = [
     "Peer",
     "PeerError",
     "PeerReady",
-    "Pending",
     "ProgressReceived",
     "ProtocolError",
     "Pump",
@@ -107,15 +95,8 @@ __all__ = [
     "RequestReceived",
     "ResultReceived",
     "Role",
-    "Standing",
     "State",
     "Stats",
-    "Steps",
     "ToolError",
-    "Turn",
-    "Waiter",
     "__version__",
-    "answer_form",
-    "client_config",
-    "deliver",
 ]

@@ -1,16 +1,12 @@
-"""Whether a request of the peer is let in, and as whose: the ladder of checks between an envelope and an event.
+"""The checks that a request of the peer has to pass before it becomes an event.
 
-Rules of this file:
-
-1. The order of the checks is the specification's (2026-07-28, basic/transports/streamable-http; it satisfies the older
-   texts too): who asks and in which revision, is that revision served, is this the time, is there such a method and do
-   we offer it, are its params right. The first that fails is the answer.
-2. Who asks is found here and nowhere else: `_meta` of this very request carries it (`_carried`), or the handshake settles
-   it, now or before (`_settled`).
-3. Nothing is changed here. `admit` is a function of what is known and gives an `Admission` or raises a `Refusal`.
-
-In the good case the params are decoded once, `_meta` included. Only when they do not fit their type is `_meta` read a
-second time and by itself, since a wrong revision is a better answer than wrong params.
+1. The order of the checks is that of the specification (2026-07-28,
+   basic/transports/streamable-http), which satisfies the earlier revisions too: the sender and its
+   revision, whether that revision is served, the state of the connection, the method, the params.
+   The first check that fails determines the error response.
+2. The sender (`Peer`) is determined here and nowhere else: from `_meta` of the request
+   (`_request_peer`), or from the handshake (`_session_peer`).
+3. `admit` is a pure function: it returns an `AdmittedRequest` or raises `RequestRejected`.
 """
 
 from __future__ import annotations
@@ -38,18 +34,31 @@ __all__ = ["Admission", "Mirror", "Refusal", "admit"]
 
 
 class Mirror(Protocol):
-    """What a transport says of a request beside its message, as HTTP does in headers. Both give what does not agree, None if all
-    does; `check_head` comes before it is asked whether there is such a revision or method, `check_params` after."""
+    """Compares a request with the HTTP headers that repeat parts of it.
 
-    def check_head(
-        self, method: str, version: str, row: Method | None, params: Raw | bytes
-    ) -> str | None: ...
+    Both methods return a description of the first mismatch, None if there is none.
+    """
 
-    def check_params(self, row: Method, params: Any) -> str | None: ...
+    def check_head(self, method: str, version: str, row: Method | None, params: Any) -> str | None:
+        """Compare method, version and name. The version or the method may be unknown.
+
+        `params` may be undecoded, because they do not fit the method.
+        """
+
+    def check_params(self, row: Method, params: Any) -> str | None:
+        """Compare the params. Called after version and method were accepted."""
 
 
 class Admission(Struct, gc=False):
-    """A request that may be carried out: its row, its params as an object of `row.params`, who asks and on which terms."""
+    """A request that passed all checks.
+
+    Attributes:
+        row: its row in the table of methods.
+        params: its params, an object of the type `row.params`.
+        peer: its sender.
+        dialect_config: our configuration for the sender's revision.
+        progress_token: the token for progress notifications, None if it requests none.
+    """
 
     row: Method
     params: Any
@@ -59,9 +68,12 @@ class Admission(Struct, gc=False):
 
 
 class Refusal(Exception):
-    """Why a request is answered with an error. `dialect` gives the code of `fault`, None while no revision is known.
+    """A request that failed a check.
 
-    `answerable` is False where the revision forbids even that answer.
+    Attributes:
+        fault, message, data: the error response. `data` is `UNSET` for none.
+        dialect: the revision that gives the code of `fault`, None if none is known yet.
+        answerable: False if the revision forbids even the error response.
     """
 
     def __init__(
@@ -82,7 +94,7 @@ class Refusal(Exception):
 
 
 class _Claim(Struct):
-    """Of `_meta`, just what tells who is asking, with whatever type it has."""
+    """The members of `_meta` that identify the sender, with any type of value."""
 
     version: Any = field(name="io.modelcontextprotocol/protocolVersion", default=None)
     capabilities: Any = field(name="io.modelcontextprotocol/clientCapabilities", default=None)
@@ -93,18 +105,21 @@ class _Claimed(Struct):
 
 
 class _Described(Struct):
-    """`_meta` of params whose type has no place for it, as those of a custom method."""
+    """Params whose type has no field for `_meta`, such as those of a custom method."""
 
     meta: t.RequestMeta | None = field(name="_meta", default=None)
 
 
-# Looking up a member of an enum costs more than most checks that it is used in.
-_CLIENT, _SERVER = Role.CLIENT, Role.SERVER
-_WORK, _INITIALIZE, _STATELESS = Step.WORK, Step.INITIALIZE, Step.STATELESS
-_read_claimed = reader(_Claimed)
-_read_described = reader(_Described)
-_ENDING: Final = "the server is being shut down and takes no more requests"
-_OPENINGS: Final = frozenset(row.name for row in METHODS if row.step is Step.INITIALIZE)
+# Looking up a member of an enum costs more than most comparisons with it.
+_CLIENT = Role.CLIENT
+_SERVER = Role.SERVER
+_WORK = Step.WORK
+_INITIALIZE = Step.INITIALIZE
+_STATELESS = Step.STATELESS
+_read_peer_meta = reader(_Claimed)
+_read_params_meta = reader(_Described)
+_SHUTTING_DOWN: Final = "the server is being shut down and takes no more requests"
+_HANDSHAKE_METHODS: Final = frozenset(row.name for row in METHODS if row.step is Step.INITIALIZE)
 
 
 def admit(
@@ -114,71 +129,88 @@ def admit(
     config: Config,
     rows: Mapping[str, Method],
     state: State,
-    remembered: Peer | None,
-    mirror: Mirror | None = None,
+    session_peer: Peer | None,
+    header_validator: Mirror | None = None,
 ) -> Admission:
-    """Let a request in, or raise `Refusal`.
+    """Check a request and return it as an `AdmittedRequest`.
 
-    `rows` are the methods that `role` receives in any revision served; `remembered` is the peer of the handshake; `mirror` has
-    to agree with a request that carries who asks.
+    Args:
+        method: the name of the method.
+        raw: the params as JSON.
+        role: our role.
+        config: our configuration.
+        rows: the methods that `role` receives in any revision served, by name.
+        state: the state of the connection.
+        session_peer: the peer of the handshake, None if there was none.
+        header_validator: applied to requests that carry their revision in `_meta`.
+
+    Raises:
+        RequestRejected: a check failed.
     """
     row = rows.get(method)
     params: Any = None
-    problem = ""
+    params_error = ""
     meta: t.RequestMeta | None = None
+    # Usually the params are decoded once, `_meta` included. If they are invalid, `_meta` is decoded
+    # by itself, because an unsupported revision is reported rather than invalid params.
     try:
         if row is not None:
             params = row.read_params(raw)
-        meta = params.meta if row is not None and row.has_meta else _read_described(raw).meta
+        meta = params.meta if row is not None and row.has_meta else _read_params_meta(raw).meta
     except Unreadable as exc:
         params = None
-        problem = str(exc)
-        meta = _claimed(raw)
+        params_error = str(exc)
+        meta = _peer_meta(raw)
     step = row.step if row is not None else _WORK
-    # The one place where the two eras part: a request carries who asks, or that was settled before it.
+    # The only distinction between stateless and stateful requests: the first identify their sender.
     if (
         meta is not None
         and (meta.protocol_version is not None or meta.client_capabilities is not None)
         and role is _SERVER
     ):
-        version = _version_of(meta, config)
-        _agree(mirror.check_head(method, version, row, raw) if mirror is not None else None, config)
-        peer = _carried(version, meta, config, state)
+        version = _version_in_meta(meta, config)
+        if header_validator is not None:
+            head_params = raw if params is None else params
+            mismatch = header_validator.check_head(method, version, row, head_params)
+            _reject_mismatch(mismatch, config)
+        peer = _request_peer(version, meta, config, state)
     else:
-        mirror = None
-        peer = _settled(step, params, problem, role, config, state, remembered)
+        header_validator = None
+        peer = _session_peer(step, params, params_error, role, config, state, session_peer)
     dialect = peer.dialect
     terms = config.terms[role][dialect]
     row = terms.receives.get(method)
     if row is None or row.result is None:
         raise Refusal(
             Fault.METHOD_NOT_FOUND,
-            _not_found(method, dialect, role),
-            {"supported": config.versions} if method in _OPENINGS else UNSET,
+            _not_found_text(method, dialect, role),
+            {"supported": config.versions} if method in _HANDSHAKE_METHODS else UNSET,
             dialect=dialect,
         )
     if params is None:
-        raise Refusal(Fault.INVALID_PARAMS, f"the params of {method} do not fit: {problem}", dialect=dialect)
-    if mirror is not None:
-        _agree(mirror.check_params(row, params), config)
+        raise Refusal(
+            Fault.INVALID_PARAMS, f"the params of {method} do not fit: {params_error}", dialect=dialect
+        )
+    if header_validator is not None:
+        _reject_mismatch(header_validator.check_params(row, params), config)
     return Admission(row, params, peer, terms, meta.progress_token if meta is not None else None)
 
 
-def _settled(
+def _session_peer(
     step: Step,
     params: Any,
-    problem: str,
+    params_error: str,
     role: Role,
     config: Config,
     state: State,
-    remembered: Peer | None,
+    known_peer: Peer | None,
 ) -> Peer:
-    """Who asks, by the handshake: this request is one, or it came before."""
-    if role is _CLIENT and remembered is not None and not remembered.dialect.stateful:
+    """Return the sender according to the handshake: an earlier one, or this request."""
+    if role is _CLIENT and known_peer is not None and not known_peer.dialect.stateful:
         raise Refusal(
             Fault.INVALID_REQUEST,
-            f"a server does not send requests in revision {remembered.dialect.version}",
-            dialect=remembered.dialect,
+            f"a server does not send requests in revision {known_peer.dialect.version}",
+            dialect=known_peer.dialect,
             answerable=False,
         )
     if not config.stateful:
@@ -190,21 +222,21 @@ def _settled(
             dialect=config.dialects[0],
             answerable=role is _SERVER,
         )
-    _check_time(state, step, remembered.dialect if remembered is not None else None)
+    _check_state(state, step, known_peer.dialect if known_peer is not None else None)
     if step is _INITIALIZE:
         if params is None:
-            raise Refusal(Fault.INVALID_PARAMS, f"the params of initialize do not fit: {problem}")
+            raise Refusal(Fault.INVALID_PARAMS, f"the params of initialize do not fit: {params_error}")
         dialect = negotiate(params.protocol_version, config.stateful)
         return Peer(dialect=dialect, capabilities=params.capabilities, info=params.client_info)
-    if remembered is not None:
-        return remembered
-    if step is Step.PING:
+    if known_peer is not None:
+        return known_peer
+    if step is Step.PING:  # legal before the handshake, when nothing is known of the sender
         return Peer(dialect=config.stateful[0], capabilities=t.ClientCapabilities())
     raise Refusal(Fault.INVALID_REQUEST, "the conversation has not been initialized")
 
 
-def _version_of(meta: t.RequestMeta, config: Config) -> str:
-    """The revision that the request's own `_meta` names, if it has all that it has to have."""
+def _version_in_meta(meta: t.RequestMeta, config: Config) -> str:
+    """Return the revision in `_meta` of a request. Reject the request if a member is missing."""
     version = meta.protocol_version
     if version is None or meta.client_capabilities is None:
         missing = "protocolVersion" if version is None else "clientCapabilities"
@@ -214,13 +246,13 @@ def _version_of(meta: t.RequestMeta, config: Config) -> str:
     return version
 
 
-def _agree(problem: str | None, config: Config) -> None:
-    if problem is not None:
-        raise Refusal(Fault.HEADER_MISMATCH, problem, dialect=config.dialects[0])
+def _reject_mismatch(mismatch: str | None, config: Config) -> None:
+    if mismatch is not None:
+        raise Refusal(Fault.HEADER_MISMATCH, mismatch, dialect=config.dialects[0])
 
 
-def _carried(version: str, meta: t.RequestMeta, config: Config, state: State) -> Peer:
-    """Who asks, by the request's own `_meta`."""
+def _request_peer(version: str, meta: t.RequestMeta, config: Config, state: State) -> Peer:
+    """Return the sender according to `_meta` of the request."""
     assert meta.client_capabilities is not None
     dialect = config.by_version.get(version)
     if dialect is None or dialect.stateful:
@@ -231,36 +263,40 @@ def _carried(version: str, meta: t.RequestMeta, config: Config, state: State) ->
             dialect=config.dialects[0],
         )
     if _STATELESS not in LIFECYCLE[state]:
-        raise Refusal(Fault.BUSY, _ENDING, dialect=dialect)
+        raise Refusal(Fault.BUSY, _SHUTTING_DOWN, dialect=dialect)
     return Peer(dialect, meta.client_capabilities, meta.client_info, meta.log_level)
 
 
-def _check_time(state: State, step: Step, dialect: Dialect | None) -> None:
+def _check_state(state: State, step: Step, dialect: Dialect | None) -> None:
+    """Reject the request if `step` is not legal in `state`."""
     if step in LIFECYCLE[state]:
         return
     if state is State.CLOSING:
-        raise Refusal(Fault.BUSY, _ENDING, dialect=dialect)
+        raise Refusal(Fault.BUSY, _SHUTTING_DOWN, dialect=dialect)
     try:
         next_state(state, step)
     except LocalProtocolError as exc:
         raise Refusal(Fault.INVALID_REQUEST, str(exc), dialect=dialect) from None
 
 
-def _claimed(raw: Raw | bytes) -> t.RequestMeta | None:
-    """`_meta` as far as it tells who is asking, of params whose type is unknown or wrong."""
+def _peer_meta(raw: Raw | bytes) -> t.RequestMeta | None:
+    """Return the part of `_meta` that identifies the sender, from params that are invalid.
+
+    Return None if there is no such part.
+    """
     try:
-        claim = _read_claimed(raw).meta
+        meta = _read_peer_meta(raw).meta
     except Unreadable:
         return None
-    if claim is None or (claim.version is None and claim.capabilities is None):
+    if meta is None or (meta.version is None and meta.capabilities is None):
         return None
     return t.RequestMeta(
-        protocol_version=claim.version if isinstance(claim.version, str) else None,
-        client_capabilities=t.ClientCapabilities() if isinstance(claim.capabilities, dict) else None,
+        protocol_version=meta.version if isinstance(meta.version, str) else None,
+        client_capabilities=t.ClientCapabilities() if isinstance(meta.capabilities, dict) else None,
     )
 
 
-def _not_found(method: str, dialect: Dialect, role: Role) -> str:
+def _not_found_text(method: str, dialect: Dialect, role: Role) -> str:
     row = dialect.receives[role].get(method)
     if row is None:
         return f"{method} is not a method that a {role.value} of revision {dialect.version} knows"

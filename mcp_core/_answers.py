@@ -1,12 +1,11 @@
-"""What the peer's answer to one of our requests means.
+"""From a response of the peer to the event of our request.
 
-Rules of this file:
-
-1. An answer that cannot be believed (wrong type, unknown `resultType`) fails its request with a `RemoteProtocolError`. It is
-   not dressed up as an error that the peer sent, and it harms nothing else.
-2. A result without `resultType` is complete, as older servers send it (2026-07-28, basic/index, Results). Any other value
-   than those that the revision and the active extensions define is invalid.
-3. In the good case a result is decoded once, straight into its type.
+1. An invalid result (wrong type, unknown `resultType`) fails its request with a
+   `RemoteProtocolError`, and has no other effect.
+2. A result without `resultType` is complete, because earlier servers send none (2026-07-28,
+   basic/index, Results). Values that neither the revision nor an active extension defines are
+   invalid.
+3. A valid result is decoded once, directly to its type.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ __all__ = ["Call", "answer", "error_of"]
 
 
 class Call(Struct, gc=False):
-    """A request of ours that has no answer yet."""
+    """Our own request that has no response yet."""
 
     method: str
-    row: Method | None  # None for a method that MCP does not define and nobody registered
+    row: Method | None  # None for a custom method that is not registered
     dialect: Dialect
-    token: Any
-    related: RequestId | None = None
+    token: Any  # passed back on every event of the request
+    related: RequestId | None = None  # the request of the peer during which it was sent
     wants_progress: bool = False
-    progress: float | None = None  # the last one heard
+    progress: float | None = None  # the last value received
 
 
 class _ResultType(Struct):
@@ -57,53 +56,54 @@ _INPUT_REQUIRED: Final = "input_required"
 
 
 def answer(id: RequestId, call: Call, envelope: Envelope) -> ResultReceived | ErrorReceived | InputRequested:
-    """The event that the response `envelope` to `call` means."""
+    """Return the event for the response `envelope` to our request."""
     if envelope.result is UNSET:
         assert envelope.error is not UNSET
         return ErrorReceived(id, error_of(envelope.error), call.token)
     try:
-        return _result(id, call, envelope.result)
+        return _result_event(id, call, envelope.result)
     except Unreadable as exc:
         return ErrorReceived(
             id,
-            RemoteProtocolError(f"the answer to {call.method} is no result of its kind: {exc}"),
+            RemoteProtocolError(f"the result of {call.method} is invalid: {exc}"),
             call.token,
         )
 
 
 def error_of(raw: Raw) -> PeerError | RemoteProtocolError:
-    """The error object of a response as an exception."""
+    """Decode the error object of a response, and return it as an exception."""
     try:
         error = _read_error(raw)
     except Unreadable as exc:
-        return RemoteProtocolError(f"the peer answered with an error object that is none: {exc}")
+        return RemoteProtocolError(f"the peer sent a malformed error object: {exc}")
     return PeerError(error.code, error.message, error.data)
 
 
-def _result(id: RequestId, call: Call, raw: Raw) -> ResultReceived | InputRequested:
+def _result_event(id: RequestId, call: Call, raw: Raw) -> ResultReceived | InputRequested:
     read = call.row.read_result if call.row is not None else _read_object
     if not call.dialect.result_type:
         return ResultReceived(id, read(raw), call.token)
     try:
         result = read(raw)
     except Unreadable:
-        # What is not a complete result may still be another kind of answer.
+        # A value that is no complete result may be an `input_required` result.
         if _read_result_type(raw).result_type in (None, _COMPLETE):
             raise
     else:
         kind = result.result_type if isinstance(result, t.Result) else _read_result_type(raw).result_type
         if kind is None or kind == _COMPLETE:
             return ResultReceived(id, result, call.token)
-    return _other_kind(id, call, raw)
+    return _input_event(id, call, raw)
 
 
-def _other_kind(id: RequestId, call: Call, raw: Raw) -> InputRequested:
+def _input_event(id: RequestId, call: Call, raw: Raw) -> InputRequested:
+    """Return the event for an `input_required` result. Raise `InvalidPayload` if it is none."""
     kind = _read_result_type(raw).result_type
     if kind != _INPUT_REQUIRED:
         raise Unreadable(f"unknown resultType {kind!r}")
     if call.row is None or not call.row.input_ok:
         raise Unreadable("it cannot ask for input")
-    asked = _read_input_required(raw)
-    if asked.input_requests is None and asked.request_state is None:
+    result = _read_input_required(raw)
+    if result.input_requests is None and result.request_state is None:
         raise Unreadable("input_required with neither inputRequests nor requestState")
-    return InputRequested(id, asked.input_requests, asked.request_state, call.token)
+    return InputRequested(id, result.input_requests, result.request_state, call.token)

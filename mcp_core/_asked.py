@@ -1,14 +1,11 @@
-"""Our own requests that have no answer yet: the counterpart of `_requests.py`, which has the peer's.
+"""Our own requests that have no response yet. `_requests.py` has those of the peer.
 
-Rules of this file:
+1. Ids are counted up and never reused, so a late response cannot match another request.
+2. A request is in the table until it is answered or cancelled, or the connection ends. Input for
+   other ids is ignored: it is a race that the protocol allows.
+3. A request that was sent during a request of the peer (`related`) is cancelled when that one ends.
 
-1. Ids are counted up and never used twice, so that a late answer cannot be taken for another's.
-2. A request is in the table until it is answered, given up or lost. Whatever comes for an id that is not there is one of the
-   races that the protocol allows, and means nothing.
-3. A request that was made for a request of the peer's (`related`) lives no longer than that one.
-4. Who gives a request up tells the peer, and nothing comes of it any more (basic/utilities/cancellation).
-
-It refuses to know how requests are written and what their answers mean.
+Source: basic/utilities/cancellation.
 """
 
 from __future__ import annotations
@@ -31,32 +28,47 @@ __all__ = ["OPENING", "STILL_THERE", "Asked"]
 
 
 class _Own:
-    """The token of a request that the connection makes by itself: nobody outside waits for it."""
+    """The token of a request that the connection sends itself. No caller gets its response."""
 
 
-OPENING: Final = _Own()
-STILL_THERE: Final = _Own()  # asks a silent peer for a sign of life
+OPENING: Final = _Own()  # requests of the version negotiation
+STILL_THERE: Final = _Own()  # the keep-alive ping
 
 
 class Asked:
-    """Our requests by id in `table`; the next one will be `next_id`. What is given up is told through `out`."""
+    """Our requests that have no response yet.
 
-    __slots__ = ("_out", "next_id", "table")
+    Cancellations are queued in the outbox.
 
-    def __init__(self, out: Outbox) -> None:
-        self._out = out
+    Attributes:
+        table: the requests by id.
+        next_id: the id of the next request.
+    """
+
+    __slots__ = (
+        "_outbox",
+        "next_id",
+        "table",
+    )
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
         self.table: dict[RequestId, Call] = {}
         self.next_id = 1
 
     def add(self, call: Call) -> int:
-        """Put `call` into the table; gives its id, which was `next_id`."""
+        """Add a request and return its id, which was `next_id`."""
         id = self.next_id
         self.next_id = id + 1
         self.table[id] = call
         return id
 
     def give_up(self, id: RequestId, reason: str | None) -> None:
-        """Give up the request `id`, unless it is over, or one of the opening's, which are not cancelled."""
+        """Cancel the request `id`, and notify the peer. No event follows.
+
+        Do nothing if the request is complete. Requests of the version negotiation are not
+        cancelled: a client must not cancel `initialize`.
+        """
         call = self.table.get(id)
         if call is None or call.token is OPENING:
             return
@@ -64,16 +76,19 @@ class Asked:
         params = call.dialect.encode(t.CancelledParams(request_id=id, reason=reason))
         data = encode_notification("notifications/cancelled", params)
         method = "notifications/cancelled"
-        self._out.put(Outgoing(data, Kind.CANCEL, id, call.related, method, call.dialect))
+        self._outbox.put(Outgoing(data, Kind.CANCEL, id, call.related, method, call.dialect))
 
     def give_up_for(self, parent: RequestId) -> None:
-        """Give up what was asked for the sake of the peer's request `parent`."""
+        """Cancel the requests that were sent during the request `parent` of the peer."""
         for id, call in list(self.table.items()):
             if call.related == parent and type(call.related) is type(parent):
                 self.give_up(id, "the request it was made for is over")
 
     def progressed(self, params: ProgressParams) -> ProgressReceived | None:
-        """What a progress notification means; None if nobody asked for it, or it has not grown."""
+        """Return the event for a progress notification.
+
+        Return None if progress was not requested, or has not increased.
+        """
         call = self.table.get(params.progress_token)
         if call is None or not call.wants_progress:
             return None
@@ -85,7 +100,10 @@ class Asked:
         )
 
     def ended(self, id: RequestId) -> ResultReceived | None:
-        """The peer ended the request `id` without answering it, which it may do if that one lasts."""
+        """Complete the long-lived request `id`, because the peer cancelled it.
+
+        Return its result event, or None if `id` is none of our long-lived requests.
+        """
         call = self.table.get(id)
         if call is None or call.row is None or not call.row.lasting:
             return None
@@ -93,7 +111,10 @@ class Asked:
         return ResultReceived(id, t.ListenResult(), call.token)
 
     def lose_all(self, reason: str | None) -> list[Any]:
-        """Forget everything; gives the tokens of who waits. With a `reason` the peer is told it."""
+        """Remove all requests and return the tokens of those that callers wait for.
+
+        If `reason` is not None, also cancel them at the peer.
+        """
         lost = [call.token for call in self.table.values() if not isinstance(call.token, _Own)]
         if reason is not None:
             for id in list(self.table):

@@ -1,16 +1,15 @@
-"""What a client keeps of a server's answers, for as long as the server said that they stay fresh.
+"""A client's cache of results, for as long as the server declared them fresh.
 
-Rules of this file:
+1. A cached result answers only an identical request: same method and same params, without `_meta`.
+   A request with `inputResponses` or `requestState` is never cached: its result depends on the
+   user's responses or the server's state.
+2. Fresh means `now < received + ttlMs`. A result without `ttlMs`, or with 0 or less, is not stored.
+   A change notification removes stored results at once, and those still in flight are not stored.
+3. Results are stored as JSON and decoded for each hit, so that a caller may modify what it gets.
+   Their size is thus known: a server with long times cannot fill the memory.
 
-1. An answer is used again only for the very same question: its method and its params, without `_meta`. What answers of the
-   user's or the server's state went into (`inputResponses`, `requestState`) is kept for nobody.
-2. Fresh means `now < received + ttlMs`. An answer without a `ttlMs`, or with one that is not positive, is not kept; one that
-   a notification has made stale is gone at once, and so is one that was still on its way then.
-3. What is kept is the answer as JSON, and each hit is read from it anew, so that nobody can change what the next one gets.
-   It also makes its size known, and a server that sets long times cannot fill the memory.
-
-One cache belongs to one client, and so to one authorization context; that makes `cacheScope` no concern of it. Nothing is
-fetched from here, and no time makes anything happen. Source: server/utilities/caching (2026-07-28).
+A cache belongs to one client, and so to one authorization context: `cacheScope` makes no difference
+here. Source: server/utilities/caching (2026-07-28).
 """
 
 from __future__ import annotations
@@ -26,22 +25,24 @@ if TYPE_CHECKING:
 
 __all__ = ["ResultCache"]
 
-# Pages of lists and small resources, a few of each of many; a host that talks to a dozen servers can afford it for each.
-_MOST_RESULTS: Final = 1_000
-# A list of a thousand tools is about half a megabyte. Larger resources are better kept by whoever knows what they are for.
-_MOST_BYTES: Final = 8 * 1024 * 1024
-_LONGEST: Final = 2**53  # milliseconds; a float could not hold some of the numbers that JSON can say
+# Pages of lists and small resources, a few of each. A host can afford it for each of a dozen
+# servers.
+_MAX_RESULTS: Final = 1_000
+# A list of a thousand tools is about half a megabyte. Larger resources are better cached by the
+# application, which knows their use.
+_MAX_BYTES: Final = 8 * 1024 * 1024
+_MAX_TTL: Final = 2**53  # milliseconds; JSON can hold integers that a float cannot
 
-# The methods whose results say how long they stay fresh, and how such a result is read.
-_READ: Final = {
+# The methods whose results have a `ttlMs`, and the function that decodes such a result.
+_DECODERS: Final = {
     row.name: row.read_result
     for row in METHODS
     if row.result is not None and issubclass(row.result, t.CacheableResult)
 }
-_INPUTS: Final = ("inputResponses", "requestState")
+_INPUT_MEMBERS: Final = ("inputResponses", "requestState")
 
-# Notifications, and the methods whose results they make stale.
-_STALE: Final[Mapping[str, tuple[str, ...]]] = {
+# Notifications, and the methods whose results they invalidate.
+_INVALIDATES: Final[Mapping[str, tuple[str, ...]]] = {
     "notifications/tools/list_changed": ("tools/list",),
     "notifications/prompts/list_changed": ("prompts/list",),
     "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
@@ -55,60 +56,67 @@ class _Kept(NamedTuple):
 
 
 class ResultCache:
-    """The results that are still fresh. Times are monotonic, in seconds.
+    """The fresh results of one client. Times are monotonic, in seconds.
 
-    `turn` changes whenever a notification made something stale: take note of it before asking.
+    `turn` changes with each notification that invalidates something: note it before sending a
+    request, and pass it to `keep`.
     """
 
-    __slots__ = ("_bytes", "_kept", "turn")
+    __slots__ = ("_bytes", "_entries", "turn")
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, bytes], _Kept] = {}
+        self._entries: dict[tuple[str, bytes], _Kept] = {}
         self._bytes = 0
         self.turn = 0
 
     def __repr__(self) -> str:
-        return f"<ResultCache of {len(self._kept)} results, {self._bytes} bytes>"
+        return f"<ResultCache of {len(self._entries)} results, {self._bytes} bytes>"
 
     def find(self, method: str, params: Mapping[str, Any] | None, now: float) -> Any:
-        """The result of that request, if a fresh one is kept; else None. It is the caller's own, to do with as they like."""
+        """Return a fresh result of that request, or None. The caller may modify it."""
         key = _key(method, params)
-        kept = self._kept.get(key) if key is not None else None
-        if kept is None or key is None:
+        entry = self._entries.get(key) if key is not None else None
+        if entry is None or key is None:
             return None
-        if now >= kept.stale_at:
-            self._drop(key)
+        if now >= entry.stale_at:
+            self._remove(key)
             return None
-        return _READ[method](kept.data)
+        return _DECODERS[method](entry.data)
 
     def keep(self, method: str, params: Mapping[str, Any] | None, result: Any, now: float, turn: int) -> None:
-        """Keep `result` for as long as it says, if it says so.
+        """Store `result` for the time that it declares, if any.
 
-        `params` are those of the very request that was answered, `now` is when it was, and `turn` what it was before it was
-        asked: if something has become stale since, the answer may be from before that.
+        Args:
+            method: the method of the request.
+            params: the params of exactly the request that was answered.
+            result: the result.
+            now: when it was received.
+            turn: the `turn` before the request was sent. If it has changed since, the result may
+                be older than the change, and is not stored.
         """
         key = _key(method, params)
         if key is None or not isinstance(result, t.CacheableResult):
             return
-        if key in self._kept:
-            self._drop(key)  # also if the later answer is not to be kept
+        if key in self._entries:
+            self._remove(key)  # even if the new result is not stored
         if turn != self.turn or result.ttl_ms is None or result.ttl_ms <= 0:
             return
-        kept = _Kept(encode(result), now + min(result.ttl_ms, _LONGEST) / 1000)
-        if _size(key, kept) > _MOST_BYTES:
-            return  # rather than to drop all others for it, and then itself
-        self._kept[key] = kept
-        self._bytes += _size(key, kept)
-        while self._bytes > _MOST_BYTES or len(self._kept) > _MOST_RESULTS:
-            self._drop(next(iter(self._kept)))  # what was asked longest ago
+        entry = _Kept(encode(result), now + min(result.ttl_ms, _MAX_TTL) / 1000)
+        if _size(key, entry) > _MAX_BYTES:
+            return  # it would evict all others, and then itself
+        self._entries[key] = entry
+        self._bytes += _size(key, entry)
+        while self._bytes > _MAX_BYTES or len(self._entries) > _MAX_RESULTS:
+            self._remove(next(iter(self._entries)))  # the least recently stored
 
     def invalidate(self, notification: str, uri: str | None = None) -> None:
-        """The server has sent this notification: forget what it makes stale.
+        """Remove the results that a notification from the server made stale.
 
-        `uri` is for an update of just that resource. Without it, it may be of a part of any, for a part's URI need not look
-        like that of the whole.
+        `uri` is the URI of an update that is known to concern exactly that resource. Without it all
+        resources are removed: the update may be of a part of any, because the URI of a part need
+        not look like that of the whole.
         """
-        methods = _STALE.get(notification)
+        methods = _INVALIDATES.get(notification)
         if methods is None:
             return
         self.turn += 1
@@ -117,29 +125,32 @@ class ResultCache:
                 self.forget(method)
             else:
                 key = _key(method, {"uri": uri})
-                if key in self._kept:
-                    self._drop(key)
+                if key in self._entries:
+                    self._remove(key)
 
     def forget(self, method: str) -> None:
-        """Drop all results of `method`."""
-        for key in [key for key in self._kept if key[0] == method]:
-            self._drop(key)
+        """Remove all results of `method`."""
+        for key in [key for key in self._entries if key[0] == method]:
+            self._remove(key)
 
-    def _drop(self, key: tuple[str, bytes]) -> None:
-        self._bytes -= _size(key, self._kept.pop(key))
+    def _remove(self, key: tuple[str, bytes]) -> None:
+        self._bytes -= _size(key, self._entries.pop(key))
 
 
 def _key(method: str, params: Mapping[str, Any] | None) -> tuple[str, bytes] | None:
-    """What identifies a request, None for one whose results are not kept, or that cannot be made."""
-    if method not in _READ:
+    """Return the cache key of a request, or None if its result is not cached.
+
+    A request that cannot be encoded has none either.
+    """
+    if method not in _DECODERS:
         return None
     if params is None:
         return method, b""
     try:
-        return None if any(name in params for name in _INPUTS) else (method, encode(params))
+        return None if any(name in params for name in _INPUT_MEMBERS) else (method, encode(params))
     except UnicodeEncodeError:
         return None
 
 
-def _size(key: tuple[str, bytes], kept: _Kept) -> int:
-    return len(key[1]) + len(kept.data)
+def _size(key: tuple[str, bytes], entry: _Kept) -> int:
+    return len(key[1]) + len(entry.data)

@@ -1,64 +1,131 @@
-"""What a client can be told about its conversation, and what it says about itself because of that.
+"""Options of a client's connection, and the configuration that follows from them.
 
-Rule of this file: what is wrong with the options is found before anything is started for them.
-
-It refuses to know what becomes of them: `_caller.py` and `_answering.py` do.
+Invalid options are reported before a process is started or a connection opened for them.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
 
 from msgspec.structs import replace
 
 from . import types as t
-from ._answering import AskedOptions, Respondent
 from ._config import Config
 from ._dialects import ALL
+from ._errors import LocalProtocolError
+from ._questions import FormSchema, as_answer, form_of
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable
 
     from ._events import Peer
 
-__all__ = ["CallerOptions", "check_headers", "check_level", "client_config"]
+__all__ = [
+    "NETWORK_INITIALIZE_TIMEOUT",
+    "AskedOptions",
+    "CallerOptions",
+    "ElicitAnswer",
+    "Place",
+    "answer_form",
+    "callback_capabilities",
+    "check_headers",
+    "check_level",
+    "client_config",
+    "roots_result",
+]
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"(?:[!-~\xa0-\xff](?:[\t -~\xa0-\xff]*[!-~\xa0-\xff])?)?")
-# Headers that HTTP or MCP itself sets, or that would change what a message is.
-_TAKEN: Final = frozenset(
+# Headers that HTTP or MCP itself sets, or that would change the meaning of a message.
+_RESERVED: Final = frozenset(
     """
     host connection content-encoding content-length content-type transfer-encoding te trailer upgrade keep-alive
     proxy-connection expect accept accept-encoding last-event-id mcp-protocol-version mcp-session-id mcp-method mcp-name
     """.split()
 )
-_TAKEN_PREFIX: Final = "mcp-param-"
+_RESERVED_PREFIX: Final = "mcp-param-"
+
+# Seconds; the default of `initialize_timeout` for a server at a URL. It runs already, so it may not
+# take as long as a process that starts.
+NETWORK_INITIALIZE_TIMEOUT: Final = 30.0
+
+
+class _Path(Protocol):
+    """A path of `pathlib`, which the core does not import."""
+
+    def as_uri(self) -> str: ...
+
+
+Place: TypeAlias = t.Root | str | _Path
+ElicitAnswer: TypeAlias = t.ElicitResult | Mapping[str, t.ElicitValue] | None
+SampleAnswer: TypeAlias = t.CreateMessageResult | None
+OnElicit: TypeAlias = Callable[[t.ElicitParams], Awaitable[ElicitAnswer] | ElicitAnswer]
+OnSample: TypeAlias = Callable[[t.CreateMessageParams], Awaitable[SampleAnswer] | SampleAnswer]
+OnRoots: TypeAlias = Collection[Place] | Callable[[], Awaitable[Collection[Place]] | Collection[Place]]
+Fill: TypeAlias = Callable[[str, FormSchema], Awaitable[ElicitAnswer] | ElicitAnswer]
+
+
+class AskedOptions(TypedDict, total=False):
+    """The options of a client for what the server asks: elicitation, sampling and roots.
+
+    A callback is an `async def`, or a plain function, which must not block. Each call of one runs
+    in a task of its own, and several may run at the same time.
+
+    Keys:
+        on_elicit: responds to a question to the user (client/elicitation; since 2025-06-18). It
+            gets the `types.ElicitParams`. It returns what the user filled in as a dict, to which
+            the form's defaults are added; None if the user dismissed the form; or a
+            `types.ElicitResult`, for example to decline. `answer_form` makes an `on_elicit` of a
+            function that fills in forms.
+        on_sample: runs the model (client/sampling). It gets the `types.CreateMessageParams`, and
+            returns the `types.CreateMessageResult`, or None if the user rejects the request.
+        on_roots: the places that the server may work in (client/roots): absolute paths of
+            `pathlib`, URIs that begin with `file://`, or `types.Root`. Or a function without
+            arguments that returns them.
+        elicitation: the declared elicitation capability; by default forms only. With
+            `types.ElicitationCapability(form={}, url={})` the server may also ask the user to visit
+            a web page. The callback sees that from `mode` and `url`; only the user decides whether
+            to open the page.
+        sampling: the declared sampling capability; by default without tools and context. With
+            `types.SamplingCapability(tools={})` `on_sample` may get tools for the model to use.
+    """
+
+    on_elicit: OnElicit | None
+    on_sample: OnSample | None
+    on_roots: OnRoots | None
+    elicitation: t.ElicitationCapability | None
+    sampling: t.SamplingCapability | None
 
 
 class CallerOptions(AskedOptions, total=False):
-    """What a client can be told about its conversation: the keys of `AskedOptions`, for what it answers when it is asked, and
-    these.
+    """Options of a client's connection: those of `CallbackOptions`, and these.
 
     Keys:
-        versions: revisions of MCP to speak; all by default. With several the newest that both sides know is found out; one
-            fixes it.
-        verdict: the `peer` of an earlier client of the same server: its revision is taken up at once, which saves a probe. It counts
-            only if that revision is among `versions`.
-        info: what the client calls itself; this library by default.
-        extensions: what the client can do beyond MCP, by identifier, each with its settings. Told as the capability
-            `extensions` in 2026-07-28, and as `experimental`, which every revision has.
-        probe_timeout: seconds of silence after which a server is taken for one that begins with a handshake; 5 by default.
-        initialize_timeout: seconds for that handshake; by default it waits, as a process may start slowly.
-        keep_alive: seconds of silence after which the server is asked whether it lives; after as many more it is given up. By
-            default it never is.
-        on_log: called with each log message of the server. What it raises is reported, and ends nothing.
-        on_elicitation_complete: called when the server says that the user is done with a page that he was asked to visit, or that
-            an error of code -32042 named (2025-11-25 only); like `on_log`.
-        log_level: the least severe log message wanted; `Caller.set_log_level` changes it. Unless given, "info" if there is an
-            `on_log`, else the server is not told.
-        cache: whether to use answers again for as long as the server says that they stay fresh (2026-07-28); True by default.
+        versions: revisions of MCP to use; default all. The newest that both sides support is
+            negotiated; with a single one there is no choice.
+        verdict: the `peer` of an earlier client of the same server. Its revision is used at once,
+            which saves a probe. Ignored if that revision is not among `versions`.
+        info: name and version of the client; default this library's.
+        extensions: capabilities beyond MCP, by identifier, each with its settings. Declared as the
+            capability `extensions` in 2026-07-28, and as `experimental`, which every revision has.
+        probe_timeout: seconds to wait for a response to the probe, before the handshake of earlier
+            revisions is tried; default 5.
+        initialize_timeout: seconds to wait for that handshake; default no limit, because a process
+            may start slowly.
+        keep_alive: seconds of silence after which a ping is sent; after as many more the connection
+            is closed. Default never.
+        on_log: called with each log message of the server. Its exceptions are reported and end
+            nothing.
+        on_elicitation_complete: called when the server says that the user has finished a URL
+            elicitation, or a page that an error of code -32042 named (2025-11-25 only). Exceptions
+            are handled as for `on_log`.
+        log_level: the least severe log message to receive; `AbstractClient.set_log_level` changes
+            it. Default "info" if there is an `on_log`, else no level is sent.
+        cache: True (the default) to reuse results for as long as the server declares them fresh
+            (2026-07-28).
     """
 
     versions: Iterable[str]
@@ -75,21 +142,21 @@ class CallerOptions(AskedOptions, total=False):
 
 
 def client_config(options: CallerOptions) -> Config:
-    """What a client with these options says about itself. Made before anything is started, it tells what is wrong with them.
+    """Return the configuration of a client with these options.
 
     Raises:
-        ValueError: a version is no revision of MCP, there is no such log level, an identifier of an extension is none, a
-            number of seconds is out of its range, something is declared that no callback answers, or a root is no place.
-        TypeError: a single string is given for the roots.
+        ValueError: an unknown version or log level, an invalid identifier of an extension, seconds
+            out of range, a declared capability without a callback, or an invalid root.
+        TypeError: the roots are a single string.
     """
     extensions = options.get("extensions")
-    told = {name: dict(settings) for name, settings in extensions.items()} if extensions else None
+    declared = {name: dict(settings) for name, settings in extensions.items()} if extensions else None
     level = options.get("log_level")
     if level is not None:
         check_level(level)
     return Config(
         options.get("info") or t.Implementation(name="mcp-trio", version=__version__),
-        replace(Respondent(options).capabilities, extensions=told, experimental=told),
+        replace(callback_capabilities(options), extensions=declared, experimental=declared),
         versions=options.get("versions", ALL),
         probe_timeout=options.get("probe_timeout", 5.0),
         initialize_timeout=options.get("initialize_timeout"),
@@ -98,30 +165,101 @@ def client_config(options: CallerOptions) -> Config:
 
 
 def check_level(level: str) -> None:
-    """Make sure that there is such a log level.
+    """Check that a log level exists.
 
     Raises:
-        ValueError: there is not.
+        ValueError: it does not.
     """
     if level not in t.LOGGING_LEVELS:
         raise ValueError(f"there is no log level {level!r}; there are {', '.join(t.LOGGING_LEVELS)}")
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Make sure that these headers can be sent with requests.
+    """Check that these headers can be sent with requests.
 
     Raises:
-        ValueError: a name or a value has characters that no header may have, stands twice, or is one that the protocol sets.
+        ValueError: a name or value has characters that are not allowed, a name is given twice, or
+            the protocol sets that header.
     """
     seen: set[str] = set()
     for name, value in headers.items():
-        small = name.lower()
+        lower_name = name.lower()
         if not _TOKEN.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a header")
-        if small in _TAKEN or small.startswith(_TAKEN_PREFIX):
+            raise ValueError(f"{name!r} is not a valid header name")
+        if lower_name in _RESERVED or lower_name.startswith(_RESERVED_PREFIX):
             raise ValueError(f"the header {name} is set by the protocol")
-        if small in seen:
+        if lower_name in seen:
             raise ValueError(f"the header {name} is given twice")
         if not _VALUE.fullmatch(value):
             raise ValueError(f"the value of the header {name} has characters that no header may have")
-        seen.add(small)
+        seen.add(lower_name)
+
+
+# -- Callbacks ---------------------------------------------------------------------------------
+
+
+def callback_capabilities(options: AskedOptions) -> t.ClientCapabilities:
+    """Return the capabilities to declare: a client declares only what it has a callback for.
+
+    Raises:
+        ValueError: a capability is declared without its callback, or an entry of `on_roots` is no `file://` URI.
+        TypeError: `on_roots` is one string.
+    """
+    on_elicit = options.get("on_elicit")
+    on_sample = options.get("on_sample")
+    on_roots = options.get("on_roots")
+    elicitation = options.get("elicitation")
+    sampling = options.get("sampling")
+    if elicitation is not None and on_elicit is None:
+        raise ValueError("elicitation needs on_elicit to answer what is asked then")
+    if sampling is not None and on_sample is None:
+        raise ValueError("sampling needs on_sample to answer what is asked then")
+    if on_roots is not None and not callable(on_roots):
+        _check_roots(on_roots)
+    return t.ClientCapabilities(
+        elicitation=elicitation or (None if on_elicit is None else t.ElicitationCapability()),
+        sampling=sampling or (None if on_sample is None else t.SamplingCapability()),
+        roots=None if on_roots is None else t.RootsCapability(list_changed=True),
+    )
+
+
+def roots_result(places: Collection[Place] | t.Result) -> t.Result:
+    """Return the result of `roots/list` for `places`; one that is a result already is unchanged.
+
+    The URIs are not checked.
+    """
+    if isinstance(places, t.Result):
+        return places
+    return t.ListRootsResult(roots=[_root(place) for place in places])
+
+
+def _root(place: Place) -> t.Root:
+    if isinstance(place, t.Root):
+        return place
+    return t.Root(uri=place if isinstance(place, str) else place.as_uri())
+
+
+def _check_roots(places: Collection[Place]) -> None:
+    if isinstance(places, str):
+        raise TypeError("on_roots is several places, not one string")
+    try:
+        as_answer(t.ListRootsRequest(), roots_result(places))
+    except LocalProtocolError as exc:
+        raise ValueError(str(exc)) from None
+
+
+def answer_form(fill: Fill) -> OnElicit:
+    """Make an `on_elicit` of a function that fills in forms: `connect(server, on_elicit=answer_form(fill))`.
+
+    `fill(message, form)` gets the text for the user and the `FormSchema`: `properties` are its
+    fields by name, and `required` names those that must be filled in. It returns the values as a
+    dict, None if the user dismissed the form, or a `types.ElicitResult`; or an awaitable of one of
+    these. Fields that it leaves out get their defaults. A request to visit a page is declined.
+    """
+
+    def on_elicit(params: t.ElicitParams) -> Awaitable[ElicitAnswer] | ElicitAnswer:
+        if params.mode == "url":
+            return t.ElicitResult(action="decline")
+        return fill(params.message, form_of(t.ElicitRequest(params)))
+
+    return on_elicit

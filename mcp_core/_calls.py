@@ -1,17 +1,11 @@
-"""What a client's calls are made of, whatever runtime waits for them: requests, one after the other, and the time they have.
+"""The calls of a client, for any runtime: their requests, one after the other, and their timeouts.
 
-Rules of this file:
-
-1. A call is a generator that yields the requests it needs and is sent their results, or thrown the error that one ended with.
-   Most need one request, a listing one for each page, and what is still fresh needs none. What else it has to wait for it
-   yields as a `Turn`.
-2. A `Waiter` runs such a call: each answer takes it on to its next request at once, where the answer was read, so that the
-   task which waits is woken once, at the end.
-3. A call has two limits. Silence of `timeout` seconds ends it, and any sign of progress starts those anew; `max_timeout`
-   seconds in all end it, whatever comes. While our own side is asked something the server's silence means nothing.
-4. Whatever a callback of the caller's raises ends the caller's own call and nothing else.
-
-It refuses to know how anyone waits, what is asked and what time it is: a clock is handed in.
+1. A call is a generator. It yields the requests that it needs, and is sent their results or thrown
+   their errors. Most calls need one request, a listing one for each page, and a cached result none.
+   Anything else that a call has to wait for, it yields as a `CallWait`.
+2. A `PendingCall` runs such a generator. Each response advances it to its next request at once,
+   where the response was read, so that the waiting task is woken only once, at the end.
+3. An exception in a callback of the caller ends that call and nothing else.
 """
 
 from __future__ import annotations
@@ -38,24 +32,28 @@ Params: TypeAlias = Struct | Mapping[str, Any] | None
 Steps: TypeAlias = Generator["tuple[str, Params] | Turn", Any, T]
 Progress: TypeAlias = Callable[[float, float | None, str | None], object]
 
-_TIMEOUT: Final = 60.0  # enough for most tools, and as long as a person believes that something still happens
-_MAX_TIMEOUT: Final = (
-    300.0  # a tool that tells of progress for longer is a task; and nothing says that it comes to an end
-)
-_MOST_PAGES: Final = 10_000  # a listing longer than this is an endless one
+_TIMEOUT: Final = 60.0  # enough for most tools, and about as long as a user waits without a sign
+# A tool that reports progress for longer should be a task. And progress does not prove that the
+# call will ever end.
+_MAX_TIMEOUT: Final = 300.0
+_MAX_PAGES: Final = 10_000  # a longer listing is taken for an endless one
 
 
 class CallOptions(TypedDict, total=False):
-    """What any call can be told.
+    """Options of any call.
 
     Keys:
-        timeout: seconds without an answer or a sign of progress before `CallTimeout`; 60 unless given, None for no limit.
-        max_timeout: seconds before `CallTimeout` in all, whatever progress there is, for all pages of a list together; None
-            for no limit. Unless given 300, or `timeout` if that is longer, or None if `timeout` is.
-        progress: called with progress, total and message for each progress message of this call.
-        meta: further members of the request's `_meta`. Such a request is always sent: no cache knows what they mean.
-        headers: over HTTP, headers of the request beside those of the client and in place of those of the same name. Such a
-            request is always sent, too.
+        timeout: seconds without a response or progress before `CallTimeout`. Default 60; None for
+            no limit. While our own side is answering an input request, it is paused.
+        max_timeout: seconds before `CallTimeout` in all, even with progress, for all pages of a
+            list together; None for no limit. The default is 300, or `timeout` if that is longer, or
+            None if `timeout` is.
+        progress: called with progress, total and message for each progress notification of this
+            call.
+        meta: further members of the request's `_meta`. Such a request is always sent: the cache
+            does not know what they mean.
+        headers: over HTTP, headers of the request, beside those of the client; they replace those
+            of the same name. Such a request is always sent, too.
     """
 
     timeout: float | None
@@ -66,26 +64,26 @@ class CallOptions(TypedDict, total=False):
 
 
 class Pending(abc.ABC):
-    """A request of ours that someone waits for."""
+    """An outgoing request that waits for its response."""
 
     @abc.abstractmethod
     def end(self, result: Any, error: BaseException | None) -> None:
-        """The answer is here: the result, or the exception to raise."""
+        """Take the response: the result, or the exception to raise."""
 
     @abc.abstractmethod
     def progressed(self, event: ProgressReceived) -> None:
-        """The server says how far it has come."""
+        """Handle a progress notification from the server."""
 
     def asked(self, event: InputRequested) -> None:
-        """The server answers with questions. Unless there is something better to do, that is the end."""
-        self.end(None, RemoteProtocolError("the server asks for input, and nobody here gives it"))
+        """Handle a result that requests input. Unless overridden, end with an error."""
+        self.end(None, RemoteProtocolError("the server requested input, which this request cannot answer"))
 
 
 class Turn(abc.ABC):
-    """What a call waits for that is no answer. `Waiter.end` tells what came of it, once.
+    """A wait of a call for something other than a response. Pass the outcome to `PendingCall.end`.
 
-    `ours`: our own side has something to do before the server can go on, as to ask the user. `name` is what a call that waits
-    for it waits for, where that is not its last request.
+    `ours` is true if the server is waiting for our side, for example for input from the user.
+    `name` replaces the method of the last request in the text of a timeout.
     """
 
     ours = False
@@ -93,42 +91,42 @@ class Turn(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, waiter: Waiter[Any]) -> None:
-        """`waiter` waits from now on. It is not told before this returns."""
+        """Begin to wait on behalf of `waiter`. Do not call its `end` before this returns."""
 
     @abc.abstractmethod
     def stop(self) -> None:
-        """Nobody waits any more, perhaps because it was told."""
+        """End the wait. Called when the call ends or is cancelled, and after `end` was called."""
 
 
 class Waiter(Pending, Generic[T]):
-    """One call that somebody waits for. The runtime waits between `begin` and `wake`, and until `deadline`, then takes `result()`.
+    """One call. Call `begin`, wait for `wake` or until `deadline`, then take `result()`.
 
     Args:
-        send: sends a request on behalf of this call, and gives its id.
-        clock: the time now, monotonic, in seconds.
+        send: sends a request on behalf of this call, and returns its id.
+        clock: returns the time now, monotonic, in seconds.
         steps: the call.
-        options: what the caller wants.
+        options: the caller's options.
 
-    `id` is that of the last request, None as long as there was none. `done`: the call is over. `deadline` is when it is given
-    up if nothing happens before, on the clock; None for never. `held` is for how many things of our own side the server may
-    be waiting: as long as there are any, its silence means nothing.
+    `id` is the id of the last request, None before the first. `done` is true once the call is over.
+    `deadline` is the time at which the call times out unless something happens, or None. `held`
+    counts the input requests that our side is answering: while there are any, `timeout` is paused.
 
     Raises:
-        ValueError: a limit is negative or no number.
+        ValueError: a timeout is negative or not a number.
     """
 
-    # What is the same at first for nearly every call is not set for each.
+    # Class attributes, because nearly every call starts with the same values.
     id: RequestId | None = None
     done = False
     deadline: float | None = None
     _timeout: float | None = _TIMEOUT
     _max_timeout: float | None = _MAX_TIMEOUT
     _progress: Progress | None = None
-    _latest: float | None = None  # when `max_timeout` is over, infinite for never
-    _in_all = False  # whether that is what `deadline` is about
+    _total_deadline: float | None = None  # when `max_timeout` is over; infinite for no limit
+    _total_applies = False  # `deadline` is the total deadline, not that of `timeout`
     held = 0
-    _turn: Turn | None = None
-    _moved = False  # whether there was progress
+    _current_wait: Turn | None = None
+    _progress_seen = False  # since the last request
     _method = ""
     _result: Any = None
     _error: BaseException | None = None
@@ -140,91 +138,94 @@ class Waiter(Pending, Generic[T]):
         steps: Steps[T],
         options: CallOptions,
     ) -> None:
-        self._send, self._clock, self._steps, self._options = send, clock, steps, options
+        self._send = send
+        self._clock = clock
+        self._steps = steps
+        self._options = options
         if options:
             self._progress = options.get("progress")
-            self._timeout = _seconds("timeout", options.get("timeout", _TIMEOUT))
-            longest = None if self._timeout is None else max(self._timeout, _MAX_TIMEOUT)
-            self._max_timeout = _seconds("max_timeout", options.get("max_timeout", longest))
+            self._timeout = _check_seconds("timeout", options.get("timeout", _TIMEOUT))
+            default_max_timeout = None if self._timeout is None else max(self._timeout, _MAX_TIMEOUT)
+            self._max_timeout = _check_seconds("max_timeout", options.get("max_timeout", default_max_timeout))
 
     @abc.abstractmethod
     def wake(self) -> None:
-        """The call is over. Told once, possibly before anyone waits."""
+        """Wake the waiting task: the call is over. Called once, perhaps before any task waits."""
 
     @abc.abstractmethod
     def rearm(self) -> None:
-        """`deadline` is another one than when the call began."""
+        """React to a new value of `deadline`."""
 
     def begin(self) -> None:
-        """Send the first request; or be done, if none is needed or none may be sent."""
-        self._go_on(None, None)
+        """Send the first request. The call is done at once if none is needed, or sending failed."""
+        self._advance(None, None)
 
     def end(self, result: Any, error: BaseException | None) -> None:
         if not self.done:
-            if self._turn is not None:
+            if self._current_wait is not None:
                 self.leave_turn()
-            self._go_on(result, error)
+            self._advance(result, error)
             if not self.done:
                 self.rearm()
 
     def asked(self, event: InputRequested) -> None:
-        """The questions are the call's own: it is sent the event in place of a result."""
+        """Pass the event to the call in place of a result."""
         self.end(event, None)
 
     def progressed(self, event: ProgressReceived) -> None:
         if self.done:
             return
-        self._moved = True
+        self._progress_seen = True
         self._set_deadline()
         self.rearm()
         if self._progress is not None:
             try:
                 self._progress(event.progress, event.total, event.message)
-            except BaseException as exc:  # noqa: BLE001 - rule 4
-                self._over(None, exc)
+            except BaseException as exc:  # noqa: BLE001 - rule 3
+                self._finish(None, exc)
 
     def hold(self, more: int) -> None:
-        """`held` is `more` from now on; when it comes down to 0 the time begins anew. `max_timeout` holds all the while."""
+        """Add `more` to `held`. At 0 `timeout` starts again; `max_timeout` is never paused."""
         self.held += more
         if not self.done:
             self._set_deadline()
             self.rearm()
 
     def leave_turn(self) -> None:
-        """Wait no longer for what is no answer, if it is that the call waits for."""
-        turn = self._turn
-        if turn is not None:
-            self._turn = None
-            self.held -= turn.ours
-            turn.stop()
+        """End the current wait for something other than a response, if there is one."""
+        current_wait = self._current_wait
+        if current_wait is not None:
+            self._current_wait = None
+            self.held -= current_wait.ours
+            current_wait.stop()
 
     def result(self) -> T:
-        """What came of the call, once woken, or once it is given up.
+        """Return the result, after `wake` or at the deadline.
 
         Raises:
-            CallTimeout: it is not over.
-            BaseException: what it ended with.
+            CallTimeout: the call is not over.
+            BaseException: the error with which the call ended.
         """
         if not self.done:
-            raise CallTimeout(self._too_late())
+            raise CallTimeout(self._timeout_text())
         if self._error is not None:
             raise self._error
         found: T = self._result
         return found
 
-    def _go_on(self, result: Any, error: BaseException | None) -> None:
-        """Take the call to its next request or turn, or its end."""
+    def _advance(self, result: Any, error: BaseException | None) -> None:
+        """Advance the call to its next request or wait, or to its end."""
         try:
             step = self._steps.send(result) if error is None else self._steps.throw(error)
         except StopIteration as end:
-            self._over(end.value, None)
+            self._finish(end.value, None)
             return
-        except BaseException as exc:  # noqa: BLE001 - it is raised where the call was made
-            self._over(None, exc)
+        except BaseException as exc:  # noqa: BLE001 - raised again in the caller's task
+            self._finish(None, exc)
             return
-        self._moved = False
+        self._progress_seen = False
         if not isinstance(step, tuple):
-            self._turn = step
+            self._current_wait = step
             self.held += step.ours
             self._method = step.name or self._method
             self._set_deadline()
@@ -233,42 +234,44 @@ class Waiter(Pending, Generic[T]):
         self._method, params = step
         try:
             self.id = self._send(self._method, params, self, self._options)
-        except Exception as exc:  # noqa: BLE001 - the same
-            self._over(None, exc)
+        except Exception as exc:  # noqa: BLE001 - raised again in the caller's task
+            self._finish(None, exc)
         else:
             self._set_deadline()
 
-    def _over(self, result: Any, error: BaseException | None) -> None:
+    def _finish(self, result: Any, error: BaseException | None) -> None:
         self.done = True
-        self._result, self._error = result, error
+        self._result = result
+        self._error = error
         self.wake()
 
     def _set_deadline(self) -> None:
-        """From now on, `timeout` seconds of silence are too much."""
+        """Restart `timeout` now."""
         now = self._clock()
-        latest = self._latest
-        if latest is None:
-            self._latest = latest = inf if self._max_timeout is None else now + self._max_timeout
-        quiet = inf if self._timeout is None or self.held else now + self._timeout
-        self._in_all = in_all = latest < quiet
-        deadline = latest if in_all else quiet
+        total_deadline = self._total_deadline
+        if total_deadline is None:
+            total_deadline = inf if self._max_timeout is None else now + self._max_timeout
+            self._total_deadline = total_deadline
+        quiet_deadline = inf if self._timeout is None or self.held else now + self._timeout
+        self._total_applies = total_deadline < quiet_deadline
+        deadline = total_deadline if self._total_applies else quiet_deadline
         self.deadline = None if deadline == inf else deadline
 
-    def _too_late(self) -> str:
-        if self._in_all:
+    def _timeout_text(self) -> str:
+        if self._total_applies:
             return f"{self._method} was not over after {self._max_timeout:g} s in all (max_timeout)"
-        since = " after its last sign of progress" if self._moved else ""
+        since = " after its last sign of progress" if self._progress_seen else ""
         return f"no answer to {self._method} within {self._timeout:g} s{since} (timeout)"
 
 
-def _seconds(option: str, seconds: float | None) -> float | None:
+def _check_seconds(option: str, seconds: float | None) -> float | None:
     if seconds is not None and not seconds >= 0:
         raise ValueError(f"{option} is a number of seconds from 0 on, or None, not {seconds!r}")
     return seconds
 
 
 def deliver(event: Event) -> None:
-    """Hand an event to the `Pending` that it concerns, if it concerns any."""
+    """Pass an event to the `PendingRequest` that it concerns, if any."""
     if isinstance(event, ResultReceived):
         event.token.end(event.result, None)
     elif isinstance(event, ErrorReceived):
@@ -283,14 +286,15 @@ def deliver(event: Event) -> None:
 
 
 def loss(event: ConnectionClosed) -> ConnectionLost:
-    """What to raise where somebody still waits; to each his own."""
+    """Return the exception to raise in a pending call: a new one for each."""
     return ConnectionLost("the client was closed" if event.error is None else str(event.error))
 
 
 class Listing(Generic[T]):
-    """The pages of `method`, put together: while `wanted`, ask with `params` and `take` the answer; then read `items`.
+    """The items of all pages of `method`.
 
-    `member` is the attribute of a page that holds its items. Source: server/utilities/pagination.
+    While `wanted`, request a page with `params` and pass it to `take`; then read `items`. `member`
+    is the attribute of a page that holds its items. Source: server/utilities/pagination.
     """
 
     def __init__(self, method: str, member: str) -> None:
@@ -308,20 +312,20 @@ class Listing(Generic[T]):
 
     @property
     def params(self) -> dict[str, Any] | None:
-        """The params of the next request. A cursor may be the empty string; only its absence is the end."""
+        """The params of the next request. A cursor may be ""; only a missing one ends the list."""
         return None if self._cursor is None else {"cursor": self._cursor}
 
     def take(self, page: Any) -> None:
         """Add a page.
 
         Raises:
-            RemoteProtocolError: a cursor comes a second time, or there are more than 10,000 of them.
+            RemoteProtocolError: a cursor is repeated, or there are more than 10,000 pages.
         """
         self.items += getattr(page, self._member)
         self._cursor = page.next_cursor
         if self._cursor is None:
             self.wanted = False
-        elif self._cursor in self._seen or len(self._seen) >= _MOST_PAGES:
+        elif self._cursor in self._seen or len(self._seen) >= _MAX_PAGES:
             raise RemoteProtocolError(f"the pages of {self.method} do not come to an end")
         else:
             self._seen.add(self._cursor)

@@ -1,13 +1,12 @@
-"""What was declared, and what a message needs to have been declared.
+"""Checks of declared capabilities, for those of either side.
 
-Rules of this file:
+1. A capability is a path such as `("resources", "subscribe")`: attribute names of the capability
+   objects, or keys where these are dicts.
+2. A member that is present declares support, with any value but `False`, which counts as absent.
+3. A method needs no capability in a revision that has no way to declare it.
 
-1. A capability is a path, `("resources", "subscribe")`: attributes of the capability objects, keys where they are maps.
-2. Presence means support, whatever the value, except that a member which is `False` counts as absent.
-3. A capability that a revision cannot express is not asked for in it.
-
-It does not know who is asking: the same functions serve what we offer and what the peer offers. Source: basic/lifecycle
-(Capability Negotiation) of the stateful revisions, basic/index and schema of 2026-07-28.
+Sources: basic/lifecycle (Capability Negotiation) of the stateful revisions; basic/index and schema
+of 2026-07-28.
 """
 
 from __future__ import annotations
@@ -28,38 +27,48 @@ __all__ = ["allowed", "as_object", "has", "unchanging"]
 
 
 def has(capabilities: Struct | None, path: Sequence[str]) -> bool:
-    """Whether the capability at `path` is declared. An empty path always is."""
-    found: Any = capabilities
+    """Return True if the capability at `path` is declared. An empty path always is."""
+    member: Any = capabilities
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else getattr(found, name, None)
-        if found is None or found is False:
+        member = member.get(name) if isinstance(member, dict) else getattr(member, name, None)
+        if member is None or member is False:
             return False
     return True
 
 
 def allowed(rows: dict[str, Method], capabilities: Struct | None) -> dict[str, Method]:
-    """The rows whose needs `capabilities` meets: what one who declared these will receive."""
+    """Return the rows that a side which declared `capabilities` receives.
+
+    Requests that need a capability which is not declared are left out. Notifications are all kept,
+    because their `needs` are capabilities of the sender.
+    """
     return {name: row for name, row in rows.items() if row.result is None or has(capabilities, row.needs)}
 
 
 def as_object(path: Sequence[str]) -> dict[str, Any]:
-    """The smallest capabilities object that declares `path`: the form in which an error names what is missing."""
-    found: dict[str, Any] = {}
+    """Return the smallest capabilities object, as JSON, that declares `path`.
+
+    An error response names a missing capability in this form (`requiredCapabilities`).
+    """
+    declared: dict[str, Any] = {}
     for name in reversed(path):
-        found = {name: found}
-    return found
+        declared = {name: declared}
+    return declared
 
 
 def unchanging(capabilities: ServerCapabilities) -> ServerCapabilities:
-    """The same without those that need somebody who stays to be told of changes."""
+    """Return `capabilities` without `listChanged` and `subscribe`.
+
+    A connection that serves a single request declares these: it cannot send change notifications.
+    """
     return replace(
         capabilities,
         **{
-            name: replace(found, **dict.fromkeys(_OF_CHANGES & set(found.__struct_fields__)))
+            name: replace(capability, **dict.fromkeys(_CHANGE_FIELDS & set(capability.__struct_fields__)))
             for name in ("tools", "prompts", "resources")
-            if (found := getattr(capabilities, name)) is not None
+            if (capability := getattr(capabilities, name)) is not None
         },
     )
 
 
-_OF_CHANGES = frozenset(("list_changed", "subscribe"))
+_CHANGE_FIELDS = frozenset(("list_changed", "subscribe"))

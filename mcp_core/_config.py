@@ -1,13 +1,10 @@
-"""What one side is and what it puts up with: identity, capabilities, revisions, limits - and what follows from them.
+"""The configuration of one side: identity, capabilities, revisions, limits, and what they imply.
 
-Rules of this file:
-
-1. Everything that a peer can make grow has a limit in `Limits`, and every default has its reason next to it.
-2. What can be worked out before the first message is worked out once for each `Config`, role and revision, and kept as
-   `Terms`: which methods are received, and the constant bytes that are spliced into messages.
-3. A `Config` is shared by all connections of a server or client and is not changed after the first of them.
-
-It does not know any peer.
+1. Everything that a peer can make grow has a limit in `Limits`. Every default has its reason above
+   it.
+2. What can be computed before the first message is computed once per `Config`, role and revision,
+   as a `DialectConfig`: the methods received, and the constant bytes spliced into messages.
+3. All connections of a server or client share one `Config`. Do not change it after the first one.
 """
 
 from __future__ import annotations
@@ -34,93 +31,116 @@ if TYPE_CHECKING:
 __all__ = ["CLIENT_LIMITS", "Config", "Limits", "Terms"]
 
 
-# The grammar of keys of `_meta`, with the prefix that extensions must have (2026-07-28, basic/index).
+# The grammar of keys of `_meta`, with the prefix that extensions must have (2026-07-28,
+# basic/index).
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _EXTENSION: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Upper bounds. Sizes are in bytes, times in seconds."""
+    """Upper bounds on what one peer can use. Sizes are in bytes, times in seconds."""
 
-    # The figure that the larger peers use for a request body; tool arguments above it are files in disguise.
+    # A message. The limit of larger MCP implementations for a request body; larger tool arguments
+    # are usually files.
     message: int = 4 * 1024 * 1024
-    # Long enough for a UUID or a hash with a prefix. An id is kept for as long as its request runs.
+    # The id of a request, which is stored while the request runs. Enough for a UUID or a hash with
+    # a prefix.
     id: int = 256
-    # Four times the longest name of the specification.
+    # The name of a method. Four times the longest one in the specification.
     method: int = 256
-    # Revision 2025-03-26 sets no bound; a batch is work that is admitted at once, so it is a fraction of `in_flight`.
+    # Messages in a batch. 2025-03-26 sets no bound. The work of a batch arrives at once, so this is
+    # less than `in_flight`.
     batch: int = 100
-    # Handlers that run at the same time for one peer: more than people need, few enough to keep their memory small.
+    # Requests of the peer whose handlers run at the same time. More than clients need, and few
+    # enough to bound the memory of handlers.
     in_flight: int = 256
-    # Requests that have been read and wait for a handler. Behind them reading stops, so a second lane of equal length.
+    # Requests of the peer that were read and wait for a handler. When they are this many, the
+    # server stops reading. As many as may run.
     waiting: int = 256
-    # Bytes of answers that wait for a peer who does not read. Above it a server reads no further requests from that peer,
-    # and a client gives the server up.
+    # Bytes of queued responses. Above it a server stops reading requests from the peer, and a
+    # client closes the connection.
     queued: int = 1024 * 1024
-    # How long reading may stand still because of `waiting` before the requests behind it are refused as busy. A
-    # cancellation that would free a place may be among them.
+    # How long reading may stop because of `waiting`. Then reading resumes and new requests are
+    # rejected as busy, because a cancellation that frees a place may be behind them.
     pause: float = 5.0
-    # Tool calls and completions of one peer. A model makes a few in a second and a program a few hundred; who keeps up more
-    # than that is a loop gone wrong. None sets no limit.
+    # Tool calls and completions. A model makes a few per second, a program a few hundred; a higher
+    # rate over a long time is a runaway loop. None for no limit.
     tool_calls: Rate | None = Rate(per_second=1_000, burst=10_000)
-    # Characters of a URI to be told about. As long as the longest that HTTP servers take, for it travels in a header there.
+    # Characters of a URI that is subscribed to. As long as the longest header that HTTP servers
+    # commonly accept, because over HTTP the URI is in a header.
     uri: int = 8 * 1024
-    # URIs that one peer may watch, in all. With the length above 8 MiB at the very worst, and more than anybody looks at.
+    # URIs that one peer subscribes to, in total. With `uri` this bounds them to 8 MiB.
     uris: int = 1024
-    # Requests to listen that one connection may hold open. One is enough for a client, and a gateway has one for each user.
+    # Open `subscriptions/listen` requests of one connection. A client needs one, a gateway one per
+    # user.
     listens: int = 64
 
 
-# Servers choose what they send, and a large resource is nothing hostile: eight times a server's own limit.
+# A client chooses its servers, and a large resource is legitimate: eight times the limit of a
+# server.
 CLIENT_LIMITS: Final = Limits(message=32 * 1024 * 1024)
 
 
 class Terms(Struct, frozen=True, eq=False):
-    """What `Config` means in one revision, for one role."""
+    """The consequences of a `Config` for one role in one revision.
+
+    Attributes:
+        dialect: the revision.
+        receives: methods that the role receives, without requests that need a capability which the
+            `Config` does not declare.
+        sends: methods that the role may send.
+        result_meta: members of `_meta` in every result.
+        type_stamp: `resultType` as an encoded member with a comma, empty if the revision has none.
+        meta_stamp: `_meta` likewise, for results without a `_meta` of their own.
+        stamp: both of them.
+        request_meta: encoded members of `_meta` in every request, without braces.
+    """
 
     dialect: Dialect
-    receives: dict[str, Method]  # requests refused for want of a capability of ours are not in here
+    receives: dict[str, Method]
     sends: dict[str, Method]
-    result_meta: dict[str, Any]  # what belongs into `_meta` of each of our results
-    # Constant members of each of our results, encoded with their commas: its type, its `_meta` for a result that has none
-    # of its own, and both.
+    result_meta: dict[str, Any]
     type_stamp: bytes
     meta_stamp: bytes
     stamp: bytes
-    request_meta: bytes  # constant members of `_meta` in each of our requests, without braces
+    request_meta: bytes
 
 
 class _TermsByDialect(dict[Dialect, Terms]):
-    """What a configuration means for one role in each revision; worked out when it is first asked for."""
+    """The `DialectConfig` of one role for each revision, computed on first use."""
 
-    __slots__ = ("_config", "_role")
+    __slots__ = (
+        "_config",
+        "_role",
+    )
 
     def __init__(self, config: Config, role: Role) -> None:
         self._config = config
         self._role = role
 
     def __missing__(self, dialect: Dialect) -> Terms:
-        config, role = self._config, self._role
+        config = self._config
+        role = self._role
         custom = {name: row for name, row in config.methods.items() if row.to in (role, None)}
-        sent = {name: row for name, row in config.methods.items() if row.to in (role.other, None)}
+        custom_sent = {name: row for name, row in config.methods.items() if row.to in (role.other, None)}
         meta: dict[str, Any] = {}
         request_meta = b""
         if not dialect.stateful:
             if role is Role.SERVER:
                 meta = {"io.modelcontextprotocol/serverInfo": dialect.fit(config.info)}
             else:
-                described = t.RequestMeta(
+                sender = t.RequestMeta(
                     protocol_version=dialect.version,
                     client_capabilities=dialect.fit(config.capabilities),
                     client_info=dialect.fit(config.info),
                 )
-                request_meta = encode(described)[1:-1]
+                request_meta = encode(sender)[1:-1]
         type_stamp = b'"resultType":%b,' % encode(dialect.result_type) if dialect.result_type else b""
         meta_stamp = b'"_meta":%b,' % encode(meta) if meta else b""
         terms = self[dialect] = Terms(
             dialect=dialect,
             receives={**allowed(dialect.receives[role], config.capabilities), **custom},
-            sends={**dialect.receives[role.other], **sent},
+            sends={**dialect.receives[role.other], **custom_sent},
             result_meta=meta,
             type_stamp=type_stamp,
             meta_stamp=meta_stamp,
@@ -131,31 +151,40 @@ class _TermsByDialect(dict[Dialect, Terms]):
 
 
 class Config:
-    """What one side says about itself and how it behaves.
+    """The identity and the behaviour of one side, client or server.
 
     Args:
-        info: name and version, told to the peer.
-        capabilities: what is offered. A request that needs more is refused without anyone being asked.
-        instructions: how to use the server, for the model (servers only).
-        versions: the revisions spoken. A client prefers the newest; several eras make it probe, one makes it fixed.
-        limits: upper bounds.
+        info: name and version, sent to the peer.
+        capabilities: the capabilities to declare. A request that needs another one is rejected
+            without reaching a handler.
+        instructions: how to use the server, for the client's model (servers only).
+        versions: the revisions to speak. A client prefers the newest. If a stateless one is among
+            them, it sends `server/discover` first; otherwise it sends `initialize` at once.
+        limits: upper bounds. `Limits()` for a server, `CLIENT_LIMITS` for a client if not given.
         methods: requests and notifications that MCP does not define.
-        probe_timeout: seconds after which a client takes silence to `server/discover` for a stateful server.
-        initialize_timeout: seconds that a client gives `initialize`; None waits, as a process may start slowly.
-        keep_alive: seconds of silence after which the peer is asked whether it lives; after as many more it is given up. None
-            never asks: on a pipe the end of a peer is seen at once.
-        cache: how long what `server/discover` tells may be kept, and by whom; not at all if None (servers only).
+        probe_timeout: seconds a client waits for the response to `server/discover`. After that it
+            takes the server for a stateful one.
+        initialize_timeout: seconds a client waits for the response to `initialize`. None for no
+            limit, because a process may start slowly.
+        keep_alive: seconds without input after which a ping is sent. After as many seconds again
+            the connection is closed. None sends no pings: the end of a pipe is detected at once.
+        cache: the cache hint of the result of `server/discover`, None for none (servers only).
 
-    `dialects` are the revisions spoken, newest first; `stateful` those of them with a handshake, `stateless` the others.
-    `terms[role][dialect]` is what this configuration means for that role in that revision.
+    Attributes:
+        dialects: the revisions to speak, newest first.
+        stateful: those of them with a handshake.
+        stateless: those without.
+        by_version: all of them by version.
+        dialect_configs: by role and dialect, a `DialectConfig`.
+        rows: by role, the methods that it receives in any of the revisions, by name.
 
     Raises:
-        ValueError: an extension's identifier is none, a version is unknown, a custom method has the name of one that MCP
-            defines, or `keep_alive` is not positive.
+        ValueError: the identifier of an extension is malformed, a version is unknown or there is
+            none, a custom method has the name of one that MCP defines, or `keep_alive` is not
+            positive.
     """
 
     __slots__ = (
-        "_rows",
         "by_version",
         "cache",
         "capabilities",
@@ -167,6 +196,7 @@ class Config:
         "limits",
         "methods",
         "probe_timeout",
+        "rows",
         "stateful",
         "stateless",
         "terms",
@@ -187,7 +217,7 @@ class Config:
         cache: Cache | None = None,
     ) -> None:
         self.info = info
-        self.capabilities: Any = capabilities  # a client's or a server's, as the role wants it
+        self.capabilities: Any = capabilities  # those of a client or of a server
         self.instructions = instructions
         self.cache = cache
         self.dialects = known(versions)
@@ -199,9 +229,7 @@ class Config:
         self.limits = limits
         for identifier in capabilities.extensions or ():
             if not _EXTENSION.fullmatch(identifier):
-                raise ValueError(
-                    f"{identifier!r} is no identifier of an extension; they are like 'com.example/name'"
-                )
+                raise ValueError(f"{identifier!r} is not an extension identifier such as 'com.example/name'")
         self.methods = {row.name: row for row in methods}
         for name in self.methods:
             if any(name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role):
@@ -211,11 +239,11 @@ class Config:
         if keep_alive is not None and not keep_alive > 0:
             raise ValueError(f"keep_alive is a number of seconds above 0, or None, not {keep_alive!r}")
         self.keep_alive = keep_alive
-        self._work_out()
+        self._compute_derived()
 
-    def _work_out(self) -> None:
+    def _compute_derived(self) -> None:
         self.terms = {role: _TermsByDialect(self, role) for role in Role}
-        self._rows = {
+        self.rows = {
             role: {
                 name: row
                 for dialect in self.dialects
@@ -230,28 +258,34 @@ class Config:
         )
 
     def over_http(self, *, handshake: bool = True, lasting: bool = True) -> Config:
-        """The same, on a connection that is carried by HTTP requests, where nobody can stop reading, and where what is silent has
-        not died. Without `handshake` each request has to carry who asks; if nothing is `lasting` there is nobody to tell of changes.
+        """Return a copy for a connection over HTTP requests.
+
+        It never pauses and sends no pings: an HTTP request cannot be left unread, and a client
+        without a request is silent but alive.
+
+        Args:
+            handshake: the connection may be opened by a handshake. Otherwise each request has to
+                carry its revision and capabilities.
+            long_lived: the connection has a stream for change notifications. Otherwise the
+                capabilities `listChanged` and `subscribe` are not declared.
         """
         other = copy(self)
         other.limits = replace(self.limits, pause=0.0)
         other.keep_alive = None
         if not handshake:
             other.stateful = ()
+            # Each request has a connection to itself, where a rate would limit nothing.
+            other.limits = replace(other.limits, tool_calls=None)
         if not lasting:
             other.capabilities = unchanging(self.capabilities)
-        other._work_out()
+        other._compute_derived()
         return other
 
     @property
     def versions(self) -> list[str]:
-        """All revisions spoken, newest first."""
+        """The versions of `dialects`, newest first."""
         return [dialect.version for dialect in self.dialects]
 
-    def rows(self, role: Role) -> dict[str, Method]:
-        """The requests and notifications that `role` receives in any revision spoken."""
-        return self._rows[role]
-
     def declares(self, path: tuple[str, ...]) -> bool:
-        """Whether the capability at `path` is among our own."""
+        """Return True if `capabilities` declares the capability at `path`."""
         return has(self.capabilities, path)

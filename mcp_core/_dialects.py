@@ -1,14 +1,13 @@
-"""The five revisions of MCP as five rows of data, and how a value is said in each of them.
+"""The five revisions of MCP as five rows of data, and the encoding of values for each of them.
 
-Rules of this file:
+1. Revisions are compared here and nowhere else. Other code reads a field of the `Dialect` of a
+   peer.
+2. The methods of a revision come from `_methods.METHODS`, the fields that it lacks from
+   `types._revisions.GATES`.
+3. The value of a handler is never changed: `Dialect.fit` returns it or an adapted copy. The changes
+   for a type are computed once per revision.
 
-1. It is the only place where revisions are compared. Everyone else reads a field of the `Dialect` that a `Peer` carries.
-2. What a revision lacks is absent from its row: methods through `_methods.METHODS`, fields through
-   `types._revisions.GATES`. Nothing here says what to do *instead* of a method.
-3. A handler's value is never changed. `Dialect.fit` gives the value itself when the revision can say all of it, else a
-   copy without what the revision lacks. What that means for a type is worked out once.
-
-It does not know connections. Sources: each revision's schema; basic/versioning (2026-07-28); basic/lifecycle (before).
+Sources: the schema of each revision; basic/versioning (2026-07-28); basic/lifecycle (earlier).
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL", "DIALECTS", "LATEST", "Dialect", "HttpRules", "best", "known", "negotiate"]
 
-_ORDER: Final = {version: place for place, version in enumerate((*REVISIONS, NEVER))}
+_ORDER: Final = {version: index for index, version in enumerate((*REVISIONS, NEVER))}
 
 _CODES: Final[Mapping[Fault, int]] = MappingProxyType(
     {
@@ -62,25 +61,31 @@ _MODERN_CODES: Final[Mapping[Fault, int]] = MappingProxyType(
         **_CODES,
         Fault.RESOURCE_NOT_FOUND: -32602,
         Fault.MISSING_CAPABILITY: -32021,
-        # The reserved range is closed to new codes there; ours is positive, after the HTTP status with the same meaning.
+        # 2026-07-28 forbids new codes in the reserved range. Ours is positive, and equal to the
+        # HTTP status with the same meaning.
         Fault.BUSY: 429,
     }
 )
 
 
-def _lives(since: str | None, until: str | None, version: str) -> bool:
+def _in_range(version: str, since: str | None, until: str | None) -> bool:
     return (since is None or _ORDER[since] <= _ORDER[version]) and (
         until is None or _ORDER[version] < _ORDER[until]
     )
 
 
 class HttpRules(Struct, frozen=True):
-    """What one revision wants of HTTP (basic/transports).
+    """The rules of one revision for HTTP (basic/transports).
 
-    `sessions`: a handshake may begin a session. `version_header`: requests carry `MCP-Protocol-Version`. `mirrored`: they carry
-    method, name and parameters in headers too. `resumable`: events have ids, and a stream that broke may be taken up again.
-    `primed`: a stream begins with an event that has an id and no data; older clients take that for a message. `cancels`: who
-    hangs up wants no answer any more. `statuses`: of answers that are an error, by code; 200 for any other.
+    Attributes:
+        sessions: `initialize` may begin a session.
+        version_header: requests have the header `MCP-Protocol-Version`.
+        mirrored: requests repeat method, name and parameters in headers.
+        resumable: events have ids, and a client may resume a stream after it broke.
+        priming_event: a stream begins with an event that has an id and no data. Clients of earlier
+            revisions would take it for a message.
+        disconnect_cancels: a client that disconnects cancels its request.
+        statuses: the HTTP status of an error response by JSON-RPC code, 200 for other codes.
     """
 
     sessions: bool = True
@@ -107,25 +112,38 @@ _MODERN_STATUSES: Final = MappingProxyType(
 
 
 class _Fit(Struct, frozen=True):
-    """What one revision changes in values of one type."""
+    """The changes that one revision makes to values of one type."""
 
-    gone: tuple[tuple[str, Any], ...] = ()  # field and the default that leaves it out
-    filled: tuple[tuple[str, Any], ...] = ()  # field and what the revision wants there when nothing was said
-    deeper: tuple[str, ...] = ()  # fields that can hold values which the revision changes
+    removed: tuple[tuple[str, Any], ...] = ()  # field, and the default that leaves it out
+    defaults: tuple[tuple[str, Any], ...] = ()  # required field, and its value if it is None
+    nested: tuple[str, ...] = ()  # fields that can hold values which the revision changes
 
 
-_NOT_WORKED_OUT: Final = _Fit()
+_NOT_COMPUTED: Final = _Fit()
 
 
 class Dialect(Struct, frozen=True, eq=False, weakref=True):
-    """One revision.
+    """One revision of MCP.
 
-    `stateful`: it begins with a handshake. `batches`: a message may be an array. `null_error_id`: an error for a message
-    whose id could not be read carries `"id": null` instead of no id. `structured`: what `structuredContent` may be, one of
-    `"none"`, `"object"`, `"any"`. `tool_argument_faults_are_results`: arguments that do not fit a tool are told to the
-    model (`isError`) instead of the program. `result_type`: the `resultType` of an ordinary result, "" for none. `ping`: the
-    method that any server of the revision answers at once. `log_level`: the least severe log message for a peer that did not
-    say which ones it wants, None for no message at all. `http`: what it wants of HTTP.
+    Attributes:
+        version: its date, for example "2025-11-25".
+        stateful: a connection begins with a handshake, `initialize`.
+        batches: a message may be an array of messages.
+        null_error_id: an error response to a message whose id could not be read has `"id": null`;
+            otherwise it has no id.
+        structured: which JSON `structuredContent` may be: "none", "object" or "any".
+        tool_argument_faults_are_results: invalid arguments of a tool cause a result with `isError`,
+            which the model reads, not a JSON-RPC error, which the program reads.
+        result_type: the `resultType` of an ordinary result, "" for none.
+        ping: the method that every server of the revision answers at once.
+        log_level: the least severe level of log messages for a peer that did not set one. None
+            means that such a peer gets no log messages.
+        http: its rules for HTTP.
+        codes: the JSON-RPC code of each fault.
+        required_defaults: by type, the fields that the revision requires and their values if a
+            handler did not set them.
+        receives: by role, the methods that it receives.
+        unchanged: types whose values the revision encodes without change. `fit` adds to it.
     """
 
     version: str
@@ -139,64 +157,71 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
     log_level: t.LoggingLevel | None = "info"
     http: HttpRules = HttpRules()
     codes: Mapping[Fault, int] = _CODES
-    fills: Mapping[type[Struct], tuple[tuple[str, Any], ...]] = {}
+    required_defaults: Mapping[type[Struct], tuple[tuple[str, Any], ...]] = {}
     # Derived from METHODS and GATES.
     receives: dict[Role, dict[str, Method]] = {}
-    _gates: dict[type[Struct], dict[str, Any]] = {}
-    _lacking: set[type[Struct]] = set()
-    # Types of which the revision can say all, and what it changes in the others.
+    _missing_fields: dict[type[Struct], set[str]] = {}
+    _missing_types: set[type[Struct]] = set()
+    # Filled on first use of a type: those without changes, and the changes of all, None for none.
     unchanged: set[type[Struct]] = set()
-    _fits: dict[type[Struct], _Fit | None] = {}
+    _changes: dict[type[Struct], _Fit | None] = {}
 
     def __post_init__(self) -> None:
         for role in Role:
             self.receives[role] = {
                 row.name: row
                 for row in METHODS
-                if row.to in (role, None) and _lives(row.since, row.until, self.version)
+                if row.to in (role, None) and _in_range(self.version, row.since, row.until)
             }
         for gate in GATES:
-            if not _lives(gate.since, gate.until, self.version):
+            if not _in_range(self.version, gate.since, gate.until):
                 if gate.field is None:
-                    self._lacking.add(gate.type)
+                    self._missing_types.add(gate.type)
                 else:
-                    self._gates.setdefault(gate.type, {})[gate.field] = None
+                    self._missing_fields.setdefault(gate.type, set()).add(gate.field)
 
     def __repr__(self) -> str:
         return f"<Dialect {self.version}>"
 
     def encode(self, value: Struct) -> bytes:
-        """`value` as JSON of this revision: without fields it lacks, content it lacks told as text.
+        """Encode `value` as JSON of this revision. See `fit` for what it leaves out or replaces.
 
         Raises:
-            LocalProtocolError: there is no such way to tell it.
+            LocalProtocolError: the revision cannot express the value.
         """
         return encode(self.fit(value))
 
     def fit(self, value: Any) -> Any:
-        """`value`, or a copy of it that has nothing which this revision lacks."""
-        fit = self._fits.get(type(value), _NOT_WORKED_OUT)
-        if fit is _NOT_WORKED_OUT:
+        """Return `value`, or a copy of it that this revision can express.
+
+        The copy is without the fields that the revision lacks, and has the fields that it requires.
+        Content that the revision lacks is replaced by text.
+
+        Raises:
+            LocalProtocolError: the revision cannot express the value.
+        """
+        field_changes = self._changes.get(type(value), _NOT_COMPUTED)
+        if field_changes is _NOT_COMPUTED:
             if isinstance(value, (list, tuple)):
-                fitted = [self.fit(item) for item in value]
-                return value if all(map(operator.is_, fitted, value)) else fitted
+                items = [self.fit(item) for item in value]
+                return value if all(map(operator.is_, items, value)) else items
             if isinstance(value, dict):
                 return {key: self.fit(item) for key, item in value.items()}
             if not isinstance(value, Struct):
                 return value
-            if type(value) in self._lacking:
+            if type(value) in self._missing_types:
                 return self._substitute(value)
-            fit = self._work_out(type(value))
-        if fit is None:
+            field_changes = self._compute_changes(type(value))
+        if field_changes is None:
             return value
         changes: dict[str, Any] = {}
-        for name, default in fit.gone:
+        for name, default in field_changes.removed:
             if getattr(value, name) is not default:
-                changes[name] = default  # noqa: PERF403 - this is run for each message, and mostly finds nothing
-        for name, wanted in fit.filled:
+                changes[name] = default  # noqa: PERF403 - mostly there is nothing to add
+        for name, default in field_changes.defaults:
             if getattr(value, name) is None:
-                changes[name] = wanted  # noqa: PERF403
-        for name in fit.deeper:
+                changes[name] = default  # noqa: PERF403
+        for name in field_changes.nested:
             old = getattr(value, name)
             new = self.fit(old)
             if new is not old:
@@ -204,45 +229,51 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
         try:
             return replace(value, **changes) if changes else value
         except ValueError as exc:
-            # What is left breaks a rule of its type: an elicitation by URL, say, where there are only forms.
+            # Without the removed fields the value is invalid, for example an elicitation by URL in
+            # a revision that has forms only.
             raise LocalProtocolError(
-                f"revision {self.version} cannot say this {type(value).__name__}: {exc}"
+                f"revision {self.version} cannot express this {type(value).__name__}: {exc}"
             ) from None
 
     def lacks(self, type: type[Struct], field: str) -> bool:
-        """Whether this revision's `type` has no such field."""
-        return any(field in self._gates.get(base, ()) for base in type.__mro__)
+        """Return True if `type` has no such field in this revision."""
+        return any(field in self._missing_fields.get(base, ()) for base in type.__mro__)
 
     def _substitute(self, value: Struct) -> Struct:
-        say = _SUBSTITUTES.get(type(value))
-        if say is None:
-            raise LocalProtocolError(f"revision {self.version} cannot say {type(value).__name__}")
-        return say(value)
+        to_text = _SUBSTITUTES.get(type(value))
+        if to_text is None:
+            raise LocalProtocolError(f"revision {self.version} cannot express {type(value).__name__}")
+        return to_text(value)
 
-    def _work_out(self, type: type[Struct]) -> _Fit | None:
-        if type in self._fits:
-            return self._fits[type]
-        gone: list[tuple[str, Any]] = []
-        filled: list[tuple[str, Any]] = []
-        deeper: list[str] = []
-        for base, fields in self.fills.items():
+    def _compute_changes(self, type: type[Struct]) -> _Fit | None:
+        """Return the changes to values of `type`, None if there are none, and remember them."""
+        if type in self._changes:
+            return self._changes[type]
+        removed: list[tuple[str, Any]] = []
+        defaults: list[tuple[str, Any]] = []
+        nested: list[str] = []
+        for base, fields in self.required_defaults.items():
             if issubclass(type, base):
-                filled.extend(fields)
+                defaults.extend(fields)
         for field in msgspec.structs.fields(type):
             if self.lacks(type, field.name):
-                gone.append((field.name, field.default))
-            elif any(found in self._lacking or self._work_out(found) for found in _structs_in(field.type)):
-                deeper.append(field.name)
-        if not (gone or filled or deeper):
+                removed.append((field.name, field.default))
+            elif any(
+                found in self._missing_types or self._compute_changes(found)
+                for found in _structs_in(field.type)
+            ):
+                nested.append(field.name)
+        changes = None
+        if removed or defaults or nested:
+            changes = _Fit(tuple(removed), tuple(defaults), tuple(nested))
+        else:
             self.unchanged.add(type)
-            self._fits[type] = None
-            return None
-        fit = self._fits[type] = _Fit(tuple(gone), tuple(filled), tuple(deeper))
-        return fit
+        self._changes[type] = changes
+        return changes
 
 
 def _structs_in(annotation: Any) -> Iterable[type[Struct]]:
-    """Every Struct type named in an annotation such as `list[TextContent | ImageContent] | None`."""
+    """Yield every Struct type in an annotation such as `list[TextContent | ImageContent]`."""
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         yield annotation
     for part in typing.get_args(annotation):
@@ -257,8 +288,8 @@ def _audio_as_text(audio: t.AudioContent) -> t.TextContent:
     return t.TextContent(f"[audio, {audio.mime_type}]", annotations=audio.annotations)
 
 
-# What stands in for content that a revision does not have. A model's use of tools has no substitute: who could take part
-# in it would have said so.
+# Replacements for content that a revision does not have. Tool use in sampling has none: it is sent
+# only to clients that declared `sampling.tools`.
 _SUBSTITUTES: Final[Mapping[type[Struct], Callable[[Any], t.TextContent]]] = {
     t.ResourceLink: _link_as_text,
     t.AudioContent: _audio_as_text,
@@ -299,21 +330,21 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
                 statuses=_MODERN_STATUSES,
             ),
             codes=_MODERN_CODES,
-            fills={t.CacheableResult: (("ttl_ms", 0), ("cache_scope", "private"))},
+            required_defaults={t.CacheableResult: (("ttl_ms", 0), ("cache_scope", "private"))},
         ),
     )
 }
 
-# Newest first: the order in which a client prefers them.
+# Newest first, which is the order of preference of a client.
 ALL: Final[tuple[str, ...]] = tuple(reversed(REVISIONS))
 LATEST: Final[str] = ALL[0]
 
 
 def known(versions: Iterable[str]) -> tuple[Dialect, ...]:
-    """The dialects of `versions`, newest first.
+    """Return the dialects of `versions`, newest first.
 
     Raises:
-        ValueError: one of them is no revision of MCP, or there are none.
+        ValueError: a version is not a revision of MCP, or `versions` is empty.
     """
     wanted = frozenset(versions)
     unknown = sorted(wanted - DIALECTS.keys())
@@ -326,12 +357,15 @@ def known(versions: Iterable[str]) -> tuple[Dialect, ...]:
 
 
 def best(spoken: Iterable[Dialect], offered: Iterable[str]) -> Dialect | None:
-    """The first of `spoken` that is among the versions `offered`."""
+    """Return the first of `spoken` whose version is in `offered`, None if there is none."""
     offered = frozenset(offered)
     return next((dialect for dialect in spoken if dialect.version in offered), None)
 
 
 def negotiate(requested: str, served: Sequence[Dialect]) -> Dialect:
-    """The revision in which to answer an `initialize` that asks for `requested`: that one if it is among `served`
-    (stateful revisions, newest first), else the newest of them."""
+    """Return the revision with which to answer an `initialize` that requests `requested`.
+
+    It is the requested one if it is in `served`, else the newest. `served` are the stateful
+    revisions, newest first, and not empty.
+    """
     return next((dialect for dialect in served if dialect.version == requested), served[0])

@@ -1,13 +1,12 @@
-"""Every exception a user of this library can see, and the JSON-RPC faults behind them.
+"""The exceptions that users of this library can see, and the JSON-RPC faults behind them.
 
-Rules of this file:
+1. All derive from `McpTrioError`, so `except McpTrioError` catches everything raised on purpose.
+2. Inside the core every violation is raised as `LocalProtocolError`. If a received message caused
+   it, the connection converts it to a `RemoteProtocolError`.
+3. A fault has a name here and its number in `_dialects.py`, because the same fault has different
+   codes in different revisions.
 
-1. There is one base class, `McpTrioError`, so that `except McpTrioError` is always enough.
-2. Inside the core a violation is raised as one type, `LocalProtocolError`. Whether it was our caller or the peer who
-   caused it is decided at the border: what came off the wire becomes a `RemoteProtocolError` there.
-3. A fault is named here and numbered in `_dialects.py`: the same fault has different codes in different revisions.
-
-This file knows nothing of timeouts, processes or sockets; drivers raise the transport errors declared here.
+Drivers raise the transport errors that are declared here.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ __all__ = [
 
 
 class Fault(enum.Enum):
-    """What can be wrong with a message; `Dialect.codes` gives the JSON-RPC code of each revision."""
+    """The ways in which a message can be wrong. `Dialect.codes` maps each to a JSON-RPC code."""
 
     __hash__ = object.__hash__
 
@@ -54,13 +53,14 @@ class Fault(enum.Enum):
 
 
 class McpTrioError(Exception):
-    """The base of every exception raised on purpose by `mcp_core`, `mcp_trio` and `mcp_asyncio_shim`."""
+    """The base class of all exceptions that these packages raise on purpose."""
 
 
 class ProtocolError(McpTrioError):
-    """Someone broke the protocol. Only the two subclasses are raised.
+    """A violation of the protocol. Only the two subclasses are raised.
 
-    `fault` says what was broken; `data` is what a JSON-RPC error would carry along.
+    `fault` is the kind of violation. `data` is the `data` member of the JSON-RPC error that
+    reports it, `UNSET` for none.
     """
 
     def __init__(self, message: str, fault: Fault = Fault.INVALID_REQUEST, data: Any = UNSET) -> None:
@@ -70,11 +70,11 @@ class ProtocolError(McpTrioError):
 
 
 class LocalProtocolError(ProtocolError):
-    """Our own side asked for something that the protocol, or what was negotiated, does not allow. Nothing was sent."""
+    """A call that the protocol or the negotiated capabilities do not allow. Nothing was sent."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer sent something that the protocol does not allow."""
+    """A message from the peer that the protocol does not allow."""
 
 
 class _JsonRpcError(McpTrioError):
@@ -91,35 +91,46 @@ class _JsonRpcError(McpTrioError):
 
 
 class PeerError(_JsonRpcError):
-    """The peer answered a request with a JSON-RPC error: `code`, `message`, `data` (`UNSET` if it sent none)."""
+    """A JSON-RPC error response to our request.
+
+    `code`, `message` and `data` are the members of the error object; `data` is `UNSET` if the peer
+    sent none.
+    """
 
 
 class McpError(_JsonRpcError):
-    """Raised by a request handler: the request is answered with this JSON-RPC error, word for word.
+    """An error that a request handler raises. It is sent unchanged as the JSON-RPC error response.
 
-    Codes of your own belong outside -32768..-32000 (specification 2026-07-28, basic/index, Error Codes).
+    Choose codes of your own outside -32768..-32000 (2026-07-28, basic/index, Error Codes).
     """
 
 
 class ToolError(McpTrioError):
-    """Raised by a tool: the call ends with `isError: true` and this text, which the model may read and act on."""
+    """An error that a tool raises. The result then has `isError: true` and this text.
+
+    The model can read the text and act on it. On the client, `CallToolResult.raise_for_error`
+    raises it.
+    """
 
 
 class ConnectFailed(McpTrioError):
-    """No conversation came about: the server could not be started or reached, or no common revision was found."""
+    """The server could not be started or reached, or there is no common revision."""
 
 
 class ConnectionLost(McpTrioError):
-    """The conversation ended before the answer came. Whether the peer carried the request out is unknown."""
+    """The connection ended before the response. It is unknown whether the peer ran the request."""
 
 
 class CallTimeout(McpTrioError, TimeoutError):
-    """No answer within the deadline. The peer was told that the request is cancelled."""
+    """No response arrived before the deadline. The request was cancelled, and the peer notified."""
 
 
 class AuthRequired(McpTrioError):
-    """The server wants an access token, or one with more scopes (`scopes`). `challenge` is its `WWW-Authenticate`, "" if it sent
-    none."""
+    """The server requires an access token, or one with more scopes.
+
+    `scopes` are the scopes that it requires. `challenge` is the value of its `WWW-Authenticate`
+    header, "" if it sent none.
+    """
 
     def __init__(self, message: str, scopes: Sequence[str] = (), *, challenge: str = "") -> None:
         super().__init__(message)
@@ -128,7 +139,7 @@ class AuthRequired(McpTrioError):
 
 
 def single(exc: BaseException) -> BaseException:
-    """The one exception in a group of one, however deep; else the exception itself."""
+    """Return the only exception of a group of one, at any depth, else `exc` itself."""
     while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
         exc = exc.exceptions[0]
     return exc

@@ -1,13 +1,12 @@
-"""What `Connection.next_event` can say.
+"""The events that `Connection.next_event` returns.
 
-Rules of this file:
+1. An event states what has happened. What one side sends with `send_x`, the other side gets as
+   `XReceived`.
+2. An event has everything that is needed to handle it. Read revision and capabilities from its
+   `peer`, not from the connection, which can serve several revisions at once.
+3. `token` is the object that was passed to `send_request`, so a driver needs no table of requests.
 
-1. An event is a fact about the past, not an order; a method `send_x` of one side comes out as `XReceived` of the other.
-2. Whatever is needed to act on a fact is on it. `peer` tells who asks, in which revision and able to do what; nobody has
-   to ask the connection, which may be serving several eras at once.
-3. `token` is what the caller gave to `send_request`, handed back untouched, so that a driver needs no table of its own.
-
-Events are plain Structs: they compare by value and cost less than a dictionary.
+Events are Structs: they compare by value and cost less than a dict.
 """
 
 from __future__ import annotations
@@ -71,15 +70,19 @@ class Paused(enum.Enum):
         return self.value
 
 
-NEED_DATA: Final = NeedData.NEED_DATA  # nothing more to say until something arrives
-PAUSED: Final = Paused.PAUSED  # there may be more, but the peer has to wait: stop reading
+NEED_DATA: Final = NeedData.NEED_DATA  # no event until more input arrives
+PAUSED: Final = Paused.PAUSED  # back-pressure: stop reading from the peer
 
 
 class Peer(Struct, frozen=True, gc=False):
-    """Who is at the other end: a handshake remembers it, a stateless request carries it.
+    """The other end of a connection, as described by a handshake or by a stateless request.
 
-    `info` is for display and logs only; it decides nothing (2026-07-28, basic/index). `log_level` is the least severe
-    level that this peer wants to hear, None if it did not say.
+    Attributes:
+        dialect: the revision that it speaks.
+        capabilities: the capabilities that it declared.
+        info: its name and version, for display and logs only (2026-07-28, basic/index).
+        log_level: the least severe level of log messages that it requested, None if it did not.
+        instructions: how to use the server, for the model (servers only).
     """
 
     dialect: Dialect
@@ -90,13 +93,13 @@ class Peer(Struct, frozen=True, gc=False):
 
 
 class PeerReady(Struct, gc=False):
-    """The opening is complete: a client may send requests; a server has seen the handshake's end."""
+    """The connection is open. A client may send requests; at a server the handshake is complete."""
 
     peer: Peer
 
 
 class Granted(Protocol):
-    """Who asks, as authenticated, and what that one may do; `mcp_core.auth.Grant` is one."""
+    """The authenticated sender of a request and its permissions, as in `mcp_core.auth.Grant`."""
 
     @property
     def principal(self) -> str: ...
@@ -111,10 +114,16 @@ class Granted(Protocol):
 
 
 class RequestReceived(Struct, gc=False):
-    """The peer asks. End it with exactly one `send_result` or `send_error`, also if it is cancelled meanwhile.
+    """A request from the peer.
 
-    `params` is an object of `method.params`; `raw` the same undecoded, with members that the type does not know.
-    `related` is the request of ours on whose stream it came, where the transport tells, and `grant` by what it was let in.
+    Call `send_result` or `send_error` exactly once for it, even if it is cancelled in the meantime.
+
+    Attributes:
+        params: an object of the type `method.params`.
+        peer: the sender.
+        raw: the params as JSON, including members that the type does not have.
+        related: our request on whose stream it arrived, None if the transport does not tell.
+        grant: the authorization of the sender, None without authorization.
     """
 
     id: RequestId
@@ -127,7 +136,10 @@ class RequestReceived(Struct, gc=False):
 
 
 class NotificationReceived(Struct, gc=False):
-    """The peer tells something that the connection does not deal with by itself. `peer` is None before a handshake."""
+    """A notification from the peer that the connection does not process itself.
+
+    `peer` is None if no handshake has identified the sender.
+    """
 
     method: Method
     params: Any
@@ -136,14 +148,21 @@ class NotificationReceived(Struct, gc=False):
 
 
 class RequestCancelled(Struct, gc=False):
-    """The peer no longer wants the answer to request `id`: stop working on it. What is still sent for it is dropped."""
+    """The peer cancelled its request `id`, or the connection ended: stop the handler.
+
+    Call `send_result` or `send_error` for it all the same. The response is dropped.
+    """
 
     id: RequestId
     reason: str | None = None
 
 
 class ResultReceived(Struct, gc=False):
-    """The answer to our request `id`: an object of the method's result type (a dict for a method that MCP does not define)."""
+    """The result of our request `id`.
+
+    `result` is an object of the method's result type, or a dict for a method that MCP does not
+    define.
+    """
 
     id: RequestId
     result: Any
@@ -151,8 +170,11 @@ class ResultReceived(Struct, gc=False):
 
 
 class ErrorReceived(Struct, gc=False):
-    """Our request `id` failed. `error` is the exception to raise: `PeerError` for the peer's word, or a
-    `RemoteProtocolError` if it answered with something that cannot be an answer."""
+    """The failure of our request `id`. `error` is the exception to raise.
+
+    It is a `PeerError` for an error response, a `RemoteProtocolError` for an invalid response, or
+    the error that the transport passed to `receive_failure`.
+    """
 
     id: RequestId
     error: McpTrioError
@@ -160,7 +182,10 @@ class ErrorReceived(Struct, gc=False):
 
 
 class ProgressReceived(Struct, gc=False):
-    """The peer works on our request `id`. `progress` grows from one event to the next; `total` is its expected end."""
+    """Progress of our request `id` at the peer.
+
+    `progress` increases from event to event. `total` is its expected final value, if known.
+    """
 
     id: RequestId
     progress: float
@@ -170,10 +195,10 @@ class ProgressReceived(Struct, gc=False):
 
 
 class InputRequested(Struct, gc=False):
-    """Instead of a result the server needs answers first (2026-07-28, basic/patterns/mrtr). The request `id` is over.
+    """The server needs input before it can return a result (2026-07-28, basic/patterns/mrtr).
 
-    Ask again: same method and params, `inputResponses` with the keys of `requests` and, if it is not None, `state`
-    exactly as it came.
+    The request `id` is complete. Send it again with the same method and params, `inputResponses`
+    with the keys of `requests` and, unless it is None, `state` unchanged as `requestState`.
     """
 
     id: RequestId
@@ -183,19 +208,23 @@ class InputRequested(Struct, gc=False):
 
 
 class ChangesMissed(Struct, gc=False):
-    """What carries the conversation was away for a moment, and nobody kept what the server said of changes meanwhile."""
+    """The transport was disconnected for a while, and change notifications may have been lost."""
 
 
 class MessageRejected(Struct, gc=False):
-    """The peer sent something that is no legal message. If it has to be answered the answer is already queued."""
+    """The peer sent an invalid message. If it needs an error response, that is already queued."""
 
     error: ProtocolError
     id: RequestId | None = None
 
 
 class ConnectionClosed(Struct, gc=False):
-    """Nothing more will arrive. `lost` holds the token of every request of ours that will have no answer; `error` says
-    why the connection ended, None if it was asked to."""
+    """The end of the connection's input.
+
+    `lost` are the tokens of our requests that will get no response. `error` is the reason, None if
+    the connection was closed on purpose. Responses to requests of the peer may still be sent while
+    the state of the connection is CLOSING.
+    """
 
     lost: list[Any]
     error: McpTrioError | None = None

@@ -1,13 +1,12 @@
-"""How a server's connection tells of changes: what it answers to who wants to hear of them, and when they go out.
+"""Publish changes from a server's connection: accept subscriptions, and queue notifications.
 
-Rules of this file:
+1. A subscription is not among the requests in flight: it needs no handler, and it is long-lived.
+   The id of its listen request is in use all the same.
+2. A change becomes a message only while little else is queued. What a client does not read stays a
+   set of changes, each sent once, and does not become a queue.
+3. A session gets no notification before it is open, a listen request none before its
+   acknowledgement.
 
-1. Who listens has no place among the requests in flight: it needs no handler, and it lasts. Its id is in use all the same.
-2. Changes are turned into messages only as long as little else is queued. So what nobody reads stays a set of changes, each told
-   once, and does not become a queue.
-3. A session is told nothing before it is open; a listen request nothing before its acknowledgement.
-
-What is wanted and what is still to be told is `Interests`'. It refuses to know who publishes.
 Sources: server/resources until 2025-11-25; basic/patterns/subscriptions of 2026-07-28.
 """
 
@@ -35,13 +34,21 @@ if TYPE_CHECKING:
 __all__ = ["HEARD", "Hearing"]
 
 HEARD: Final = frozenset({"resources/subscribe", "resources/unsubscribe", LISTEN})
-_ROOM: Final = 16 * 1024  # bytes queued above which no change is made into a message
-_NOTIFICATION, _ANSWER, _SERVER = Kind.NOTIFICATION, Kind.ANSWER, Role.SERVER
+_MAX_QUEUED: Final = 16 * 1024  # bytes in the outbox above which changes wait
+_NOTIFICATION: Final = Kind.NOTIFICATION
+_RESPONSE: Final = Kind.ANSWER
+_SERVER: Final = Role.SERVER
 
 
 class Hearing:
-    """What the peer of one connection wants to hear of, and `out`, through which it is told. `has_room` tells whether more can be
-    sent now for a listen request, or for the session (None); without it only what is queued counts."""
+    """Sends the peer of one connection what it subscribed to.
+
+    Args:
+        config: what this server declares, and its limits.
+        out: gets the messages.
+        has_room: returns True if more can be sent now for a listen request, or for the session
+            (None). Without it only the length of the outbox counts.
+    """
 
     __slots__ = ("_config", "_has_room", "_out", "interests")
 
@@ -54,15 +61,18 @@ class Hearing:
         self.interests = Interests(config)
 
     def take(self, id: RequestId, method: str, params: Any, terms: Terms) -> None:
-        """Answer one of the requests in `HEARD`; the answer of a listen request is its end.
+        """Handle one of the requests in `HEARD`.
+
+        The response is queued, except to a listen request: its response is the end of the
+        subscription.
 
         Raises:
-            Refusal: it is one too many, or a URI is too long.
+            RequestRejected: it is one subscription too many, or a URI is too long.
         """
         dialect = terms.dialect
         try:
             if method == LISTEN:
-                self._tell(self.interests.listen(id, dialect, params.notifications))
+                self._send_notification(self.interests.listen(id, dialect, params.notifications))
                 return
             if method == "resources/subscribe":
                 self.interests.subscribe(dialect, params.uri)
@@ -70,30 +80,33 @@ class Hearing:
                 self.interests.unsubscribe(params.uri)
         except LocalProtocolError as exc:
             raise Refusal(exc.fault, str(exc), dialect=dialect) from None
-        self._answer(id, t.EmptyResult(), terms)
+        self._send_result(id, t.EmptyResult(), terms)
 
     def fill(self, *, ready: bool) -> None:
-        """Make messages of what has changed, as far as there is room for them; for the session only if it is `ready`."""
+        """Queue notifications while there is capacity; for the session only if `ready`."""
         has_room = self._has_room
-        while self._out.queued < _ROOM:
+        while self._out.queued < _MAX_QUEUED:
             notice = self.interests.next_notice(
                 lambda id: (ready or id is not None) and (has_room is None or has_room(id))
             )
             if notice is None:
                 return
-            self._tell(notice)
+            self._send_notification(notice)
 
     def end(self, *, tell: bool) -> None:
-        """Nobody listens any more. If it is to be told, each listen request gets what is still missing, and its result."""
-        for farewell in self.interests.end():
-            if tell:
-                for notice in farewell.rest:
-                    self._tell(notice)
-                self._answer(farewell.id, farewell.result, self._config.terms[_SERVER][farewell.dialect])
+        """End all subscriptions.
 
-    def _tell(self, notice: Notice) -> None:
+        With `tell`, each listen request gets its remaining notifications and its result.
+        """
+        for ended in self.interests.end():
+            if tell:
+                for notice in ended.rest:
+                    self._send_notification(notice)
+                self._send_result(ended.id, ended.result, self._config.terms[_SERVER][ended.dialect])
+
+    def _send_notification(self, notice: Notice) -> None:
         data = encode_notification(notice.method, notice.dialect.encode(notice.params))
         self._out.put(Outgoing(data, _NOTIFICATION, None, notice.related, notice.method))
 
-    def _answer(self, id: RequestId, result: t.Result, terms: Terms) -> None:
-        self._out.put(Outgoing(encode_result(id, *stamped_result(terms, result)), _ANSWER, id))
+    def _send_result(self, id: RequestId, result: t.Result, terms: Terms) -> None:
+        self._out.put(Outgoing(encode_result(id, *stamped_result(terms, result)), _RESPONSE, id))

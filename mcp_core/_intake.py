@@ -1,12 +1,8 @@
-"""From the bytes of the peer to its messages, one at a time: framing, batches, JSON-RPC.
+"""From received bytes to messages, one at a time: framing, batches, JSON-RPC.
 
-Rules of this file:
-
-1. Nothing is taken apart before it is asked for. So whoever stops asking has stopped reading, also in the middle of a batch.
-2. Whatever the bytes are, the outcome is an `Envelope` or a `BadMessage`; nothing is raised.
-3. A blank line is no message: some peers end a message with two newlines.
-
-It knows neither methods nor who the peer is; of a revision only whether it has batches.
+1. Messages are decoded on request only, a batch as a whole. A caller that pauses therefore stops
+   the processing.
+2. Any input results in an `Envelope` or a `BadMessage`. Nothing is raised.
 """
 
 from __future__ import annotations
@@ -15,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
 
+from ._body import ParsedBody, parse_body, too_long
 from ._errors import Fault
 from ._framing import OVERLONG, LineBuffer
-from ._jsonrpc import BadMessage, decode, is_batch, split_batch
+from ._jsonrpc import BadMessage
 
 if TYPE_CHECKING:
     from ._admission import Mirror
@@ -30,8 +27,14 @@ __all__ = ["Intake", "Via"]
 
 
 class Via(Struct, frozen=True, gc=False):
-    """What a transport tells of a message beside its bytes: the request of ours on whose stream it came, what is said of it in
-    headers, the status of the response that it is the body of, and by what its sender was let in."""
+    """The facts that a transport knows of a message beside its bytes.
+
+    Attributes:
+        related: our request on whose stream it arrived.
+        header_validator: compares the message with its HTTP headers.
+        status: the status of the HTTP response in whose body it arrived.
+        grant: the authorization of its sender.
+    """
 
     related: RequestId | None = None
     mirror: Mirror | None = None
@@ -39,110 +42,116 @@ class Via(Struct, frozen=True, gc=False):
     grant: Granted | None = None
 
 
-_NOTHING = Via()
+_NO_CONTEXT = Via()
 
 
 class Intake:
-    """What has arrived and was not looked at yet.
+    """The received input that was not processed yet.
 
-    `batches`: a message may be an array. `received`: bytes in all. `via`: how the message came that `next_message` gave last.
+    Pass input to `feed`, `add` or `add_parsed`, then call `next_message` until it returns None.
+
+    Attributes:
+        batches: a message may be an array of messages.
+        received: the number of bytes received so far.
+        has_input: input was added since `next_message` last returned None.
+        context: the context of the message that `next_message` returned last.
     """
 
-    __slots__ = ("_limits", "_lines", "_members", "_whole", "batches", "received", "via")
+    __slots__ = (
+        "_batch",
+        "_batch_size",
+        "_bodies",
+        "_limits",
+        "_lines",
+        "batches",
+        "has_input",
+        "received",
+        "via",
+    )
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        # Most conversations need only some of these, and there may be very many that are idle.
+        # Created on first use: HTTP connections never need it, and there may be many of them.
         self._lines: LineBuffer | None = None
-        self._members: list[bytes] = []  # of a batch, the first one last
-        self._whole: list[tuple[bytes, Via]] = []
+        self._batch: list[Envelope | BadMessage] = []  # the rest of a batch, in reverse order
+        self._batch_size = 0  # bytes of the whole batch, held until its last message
+        self._bodies: list[tuple[bytes | ParsedBody, Via]] = []
         self.batches = False
+        self.has_input = False
         self.received = 0
-        self.via = _NOTHING
+        self.via = _NO_CONTEXT
 
     def __len__(self) -> int:
-        """Bytes held."""
-        whole = sum(len(data) for data, _ in self._whole)
-        return whole + sum(map(len, self._members)) + (len(self._lines) if self._lines is not None else 0)
+        """Return the number of bytes that were not processed."""
+        held = self._batch_size if self._batch else 0
+        for body, _ in self._bodies:
+            held += body.size if isinstance(body, ParsedBody) else len(body)
+        return held + (len(self._lines) if self._lines is not None else 0)
 
     def __repr__(self) -> str:
         return f"<Intake of {len(self)} bytes>"
 
     @property
     def in_line(self) -> bool:
-        """Whether a line has begun and not ended."""
+        """True if a line has begun and its newline has not arrived."""
         return self._lines is not None and self._lines.in_line
 
     def feed(self, data: bytes) -> None:
-        """Bytes of a stream of lines, however they are split."""
+        """Add bytes of a stream of lines, in chunks of any size."""
         self.received += len(data)
+        self.has_input = True
         if self._lines is None:
             self._lines = LineBuffer(self._limits.message)
         self._lines.feed(data)
 
     def add(self, message: bytes, via: Via | None) -> None:
-        """One whole message, from a transport that keeps messages apart."""
+        """Add one complete message, from a transport with message boundaries."""
         self.received += len(message)
-        self._whole.append((message, via or _NOTHING))
+        self.has_input = True
+        self._bodies.append((message, via or _NO_CONTEXT))
+
+    def add_parsed(self, body: ParsedBody, via: Via) -> None:
+        """Add one body that `parse_body` has parsed."""
+        self.received += body.size
+        self.has_input = True
+        self._bodies.append((body, via))
 
     def clear(self) -> None:
-        """Forget what is held: nobody will look at it."""
+        """Discard all input that was not processed."""
         self._lines = None
-        self._members.clear()
-        self._whole.clear()
+        self._batch.clear()
+        self._bodies.clear()
+        self.has_input = False
 
     def next_message(self) -> Envelope | BadMessage | None:
-        """The next message, None until more arrives."""
+        """Return the next message, or None if more input is needed."""
         while True:
-            if self._members:
-                return self._member(self._members.pop())
-            if self._whole:
-                data, self.via = self._whole.pop(0)
-                if len(data) > self._limits.message:
-                    return self._too_long()
+            if self._batch:
+                return self._batch.pop()
+            body: bytes | ParsedBody
+            if self._bodies:
+                body, self.via = self._bodies.pop(0)
+                if not isinstance(body, ParsedBody):
+                    body = parse_body(body, self._limits)
             else:
-                self.via = _NOTHING
+                self.via = _NO_CONTEXT
                 line = self._lines.next_line() if self._lines is not None else None
                 if line is None:
+                    self.has_input = False
                     return None
                 if line is OVERLONG:
-                    return self._too_long()
-                data = line
-            if not data.startswith(b"{"):
-                if not data or data.isspace():
-                    continue
-                if is_batch(data):
-                    bad = self._open(data)
-                    if bad is not None:
-                        return bad
-                    continue
-            try:
-                return decode(data, self._limits.method, self._limits.id)
-            except BadMessage as bad:
-                return bad
+                    return too_long(self._limits)
+                body = parse_body(line, self._limits)
+            if body.is_array and not self.batches:
+                body = body.as_message()
+            if body.is_batch:
+                self._batch = [_batch_member(message) for message in reversed(body.messages)]
+                self._batch_size = body.size
+            elif body.messages:
+                return body.messages[0]
 
-    def _open(self, batch: bytes) -> BadMessage | None:
-        if not self.batches:
-            return BadMessage(Fault.INVALID_REQUEST, "a message is a JSON object, not an array")
-        try:
-            members = split_batch(batch)
-        except BadMessage as bad:
-            return bad
-        most = self._limits.batch
-        if not 0 < len(members) <= most:
-            problem = f"a batch has between 1 and {most} messages, this one has {len(members)}"
-            return BadMessage(Fault.INVALID_REQUEST, problem)
-        self._members = members[::-1]
-        return None
 
-    def _member(self, data: bytes) -> Envelope | BadMessage:
-        try:
-            envelope = decode(data, self._limits.method, self._limits.id)
-        except BadMessage as bad:
-            return bad
-        if envelope.method == "initialize" and envelope.id is not UNSET:
-            return BadMessage(Fault.INVALID_REQUEST, "initialize is never part of a batch", envelope.id)
-        return envelope
-
-    def _too_long(self) -> BadMessage:
-        return BadMessage(Fault.PARSE, f"the message is longer than {self._limits.message} bytes")
+def _batch_member(message: Envelope | BadMessage) -> Envelope | BadMessage:
+    if isinstance(message, BadMessage) or message.method != "initialize" or message.id is UNSET:
+        return message
+    return BadMessage(Fault.INVALID_REQUEST, "initialize is never part of a batch", message.id)

@@ -1,16 +1,14 @@
-"""JSON-RPC 2.0 as MCP uses it: one message's bytes to an envelope, and the parts of a message to bytes.
+"""JSON-RPC 2.0 as MCP uses it: decode one message to an envelope, encode messages to bytes.
 
-Rules of this file:
+1. Errors of msgspec are caught here and nowhere else in the protocol machine. Bad input raises
+   `DecodeError`, `ValidationError`, `UnicodeDecodeError` or `RecursionError`; callers get a
+   `BadMessage` or an `InvalidPayload`.
+2. `params`, `result` and `error` stay undecoded (`Raw`), because their types depend on the method.
+3. Decoding is strict: valid UTF-8, no duplicate member in the envelope, an id that is a string or
+   an integer. Valid messages pass this by a comparison of lengths or counts of quotation marks,
+   which is faster than scanning them in Python.
 
-1. It is the only place of the protocol machine where msgspec's errors are caught: bad input raises four types there
-   (`DecodeError`, `ValidationError`, `UnicodeDecodeError`, `RecursionError`), and none of them may travel further.
-2. `params`, `result` and `error.data` stay undecoded (`Raw`): only who knows the method knows their type.
-3. An envelope has each of its keys once, an id is a string or an integer and nothing that merely looks like one, and text
-   is UTF-8 without a replacement. Ordinary messages are checked for this by their length, or by counting quotes, and not by
-   scanning them in Python.
-4. A message with an id that could be read is never lost: what is wrong with it is a `BadMessage` that carries the id.
-
-It does not know methods, revisions or who is asking. JSON-RPC 2.0 sections 4 and 5; MCP basic/index, Messages.
+Sources: JSON-RPC 2.0, sections 4 and 5; MCP basic/index, Messages.
 """
 
 from __future__ import annotations
@@ -47,13 +45,13 @@ __all__ = [
 MAX_SAFE_INTEGER: Final = 2**53 - 1
 
 T = TypeVar("T")
-Looks: TypeAlias = Literal["request", "notification", "response", "neither"]
+ApparentKind: TypeAlias = Literal["request", "notification", "response", "neither"]
 
 encode: Final[Callable[[Any], bytes]] = msgspec.json.Encoder().encode
 
 
 class Envelope(Struct, gc=False):
-    """A JSON-RPC message with everything but its outline still undecoded."""
+    """A JSON-RPC message whose `params`, `result` and `error` are not decoded yet."""
 
     jsonrpc: Literal["2.0"]
     id: int | str | None | UnsetType = UNSET
@@ -64,14 +62,15 @@ class Envelope(Struct, gc=False):
 
 
 class BadMessage(Exception):
-    """What is wrong with a message. `id` is the one it carries, or None when no id could be read.
+    """A received message that is not valid JSON-RPC.
 
-    `looks` tells what it was meant to be: only a request, or what is neither, is answered; and what looks like a response
-    fails the call whose id it has.
+    `id` is the id of the message, or None if it has none that is usable. `looks` is the kind of
+    message that its members suggest: a "request" or "neither" gets an error response, and a
+    "response" fails the request with its id.
     """
 
     def __init__(
-        self, fault: Fault, message: str, id: RequestId | None = None, *, looks: Looks = "request"
+        self, fault: Fault, message: str, id: RequestId | None = None, *, looks: ApparentKind = "request"
     ) -> None:
         super().__init__(message)
         self.fault = fault
@@ -81,11 +80,11 @@ class BadMessage(Exception):
 
 
 class Unreadable(Exception):
-    """A `Raw` value does not have the type that was asked for; the text says where and why."""
+    """JSON that does not have the expected type. The text says where and why."""
 
 
 def reader(type: type[T]) -> Callable[[Raw | bytes], T]:
-    """A function that decodes JSON into `type` or raises `Unreadable`."""
+    """Return a function that decodes JSON to `type`, or raises `InvalidPayload`."""
     decode = msgspec.json.Decoder(type).decode
 
     def read(data: Raw | bytes) -> T:
@@ -97,72 +96,76 @@ def reader(type: type[T]) -> Callable[[Raw | bytes], T]:
     return read
 
 
-# From here on a view is cheaper than a copy.
+# Size in bytes from which a memoryview is cheaper than a copy.
 _LARGE: Final = 4096
 
 _decode_envelope = msgspec.json.Decoder(Envelope).decode
-_members_of = reader(dict[str, Raw])
-_items_of = reader(list[Raw])
-_id_of = reader(int | str)  # type: ignore[arg-type]
-# The bytes of the shortest request in which a member stands twice, less its method and params.
+_read_members = reader(dict[str, Raw])
+_read_items = reader(list[Raw])
+_read_id = reader(int | str)  # type: ignore[arg-type]
+# The length of the shortest request with a duplicate member, without its method and params. No
+# shorter request can have a duplicate.
 _SHORTEST_WITH_A_DUPLICATE: Final = len(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"","params":}')
-# The quotes of `"jsonrpc":"2.0"` and of an id of this type with its key.
+# By the type of the id: the number of quotation marks in `"jsonrpc":"2.0"` and in the id's member.
 _QUOTES: Final = {UnsetType: 4, int: 6, type(None): 6, str: 8}
 
 
 def decode(data: bytes, method_limit: int = 256, id_limit: int = 256) -> Envelope:
-    """Read one message (not a batch). The limits are in bytes.
+    """Decode one message, which is not a batch. The limits are in bytes.
 
     Raises:
-        BadMessage: the bytes are not JSON, not UTF-8, or not a JSON-RPC request, notification or response.
+        BadMessage: the bytes are not JSON or not UTF-8, or no JSON-RPC request, notification or
+            response. It carries the id of the message if that can be read.
     """
     try:
         if not data.isascii():
             str(data, "utf-8")
         envelope = _decode_envelope(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise _explain(data, exc, id_limit) from None
-    id, method = envelope.id, envelope.method
+        raise _bad_envelope(data, exc, id_limit) from None
+    id = envelope.id
+    method = envelope.method
     if type(id) is int:
         if not -MAX_SAFE_INTEGER <= id <= MAX_SAFE_INTEGER:
-            raise _flaw(envelope, "id is an integer beyond 2^53-1", None)
+            raise _invalid(envelope, "id is an integer beyond 2^53-1", None)
     elif type(id) is str and _is_longer(id, id_limit):
-        raise _flaw(envelope, f"id is longer than {id_limit} bytes", None)
+        raise _invalid(envelope, f"id is longer than {id_limit} bytes", None)
     if method is not UNSET and envelope.result is UNSET and envelope.error is UNSET:
-        # Present, so it is no notification; null, so it cannot be answered by name.
+        # With an id it is not a notification, and a null id cannot be put into a response.
         if id is None:
-            raise _flaw(envelope, "id is null", None)
-        # A character has four bytes at most: a short one need not be measured.
+            raise _invalid(envelope, "id is null", None)
+        # A character has at most four bytes in UTF-8, so short names need not be encoded.
         if len(method) * 4 > method_limit and _is_longer(method, method_limit):
-            raise _flaw(envelope, f"method is longer than {method_limit} bytes")
+            raise _invalid(envelope, f"method is longer than {method_limit} bytes")
         payload = envelope.params
         if (
             payload is not UNSET
             and type(id) is int
             and len(data) - len(method) - memoryview(payload).nbytes < _SHORTEST_WITH_A_DUPLICATE
         ):
-            return envelope  # there is no room for anything else
+            return envelope  # too short to have a duplicate member
         quotes = _QUOTES[type(id)] + 4
     else:
-        payload = _answer_in(envelope)
+        payload = _response_payload(envelope)
         quotes = _QUOTES[type(id)]
-    # Each key and each string has two quotes. More of them means unknown members, escapes - or a key that stands twice.
+    # Each key and each string has two quotation marks. If the envelope has another number of them
+    # than its known members account for, it has unknown members, escapes or a duplicate member.
     outside = data.count(b'"')
     if payload is not UNSET:
         quotes += 2
         outside -= bytes(payload).count(b'"')
     if outside != quotes:
-        _refuse_duplicates(data, envelope)
+        _reject_duplicates(data, envelope)
     return envelope
 
 
 def is_batch(data: bytes) -> bool:
-    """Whether the message is a JSON array, judged by its first character."""
+    """Return True if the message is a JSON array, judged by its first character."""
     return data.lstrip(b" \t\r\n")[:1] == b"["
 
 
 def split_batch(data: bytes) -> list[bytes]:
-    """The members of a batch (revision 2025-03-26 only), still encoded.
+    """Split a batch (revision 2025-03-26 only) into its messages, which stay encoded.
 
     Raises:
         BadMessage: the bytes are not a JSON array.
@@ -170,44 +173,47 @@ def split_batch(data: bytes) -> list[bytes]:
     try:
         if not data.isascii():
             str(data, "utf-8")
-        return [bytes(item) for item in _items_of(data)]
+        return [bytes(item) for item in _read_items(data)]
     except (Unreadable, UnicodeDecodeError) as exc:
         raise BadMessage(Fault.PARSE, f"the message is not JSON: {_reason(exc)}") from None
 
 
 def encode_request(id: RequestId, method: str, params: bytes | None) -> bytes:
-    """A request as bytes. `params` is an encoded JSON object or None."""
+    """Encode a request. `params` is an encoded JSON object, or None."""
     if params is None:
         return b'{"jsonrpc":"2.0","id":%b,"method":%b}' % (encode(id), encode(method))
     return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (encode(id), encode(method), params)
 
 
 def encode_notification(method: str, params: bytes | None) -> bytes:
-    """A notification as bytes. `params` is an encoded JSON object or None."""
+    """Encode a notification. `params` is an encoded JSON object, or None."""
     if params is None:
         return b'{"jsonrpc":"2.0","method":%b}' % encode(method)
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (encode(method), params)
 
 
 def encode_result(id: RequestId, result: bytes, members: bytes = b"") -> bytes:
-    """A successful response as bytes.
+    """Encode a successful response.
 
-    `result` is an encoded JSON object; `members` (`b'"key":value,'`, each with its comma) are put in front of its own. This is
-    how a revision stamps a result without the object that a handler returned being touched.
+    `result` is an encoded JSON object. `members` are further members of it, each with its comma
+    (`b'"key":value,'`), which are inserted before its own. Inserting bytes leaves the object that
+    the handler returned unchanged and encodes it once.
     """
     if not members:
         return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(id), result)
     if result == b"{}":
         return b'{"jsonrpc":"2.0","id":%b,"result":{%b}}' % (encode(id), members[:-1])
-    # Joined and sliced by a view, since the result may be large: each copy of it costs as much as encoding it.
+    # Join and slice by a view, because the result may be large: a copy of it costs as much as
+    # encoding it.
     rest = result[1:] if len(result) < _LARGE else memoryview(result)[1:]
     return b"".join((b'{"jsonrpc":"2.0","id":', encode(id), b',"result":{', members, rest, b"}"))
 
 
 def encode_error(id: RequestId | None, error: bytes, *, null_id: bool = False) -> bytes:
-    """An error response as bytes. `error` is an encoded error object.
+    """Encode an error response. `error` is an encoded error object.
 
-    Without an id the member is left out, or sent as null when `null_id` is set, as the older schemas want it.
+    If `id` is None, the response has no `id` member, or `"id": null` if `null_id` is set, as the
+    schemas until 2025-06-18 require.
     """
     if id is not None:
         return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (encode(id), error)
@@ -217,10 +223,10 @@ def encode_error(id: RequestId | None, error: bytes, *, null_id: bool = False) -
 
 
 def one_line(data: bytes) -> bytes:
-    """The same JSON without white space between its tokens, so that it holds no newline.
+    """Remove the white space between the tokens of JSON, and with it every newline.
 
     Raises:
-        ValueError: it is no JSON.
+        ValueError: `data` is not JSON.
     """
     try:
         return msgspec.json.format(data, indent=-1)
@@ -238,72 +244,80 @@ def _is_usable(id: RequestId, limit: int) -> bool:
     return -MAX_SAFE_INTEGER <= id <= MAX_SAFE_INTEGER  # type: ignore[operator]
 
 
-def _flaw(envelope: Envelope, message: str, id: int | str | None | UnsetType = UNSET) -> BadMessage:
-    """What is wrong with a message that has the outline of one; `id` None if its own cannot be used."""
-    answers = envelope.result is not UNSET or envelope.error is not UNSET
-    looks = _looks(envelope.method is not UNSET, envelope.id is not UNSET, answers)
+def _invalid(envelope: Envelope, message: str, id: int | str | None | UnsetType = UNSET) -> BadMessage:
+    """Return the error for a message that was decoded. Pass `id` None if its own is not usable."""
+    has_payload = envelope.result is not UNSET or envelope.error is not UNSET
+    looks = _apparent_kind(envelope.method is not UNSET, envelope.id is not UNSET, has_payload)
     if id is UNSET:
         id = envelope.id
     return BadMessage(Fault.INVALID_REQUEST, message, None if id is UNSET else id, looks=looks)
 
 
-def _looks(asks: bool, has_id: bool, answers: bool) -> Looks:
-    """The presence of the key `id`, not its value, tells a request from a notification."""
-    if asks:
+def _apparent_kind(has_method: bool, has_id: bool, has_payload: bool) -> ApparentKind:
+    """Return the kind of a message, from which of its members are present.
+
+    The presence of `id`, not its value, distinguishes a request from a notification.
+    """
+    if has_method:
         return "request" if has_id else "notification"
-    return "response" if answers else "neither"
+    return "response" if has_payload else "neither"
 
 
-def _answer_in(envelope: Envelope) -> Raw:
-    """The result or error of a response, which has exactly one of them."""
-    result, error = envelope.result, envelope.error
+def _response_payload(envelope: Envelope) -> Raw:
+    """Return the result or the error of a response. Raise `BadMessage` if it is not a response."""
+    result = envelope.result
+    error = envelope.error
     if result is UNSET and error is UNSET:
-        raise _flaw(
+        raise _invalid(
             envelope, "neither a method nor a result nor an error", None if envelope.id is None else UNSET
         )
     if envelope.method is not UNSET:
-        raise _flaw(envelope, "a message is either a request or a response, not both")
+        raise _invalid(envelope, "a message is either a request or a response, not both")
     if result is UNSET:
         assert error is not UNSET
-        return error  # its id may be null or absent: so says a peer who could not read a message of ours
+        # The id may be null or absent: the peer could not read one of our messages.
+        return error
     if error is not UNSET:
-        raise _flaw(envelope, "a response has a result or an error, not both")
+        raise _invalid(envelope, "a response has a result or an error, not both")
     if envelope.id is UNSET or envelope.id is None:
-        raise _flaw(envelope, "a result without an id", None)
+        raise _invalid(envelope, "a result without an id", None)
     return result
 
 
-def _refuse_duplicates(data: bytes, envelope: Envelope) -> None:
-    """Raise `BadMessage` if a member of the envelope stands twice. RFC 8259 section 4 leaves the meaning of that open.
+def _reject_duplicates(data: bytes, envelope: Envelope) -> None:
+    """Raise `BadMessage` if the envelope has a duplicate member.
 
-    The decoder keeps the last of equal keys, so the quotes of what it kept are fewer than the quotes that were sent.
+    RFC 8259 section 4 leaves the meaning of duplicates open. The decoder keeps the last one, so
+    the members that it kept have fewer quotation marks than the message.
     """
     try:
-        members = _members_of(data)
+        members = _read_members(data)
     except Unreadable as exc:
         raise BadMessage(Fault.PARSE, f"the message is not JSON: {exc}") from None
     if any('"' in key for key in members):
-        # It may be written with or without a quote byte (\u0022), and so make up for the quotes of a lost member.
-        raise _flaw(envelope, "a member of the message has a quotation mark in its name")
+        # The name may spell it with or without a quotation mark byte (as \u0022), and so make up
+        # for the quotation marks of a dropped duplicate.
+        raise _invalid(envelope, "a member of the message has a quotation mark in its name")
     quotes = sum(2 + bytes(value).count(b'"') for value in members.values())
     if quotes != data.count(b'"'):
-        raise _flaw(envelope, "a member of the message stands twice")
+        raise _invalid(envelope, "the message has a duplicate member")
 
 
-def _explain(data: bytes, exc: Exception, id_limit: int) -> BadMessage:
-    """Why `data` is no envelope, with the id if it is JSON and has a usable one."""
+def _bad_envelope(data: bytes, exc: Exception, id_limit: int) -> BadMessage:
+    """Return the error for `data` that could not be decoded, with the id if that is usable."""
     if not isinstance(exc, msgspec.ValidationError):
         return BadMessage(Fault.PARSE, f"the message is not JSON: {_reason(exc)}")
     try:
-        members = _members_of(data)
+        members = _read_members(data)
     except Unreadable:
         return BadMessage(Fault.INVALID_REQUEST, "a message is a JSON object")
-    asks = "method" in members
-    if asks and "id" not in members and bytes(members["method"])[:1] != b'"':
-        asks = False  # no request and no notification either, so that it may be answered
-    looks = _looks(asks, "id" in members, "result" in members or "error" in members)
+    has_method = "method" in members
+    if has_method and "id" not in members and bytes(members["method"])[:1] != b'"':
+        # The method is not a string. A notification gets no response, but "neither" does.
+        has_method = False
+    looks = _apparent_kind(has_method, "id" in members, "result" in members or "error" in members)
     try:
-        id = _id_of(members["id"]) if "id" in members else None
+        id = _read_id(members["id"]) if "id" in members else None
     except Unreadable:
         return BadMessage(Fault.INVALID_REQUEST, "id is neither a string nor an integer", looks=looks)
     if id is not None and not _is_usable(id, id_limit):
@@ -317,7 +331,7 @@ def _reason(exc: BaseException) -> str:
     if isinstance(exc, UnicodeDecodeError):
         return f"not UTF-8 at byte {exc.start}"
     text = str(exc)
-    # What msgspec says of a lone surrogate would send the reader looking for missing bytes.
+    # msgspec reports a lone surrogate with the same text as missing bytes.
     if text == "Input data was truncated":
         return "it ends too early, or has half of a surrogate pair"
     return text

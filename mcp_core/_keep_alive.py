@@ -1,13 +1,11 @@
-"""When to ask a silent peer whether it still lives, and when to believe that it does not.
+"""Keep-alive: when to send a ping to an idle peer, and when to close the connection.
 
-Rules of this file:
+1. Any input resets the timer. A ping is sent only after an interval without input, so a busy
+   connection sends none.
+2. One ping without a reply is enough: after another interval without input the connection is
+   closed. Otherwise every call would wait for its own timeout.
 
-1. Anything that arrives is a sign of life. A question is asked only after a whole interval of silence, so a busy
-   conversation costs nothing.
-2. One unanswered question is enough: a peer that is silent for another interval after it is given up. A missed ping is
-   indistinguishable from a lost connection, and every call would otherwise wait for its own deadline.
-
-It does not know what the question is: the dialect does (`Dialect.ping`). Source: basic/utilities/ping.
+`Dialect.ping` is the method to send. Source: basic/utilities/ping.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ __all__ = ["Due", "KeepAlive"]
 
 
 class Due(enum.Enum):
-    """What is to be done now."""
+    """The actions that the keep-alive timer requests."""
 
     NOTHING = "nothing"
     ASK = "ask"
@@ -26,34 +24,44 @@ class Due(enum.Enum):
 
 
 class KeepAlive:
-    """Silence of at most `interval` seconds; None asks nobody. `deadline` is when to look `due` next, None as long as it has
-    not begun."""
+    """The keep-alive timer of one connection.
 
-    __slots__ = ("_asked", "_interval", "deadline")
+    Args:
+        interval: seconds without input before a ping; None sends no pings.
+
+    Call `mark_activity` when the connection opens and on any input, and `due` at `deadline`.
+    `deadline` is None until the first `mark_activity`, and after the timer has ended.
+    """
+
+    __slots__ = (
+        "_interval",
+        "_ping_sent",
+        "deadline",
+    )
 
     def __init__(self, interval: float | None) -> None:
         self._interval = interval
         self.deadline: float | None = None
-        self._asked = False
+        self._ping_sent = False
 
     @property
     def silence(self) -> float:
-        """The seconds after which a silent peer is given up."""
+        """The number of seconds without input after which the connection is closed."""
         return 2 * (self._interval or 0.0)
 
     def heard(self, now: float) -> None:
-        """Something arrived, or the conversation is open now."""
+        """Restart the timer. Call it when the connection opens and on any input."""
         if self._interval is not None:
             self.deadline = now + self._interval
-            self._asked = False
+            self._ping_sent = False
 
     def due(self, now: float) -> Due:
-        """What the time `now` asks for; changes what is due next."""
+        """Return what to do at the time `now`, and set the next deadline."""
         if self._interval is None or self.deadline is None or now < self.deadline:
             return Due.NOTHING
-        if self._asked:
+        if self._ping_sent:
             self.deadline = None
             return Due.GIVE_UP
-        self._asked = True
+        self._ping_sent = True
         self.deadline = now + self._interval
         return Due.ASK

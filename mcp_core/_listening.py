@@ -1,21 +1,20 @@
-"""Listening to changes, from the client's end: what to ask for, what was heard of it, and when it is over.
+"""Subscriptions of a client: what to request for them, what changed, and when they end.
 
-Revisions say the same in two ways (`_subscriptions.py`): until 2025-11-25 lists are heard of by themselves and resources after
-`resources/subscribe`; since 2026-07-28 one `subscriptions/listen` asks for all, and each message has the id of that request. To a
-client it is one listening, begun in another way.
+Until 2025-11-25 a session gets changes of lists unasked, and of a resource after
+`resources/subscribe`. Since 2026-07-28 one `subscriptions/listen` requests everything, and each
+message has the id of that request. For the caller both are one `ClientSubscription`.
 
-Rules of this file:
+1. An update may name a part of a subscribed resource, and only the server knows what is part of
+   what. So such updates are accepted; if there are too many, the whole resources count as changed.
+2. A server ends a subscription with the result of the listen request. A client accepts any sign of
+   the end: result, `cancelled`, error, or a closed connection.
+3. After a loss everything may have changed, so all changes of a reopened subscription are reported
+   once. The same holds after notifications were missed.
 
-1. The specification lets an update name a part of what was asked for, and only the server knows what is a part of what. So
-   such updates are taken, and if there are too many of them the wholes count as changed.
-2. A server ends a listening by the result of the listen request; a client takes it from whatever says it: result, `cancelled`,
-   error, or the end of the connection.
-3. After a loss everything may have changed: what is begun again (`Listenings.renew`) counts as changed, all of it; and so does what
-   goes on after something was missed.
-4. Who does not look at what was heard costs no more than what it asked for, and never misses the last change.
-
-It refuses to know connections, and how anyone waits.
-Sources: server/tools, server/prompts and server/resources of all revisions; basic/patterns/subscriptions of 2026-07-28.
+A caller that does not read changes costs no more memory than what it subscribed to, and never
+misses the last change.
+Sources: server/tools, server/prompts and server/resources of all revisions;
+basic/patterns/subscriptions of 2026-07-28.
 """
 
 from __future__ import annotations
@@ -37,23 +36,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Listening", "Listenings"]
 
-# Updates of parts of what we asked for that may wait to be looked at. Only the server knows how many parts there are.
-_PARTS: Final = 256
-# Characters of their URIs; as long as the longest that HTTP servers take.
-_URI_LENGTH: Final = 8 * 1024
+# Unread updates of parts of what we subscribed to. Only the server knows how many parts there are.
+_MAX_PARTS: Final = 256
+# Characters of the URI of a part; as long as the longest target that HTTP servers accept.
+_MAX_URI_LENGTH: Final = 8 * 1024
 
 
 class Listening(Pending):
-    """One wish of a client to be told of changes, from `Listenings.open` to `Listenings.close`.
+    """One subscription of a client, from `ClientSubscriptions.open` to `ClientSubscriptions.close`.
 
-    Set `wake` to what wakes the one who waits, without calling back from within. First that is for `settled`: then call
-    `require_open`. After that it is for changes: call `next_change` until it gives None. `over` says that no more will come.
+    Set `wake` to a function that wakes the waiting task without calling back. Wait until `settled`
+    is true and call `require_open`. Then, each time it is called, call `next_change` until it
+    returns None. No more changes come once `over` is true.
 
-    `wanted` is what was asked for, `honoured`, once settled, what of it the server will tell; `id` that of the request which
-    lasts as long as the listening, None where there is no such request.
+    `wanted` is what was requested. `honoured`, once settled, is the part of it that the server will
+    announce. `id` is the id of the listen request, None where there is no such request.
 
-    Set `lost` to what is asked, with the error, whether one that was open will be begun anew; then it is not over. `losses` is how
-    often in a row that was so.
+    Set `lost` to a function that gets the error when an open subscription is lost, and returns True
+    if it will be reopened. Then it is not over. `losses` counts such losses in a row.
     """
 
     def __init__(self, wanted: Iterable[Change]) -> None:
@@ -64,46 +64,49 @@ class Listening(Pending):
         self.over = False
         self.losses = 0
         self.wake: Callable[[], object] = _nothing
-        self.lost: Callable[[BaseException], bool] = _for_good
+        self.lost: Callable[[BaseException], bool] = _never_reopen
         self._was_open = False
         self.resources = [change for change in self.wanted if change.uri is not None]
         self._wanted = frozenset(self.wanted)
         self._changed: dict[Change, None] = {}
         self._unanswered: set[Change] = set()
-        self._renewed = False
+        self._reopened = False
         self._error: BaseException | None = None
-        self._refusal: BaseException | None = None
+        self._rejection: BaseException | None = None
 
     def __repr__(self) -> str:
-        stands = "over" if self.over else "open" if self.settled else "being opened"
-        return f"<Listening to {len(self.honoured)} of {len(self.wanted)}, {stands}, {len(self._changed)} changed>"
+        state = "over" if self.over else "open" if self.settled else "being opened"
+        return f"<Listening to {len(self.honoured)} of {len(self.wanted)}, {state}, {len(self._changed)} changed>"
 
     def require_open(self) -> None:
-        """Once `settled`: see whether there is anything to hear.
+        """Check, once `settled`, that the server announces anything.
 
         Raises:
             PeerError: the server refused.
             ConnectionLost: the connection ended.
-            LocalProtocolError: the server tells nothing of what is wanted.
+            LocalProtocolError: the server announces no changes of what was requested.
         """
         if self._error is not None:
             raise self._error
         if not self.honoured and not self.over:
-            raise self._refusal or _unannounced()
+            raise self._rejection or _not_announced()
 
     @property
     def has_news(self) -> bool:
-        """Whether `next_change` has something to say, or it is `over`."""
+        """True if `next_change` has a change to return, or the subscription is `over`."""
         return bool(self._changed) or self.over
 
     def next_change(self) -> Change | None:
-        """The next thing that changed; None if there is nothing now, or `over` and nothing ever. Several changes of the same
-        thing are one. The URI may be that of a part of a resource that is wanted.
+        """Return the next change, or None: nothing changed yet, or never will if `over`.
+
+        Several changes of the same list or resource are one. The URI may be that of a part of a
+        resource that was requested.
 
         Raises:
-            ConnectionLost: after the last change: the server did not end this, so that changes may have been missed. What
-                is of interest is to be listed and read anew; `renew` sees to that.
-            PeerError: likewise, and the server said why.
+            ConnectionLost: after the last change. The server did not end the subscription, so
+                changes may have been missed: read everything again, or call `renew`, which reports
+                all as changed.
+            PeerError: likewise, with the server's reason.
         """
         if self._changed:
             change = next(iter(self._changed))
@@ -114,33 +117,37 @@ class Listening(Pending):
         return None
 
     def end(self, result: Any, error: BaseException | None) -> None:
-        """The server ended it, by the result of the listen request or another word for that; or it was lost."""
+        """End the subscription by the result of the listen request, or an error."""
         if self.over:
             return
         if self._was_open and error is not None and self.lost(error):
             self.losses += 1
             self.id = None
             return
-        self.over = self.settled = True
+        self.over = True
+        self.settled = True
         self._error = error
         self.wake()
 
     def progressed(self, event: ProgressReceived) -> None:
-        """Nobody asked for it."""
+        """Do nothing: no progress was requested."""
 
-    # What `Listenings` tells it.
+    # Called by `ClientSubscriptions`.
 
     def begin(self, honoured: Iterable[Change], unanswered: Iterable[Change]) -> None:
-        """`honoured` is certain already; whether `unanswered` is will turn out."""
-        self._renewed = self.over or self._was_open
-        self._error = self._refusal = self.id = None
-        self.over = self.settled = False
+        """Start or restart. `honoured` is certain; `unanswered` waits for the server's response."""
+        self._reopened = self.over or self._was_open
+        self.id = None
+        self._error = None
+        self._rejection = None
+        self.over = False
+        self.settled = False
         self.honoured = tuple(honoured)
         self._unanswered = set(unanswered)
         self._settle()
 
     def acknowledged(self, wish: SubscriptionFilter) -> None:
-        """What the server will tell. Only its first word counts, and of that only what was wanted."""
+        """Take the server's acknowledgement. Only the first counts, and only what was requested."""
         if not self.settled:
             honoured = named(wish)
             self.honoured = tuple(change for change in self.wanted if change in honoured)
@@ -148,14 +155,14 @@ class Listening(Pending):
             self.losses = 0
             self._settle()
             if self._was_open and not self.honoured:
-                self.end(None, _unannounced())
+                self.end(None, _not_announced())
 
     def answered(self, change: Change, refusal: BaseException | None) -> None:
-        """The answer for one resource."""
+        """Take the response for one resource. `refusal` is None if the server accepted."""
         if refusal is None:
             self.honoured += (change,)
         else:
-            self._refusal = self._refusal or refusal
+            self._rejection = self._rejection or refusal
         self._unanswered.discard(change)
         self._settle()
 
@@ -163,7 +170,7 @@ class Listening(Pending):
         if not self._unanswered:
             self.settled = True
             self._was_open = self._was_open or bool(self.honoured)
-            if self._renewed:
+            if self._reopened:
                 self._changed.update(dict.fromkeys(self.honoured))
             self.wake()
 
@@ -171,13 +178,13 @@ class Listening(Pending):
         return change in self._wanted
 
     def changed(self, change: Change) -> None:
-        """Something has changed. What nobody looks at is kept, within bounds."""
+        """Record a change until it is read. The number of unread changes is bounded."""
         if self.over or not (self.wants(change) or (change.uri is not None and self.resources)):
             return
         uri = change.uri or ""
-        crowded = len(uri) > _URI_LENGTH or len(self._changed) >= len(self.wanted) + _PARTS
-        if crowded and not self.wants(change):
-            # Too many parts to keep them apart: then the resources themselves have changed.
+        too_many = len(uri) > _MAX_URI_LENGTH or len(self._changed) >= len(self.wanted) + _MAX_PARTS
+        if too_many and not self.wants(change):
+            # Too many parts to keep them apart: report the resources themselves as changed.
             lists = (change for change in self._changed if change.uri is None)
             self._changed = dict.fromkeys([*lists, *self.resources])
         else:
@@ -185,26 +192,30 @@ class Listening(Pending):
         self.wake()
 
     def missed(self) -> None:
-        """Anything that is told of may have changed."""
+        """Count everything that the server announces as changed."""
         if self.settled and not self.over:
             self._changed.update(dict.fromkeys(self.honoured))
             self.wake()
 
     def closed(self) -> None:
-        self.over = self.settled = True
+        self.over = True
+        self.settled = True
         self._changed.clear()
         self.wake()
 
 
 class _Watch(Pending):
-    """A resource, which listenings want it, and whether the server was told so. Of the two requests that tell it one at most is
-    under way, for where each travels by itself the second might arrive first."""
+    """A resource, the subscriptions that need it, and whether the server knows.
+
+    At most one of the two requests is in flight: where each travels on an HTTP request of its own,
+    the second could arrive first.
+    """
 
     def __init__(self, change: Change, answered: Callable[[_Watch, BaseException | None], None]) -> None:
         self.change = change
-        self.listenings: list[Listening] = []
+        self.subscriptions: list[Listening] = []
         self.subscribed = False
-        self.asking = False
+        self.in_flight = False
         self.id: RequestId | None = None
         self._answered = answered
 
@@ -212,172 +223,189 @@ class _Watch(Pending):
         self._answered(self, error)
 
     def progressed(self, event: ProgressReceived) -> None:
-        """Nobody asked for it."""
+        """Do nothing: no progress was requested."""
 
 
 class Listenings:
-    """All listenings of a client over one connection: what to ask for them, and which of them an event concerns.
+    """All subscriptions of a client on one connection.
 
-    After `open`, `renew`, `close` and each event of the connection, send what `next_request` gives until it gives None.
+    They decide what to request for them, and which of them an event concerns. After `open`,
+    `renew`, `close` and each event of the connection, send what `next_request` returns until it
+    returns None.
     """
 
-    __slots__ = ("_listenings", "_requests", "_watches")
+    __slots__ = ("_requests", "_resources", "_subscriptions")
 
     def __init__(self) -> None:
-        self._listenings: list[Listening] = []
-        self._watches: dict[Change, _Watch] = {}  # where resources are subscribed to one by one
+        self._subscriptions: list[Listening] = []
+        # Only where resources are subscribed to one by one.
+        self._resources: dict[Change, _Watch] = {}
         self._requests: deque[tuple[str, t.RequestParams, Listening | _Watch]] = deque()
 
     def __repr__(self) -> str:
-        return f"<Listenings: {len(self._listenings)}, {len(self._watches)} watches, {len(self._requests)} to ask>"
+        return f"<Listenings: {len(self._subscriptions)}, {len(self._resources)} watches, {len(self._requests)} to ask>"
 
     def open(self, peer: Peer, wanted: Iterable[Change]) -> Listening:
-        """Begin to listen to `peer`. To be closed in any case, also when it did not come about."""
-        listening = Listening(wanted)
-        self._begin(listening, peer)
-        return listening
+        """Open a subscription to `peer`. Close it in any case, even if it never opened."""
+        subscription = Listening(wanted)
+        self._begin(subscription, peer)
+        return subscription
 
-    def renew(self, listening: Listening, peer: Peer) -> None:
-        """Begin anew what is over, with the same server or one that was started again. As soon as it is settled everything
-        honoured counts as changed, for nobody knows what was missed.
+    def renew(self, subscription: Listening, peer: Peer) -> None:
+        """Reopen a subscription that is over, with the same server or one that was restarted.
+
+        As soon as it is settled everything honoured counts as changed, because changes may have
+        been missed.
 
         Raises:
             LocalProtocolError: it is not over.
         """
-        if not listening.over:
-            raise LocalProtocolError("only a listening that is over can be renewed")
-        self._begin(listening, peer)
+        if not subscription.over:
+            raise LocalProtocolError("only a subscription that has ended can be renewed")
+        self._begin(subscription, peer)
 
-    def take_up(self, listening: Listening, peer: Peer) -> None:
-        """Begin anew what was lost and is not over, unless it was closed meanwhile."""
-        if listening in self._listenings:
-            self._begin(listening, peer)
+    def take_up(self, subscription: Listening, peer: Peer) -> None:
+        """Reopen a lost subscription that is not over, unless it was closed in between."""
+        if subscription in self._subscriptions:
+            self._begin(subscription, peer)
 
-    def close(self, listening: Listening) -> RequestId | None:
-        """End a listening from our side; what comes late is dropped. Gives the request to cancel, if there is one. Closing twice
-        does nothing, nor does closing one that has ended with its connection."""
-        if listening not in self._listenings:
+    def close(self, subscription: Listening) -> RequestId | None:
+        """Close a subscription from our side. Return the id of the request to cancel, or None.
+
+        Later messages for it are dropped. Do nothing if it is closed already, or ended with its
+        connection.
+        """
+        if subscription not in self._subscriptions:
             return None
-        self._listenings.remove(listening)
-        self._requests = deque(request for request in self._requests if request[2] is not listening)
-        cancel = None if listening.over else listening.id
-        listening.closed()
-        for change in listening.resources:
-            watch = self._watches.get(change)
-            if watch is not None and listening in watch.listenings:
-                watch.listenings.remove(listening)
-                self._reconsider(watch)
+        self._subscriptions.remove(subscription)
+        self._requests = deque(request for request in self._requests if request[2] is not subscription)
+        cancel = None if subscription.over else subscription.id
+        subscription.closed()
+        for change in subscription.resources:
+            resource = self._resources.get(change)
+            if resource is not None and subscription in resource.subscriptions:
+                resource.subscriptions.remove(subscription)
+                self._update_server(resource)
         return cancel
 
     def next_request(self) -> tuple[str, t.RequestParams, Listening | _Watch] | None:
-        """The next request to send: its method, its params, and its token, whose `id` is to be set to the request's."""
+        """Return the next request to send, or None: its method, its params, and its token.
+
+        Set the token's `id` to the id of the request.
+        """
         return self._requests.popleft() if self._requests else None
 
     def wants(self, change: Change) -> bool:
-        """Whether any of them wants to hear of just this."""
-        return any(listening.wants(change) for listening in self._listenings)
+        """Return True if any subscription covers exactly this change."""
+        return any(subscription.wants(change) for subscription in self._subscriptions)
 
     def take(self, event: Event) -> None:
-        """Act on one event, if it is a change, the end or a new beginning. Answers go to the tokens instead."""
+        """Handle an event: a change, the end, or a new session. Responses go to the tokens."""
         if isinstance(event, NotificationReceived):
-            method, params = event.method.name, event.params
+            method = event.method.name
+            params = event.params
             if method == ACKNOWLEDGED:
-                for listening in self._addressed(params):
-                    listening.acknowledged(params.notifications)
+                for subscription in self._recipients(params):
+                    subscription.acknowledged(params.notifications)
             elif method == UPDATED:
                 self._changed(Change(uri=params.uri), params)
             elif method in LISTS:
                 self._changed(LISTS[method], params)
         elif isinstance(event, PeerReady):
-            # For the second time: it is another session, which knows nothing of what was asked for in the first.
-            self._watches.clear()
+            # A second PeerReady means a new session, which has no subscriptions yet.
+            self._resources.clear()
             self._requests.clear()
-            for listening in self._listenings:
-                self._begin(listening, event.peer)
+            for subscription in self._subscriptions:
+                self._begin(subscription, event.peer)
         elif isinstance(event, ChangesMissed):
-            for listening in self._listenings:
-                listening.missed()
+            for subscription in self._subscriptions:
+                subscription.missed()
         elif isinstance(event, ConnectionClosed):
-            why = "the client was closed" if event.error is None else str(event.error)
-            for listening in self._listenings:
-                listening.end(None, ConnectionLost(why))
-            self._listenings.clear()
-            self._watches.clear()
+            reason = "the client was closed" if event.error is None else str(event.error)
+            for subscription in self._subscriptions:
+                subscription.end(None, ConnectionLost(reason))
+            self._subscriptions.clear()
+            self._resources.clear()
             self._requests.clear()
 
-    def _begin(self, listening: Listening, peer: Peer) -> None:
-        if listening not in self._listenings:
-            self._listenings.append(listening)
+    def _begin(self, subscription: Listening, peer: Peer) -> None:
+        if subscription not in self._subscriptions:
+            self._subscriptions.append(subscription)
         if by_asking(peer.dialect):
-            listening.begin((), listening.wanted)
-            params = t.ListenParams(notifications=as_filter(listening.wanted))
-            self._requests.append((LISTEN, params, listening))
+            subscription.begin((), subscription.wanted)
+            params = t.ListenParams(notifications=as_filter(subscription.wanted))
+            self._requests.append((LISTEN, params, subscription))
             return
-        told = offered(peer.dialect, peer.capabilities, listening.wanted)
-        resources = [change for change in told if change.uri is not None]
-        listening.begin([change for change in told if change.uri is None], resources)
+        announced = offered(peer.dialect, peer.capabilities, subscription.wanted)
+        resources = [change for change in announced if change.uri is not None]
+        subscription.begin([change for change in announced if change.uri is None], resources)
         for change in resources:
-            watch = self._watches.setdefault(change, _Watch(change, self._answered))
-            watch.listenings.append(listening)
-            if watch.subscribed and not watch.asking:
-                listening.answered(change, None)
-            self._reconsider(watch)
+            resource = self._resources.setdefault(change, _Watch(change, self._answered))
+            resource.subscriptions.append(subscription)
+            if resource.subscribed and not resource.in_flight:
+                subscription.answered(change, None)
+            self._update_server(resource)
 
     def _changed(self, change: Change, params: t.NotificationParams) -> None:
-        # An update without an id is for those who want just that URI. If nobody does it is of a part of something, and only
-        # the server knows of what.
-        watched = change in self._watches
-        for listening in self._addressed(params):
-            if not watched or listening.wants(change):
-                listening.changed(change)
+        # An update without an id is for the subscriptions to exactly that URI. If there are none,
+        # it is of a part of something, and only the server knows of what.
+        watched = change in self._resources
+        for subscription in self._recipients(params):
+            if not watched or subscription.wants(change):
+                subscription.changed(change)
 
-    def _addressed(self, params: t.NotificationParams) -> list[Listening]:
-        """The listenings that a message is for: the one with its subscription id or, if it has none, those without one."""
+    def _recipients(self, params: t.NotificationParams) -> list[Listening]:
+        """Return the subscriptions that a message is for.
+
+        That is the one with the message's subscription id. A message without an id is for all
+        subscriptions that have none.
+        """
         id = (params.meta or {}).get(t.META_SUBSCRIPTION_ID)
-        return [each for each in self._listenings if type(each.id) is type(id) and each.id == id]
+        return [each for each in self._subscriptions if type(each.id) is type(id) and each.id == id]
 
     # Where resources are subscribed to one by one.
 
-    def _reconsider(self, watch: _Watch) -> None:
-        """See whether there is something to tell the server about a resource."""
-        uri = watch.change.uri
+    def _update_server(self, resource: _Watch) -> None:
+        """Queue a request if the server has to start or stop sending updates."""
+        uri = resource.change.uri
         assert uri is not None
-        if watch.asking:
+        if resource.in_flight:
             return
-        if watch.listenings and not watch.subscribed:
-            self._requests.append(("resources/subscribe", t.SubscribeParams(uri=uri), watch))
-            watch.asking = True
-        elif watch.subscribed and not watch.listenings:
-            self._requests.append(("resources/unsubscribe", t.UnsubscribeParams(uri=uri), watch))
-            watch.asking = True
-        elif not watch.listenings:
-            del self._watches[watch.change]
+        if resource.subscriptions and not resource.subscribed:
+            self._requests.append(("resources/subscribe", t.SubscribeParams(uri=uri), resource))
+            resource.in_flight = True
+        elif resource.subscribed and not resource.subscriptions:
+            self._requests.append(("resources/unsubscribe", t.UnsubscribeParams(uri=uri), resource))
+            resource.in_flight = True
+        elif not resource.subscriptions:
+            del self._resources[resource.change]
 
-    def _answered(self, watch: _Watch, error: BaseException | None) -> None:
-        watch.asking = False
-        if watch.subscribed:
-            watch.subscribed = False  # also if the server would not: nothing relies on it any more
+    def _answered(self, resource: _Watch, error: BaseException | None) -> None:
+        resource.in_flight = False
+        if resource.subscribed:
+            resource.subscribed = False  # even if the server refused: it no longer matters
         elif error is None:
-            watch.subscribed = True
-            for listening in watch.listenings:
-                listening.answered(watch.change, None)
+            resource.subscribed = True
+            for subscription in resource.subscriptions:
+                subscription.answered(resource.change, None)
         else:
-            refused, watch.listenings = watch.listenings, []
-            for listening in refused:
-                listening.answered(watch.change, error)
-        self._reconsider(watch)
+            refused = resource.subscriptions
+            resource.subscriptions = []
+            for subscription in refused:
+                subscription.answered(resource.change, error)
+        self._update_server(resource)
 
 
-def _unannounced() -> LocalProtocolError:
+def _not_announced() -> LocalProtocolError:
     return LocalProtocolError(
-        "the server announces no changes of what is to be listened to", Fault.MISSING_CAPABILITY
+        "the server announces no changes of what was requested", Fault.MISSING_CAPABILITY
     )
 
 
-def _for_good(error: BaseException) -> bool:
-    """What is lost stays lost."""
+def _never_reopen(error: BaseException) -> bool:
+    """Return False: a lost subscription is not reopened."""
     return False
 
 
 def _nothing() -> None:
-    """What wakes nobody."""
+    """Do nothing: no task waits."""

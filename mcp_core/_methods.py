@@ -1,14 +1,13 @@
-"""The one table of methods: every request and notification of every revision, one row each.
+"""The table of methods: every request and notification of every revision, one row each.
 
-Rules of this file:
+1. A revision has the methods whose range `[since, until)` includes it. `_dialects.py` selects the
+   rows of each revision.
+2. Everything that depends on the method alone is a column: the receiver, the types, the capability
+   that it needs, its step in the life cycle. Add a column instead of writing `if method == ...`.
+3. A name may have several rows, for example if its direction changed. All have one type of params.
 
-1. A method that a revision does not have is a row whose `[since, until)` leaves the revision out. Nothing else says so.
-2. A row carries whatever depends on the method alone: who receives it, its types, the capability it needs, what it does
-   to the life cycle. Code that asks `if method == ...` wants a column here instead.
-3. A name may have two rows if they differ in direction over time; their params have one type all the same.
-
-It does not know which revision is spoken (`_dialects.py` picks the rows) nor what was negotiated (`_capabilities.py`).
-Source: the unions ClientRequest, ServerRequest, ClientNotification and ServerNotification of each revision's schema.
+Source: the unions ClientRequest, ServerRequest, ClientNotification and ServerNotification of the
+schema of each revision.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ __all__ = ["INPUTS", "METHODS", "NEVER", "Method", "Role", "Step"]
 
 
 class Role(enum.Enum):
-    """Which end of a conversation."""
+    """The two ends of a connection."""
 
     __hash__ = object.__hash__
 
@@ -41,11 +40,12 @@ class Role(enum.Enum):
 
     @property
     def other(self) -> Role:
+        """The role of the peer."""
         return Role.SERVER if self is Role.CLIENT else Role.CLIENT
 
 
 class Step(enum.Enum):
-    """What a message means to the life cycle of a connection; the columns of `_state.LIFECYCLE`."""
+    """The effect of a message on the life cycle of a connection: the keys of `_state.LIFECYCLE`."""
 
     __hash__ = object.__hash__
 
@@ -57,22 +57,29 @@ class Step(enum.Enum):
     CLOSE = "close"
 
 
-# The `until` of a method that the newest revision still has.
+# The `until` of a method that was not removed: it sorts after every revision.
 NEVER: Final = "never"
 
 
-def _unread(data: Raw | bytes) -> Any:
-    raise AssertionError("a row reads its own types")  # pragma: no cover - replaced by every row
+def _not_set(data: Raw | bytes) -> Any:
+    raise AssertionError("a row sets its own readers")  # pragma: no cover - replaced by every row
 
 
 class Method(Struct, frozen=True, eq=False):
     """One row: a request, or a notification if `result` is None.
 
-    `to` is the role that receives it, None for both. `needs` is the path of the capability that makes it legal: the
-    receiver's for a request, the sender's for a notification. `input_ok`: its answer may be `input_required`
-    (revision 2026-07-28). `name_field`: the member of the params that names what is asked for. `metered`: it counts against
-    `Limits.tool_calls`. `lasting`: it is open for as long as both sides like. `acts`: carried out twice it is not what it is
-    carried out once.
+    Attributes:
+        to: the role that receives it, None for both.
+        since: the first revision that has it.
+        until: the first revision that does not have it any more, or `NEVER`.
+        needs: the path of the capability that it requires: of the receiver for a request, of the
+            sender for a notification.
+        step: its step in the life cycle of the connection.
+        input_ok: its result may be `input_required` (2026-07-28).
+        name_field: the field of the params that names the tool, resource, prompt or task.
+        metered: it counts against `Limits.tool_calls`.
+        lasting: it is long-lived: it has no result until one side ends it.
+        acts: it is not idempotent, so a transport never repeats it by itself.
     """
 
     name: str
@@ -88,9 +95,9 @@ class Method(Struct, frozen=True, eq=False):
     metered: bool = False
     lasting: bool = False
     acts: bool = False
-    # Derived, so that a message costs no look-up by type.
-    read_params: Callable[[Raw | bytes], Any] = _unread
-    read_result: Callable[[Raw | bytes], Any] = _unread
+    # Derived from the types above, so that no message costs a look-up by type.
+    read_params: Callable[[Raw | bytes], Any] = _not_set
+    read_result: Callable[[Raw | bytes], Any] = _not_set
     has_meta: bool = False
 
     def __post_init__(self) -> None:
@@ -124,17 +131,18 @@ METHODS: Final[tuple[Method, ...]] = (
     Method("resources/unsubscribe", S, t.UnsubscribeParams, t.EmptyResult, until=R_2026_07_28, needs=("resources", "subscribe")),
     Method("prompts/list", S, t.PaginatedParams, t.ListPromptsResult, needs=("prompts",)),
     Method("prompts/get", S, t.GetPromptParams, t.GetPromptResult, needs=("prompts",), input_ok=True, name_field="name"),
-    Method("completion/complete", S, t.CompleteParams, t.CompleteResult, until=R_2025_03_26, metered=True),  # which has no capability for it
+    # 2024-11-05 has no capability for completion.
+    Method("completion/complete", S, t.CompleteParams, t.CompleteResult, until=R_2025_03_26, metered=True),
     Method("completion/complete", S, t.CompleteParams, t.CompleteResult, since=R_2025_03_26, needs=("completions",), metered=True),
     Method("logging/setLevel", S, t.SetLevelParams, t.EmptyResult, until=R_2026_07_28, needs=("logging",)),
     Method("subscriptions/listen", S, t.ListenParams, t.ListenResult, since=R_2026_07_28, lasting=True),
 
-    # What a server asks of a client. In 2026-07-28 these are values inside an answer: see INPUTS.
+    # Requests of the server. In 2026-07-28 they are values inside a result: see INPUTS.
     Method("sampling/createMessage", C, t.CreateMessageParams, t.CreateMessageResult, until=R_2026_07_28, needs=("sampling",)),
     Method("roots/list", C, t.ListRootsParams, t.ListRootsResult, until=R_2026_07_28, needs=("roots",)),
     Method("elicitation/create", C, t.ElicitParams, t.ElicitResult, since=R_2025_06_18, until=R_2026_07_28, needs=("elicitation",)),
 
-    # Tasks: part of 2025-11-25, where either side may run them, and an extension of 2026-07-28, where servers do
+    # Tasks: part of 2025-11-25, for both sides; an extension of 2026-07-28, for servers
     Method("tasks/get", BOTH, t.GetTaskParams, t.GetTaskResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks",), name_field="task_id"),
     Method("tasks/result", BOTH, t.GetTaskPayloadParams, t.GetTaskPayloadResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks",), name_field="task_id"),
     Method("tasks/list", BOTH, t.PaginatedParams, t.ListTasksResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks", "list")),
@@ -160,7 +168,8 @@ METHODS: Final[tuple[Method, ...]] = (
     Method("notifications/tasks", C, t.TaskStatusParams, since=R_2026_07_28, needs=TASKS),
 )
 
-# What may stand in an `input_required` answer of 2026-07-28: method, capability of the client, params, answer.
+# The input requests that an `input_required` result of 2026-07-28 may contain. Both the params and
+# the result of such a request are values inside other messages.
 INPUTS: Final[tuple[Method, ...]] = (
     Method("elicitation/create", C, t.ElicitParams, t.ElicitResult, since=R_2026_07_28, needs=("elicitation",)),
     Method("sampling/createMessage", C, t.CreateMessageParams, t.CreateMessageResult, since=R_2026_07_28, needs=("sampling",)),

@@ -1,20 +1,20 @@
-"""Asking for input: multi round-trip requests, from both ends, and the same questions as requests of their own.
+"""Requesting input from a client: multi round-trip requests, for both sides.
 
-In 2026-07-28 (basic/patterns/mrtr) a server does not ask its client, it answers: `input_required`, with questions. The client
-puts them to its user or model and makes the request again, with the answers. Before, a question was a request of the server's
-(client/elicitation, client/sampling, client/roots). The questions are the same: objects of `types.InputRequest`.
+In 2026-07-28 (basic/patterns/mrtr) a server that needs input responds with `input_required` and its
+input requests. The client has its user or model answer them, and retries the request with the
+responses. In earlier revisions each input request is a JSON-RPC request of its own
+(client/elicitation, client/sampling, client/roots). Both use objects of `types.InputRequest`.
 
-Rules of this file:
+1. A server stores nothing between two rounds. `requestState` holds all it needs: the responses so
+   far, the keys that were requested, and the number of rounds. So the retry may reach another
+   instance, or the same one after a restart.
+2. A handler is run again from its beginning, and `ServerRoundTrips.ask` returns what was answered
+   before. An input request without a response is registered and ends the run (`NeedInput`). Once
+   registered it is sent, even if the handler catches the exception.
+3. A response belongs to an input request, not to a line of the handler. Its key is a digest of the
+   input request and its number of occurrence, so that tasks may ask in any order.
 
-1. Between two rounds a server keeps nothing. All it has to know again is in `requestState`: the answers so far, which keys
-   were asked for, how many rounds there were. So the retry may reach another instance, or the same one after a restart.
-2. A handler is run again from its beginning, and `Inquiry.ask` gives what was answered before. A question that has no answer
-   is registered and ends the run (`NeedInput`); once registered it is asked, whatever the handler makes of that.
-3. An answer belongs to a question, not to a place in the handler: its key is a digest of the question and its occurrence,
-   so that tasks may ask in any order. The answer given first stays; a later one cannot change it.
-
-What may be asked and answered is in `_questions.py`. It refuses to know how anyone waits, what time it is, and how a question
-is shown.
+Which input requests and responses are valid is in `_kinds.py`.
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ROUNDS", "Inquiry", "NeedInput", "Problem", "Rounds", "as_request", "pause_before"]
 
-# How often one request may be answered with `input_required`. A form of ten pages is longer than people bear; what goes on
-# after that is a question whose text changes each time, or a peer that never answers.
+# How often one request may be answered with `input_required`. Few users complete a form of ten
+# pages. More rounds mean an input request whose text changes each time, or a client that never
+# answers.
 ROUNDS: Final = 10
 
 _ANSWERS: Final[Mapping[type[Struct] | None, Method]] = {row.result: row for row in INPUTS}
 
-# What is wrong with an answer to a question, None if nothing is.
+# Returns what is wrong with the response to an input request, or None.
 Problem: TypeAlias = Callable[[Any, Any], str | None]
 R = TypeVar("R", t.ElicitResult, t.CreateMessageResult, t.ListRootsResult)
 
@@ -60,50 +61,54 @@ _canonical: Final = msgspec.json.Encoder(order="sorted").encode
 _read_any: Final[Callable[[Raw], Any]] = reader(Any)
 
 
-# -- The server's side ------------------------------------------------------------------------------------------------------
+# -- The server side -----------------------------------------------------------------------------
 
 
 class NeedInput(BaseException):
-    """Raised through a handler that has asked what nobody answered yet: its run is over, and there will be another one.
+    """Ends the run of a handler that requested input which has no response yet.
 
-    It is no `Exception`, so that no handler takes it for a failure of its own.
+    The handler will be run again. It is not an `Exception`, so that no handler treats it as a
+    failure of its own.
     """
 
 
 class _Progress(Struct, array_like=True):
-    """What is sealed in `requestState`."""
+    """The content of `requestState`."""
 
     round: int
-    answers: dict[str, Raw]
-    asked: list[str]
-    own: str | None
+    responses: dict[str, Raw]
+    requested_keys: list[str]
+    handler_state: str | None
 
 
-_read_progress = reader(_Progress)
+_read_state = reader(_Progress)
 
 
 class Inquiry:
-    """What one request has been told so far, and what it has to ask.
+    """The input requests of one request: those answered so far, and those to send.
 
-    *Asking where it is needed*: `ask` in the handler. When the run is over, and whatever came of it, look at `asking` first:
-    if it is true the answer to the request is `required(now)`. What runs before the last question runs once in each round,
-    so it must be harmless to run it again; and a question must read the same each time, or have a key.
+    *Asking where input is needed*: call `ask` in the handler. After each run, however it ended,
+    check `asking` first: if it is true, respond to the request with `required(now)`. Code before
+    the last `ask` runs once in each round, so it must be harmless to run it again. An input request
+    must be the same in each run, or have a key.
 
-    *Asking by hand*: the handler returns an `InputRequiredResult`, whose `request_state` is its own; the answer is
-    `required(now, returned)`. The next run finds that state in `state` and all answers, of earlier rounds too, in
-    `responses`. A stateful peer gets the `nested` requests instead; then `resume`, and the handler is run again.
+    *Returned input requests*: the handler returns an `InputRequiredResult` with a `request_state`
+    of its own; respond with `required(now, returned)`. The next run finds that state in `state`,
+    and all responses, of earlier rounds too, in `responses`. To a stateful peer, send the `nested`
+    requests instead, then call `resume` and run the handler again.
 
-    *Putting off*, because there is too much to do now: answer with `required(now)` without running the handler.
+    *Deferring* a request under load: respond with `required(now)` without running the handler.
 
     Args:
-        request: what is being answered, of any method and revision.
+        request: the request to respond to, of any method and revision.
         ring: signs and checks `requestState`.
-        principal: who is asking, as authenticated; empty where nobody is.
+        principal: the authenticated principal of the client, or "".
         now: seconds since 1970.
         rounds: how often the request may be answered with `input_required`.
 
     Raises:
-        BadState: the request's `requestState` is none that was given out for it. The handler must not run.
+        InvalidRequestState: the request's `requestState` was not issued for it. Do not run the
+            handler.
     """
 
     def __init__(
@@ -115,13 +120,14 @@ class Inquiry:
         self._rounds = rounds
         self._bound: Binding | None = None
         self._occurrences: dict[str, int] = {}
-        self._asked: dict[str, t.InputRequest] = {}  # in this run, with an answer or without
-        self._needs: dict[str, t.InputRequest] = {}  # those without
-        self._kept: set[str] = set()  # answers to what was asked: they travel on
+        self._asked: dict[str, t.InputRequest] = {}  # in this run, answered or not
+        self._unanswered: dict[str, t.InputRequest] = {}  # those without a response
+        # Keys of responses to input requests that we sent. Only these go into the next state.
+        self._keys_to_keep: set[str] = set()
         self.responses: dict[str, Raw] = {}
         self.round = 0  # how often the request was answered with `input_required`
         self.state: str | None = None
-        if self._unable() is None:
+        if self._find_obstacle() is None:
             self.responses.update(request.params.input_responses or {})
             if request.params.request_state is not None:
                 self._restore(request.params.request_state, now)
@@ -129,13 +135,13 @@ class Inquiry:
     def __repr__(self) -> str:
         return (
             f"<Inquiry of {self._request.method.name} after {self.round} rounds,"
-            f" {len(self.responses)} answers, {len(self._needs)} questions>"
+            f" {len(self.responses)} answers, {len(self._unanswered)} questions>"
         )
 
     @property
     def asking(self) -> bool:
-        """Whether something was asked that has no answer: then the answer to the request is `required`."""
-        return bool(self._needs)
+        """True if input was requested that has no response: then respond with `required`."""
+        return bool(self._unanswered)
 
     @overload
     def ask(
@@ -150,32 +156,42 @@ class Inquiry:
         self, question: t.ListRootsRequest, key: str | None = None, problem: Problem = misfit
     ) -> t.ListRootsResult: ...
     def ask(self, question: t.InputRequest, key: str | None = None, problem: Problem = misfit) -> Any:
-        """The client's answer. Tasks that ask side by side ask in one round if each comes here before it waits for anything.
+        """Return the client's response.
 
-        `key` is for a question that does not read the same each time. An answer counts for whatever is asked under its key.
-        `problem` tells what is wrong with an answer, None if nothing is.
+        Tasks that ask concurrently ask in one round, if each calls this before it waits for
+        anything.
+
+        Args:
+            question: the input request.
+            key: names an input request that is not the same in each run. A response counts for any
+                input request under its key.
+            problem: returns what is wrong with a response, or None.
 
         Raises:
-            NeedInput: there is none yet, or one that does not fit. It will be asked for.
-            McpError: the client did not offer to answer such questions, or what it sent cannot be read as an answer.
-            LocalProtocolError: this request cannot ask, nobody can be asked this, or the key stands for another question.
+            NeedInput: there is no response yet, or an invalid one. The input request will be sent.
+            McpError: the client did not declare the capability, or its response cannot be decoded.
+            LocalProtocolError: this method cannot request input, the input request is invalid, or
+                the key was used for another one.
         """
-        unable = self._unable()
-        if unable:
-            raise LocalProtocolError(unable)
+        obstacle = self._find_obstacle()
+        if obstacle:
+            raise LocalProtocolError(obstacle)
         key, answer = self.look_up(question, key, problem)
         if answer is not None:
             return answer
-        self._needs[key] = question
+        self._unanswered[key] = question
         raise NeedInput(key)
 
     def look_up(
         self, question: t.InputRequest, key: str | None = None, problem: Problem = misfit
     ) -> tuple[str, Any]:
-        """The key of a question and the answer to it, None if there is none yet, whatever the peer's revision.
+        """Return the key of an input request and its response, or None in place of the latter.
+
+        Works for peers of all revisions.
 
         Raises:
-            McpError, LocalProtocolError: as for `ask`.
+            McpError: as for `ask`.
+            LocalProtocolError: as for `ask`.
         """
         request = self._request
         if not request.method.input_ok:
@@ -186,52 +202,68 @@ class Inquiry:
             count = self._occurrences[digest] = self._occurrences.get(digest, 0) + 1
             key = f"{digest}.{count}"
         if self._asked.setdefault(key, question) != question:
-            raise LocalProtocolError(f"two different questions have the key {key!r}")
+            raise LocalProtocolError(f"two different input requests have the key {key!r}")
         answer = self._read(key, QUESTIONS[type(question)])
         return key, None if answer is None or problem(question, answer) else answer
 
     def keep(self, key: str, answer: t.Result) -> None:
-        """A stateful client has answered the question under `key`: should the handler be run again, it is not asked again."""
+        """Store a stateful client's response, so that another run of the handler finds it."""
         self.responses[key] = Raw(encode(answer))
 
     def response(self, key: str, kind: type[R]) -> R | None:
-        """The answer under a key of `InputRequiredResult.input_requests`, as `ElicitResult` or what else the question was
-        for; None if there is none yet. Whether it fits the form is not looked at.
+        """Return the response under a key of `InputRequiredResult.input_requests`, or None.
+
+        `kind` is the type of the result, such as `ElicitResult`. Whether the content matches the
+        form is not checked.
 
         Raises:
-            McpError: what the client sent cannot be read as such an answer.
+            McpError: the client's response cannot be decoded.
         """
         return cast("R | None", self._read(key, _ANSWERS[kind]))
 
     def required(self, now: float, returned: t.InputRequiredResult | None = None) -> t.InputRequiredResult:
-        """The answer to the request: what was asked, or else what the handler returned, or else to come again later.
+        """Return the result to respond with.
 
-        `now` is in seconds since 1970.
+        It has the input requests of this run, or else those that the handler `returned`. If there
+        are neither, it asks the client to retry later.
+
+        Args:
+            now: seconds since 1970.
+            returned: what the handler returned, if it was an `InputRequiredResult`.
 
         Raises:
-            McpError: the client did not offer to answer such questions, there were too many rounds, or the answers so far are
-                too long.
-            LocalProtocolError: this request cannot ask, or nobody can be asked this.
+            McpError: the client did not declare a capability, there were too many rounds, or the
+                responses so far are too long.
+            LocalProtocolError: this method cannot request input, or an input request is invalid.
         """
-        problem = self._unable()
-        if problem:
-            raise LocalProtocolError(problem)
-        questions, own = self._needs, self.state
+        error = self._find_obstacle()
+        if error:
+            raise LocalProtocolError(error)
+        questions = self._unanswered
+        handler_state = self.state
         if questions or returned is None:
             returned = t.InputRequiredResult()
         else:
-            questions, own = self._checked(returned), returned.request_state
+            questions = self._check_returned(returned)
+            handler_state = returned.request_state
         self._check_rounds()
-        kept = {key: raw for key, raw in self.responses.items() if key in self._kept and key not in questions}
-        progress = _Progress(self.round + 1, kept, list(questions), own)
+        kept = {
+            key: raw
+            for key, raw in self.responses.items()
+            if key in self._keys_to_keep and key not in questions
+        }
+        content = _Progress(self.round + 1, kept, list(questions), handler_state)
         peer = self._request.peer
         try:
-            state = self._ring.seal(encode(progress), self._binding(), now)
+            state = self._ring.seal(encode(content), self._binding(), now)
         except LocalProtocolError as exc:
             raise McpError(peer.dialect.codes[exc.fault], str(exc)) from None
         return replace(
             returned,
-            input_requests={key: _granted(question, peer) for key, question in questions.items()} or None,
+            input_requests={
+                key: _without_undeclared_context(question, peer) for key, question in questions.items()
+            }
+            or None,
             request_state=state,
             result_type="input_required",
         )
@@ -239,37 +271,38 @@ class Inquiry:
     def nested(
         self, returned: t.InputRequiredResult, entropy: Callable[[int], bytes]
     ) -> dict[str, tuple[str, Struct]]:
-        """For a stateful peer: method and params of the requests that stand for what the handler returned, by key.
+        """Return method and params of the requests to send to a stateful peer, by key.
 
-        Wait `pause_before(round)` seconds if there are none. Then `resume` and run the handler again.
+        They stand for the input requests that the handler returned. If there are none, wait
+        `pause_before(round)` seconds. Then call `resume` and run the handler again.
 
         Raises:
-            McpError: the client did not offer to answer such questions, or there were too many rounds.
-            LocalProtocolError: nobody can be asked this.
+            McpError: the client did not declare a capability, or there were too many rounds.
+            LocalProtocolError: an input request is invalid.
         """
-        questions = self._checked(returned)
+        questions = self._check_returned(returned)
         self._check_rounds()
         return {key: as_request(question, self._request.peer, entropy) for key, question in questions.items()}
 
     def resume(self, returned: t.InputRequiredResult, answers: Mapping[str, t.Result]) -> None:
-        """The `nested` requests were answered: the next run of the handler finds `answers`, and the state it returned."""
+        """Begin the next run, with the responses to `nested` requests and the returned state."""
         self.round += 1
         self._occurrences.clear()
         self._asked.clear()
         self.state = returned.request_state
         self.responses.update({key: Raw(encode(answer)) for key, answer in answers.items()})
 
-    def _unable(self) -> str | None:
-        """Why this request cannot be answered with `input_required`."""
+    def _find_obstacle(self) -> str | None:
+        """Return why this request cannot be answered with `input_required`, or None."""
         request = self._request
         if not request.method.input_ok:
             return _cannot_ask(request.method)
         if request.peer.dialect.lacks(t.InputResponseParams, "request_state"):
-            return f"in revision {request.peer.dialect.version} a question is a request of its own"
+            return f"in revision {request.peer.dialect.version} an input request is a JSON-RPC request"
         return None
 
-    def _checked(self, returned: t.InputRequiredResult) -> dict[str, t.InputRequest]:
-        """The questions that the handler returned, once it is clear that they may be asked."""
+    def _check_returned(self, returned: t.InputRequiredResult) -> dict[str, t.InputRequest]:
+        """Return the input requests that the handler returned, after checking them."""
         if not self._request.method.input_ok:
             raise LocalProtocolError(_cannot_ask(self._request.method))
         questions = returned.input_requests or {}
@@ -287,7 +320,7 @@ class Inquiry:
         raw = self.responses.get(key)
         if raw is None:
             return None
-        self._kept.add(key)
+        self._keys_to_keep.add(key)
         try:
             return row.read_result(raw)
         except Unreadable as exc:
@@ -296,40 +329,41 @@ class Inquiry:
 
     def _restore(self, state: str, now: float) -> None:
         try:
-            progress = _read_progress(self._ring.open(state, self._binding(), now))
+            content = _read_state(self._ring.open(state, self._binding(), now))
         except Unreadable:
-            raise BadState("its content is none of ours") from None
-        self.round = progress.round
-        self.state = progress.own
-        # Of what comes now, answers to what was asked are kept, even if this run does not get to asking again. Other ones
-        # are not, or a peer could make the state grow as it likes.
-        self._kept.update(key for key in progress.asked if key in self.responses)
-        self._kept.update(progress.answers)
-        self.responses.update(progress.answers)
+            raise BadState("its content was not written by this server") from None
+        self.round = content.round
+        self.state = content.handler_state
+        # New responses to input requests that we sent are kept, even if this run ends before it
+        # asks for them again. Others are not, or a peer could grow the state as it likes.
+        self._keys_to_keep.update(key for key in content.requested_keys if key in self.responses)
+        self._keys_to_keep.update(content.responses)
+        self.responses.update(content.responses)  # the response given first wins over a later one
 
     def _binding(self) -> Binding:
         if self._bound is None:
-            method, params = self._request.method, self._request.params
-            self._bound = Binding(self._principal, method.name, _salient(method, params))
+            method = self._request.method
+            params = self._request.params
+            self._bound = Binding(self._principal, method.name, _request_digest(method, params))
         return self._bound
 
 
 def _cannot_ask(method: Method) -> str:
-    return f"{method.name} cannot ask for input: only a tool, a prompt or a resource can, while it is called, got or read"
+    return f"{method.name} cannot ask for input: only tools/call, prompts/get and resources/read can"
 
 
-def _salient(method: Method, params: Any) -> str:
-    """The digest of what is asked for: the name or URI, and the arguments.
+def _request_digest(method: Method, params: Any) -> str:
+    """Return the digest of the params that identify a request: name or URI, and arguments.
 
-    Arguments are compared as values. A client that keeps them in a hash table may write the members of an object in another
-    order when it makes the request again. `1` and `1.0` are two values all the same.
+    Arguments are compared as values: a client that keeps them in a hash table may write the members
+    of an object in another order when it retries. But `1` and `1.0` are different values.
     """
     arguments = getattr(params, "arguments", None)  # a resource has none
     if isinstance(arguments, Raw):
         try:
             arguments = _read_any(arguments)
         except Unreadable:
-            # Nobody can read them, but they can be the same bytes again.
+            # They are not JSON, but the retry can have the same bytes.
             arguments = sha256(bytes(arguments)).hexdigest()
     return _digest([getattr(params, method.name_field), arguments or None])
 
@@ -338,29 +372,29 @@ def _digest(value: Any) -> str:
     return urlsafe_b64encode(sha256(_canonical(value)).digest())[:-1].decode()
 
 
-def _granted(question: t.InputRequest, peer: Peer) -> t.InputRequest:
-    """The question without wishes that the client did not say it can grant (client/sampling, Capabilities)."""
+def _without_undeclared_context(question: t.InputRequest, peer: Peer) -> t.InputRequest:
+    """Drop `includeContext` if the client did not declare it (client/sampling, Capabilities)."""
     if not isinstance(question, t.CreateMessageRequest):
         return question
-    wish = question.params.include_context
-    if wish is None or wish == "none" or peer.dialect.lacks(t.SamplingCapability, "context"):
+    context = question.params.include_context
+    if context is None or context == "none" or peer.dialect.lacks(t.SamplingCapability, "context"):
         return question
     if has(peer.capabilities, ("sampling", "context")):
         return question
     return replace(question, params=replace(question.params, include_context=None))
 
 
-# -- The same questions to a stateful peer ------------------------------------------------------------------------------------
+# -- The same input requests to a stateful peer --------------------------------------------------
 
 
 def as_request(
     question: t.InputRequest, peer: Peer, entropy: Callable[[int], bytes]
 ) -> tuple[str, t.RequestParams]:
-    """Method and params of the request that puts `question` to a peer with a handshake, in words of its revision.
+    """Return method and params of the JSON-RPC request for `question`, in the peer's revision.
 
     Raises:
-        McpError: the client did not offer to answer such questions.
-        LocalProtocolError: nobody can be asked this, or not in that revision.
+        McpError: the client did not declare the capability.
+        LocalProtocolError: the input request is invalid, or not possible in that revision.
     """
     require([question], peer)
     dialect = peer.dialect
@@ -369,10 +403,10 @@ def as_request(
         params = question.params
         if params.mode != "url":
             params = replace(params, requested_schema=_schema_in(dialect, question))
-        elif params.elicitation_id is None:  # a revision without it leaves it out
+        elif params.elicitation_id is None:  # the encoder drops it where the revision has none
             params = replace(params, elicitation_id=entropy(16).hex())
     elif isinstance(question, t.CreateMessageRequest):
-        params = cast("t.CreateMessageRequest", _granted(question, peer)).params
+        params = cast("t.CreateMessageRequest", _without_undeclared_context(question, peer)).params
         params = replace(params, messages=[_message_in(dialect, message) for message in params.messages])
     else:
         params = question.params or t.ListRootsParams()
@@ -380,7 +414,7 @@ def as_request(
 
 
 def _schema_in(dialect: Dialect, question: t.ElicitRequest) -> dict[str, Any] | None:
-    """The schema of a form; where choices have no titles of their own, with `enumNames`."""
+    """Return the schema of a form. Revisions without `oneOf` get titles as `enumNames`."""
     if not dialect.lacks(t.StringSchema, "one_of"):
         return question.params.requested_schema
     form = form_of(question)
@@ -394,7 +428,7 @@ def _schema_in(dialect: Dialect, question: t.ElicitRequest) -> dict[str, Any] | 
 
 
 def _message_in(dialect: Dialect, message: t.SamplingMessage) -> t.SamplingMessage:
-    """A message with one block instead of a list, in the revisions before the one that brought lists for the use of tools."""
+    """Return a message in the shape of `dialect`: before tool use, content is a single block."""
     if not isinstance(message.content, list) or not dialect.lacks(t.CreateMessageParams, "tools"):
         return message
     if len(message.content) != 1:
@@ -402,23 +436,25 @@ def _message_in(dialect: Dialect, message: t.SamplingMessage) -> t.SamplingMessa
     return replace(message, content=message.content[0])
 
 
-# -- The client's side --------------------------------------------------------------------------------------------------------
+# -- The client side -----------------------------------------------------------------------------
 
 
 def pause_before(retry: int) -> float:
-    """Seconds to wait before making a request again that the server put off for the `retry`-th time in a row, from 0 on."""
+    """Return the seconds to wait before a retry; `retry` counts deferrals in a row, from 0."""
     return min(0.1 * 2.0 ** min(retry, 6), 5.0)
 
 
 class Rounds:
-    """One request of ours, from the first try to the answer: how to make it again each time the server asks for input.
+    """One request of a client, from the first try to its result, with a retry for each round.
 
-    Send `params` with `method`. If the answer is `InputRequested`, hand its parts to `take`, which gives the questions. Let
-    all of them be answered, side by side if you like, or wait `pause` seconds if there are none; hand the answers to
-    `answer`, and send the new `params`, under a new id and with the same `_meta`.
+    Send `params` with `method`. If the answer is `InputRequested`, pass its parts to `take`, which
+    returns the input requests. Collect all responses, concurrently if you like, or wait `pause`
+    seconds if there are no input requests. Pass the responses to `answer`, and send the new
+    `params` with a new id and the same `_meta`.
 
     Args:
-        params: of the first try, as for `Connection.send_request`.
+        method: the method of the request.
+        params: the params of the first try, as for `Connection.send_request`.
         peer: the server.
         capabilities: our own.
         rounds: how often the server may ask.
@@ -441,8 +477,8 @@ class Rounds:
         self._capabilities = capabilities
         self._rounds = rounds
         self._state: str | None = None
-        self.pause = 0.0  # seconds to wait before the next try; questions take their time by themselves
-        self._put_off = 0  # rounds in a row without a question
+        self.pause = 0.0  # seconds to wait before the next try, if there are no input requests
+        self._deferrals = 0  # rounds in a row without an input request
 
     def __repr__(self) -> str:
         return f"<Rounds of {self.method}, {self.round} so far, {len(self.questions)} questions>"
@@ -450,10 +486,11 @@ class Rounds:
     def take(
         self, requests: Mapping[str, t.InputRequest] | None, state: str | None
     ) -> dict[str, t.InputRequest]:
-        """The server asks `requests`; gives the questions, by key.
+        """Begin a round: take the server's `requests` and its `state`, return the input requests.
 
         Raises:
-            RemoteProtocolError: it asks too often, or what we did not offer to answer, or what nobody can be asked.
+            RemoteProtocolError: there were too many rounds, we did not declare a capability, or an
+                input request is invalid.
         """
         if self.round >= self._rounds:
             raise RemoteProtocolError(f"{self.method}: the server still asks after {self.round} rounds")
@@ -462,20 +499,20 @@ class Rounds:
             check_question(question, self._capabilities)
         self.round += 1
         self._state = state
-        self.pause = 0.0 if self.questions else pause_before(self._put_off)
-        self._put_off = 0 if self.questions else self._put_off + 1
+        self.pause = 0.0 if self.questions else pause_before(self._deferrals)
+        self._deferrals = 0 if self.questions else self._deferrals + 1
         return self.questions
 
     def answer(self, answers: Mapping[str, t.Result]) -> None:
-        """Put together the `params` of the next try: the original ones, the answers, the server's state untouched.
+        """Set `params` for the next try: the original ones, the responses, the unchanged state.
 
         Raises:
-            LocalProtocolError: a question has no answer, or one that does not fit.
+            LocalProtocolError: a response is missing or invalid.
         """
         responses: dict[str, Raw] = {}
         for key, question in self.questions.items():
             if key not in answers:
-                raise LocalProtocolError(f"{question.method} has no answer, so the request is not made again")
+                raise LocalProtocolError(f"{question.method} has no answer, so the request cannot be retried")
             responses[key] = Raw(self._dialect.encode(as_answer(question, answers[key])))
         if isinstance(self.params, Struct):
             self.params = replace(self.params, input_responses=responses or None, request_state=self._state)

@@ -1,10 +1,8 @@
-"""What is told about a request while it runs: progress and log messages.
+"""Progress and log notifications.
 
-Rules of this file:
-
-1. Nothing is said that the peer did not ask for: progress needs its token, a log message a level that it wants to hear.
-2. Nothing is said about a request that is over, or was cancelled.
-3. Progress grows. What has not grown since it was last told is not told again.
+1. They are sent only if the peer requested them: progress by a token, log messages by a level.
+2. No progress is sent for a request that was answered or cancelled.
+3. `progress` has to increase. A value that did not is not sent.
 
 Sources: basic/utilities/progress, server/utilities/logging.
 """
@@ -28,16 +26,20 @@ if TYPE_CHECKING:
 __all__ = ["log_note", "progress_note"]
 
 _SEVERITY: Final = {level: severity for severity, level in enumerate(t.LOGGING_LEVELS)}
-_NOTIFICATION, _NOTE = Kind.NOTIFICATION, Act.NOTE
+# Looking up a member of an enum costs more than most comparisons with it.
+_NOTIFICATION = Kind.NOTIFICATION
+_NOTE = Act.NOTE
 
 
 def progress_note(
     id: RequestId, request: Request | None, progress: float, total: float | None, message: str | None
 ) -> Outgoing | None:
-    """The message that tells how far `request` has come, None if none is due.
+    """Build the progress notification for a request of the peer. Return None if none is due.
+
+    Pass `request` None if the request is no longer in the table.
 
     Raises:
-        LocalProtocolError: a number is infinite or none, which JSON cannot say.
+        LocalProtocolError: a number is infinite or NaN, which JSON cannot express.
     """
     if not isfinite(progress) or not isfinite(total or 0.0):
         raise LocalProtocolError("progress and total are finite numbers")
@@ -56,11 +58,13 @@ def progress_note(
 def log_note(
     peer: Peer | None, level: t.LoggingLevel, data: Any, logger: str | None, related: RequestId | None
 ) -> Outgoing | None:
-    """A log message for `peer`, None if it does not want to hear it.
+    """Build a log notification for `peer`. Return None if it did not request this level.
+
+    `related` is the request of the peer to which the message belongs.
 
     Raises:
-        LocalProtocolError: there is no such level.
-        TypeError, ValueError: `data` cannot be said in JSON.
+        LocalProtocolError: `level` is not a level of MCP.
+        TypeError, ValueError: `data` cannot be encoded as JSON.
     """
     severity = _SEVERITY.get(level)
     if severity is None:

@@ -1,15 +1,14 @@
-"""How a client finds out which revision to speak: probe, handshake, fallback, as one generator.
+"""Version negotiation of a client: probe, handshake and fallback, as one generator.
 
-Rules of this file:
+1. The generator yields an `OpeningRequest` and is sent its `OpeningReply`. It has no messages, no
+   clock and no transport, so its test covers the compatibility matrix as a table of replies.
+2. Only a *modern* error shows that a server speaks a stateless revision. Any other error, or a
+   timeout, means that it does not know `server/discover`. No single code can be relied on for that.
+3. There is no fallback if the server cannot or will not respond now, for example with HTTP status
+   401 or 503, because that tells nothing about its revisions.
 
-1. `opening()` yields what to ask and is sent what came back. It never sees a message, a clock or a transport, so the whole
-   compatibility matrix is a table of replies in its test.
-2. Only a *modern* error speaks for the stateless era. Any other error, and silence, means a server that does not know
-   `server/discover`; no single code may be relied on for that.
-3. No verdict is no reason to fall back: who may not enter (401), who is overloaded (503) says nothing about revisions.
-
-Sources: 2026-07-28 basic/versioning (Backward Compatibility) and basic/transports; basic/lifecycle of the older ones.
-The generator is used over pipes, where `Reply.status` is None, and over HTTP, where it is the status of the response.
+Sources: 2026-07-28, basic/versioning (Backward Compatibility) and basic/transports;
+basic/lifecycle of earlier revisions.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ __all__ = ["MODERN_ERRORS", "Ask", "Opener", "Reply", "opening", "question", "re
 
 
 class Ask(Struct, frozen=True):
-    """A request that the opening needs: `method` in `dialect`, with an answer within `timeout` seconds."""
+    """A request to send: `method` in `dialect`, with a timeout in seconds, None for no limit."""
 
     method: str
     dialect: Dialect
@@ -48,10 +47,12 @@ class Ask(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """What came of an `Ask`: a result, an error or, with neither, silence until the deadline.
+    """The outcome of an `OpeningRequest`: a result, an error, or neither after a timeout.
 
-    `status` is the HTTP status, if there is one, and `failure` what else HTTP says if there is no JSON-RPC answer. `late` is a
-    result of the probe that came after its deadline.
+    Attributes:
+        status: the HTTP status, None without HTTP, 0 if there was no HTTP response either.
+        late: a result of the probe that arrived after its timeout.
+        failure: the error of the transport, if there was no JSON-RPC response.
     """
 
     result: Raw | bytes | None = None
@@ -70,20 +71,21 @@ MODERN_ERRORS: Final = frozenset(
 )
 _UNSUPPORTED: Final = next(d.codes[Fault.UNSUPPORTED_VERSION] for d in DIALECTS.values() if not d.stateful)
 _METHOD_NOT_FOUND: Final = -32601
-# These say that the server cannot or will not talk now, not which revisions it knows.
-_NO_VERDICT: Final = frozenset({401, 403, 429})
+# HTTP statuses that tell nothing about the revisions of the server, apart from all above 499.
+_INCONCLUSIVE: Final = frozenset({401, 403, 429})
 
 _read_discovery = reader(t.DiscoverResult)
 _read_initialization = reader(t.InitializeResult)
 
 
 def opening(config: Config, verdict: Peer | None = None) -> Generator[Ask, Reply, Peer]:
-    """Open a conversation; returns the peer.
+    """Find a common revision, and return the peer.
 
-    `verdict` is the peer of an earlier conversation with the same server: its revision is taken up without a probe.
+    `known_peer` is the peer of an earlier connection to the same server. Its revision is used
+    without a probe.
 
     Raises:
-        ConnectFailed: no common revision, or a server that did not open.
+        ConnectFailed: there is no common revision, or the server rejected or did not answer.
     """
     if verdict is not None and verdict.dialect in config.dialects:
         if not verdict.dialect.stateful:
@@ -91,82 +93,104 @@ def opening(config: Config, verdict: Peer | None = None) -> Generator[Ask, Reply
         return (yield from _initialize(config, verdict.dialect))
     if not config.stateless:
         return (yield from _initialize(config, config.stateful[0]))
-    found = yield from _probe(config)
-    if isinstance(found, Peer):
-        return found
+    outcome = yield from _probe(config)
+    if isinstance(outcome, Peer):
+        return outcome
     if not config.stateful:
         raise ConnectFailed(
-            f"the server does not speak {', '.join(config.versions)} ({found}). "
+            f"the server does not speak {', '.join(config.versions)} ({outcome}). "
             "Allow an older revision to connect with a handshake."
         )
     return (yield from _initialize(config, config.stateful[0]))
 
 
 class Opener:
-    """An `opening` under way: which question of it is out, as which request of ours, and until when.
+    """A version negotiation in progress, with the id and the deadline of its current request.
 
-    `ask` is the last question, None before the first and when it went well; `deadline` is when its time is up.
+    Call `advance` to begin and with every reply.
+
+    Attributes:
+        request: the last request, None before the first one and after success or failure.
+        deadline: when the last request times out, None for never.
     """
 
-    __slots__ = ("_id", "_late", "_late_id", "_steps", "ask", "deadline")
+    __slots__ = (
+        "_id",
+        "_late_result",
+        "_probe_id",
+        "_steps",
+        "ask",
+        "deadline",
+    )
 
     def __init__(self, config: Config, verdict: Peer | None) -> None:
         self.ask: Ask | None = None
         self.deadline: float | None = None
         self._steps = opening(config, verdict)
         self._id: RequestId | None = None
-        self._late_id: RequestId | None = None
-        self._late: Raw | None = None
+        self._probe_id: RequestId | None = None  # of a probe that timed out
+        self._late_result: Raw | None = None  # of that probe
 
     @property
     def probing(self) -> bool:
-        """Whether the last question was which revisions the server knows."""
+        """True if the last request was `server/discover`."""
         return self.ask is not None and not self.ask.dialect.stateful
 
     def advance(self, reply: Reply | None, id: RequestId, now: float) -> Ask | Peer:
-        """Take it one step further: what to ask next, as request `id`, or the peer.
+        """Process the reply to the last request, None to begin.
+
+        Return the peer, or the next request, which is to be sent with `id`.
 
         Raises:
-            ConnectFailed: it has come to nothing.
+            ConnectFailed: there is no common revision, or the server rejected or did not answer.
         """
         self.deadline = None
+        if reply is not None:
+            reply = replace(reply, late=self._late_result)
         try:
-            ask = self._steps.send(replace(reply, late=self._late) if reply is not None else None)  # type: ignore[arg-type]
+            request = self._steps.send(reply)  # type: ignore[arg-type]
         except ConnectFailed:
-            self.ask = (
-                None  # there is a verdict; only silence and an end without a word leave the question open
-            )
+            # The negotiation has a result, so `probing` is False from now on.
+            self.ask = None
             raise
         except StopIteration as stop:
             self.ask = None
             peer: Peer = stop.value
             return peer
-        self.ask, self._id = ask, id
-        if ask.timeout is not None:
-            self.deadline = now + ask.timeout
-        return ask
+        self.ask = request
+        self._id = id
+        if request.timeout is not None:
+            self.deadline = now + request.timeout
+        return request
 
     def hold(self, now: float | None) -> None:
-        """While a user logs in (None) silence to the question that is out says nothing; its time begins anew at `now`."""
+        """Pause the timeout if `now` is None, as while a user logs in; else restart it at `now`."""
         if self.ask is not None and self.ask.timeout is not None:
             self.deadline = None if now is None else now + self.ask.timeout
 
     def time_is_up(self) -> RequestId | None:
-        """Give up the question that is out; gives its request. An answer to the probe may still come."""
+        """Return the id of the current request, which has timed out.
+
+        If it is the probe, `accept_late_response` accepts its result from now on. Call `advance`
+        with an empty reply next.
+        """
         if self.probing:
-            self._late_id = self._id
+            self._probe_id = self._id
         return self._id
 
     def takes_late(self, id: RequestId, result: Raw | UnsetType) -> bool:
-        """Whether this response is the answer to a probe that had been given up. It is kept for a handshake that fails."""
-        if id != self._late_id or type(id) is not type(self._late_id):
+        """Store the result of a probe that has timed out. Return False for any other response.
+
+        It is used if the handshake fails. Pass `UNSET` for an error response.
+        """
+        if id != self._probe_id or type(id) is not type(self._probe_id):
             return False
-        self._late = None if result is UNSET else result
+        self._late_result = None if result is UNSET else result
         return True
 
 
 def reply_in(envelope: Envelope, status: int | None = None) -> Reply:
-    """What a response says to the opening. An error object that is none is an error all the same."""
+    """Convert a response. A malformed error object counts as an error too."""
     if envelope.error is UNSET:
         assert envelope.result is not UNSET
         return Reply(result=envelope.result, status=status)
@@ -175,7 +199,7 @@ def reply_in(envelope: Envelope, status: int | None = None) -> Reply:
 
 
 def question(ask: Ask, config: Config) -> t.Params:
-    """The params of what `ask` wants to know."""
+    """Build the params of a request of the version negotiation."""
     if not ask.dialect.stateful:
         return t.DiscoverParams()
     return t.InitializeParams(
@@ -184,24 +208,29 @@ def question(ask: Ask, config: Config) -> t.Params:
 
 
 def _probe(config: Config) -> Generator[Ask, Reply, Peer | str]:
-    """The peer if the server is stateless, else the reason to think that it is not."""
+    """Send `server/discover`.
+
+    Return the peer if the server speaks a common stateless revision. Return the reason, as a text,
+    if a handshake should be tried.
+    """
     tried: list[Dialect] = []
     dialect = config.stateless[0]
     while True:
         tried.append(dialect)
         reply = yield Ask("server/discover", dialect, config.probe_timeout)
         if reply.result is not None:
-            discovery = _discovery(reply.result)
+            discovery = _read_complete_discovery(reply.result)
             if discovery is None:
-                return "its answer to server/discover is none"
-            return _peer_in(config, discovery)
+                return "its result of server/discover is malformed"
+            return _discovered_peer(config, discovery)
         if reply.error is None:
-            _refuse_without_verdict(reply, "the server did not answer server/discover")
+            _raise_if_inconclusive(reply, "the server did not answer server/discover")
             return str(reply.failure or "it did not answer server/discover")
         if reply.error.code == _UNSUPPORTED:
-            supported = _supported(reply.error)
+            supported = _supported_versions(reply.error)
             mutual = best(config.stateless, supported)
-            # Who refuses what he lists is asked once more: another process may have refused than the one that lists.
+            # If the server lists the revision that it rejected, try once more: behind a load
+            # balancer another process may respond.
             if mutual is not None and tried.count(mutual) < 2:
                 dialect = mutual
                 continue
@@ -209,48 +238,49 @@ def _probe(config: Config) -> Generator[Ask, Reply, Peer | str]:
                 raise ConnectFailed(f"the server lists {mutual.version} but refuses it")
             if best(config.stateful, supported) is not None:
                 return f"it offers {', '.join(supported)}"
-            raise ConnectFailed(_nothing_mutual(config, supported))
+            raise ConnectFailed(_no_common_revision(config, supported))
         if reply.error.code in MODERN_ERRORS or (
             reply.status == 404 and reply.error.code == _METHOD_NOT_FOUND
         ):
             raise ConnectFailed(f"the server refused server/discover: {reply.error}") from reply.error
-        _refuse_without_verdict(reply, f"the server refused server/discover: {reply.error}")
+        _raise_if_inconclusive(reply, f"the server refused server/discover: {reply.error}")
         return f"it answered server/discover with {reply.error}"
 
 
 def _initialize(config: Config, dialect: Dialect) -> Generator[Ask, Reply, Peer]:
     reply = yield Ask("initialize", dialect, config.initialize_timeout)
-    # A server that answered the probe too late is modern after all, whatever its way to fail here.
-    late = _discovery(reply.late) if reply.late is not None else None
+    # If the probe was answered after its timeout, the server is stateless although `initialize`
+    # failed.
+    late = _read_complete_discovery(reply.late) if reply.late is not None else None
     modern = late is not None and best(config.stateless, late.supported_versions) is not None
     if reply.result is not None:
         try:
-            return _peer_after_handshake(config, reply.result)
+            return _handshake_peer(config, reply.result)
         except ConnectFailed:
             if not modern:
                 raise
     if late is not None and modern:
         return _stateless_peer(config, late)
     if reply.error is None:
-        _refuse_without_verdict(reply, "the server did not answer initialize")
+        _raise_if_inconclusive(reply, "the server did not answer initialize")
         if reply.failure is not None:
             raise ConnectFailed(str(reply.failure)) from reply.failure
         raise ConnectFailed(f"the server did not answer initialize within {config.initialize_timeout} s")
     if config.stateless and (
-        reply.error.code == _UNSUPPORTED or best(config.stateless, _supported(reply.error))
+        reply.error.code == _UNSUPPORTED or best(config.stateless, _supported_versions(reply.error))
     ):
-        found = yield from _probe(config)
-        if isinstance(found, Peer):
-            return found
+        outcome = yield from _probe(config)
+        if isinstance(outcome, Peer):
+            return outcome
     raise ConnectFailed(f"the server refused initialize: {reply.error}") from reply.error
 
 
-def _peer_in(config: Config, discovery: t.DiscoverResult) -> Peer | str:
+def _discovered_peer(config: Config, discovery: t.DiscoverResult) -> Peer | str:
     if best(config.stateless, discovery.supported_versions) is not None:
         return _stateless_peer(config, discovery)
     if best(config.stateful, discovery.supported_versions) is not None:
         return f"it offers {', '.join(discovery.supported_versions)}"
-    raise ConnectFailed(_nothing_mutual(config, discovery.supported_versions))
+    raise ConnectFailed(_no_common_revision(config, discovery.supported_versions))
 
 
 def _stateless_peer(config: Config, discovery: t.DiscoverResult) -> Peer:
@@ -260,12 +290,12 @@ def _stateless_peer(config: Config, discovery: t.DiscoverResult) -> Peer:
     return Peer(
         dialect=dialect,
         capabilities=discovery.capabilities,
-        info=_implementation(info),
+        info=_read_implementation(info),
         instructions=discovery.instructions,
     )
 
 
-def _peer_after_handshake(config: Config, raw: Raw | bytes) -> Peer:
+def _handshake_peer(config: Config, raw: Raw | bytes) -> Peer:
     try:
         result = _read_initialization(raw)
     except Unreadable as exc:
@@ -283,7 +313,8 @@ def _peer_after_handshake(config: Config, raw: Raw | bytes) -> Peer:
     )
 
 
-def _discovery(raw: Raw | bytes) -> t.DiscoverResult | None:
+def _read_complete_discovery(raw: Raw | bytes) -> t.DiscoverResult | None:
+    """Decode the result of `server/discover`. Return None if it is malformed or not complete."""
     try:
         result = _read_discovery(raw)
     except Unreadable:
@@ -291,26 +322,27 @@ def _discovery(raw: Raw | bytes) -> t.DiscoverResult | None:
     return result if result.result_type in (None, "complete") else None
 
 
-def _implementation(found: Any) -> t.Implementation | None:
-    """Identity is for display: one that cannot be read is no reason to fail."""
-    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+def _read_implementation(info: Any) -> t.Implementation | None:
+    """Return `info` as an object, None if it is malformed: it is for display only."""
+    if not isinstance(info, dict) or not isinstance(info.get("name"), str):
         return None
-    return t.Implementation(
-        name=found["name"], version=str(found.get("version", "")), title=found.get("title")
-    )
+    return t.Implementation(name=info["name"], version=str(info.get("version", "")), title=info.get("title"))
 
 
-def _supported(error: PeerError) -> list[str]:
+def _supported_versions(error: PeerError) -> list[str]:
+    """Return the versions that an error response lists as supported, empty if it lists none."""
     supported = error.data.get("supported") if isinstance(error.data, dict) else None
     return (
         [version for version in supported if isinstance(version, str)] if isinstance(supported, list) else []
     )
 
 
-def _nothing_mutual(config: Config, offered: Iterable[str]) -> str:
+def _no_common_revision(config: Config, offered: Iterable[str]) -> str:
     return f"no common revision: the server speaks {', '.join(offered) or 'none'}, we speak {', '.join(config.versions)}"
 
 
-def _refuse_without_verdict(reply: Reply, what: str) -> None:
-    if reply.status is not None and (reply.status in _NO_VERDICT or reply.status >= 500 or reply.status == 0):
-        raise ConnectFailed(str(reply.failure or f"{what} (HTTP status {reply.status})")) from reply.failure
+def _raise_if_inconclusive(reply: Reply, what: str) -> None:
+    """Raise `ConnectFailed` if the HTTP status tells nothing about revisions."""
+    status = reply.status
+    if status is not None and (status in _INCONCLUSIVE or status >= 500 or status == 0):
+        raise ConnectFailed(str(reply.failure or f"{what} (HTTP status {status})")) from reply.failure

@@ -1,11 +1,7 @@
-"""What waits to be sent, in order.
+"""The queue of messages to send.
 
-Rules of this file:
-
-1. A message is encoded before it comes here, so that nothing which cannot be said is ever half queued.
-2. It is taken all at once: as bytes for one write (`take_lines`), or as messages for a transport that routes them.
-
-It sets no limit. Who fills the queue looks at `queued` and waits, or is told to wait.
+1. Messages are encoded before they are queued, so a message that cannot be encoded is never queued.
+2. The queue has no limit of its own: `Connection` and `Pump` compare its size with theirs.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ __all__ = ["Kind", "Outbox", "Outgoing"]
 
 
 class Kind(enum.Enum):
-    """What an outgoing message is to a transport that routes messages."""
+    """The kinds of outgoing messages, for transports that route them."""
 
     REQUEST = "request"
     NOTIFICATION = "notification"
@@ -36,11 +32,21 @@ class Kind(enum.Enum):
 
 
 class Outgoing(Struct, gc=False):
-    """One message to send. `id` is the request that it opens, answers or cancels; `related` the request of the peer that it
-    was sent for, if any.
+    """One message to send.
 
-    The rest is for transports that tell more of a message than its bytes, as HTTP does: `dialect` and `params` of what we send
-    by ourselves, `error`, the code of an answer that is an error (0 if it is none), and `headers` that the caller wants.
+    Attributes:
+        data: the encoded message.
+        kind: how to route it.
+        id: the request that it begins, responds to or cancels.
+        related: the request of the peer during which it is sent, if any.
+
+    The others are for transports that need more than bytes, such as HTTP:
+
+        method: its method, "" for a response.
+        dialect: the revision, of requests and notifications.
+        params: the params, of requests and notifications.
+        error: the code of an error response, 0 for other messages.
+        headers: headers that the caller requested.
     """
 
     data: bytes
@@ -55,19 +61,32 @@ class Outgoing(Struct, gc=False):
 
     @property
     def peers_request(self) -> RequestId | None:
-        """The request of the peer that it belongs to. Our own requests count in another series of ids."""
+        """The request of the peer to which the message belongs, None for none.
+
+        Ids of our own requests may be equal to it, since each side numbers its own requests.
+        """
         return self.id if self.kind is Kind.ANSWER else self.related
 
 
 _NEWLINE: Final = 0x0A
-_ANSWER = Kind.ANSWER  # looking up a member of an enum costs more than the check
+_ANSWER = Kind.ANSWER  # looking up a member of an enum costs more than the comparison
 
 
 class Outbox:
-    """A queue of messages and its size in bytes: all of it, and the part that the peer's own requests have caused. `sent`
-    counts what was taken out of it."""
+    """A queue of messages.
 
-    __slots__ = ("_messages", "answers", "queued", "sent")
+    Attributes:
+        queued: the size of all messages in bytes.
+        response_bytes: the size of the responses in bytes.
+        sent: the number of bytes that were taken so far.
+    """
+
+    __slots__ = (
+        "_messages",
+        "answers",
+        "queued",
+        "sent",
+    )
 
     def __init__(self) -> None:
         self._messages: list[Outgoing] = []
@@ -76,8 +95,14 @@ class Outbox:
         self.sent = 0
 
     def put(self, message: Outgoing) -> None:
-        # As a number: for bytes Python first tries, and fails, to take them for one.
-        if _NEWLINE in message.data:  # only in JSON that someone else encoded
+        """Queue a message.
+
+        Raises:
+            ValueError: its data has a newline and is not JSON.
+        """
+        # An int is found faster than b"\n". Our own encoder writes no newlines, but a `Raw` result
+        # may have them.
+        if _NEWLINE in message.data:
             message.data = one_line(message.data)
         size = len(message.data)
         self.queued += size
@@ -86,31 +111,33 @@ class Outbox:
         self._messages.append(message)
 
     def offer(self, message: Outgoing | None) -> bool:
-        """Put it, if there is anything to put."""
+        """Queue `message` unless it is None. Return whether it was queued."""
         if message is not None:
             self.put(message)
         return message is not None
 
     def queued_for(self, id: RequestId) -> int:
-        """Bytes that belong to the peer's request `id`."""
+        """Return the number of queued bytes that belong to the request `id` of the peer."""
         return sum(len(message.data) for message in self._messages if message.peers_request == id)
 
     def take(self) -> list[Outgoing]:
-        """Everything, and forget it."""
+        """Remove and return all messages."""
         messages, self._messages = self._messages, []
         self.sent += self.queued
-        self.answers = self.queued = 0
+        self.answers = 0
+        self.queued = 0
         return messages
 
     def take_lines(self) -> bytes:
-        """Everything as bytes, one message a line, and forget it."""
+        """Remove all messages and return their bytes, one message per line."""
         messages = self._messages
         if not messages:
             return b""
         if len(messages) == 1:
             self._messages = []
             self.sent += self.queued
-            self.answers = self.queued = 0
+            self.answers = 0
+            self.queued = 0
             return messages[0].data + b"\n"
         lines = [message.data for message in self.take()]
         lines.append(b"")

@@ -1,13 +1,10 @@
-"""Whether what a tool gave is what its server said that it gives.
+"""Check tool results against the output schemas that the server declared.
 
-Rules of this file:
-
-1. A tool is known by the last complete list of tools. If they have changed since, nothing is known any more, and what is not
-   known is not checked.
-2. A tool that failed owes nothing. One with an `outputSchema` owes structured content that fits it (server/tools, Output Schema).
-3. A schema is read when the tool is first called, and then once; a list alone costs next to nothing.
-
-What is checked, and how thoroughly, is in `_schema.py`.
+1. Only the last complete list of tools counts. After a change of the list nothing is known, and
+   unknown tools are not checked.
+2. A result that is an error needs no structured content. Any other result of a tool with an
+   `outputSchema` needs structured content that matches it (server/tools, Output Schema).
+3. A schema is compiled once, when its tool is first called. A list alone costs almost nothing.
 """
 
 from __future__ import annotations
@@ -26,45 +23,48 @@ if TYPE_CHECKING:
 
 __all__ = ["Outputs"]
 
-_read = reader(dict[str, Any])
+_read_schema = reader(dict[str, Any])
 
 
 class Outputs:
     """The output schemas of a server's tools."""
 
-    __slots__ = ("_known", "_read")
+    __slots__ = ("_by_tool", "_compiled")
 
     def __init__(self) -> None:
-        self._known: dict[str, bytes] = {}  # encoded, for a list of tools belongs to whoever asked for it
-        self._read: dict[
-            bytes, ForeignSchema | None
-        ] = {}  # None for one that is too large to check anything with
+        # By tool name. Encoded, because the list of tools belongs to the caller that requested it.
+        self._by_tool: dict[str, bytes] = {}
+        # Compiled schemas by their encoding; None if a schema is too large to check with.
+        self._compiled: dict[bytes, ForeignSchema | None] = {}
 
     def __repr__(self) -> str:
-        return f"<Outputs of {len(self._known)} tools>"
+        return f"<Outputs of {len(self._by_tool)} tools>"
 
     def learn(self, tools: Iterable[Tool]) -> None:
-        """These are all tools there are."""
-        self._known = {
+        """Replace the known schemas by those of `tools`, which is the complete list."""
+        self._by_tool = {
             tool.name: encode(tool.output_schema) for tool in tools if tool.output_schema is not None
         }
-        known = set(self._known.values())
-        self._read = {data: schema for data, schema in self._read.items() if data in known}
+        current = set(self._by_tool.values())
+        self._compiled = {data: schema for data, schema in self._compiled.items() if data in current}
 
     def forget(self) -> None:
-        """There may be other tools now."""
-        self._known.clear()
-        self._read.clear()
+        """Forget all schemas, because the list of tools may have changed."""
+        self._by_tool.clear()
+        self._compiled.clear()
 
     def fault_of(self, name: str, result: CallToolResult) -> str | None:
-        """What is wrong with the result of tool `name`; None if nothing is, or nothing is known."""
-        data = self._known.get(name)
+        """Return what is wrong with a result of tool `name`.
+
+        None if the result is valid or the tool is unknown.
+        """
+        data = self._by_tool.get(name)
         if data is None or result.is_error:
             return None
         try:
             schema = self._schema(data)
         except UnusableSchema as exc:
-            return f"cannot be checked, for its outputSchema is none: {exc}"
+            return f"cannot be checked, because its outputSchema is invalid: {exc}"
         if result.structured_content is UNSET:
             return "has an outputSchema and no structuredContent"
         fault = schema.fault_of(result.structured_content) if schema is not None else None
@@ -74,9 +74,9 @@ class Outputs:
         return f"does not fit its outputSchema: {place}{': ' if place else ''}{problem}"
 
     def _schema(self, data: bytes) -> ForeignSchema | None:
-        if data not in self._read:
+        if data not in self._compiled:
             try:
-                self._read[data] = ForeignSchema(_read(data))
+                self._compiled[data] = ForeignSchema(_read_schema(data))
             except UnboundedSchema:
-                self._read[data] = None
-        return self._read[data]
+                self._compiled[data] = None
+        return self._compiled[data]

@@ -1,19 +1,16 @@
-"""Arguments of tools that are repeated in HTTP headers: which of them, under which names, and what the headers say.
+"""Tool arguments that are repeated in HTTP headers: which, in which header, with which text.
 
-A property of a tool's input schema with `"x-mcp-header": "Region"` makes its argument travel as `Mcp-Param-Region` too, for
-those on the way who route requests and do not read bodies (2026-07-28, basic/transports/streamable-http, Custom Headers from
-Tool Parameters).
+A property with `"x-mcp-header": "Region"` in a tool's input schema makes its argument travel as
+`Mcp-Param-Region` too, for intermediaries that route requests without reading bodies (2026-07-28,
+basic/transports/streamable-http, Custom Headers from Tool Parameters).
 
-Rules of this file:
+1. A schema with one invalid annotation is rejected as a whole. If two annotations conflict, it is
+   unknown on which of them an intermediary relies.
+2. A header repeats the value at exactly the path of its property, as the JSON is sent. No argument,
+   or null, means no header.
+3. Schemas come from peers too. Reading one takes time linear in its size, up to a bound.
 
-1. A schema either keeps all rules for annotations or is wrong as a whole: of two that contradict each other nobody knows which
-   one somebody on the way relies on.
-2. What is read is the value at exactly the path of the property, out of the JSON as it is sent. No argument, or null, is no
-   header.
-3. Schemas come from peers as well: whatever they are, looking at one takes time in proportion to its size, and no more of it
-   than a bound.
-
-Beside http and registry, which both need this, and knowing neither: not how a header is spelled, nor who is at fault.
+How a header value is encoded is in `http`, and so is which side made an error.
 """
 
 from __future__ import annotations
@@ -40,82 +37,85 @@ __all__ = [
 
 ANNOTATION: Final = "x-mcp-header"
 
-# The path of each property that is mirrored, and what follows `Mcp-Param-` in the name of its header.
+# From the path of each mirrored property to the part of its header's name after `Mcp-Param-`.
 ParamHeaders: TypeAlias = Mapping[tuple[str, ...], str]
-# Of one call: as a message carries them, or as a program gives them.
+# The arguments of one call: encoded, as in a message, or as a program passes them.
 Arguments: TypeAlias = Raw | bytes | Mapping[str, Any] | UnsetType | None
 
-# Of containers and their members. A schema of a megabyte has fewer; looking at so many takes some hundredths of a second.
+# Containers and their members. A schema of a megabyte has fewer; reading that many takes some
+# hundredths of a second.
 MAX_PARTS: Final = 100_000
-# Properties inside of properties. Who routes requests by what is deeper has other worries.
+# Properties nested in properties. Intermediaries have no use for deeper ones.
 MAX_DEPTH: Final = 16
-# HTTP servers take about a hundred headers in a request, and names of some hundred characters.
+# HTTP servers accept about a hundred headers per request, with names of some hundred characters.
 MAX_HEADERS: Final = 64
 MAX_NAME: Final = 128
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TYPES: Final = ("string", "integer", "boolean")
-# What integers up to 2**53 look like, with a fraction for those who have no other numbers. No more than that: a header that
-# can be read in several ways agrees with nothing.
+# Integers up to 2**53, with a fraction for clients that have only floats. No other notation: a
+# header that can be read in several ways matches nothing.
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,20})?")
 
-# Arguments that are no object have no members; that they are wrong is for those to say who know what they are for.
+# Arguments that are not an object have no members. Rejecting them is the task of the tool call.
 _read_members = reader(dict[str, Raw] | list[Raw] | str | float | bool | None)  # type: ignore[arg-type]
 _read_value = reader(Any)
 
 
-# -- Schemas -----------------------------------------------------------------------------------------------------------
+# -- Schemas -------------------------------------------------------------------------------------
 
 
 def param_headers(schema: dict[str, Any]) -> dict[tuple[str, ...], str]:
-    """The properties of an input schema that are mirrored; `{}` for most schemas.
+    """Return the mirrored properties of an input schema; `{}` for most schemas.
 
     Raises:
-        ValueError: an annotation breaks a rule; the text says which one. Or the schema has more than 100,000 parts.
+        ValueError: an annotation is invalid, and the text says why; or the schema has more than
+            100,000 parts.
     """
     found: dict[tuple[str, ...], str] = {}
-    taken: set[str] = set()
+    names: set[str] = set()
     for path, node in _annotated(schema):
         name = _name(path, node)
         assert path is not None
-        if name.lower() in taken:
-            raise ValueError(f"{ANNOTATION} {name!r} stands twice (upper and lower case are the same)")
+        if name.lower() in names:
+            raise ValueError(f"{ANNOTATION} {name!r} is used twice (case does not matter)")
         if len(found) == MAX_HEADERS:
             raise ValueError(f"it has more than {MAX_HEADERS} properties with {ANNOTATION}")
-        taken.add(name.lower())
+        names.add(name.lower())
         found[path] = name
     return found
 
 
 def _annotated(schema: dict[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, dict[str, Any]]]:
-    """Every schema object with an annotation, and the properties that lead to it; None if that is not all that does.
+    """Yield every schema object with an annotation, and the path of properties that leads to it.
 
-    Values that are data are left out, and so is a property that merely has the name of the annotation.
+    The path is None if the object is not reached through `properties` alone. Keywords whose value
+    is data are skipped. A property that is merely named `x-mcp-header` does not count.
     """
-    waiting: list[tuple[tuple[str, ...] | None, Any]] = [((), schema)]
+    queue: list[tuple[tuple[str, ...] | None, Any]] = [((), schema)]
     parts = 0
-    for path, node in waiting:  # which grows meanwhile
-        parts = _counted(parts, node)
+    for path, node in queue:  # the loop appends to it
+        parts = _add_parts(parts, node)
         if isinstance(node, list):
-            waiting += [(None, item) for item in node if isinstance(item, dict | list)]
+            queue += [(None, item) for item in node if isinstance(item, dict | list)]
             continue
         if ANNOTATION in node:
             yield path, node
         for key, value in node.items():
             if key in MAPS and isinstance(value, dict):
-                parts = _counted(parts, value)
-                # Deeper ones are not told by their path, which could be as long as the schema is deep.
+                parts = _add_parts(parts, value)
+                # No paths for deeper properties: a path could be as long as the schema is deep.
                 inner = path if key == "properties" and path is not None and len(path) < MAX_DEPTH else None
-                waiting += [
+                queue += [
                     (None if inner is None else (*inner, name), child)
                     for name, child in value.items()
                     if isinstance(child, dict)
                 ]
             elif key not in DATA and isinstance(value, dict | list):
-                waiting.append((None, value))
+                queue.append((None, value))
 
 
-def _counted(parts: int, node: dict[str, Any] | list[Any]) -> int:
+def _add_parts(parts: int, node: dict[str, Any] | list[Any]) -> int:
     parts += len(node)
     if parts > MAX_PARTS:
         raise ValueError(f"the schema has more than {MAX_PARTS} parts")
@@ -123,7 +123,8 @@ def _counted(parts: int, node: dict[str, Any] | list[Any]) -> int:
 
 
 def _name(path: tuple[str, ...] | None, node: dict[str, Any]) -> str:
-    name, kind = node[ANNOTATION], node.get("type")
+    name = node[ANNOTATION]
+    kind = node.get("type")
     if not isinstance(name, str):
         raise ValueError(f"{ANNOTATION} is a string, not {type(name).__name__}")
     if not path:
@@ -133,52 +134,54 @@ def _name(path: tuple[str, ...] | None, node: dict[str, Any]) -> str:
         )
     if not _TOKEN.fullmatch(name) or len(name) > MAX_NAME:
         raise ValueError(
-            f"{ANNOTATION} {name[:MAX_NAME]!r} of {_place(path)} cannot be part of a header's name"
+            f"{ANNOTATION} {name[:MAX_NAME]!r} of {_path_text(path)} cannot be part of a header's name"
         )
     if kind not in _TYPES:
-        said = f"its type is {str(kind)[:64]!r}" if isinstance(kind, str) else "it says no single type"
+        actual = f"its type is {str(kind)[:64]!r}" if isinstance(kind, str) else "it has no single type"
         raise ValueError(
-            f"{ANNOTATION} {name!r} is for properties of the types string, integer or boolean: of {_place(path)} {said}"
+            f"{ANNOTATION} {name!r} is for properties of the types string, integer or boolean: of {_path_text(path)} {actual}"
         )
     return name
 
 
-def _place(path: tuple[str, ...]) -> str:
+def _path_text(path: tuple[str, ...]) -> str:
     return repr(".".join(path)[:MAX_NAME])
 
 
-# -- Values ------------------------------------------------------------------------------------------------------------
+# -- Values --------------------------------------------------------------------------------------
 
 
 def param_values(headers: ParamHeaders, arguments: Arguments) -> list[tuple[str, str]]:
-    """What to say for these arguments: the name of each property that has a value, as the annotation gives it, and its text.
+    """Return for each property that has a value its name, as annotated, and its text.
 
     Raises:
-        ValueError: the arguments are no JSON, or an integer among them is larger than all readers of a header can be trusted
-            with. TypeError: JSON cannot say them.
+        ValueError: the arguments are not JSON, or one is an integer beyond 2**53-1, which not every
+            reader of a header can represent.
+        TypeError: JSON cannot represent the arguments.
     """
     texts = ((name, said(value)) for _, name, value in values_at(headers, arguments))
     return [(name, text) for name, text in texts if text is not None]
 
 
 def values_at(headers: ParamHeaders, arguments: Arguments) -> list[tuple[tuple[str, ...], str, Any]]:
-    """Of each property that is mirrored its path, its name and its value, None if it has none.
+    """Return path, name and value of each mirrored property; the value is None if absent.
 
     Raises:
-        ValueError: the arguments are no JSON. TypeError: JSON cannot say them.
+        ValueError: the arguments are not JSON.
+        TypeError: JSON cannot represent the arguments.
     """
     if arguments is UNSET or arguments is None:
         arguments = b"{}"
     elif not isinstance(arguments, Raw | bytes):
-        # By the way of its JSON, for that is what the header has to agree with.
+        # Through their JSON, because the header has to match that.
         arguments = encode(arguments)
     values: dict[str, Any] = {}
     try:
         members = _read_members(arguments)
         if isinstance(members, dict):
-            # Only what is asked for is decoded, since what stands beside it may be large.
-            wanted = dict.fromkeys(path[0] for path in headers if path[0] in members)
-            values = {key: _read_value(members[key]) for key in wanted}
+            # Decode only the members that are needed: the others may be large.
+            needed = dict.fromkeys(path[0] for path in headers if path[0] in members)
+            values = {key: _read_value(members[key]) for key in needed}
     except Unreadable as exc:
         raise ValueError(f"the arguments cannot be read: {exc}") from None
     return [(path, name, _value(values, path)) for path, name in headers.items()]
@@ -193,10 +196,12 @@ def _value(value: Any, path: tuple[str, ...]) -> Any:
 
 
 def said(value: Any) -> str | None:
-    """The text of a value, None for one that has none: null, a list, an object, or a number that is not whole.
+    """Return the text of a value, or None if it has none.
+
+    Null, lists, objects and numbers with a fraction have no text.
 
     Raises:
-        ValueError: it is an integer beyond 2**53-1.
+        ValueError: the value is an integer beyond 2**53-1.
     """
     if isinstance(value, str):
         return value
@@ -205,7 +210,7 @@ def said(value: Any) -> str | None:
     if isinstance(value, float):
         if not value.is_integer():
             return None
-        value = int(value)  # JSON has one kind of numbers
+        value = int(value)  # JSON does not distinguish 42.0 from 42
     if not isinstance(value, int):
         return None
     if abs(value) > MAX_SAFE_INTEGER:
@@ -214,8 +219,10 @@ def said(value: Any) -> str | None:
 
 
 def agrees(text: str, value: Any) -> bool:
-    """Whether a header with this text is right for a value that `said` does not refuse. Numbers are compared as numbers: `42.0`
-    is 42."""
+    """Return True if a header with this text matches a value that `format_value` accepts.
+
+    Numbers are compared as numbers: `42.0` matches 42.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool):
         if not _NUMBER.fullmatch(text):
             return False

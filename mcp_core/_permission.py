@@ -1,11 +1,9 @@
-"""Whether we may send something: the counterpart of `_admission.py` for our own messages.
+"""The checks that our own messages have to pass: the counterpart of `_admission.py`.
 
-Rules of this file:
-
-1. What the peer's revision does not have, or the right side did not declare, is our caller's mistake: a
-   `LocalProtocolError` that names it. Nothing reaches the wire.
-2. A request needs a capability of the peer, a notification one of ours.
-3. A method that no revision defines passes: custom methods are between the two sides.
+1. A message that the peer's revision does not have, or whose capability was not declared, is an
+   error of our caller: `LocalProtocolError`. Nothing is sent.
+2. A request needs a capability of the peer, a notification one of our own.
+3. Methods that MCP does not define always pass: custom methods are up to the two sides.
 """
 
 from __future__ import annotations
@@ -29,15 +27,17 @@ _DEFINED: Final = frozenset(row.name for row in METHODS)
 
 
 def may_request(method: str, peer: Peer, role: Role, config: Config, state: State) -> Method | None:
-    """The row of a request that `role` may send to `peer` in `state`, None for a custom method that nobody registered.
+    """Check that `role` may send the request `method` to `peer` in `state`, and return its row.
+
+    Return None for a custom method that is not registered in `config`.
 
     Raises:
-        LocalProtocolError: the revision has no such request, the peer did not declare the capability, or it is not the
-            time.
+        LocalProtocolError: the revision has no such request, the peer did not declare the
+            capability, or the request is not legal in `state`.
     """
     if role is Role.SERVER and not peer.dialect.stateful:
         raise LocalProtocolError(
-            f"a server sends no requests in revision {peer.dialect.version}, {method} neither: it answers input_required"
+            f"a server sends no requests in revision {peer.dialect.version}: return input_required, not {method}"
         )
     row = _row(method, peer, role, config, is_request=True)
     if peer.dialect.stateful:
@@ -52,10 +52,11 @@ def may_request(method: str, peer: Peer, role: Role, config: Config, state: Stat
 
 
 def may_notify(method: str, peer: Peer, role: Role, config: Config, state: State) -> None:
-    """Check that `role` may send a notification to `peer` in `state`.
+    """Check that `role` may send the notification `method` to `peer` in `state`.
 
     Raises:
-        LocalProtocolError: the revision has no such notification, we did not declare the capability, or it is too early.
+        LocalProtocolError: the revision has no such notification, we did not declare the
+            capability, or the notification is not legal in `state`.
     """
     row = _row(method, peer, role, config, is_request=False)
     if row is None:

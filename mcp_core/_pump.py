@@ -1,13 +1,10 @@
-"""Taking the events out of a connection, and what back-pressure means for whoever carries it.
+"""Delivery of the events of a connection, and its back-pressure in both directions.
 
-Rules of this file:
-
-1. Events are acted on one at a time and in their order. Acting on one may call into the connection and ask for more, also
-   from within a handler: then the call that is under way takes those too, after the present one.
-2. Pressure has two ends. `paused`: nothing more is to be read from the peer. `full`: so much waits to be sent that whoever
-   sends without being asked, as with progress, has to wait; an answer never has to.
-
-It refuses to know how anyone reads, sends or waits.
+1. Events are delivered one at a time and in order. If `on_event` calls `run` again, that call
+   returns at once, and the outer `run` delivers the new events after the current one.
+2. Back-pressure on input is `paused`: stop reading from the peer. Back-pressure on output is
+   `write_blocked`: wait before you send unsolicited messages, such as progress. Responses never
+   wait.
 """
 
 from __future__ import annotations
@@ -23,13 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Pump"]
 
-_HIGH_WATER: Final = (
-    64 * 1024
-)  # a pipe's capacity on Linux: what is queued above it waits for the peer, not for us
+# The capacity of a pipe on Linux: what is queued above it waits for the peer to read.
+_HIGH_WATER: Final = 64 * 1024
 
 
 class Source(Protocol):
-    """A connection, or a machine on top of one."""
+    """A connection, or a state machine that wraps one."""
 
     def queued(self) -> int: ...
 
@@ -37,16 +33,25 @@ class Source(Protocol):
 
 
 class Pump:
-    """Gives each event of `conn` to `take`, which may call into the connection but not wait.
+    """A loop that passes each event of a connection to a callback.
 
-    `paused` tells, as of the last `run`, whether to stop reading.
+    Args:
+        conn: the connection.
+        on_event: called for each event. It may call into the connection, but must not wait.
+
+    `paused` is True if, as of the last `run`, the driver has to stop reading.
     """
 
-    __slots__ = ("_conn", "_running", "_take", "paused")
+    __slots__ = (
+        "_conn",
+        "_on_event",
+        "_running",
+        "paused",
+    )
 
     def __init__(self, conn: Source, take: Callable[[Event], object]) -> None:
         self._conn = conn
-        self._take = take
+        self._on_event = take
         self._running = False
         self.paused = False
 
@@ -55,18 +60,19 @@ class Pump:
 
     @property
     def full(self) -> bool:
-        """Whether to wait before sending what nobody asked for."""
+        """True if unsolicited messages should wait, because more than 64 KiB are queued."""
         return self._conn.queued() > _HIGH_WATER
 
     def run(self) -> None:
-        """Take out everything there is. To be called after any call into the connection."""
+        """Deliver all available events. Call it after any call into the connection."""
         if self._running:
             return
-        conn, take = self._conn, self._take
+        conn = self._conn
+        on_event = self._on_event
         self._running = True
         try:
             while (event := conn.next_event()) is not NEED_DATA and event is not PAUSED:
-                take(event)
+                on_event(event)
             self.paused = event is PAUSED
         finally:
             self._running = False

@@ -1,17 +1,15 @@
-"""Questions to a client: what may be asked, of whom, and what is an answer.
+"""Input requests to a client: which are allowed, which capabilities they need, valid responses.
 
-A question is an object of `types.InputRequest`: a form or a page for the user, messages for the model, or the roots
-(client/elicitation, client/sampling, client/roots). How it travels, as a request or inside an answer, is another matter: it is the
-same in every revision that has it.
+An input request is an object of `types.InputRequest`: a form or a page for the user, messages for
+the model, or the list of roots (client/elicitation, client/sampling, client/roots). It is the same
+in every revision, whether it travels as a JSON-RPC request or inside a result.
 
-Rules of this file:
-
-1. Nobody is asked what he did not offer to answer: the server checks before it asks, the client before it bothers its user.
-2. What our own author asks wrongly is a `LocalProtocolError`; a client that lacks something is an `McpError`, which an author
-   may catch to do without, and which otherwise is the answer.
-3. A form is flat and its fields are simple, so that any client can show it. What is filled in is checked against it.
-
-It refuses to know rounds, connections and how a question is shown.
+1. A client is asked only for what it declared: the server checks before it asks, and the client
+   checks before it calls its callback.
+2. An invalid input request of our own author is a `LocalProtocolError`. A missing capability is an
+   `McpError`, which a handler may catch, and which is the error response otherwise.
+3. A form is flat and its fields are simple, so that any client can display it. The content that
+   comes back is checked against its schema.
 """
 
 from __future__ import annotations
@@ -51,17 +49,17 @@ __all__ = [
 _KINDS: Final[Mapping[str, type[t.InputRequest]]] = {
     kind.method: kind for kind in (t.ElicitRequest, t.CreateMessageRequest, t.ListRootsRequest)
 }
-# Every kind of question with its row: method, params, answer, the capability it needs.
+# Each type of input request with its row: method, params, result, and the capability it needs.
 QUESTIONS: Final[Mapping[type[t.InputRequest], Method]] = {_KINDS[row.name]: row for row in INPUTS}
 
 
 def question_of(method: str, params: Struct) -> t.InputRequest:
-    """A request of a stateful server as the question that it is, so that clients answer both alike."""
+    """Return the input request that a stateful server sent as a JSON-RPC request."""
     return _KINDS[method](params)  # type: ignore[arg-type]
 
 
 def lacking(questions: Iterable[t.InputRequest], capabilities: t.ClientCapabilities) -> dict[str, Any]:
-    """The smallest capabilities object that declares what `questions` need beyond `capabilities`; empty for nothing."""
+    """Return the smallest capabilities that `questions` need beyond `capabilities`, or `{}`."""
     found: dict[str, Any] = {}
     for question in questions:
         for path in _needs(question, capabilities):
@@ -79,7 +77,7 @@ def _needs(question: t.InputRequest, capabilities: t.ClientCapabilities) -> Iter
         if question.params.mode == "url":
             yield (*needs, "url")
         elif has(capabilities, (*needs, "url")):
-            yield (*needs, "form")  # where no mode is named, it is this one
+            yield (*needs, "form")  # if the client names no mode, it supports this one
     elif isinstance(question, t.CreateMessageRequest) and (
         question.params.tools is not None or question.params.tool_choice is not None
     ):
@@ -87,18 +85,18 @@ def _needs(question: t.InputRequest, capabilities: t.ClientCapabilities) -> Iter
 
 
 def require(questions: Iterable[t.InputRequest], peer: Peer) -> None:
-    """Make sure that `questions` may be put to the client `peer`.
+    """Check that `questions` may be sent to the client `peer`.
 
     Raises:
-        McpError: it did not offer to answer them all; `data` names what it lacks.
-        LocalProtocolError: there is one that nobody can be asked.
+        McpError: the client did not declare a capability; `data` names the missing ones.
+        LocalProtocolError: one of them is invalid for any client.
     """
     questions = tuple(questions)
     for question in questions:
-        problem = _wrong(question)
-        if problem:
-            raise LocalProtocolError(f"{question.method}: {problem}")
-    # What its revision does not have it cannot have offered, whatever it says.
+        error = _find_question_error(question)
+        if error:
+            raise LocalProtocolError(f"{question.method}: {error}")
+    # Capabilities that its revision does not have do not count, even if the client sent them.
     offered: t.ClientCapabilities = peer.dialect.fit(peer.capabilities)
     missing = lacking(questions, offered)
     if missing:
@@ -109,32 +107,33 @@ def require(questions: Iterable[t.InputRequest], peer: Peer) -> None:
         )
 
 
-# -- What questions and answers must be ----------------------------------------------------------------------------------
+# -- Valid input requests and responses ----------------------------------------------------------
 
 
 class FormSchema(t.Shape):
-    """What a form may ask for: a flat object (client/elicitation, Requested Schema)."""
+    """The schema of a form: a flat object (client/elicitation, Requested Schema)."""
 
     type: Literal["object"]
     properties: dict[str, t.PrimitiveSchema]
     required: list[str] | None = None
 
     def misfit(self, name: str, value: t.ElicitValue) -> str | None:
-        """Why `value` cannot stand in the field `name`, in words to follow it ("is less than 1"); None if it can."""
-        return _wrong_value(self.properties[name], value)
+        """Return why `value` is invalid for the field `name` ("is less than 1"), or None."""
+        return _find_value_error(self.properties[name], value)
 
 
 _read_form = reader(FormSchema)
-# Whoever opens a page hands this to a browser, or worse, to a shell: no other schemes, no credentials, visible ASCII only.
+# The client hands this URL to a browser, perhaps through a shell: no other schemes, no credentials,
+# visible ASCII only.
 _URL: Final = re.compile(
     r"(?i:https?)://(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?(?:[/?#][!-~]*)?"
 )
 
 
-def _wrong(question: t.InputRequest) -> str | None:
-    """Why nobody can be asked this, None if one can."""
+def _find_question_error(question: t.InputRequest) -> str | None:
+    """Return why this input request is invalid for any client, or None."""
     if isinstance(question, t.CreateMessageRequest):
-        return _wrong_messages(question.params.messages)
+        return _find_messages_error(question.params.messages)
     if isinstance(question, t.ElicitRequest):
         if question.params.mode == "url":
             return None if _URL.fullmatch(question.params.url or "") else "url is no http or https URL"
@@ -146,53 +145,54 @@ def _wrong(question: t.InputRequest) -> str | None:
 
 
 def form_of(question: t.ElicitRequest) -> FormSchema:
-    """The schema of a form, which may be asked.
+    """Return the schema of a form.
 
     Raises:
-        Unreadable: it is none.
+        InvalidPayload: it is not a flat object of simple fields.
     """
     return _read_form(encode(question.params.requested_schema))
 
 
-def _wrong_messages(messages: Iterable[t.SamplingMessage]) -> str | None:
-    """The rules of tool use (client/sampling, Message Content Constraints)."""
-    wanted: list[str] = []  # the uses of tools that the next message has to answer
-    for place, message in enumerate(messages):
+def _find_messages_error(messages: Iterable[t.SamplingMessage]) -> str | None:
+    """Check the rules of tool use (client/sampling, Message Content Constraints)."""
+    pending: list[str] = []  # ids of the tool uses that the next message has to answer
+    for index, message in enumerate(messages):
         blocks = message.content if isinstance(message.content, list) else [message.content]
         uses = [block.id for block in blocks if isinstance(block, t.ToolUseContent)]
         results = [block.tool_use_id for block in blocks if isinstance(block, t.ToolResultContent)]
         if results and len(results) != len(blocks):
-            return f"messages[{place}] mixes tool results with other content"
-        if sorted(results) != sorted(wanted):
-            return f"messages[{place}] does not answer the uses of tools before it, one by one"
+            return f"messages[{index}] mixes tool results with other content"
+        if sorted(results) != sorted(pending):
+            return f"messages[{index}] does not answer each tool use before it"
         if (uses and message.role != "assistant") or (results and message.role != "user"):
-            return f"messages[{place}]: assistants use tools and users give the results"
-        wanted = uses
-    return "the last message uses tools, and no results follow" if wanted else None
+            return f"messages[{index}]: assistants use tools and users give the results"
+        pending = uses
+    return "the last message uses tools, and no results follow" if pending else None
 
 
 def misfit(question: t.InputRequest, answer: t.Result) -> str | None:
-    """Why a form is not filled in as its schema says; None if it is, or if there is no filled-in form."""
+    """Return why the content of an accepted form does not match its schema, or None."""
     if not isinstance(question, t.ElicitRequest) or question.params.mode == "url":
         return None
     if not isinstance(answer, t.ElicitResult) or answer.action != "accept":
         return None
-    return _wrong_content(form_of(question), answer.content or {})
+    return _find_content_error(form_of(question), answer.content or {})
 
 
-def _wrong_content(form: FormSchema, content: Mapping[str, t.ElicitValue]) -> str | None:
+def _find_content_error(form: FormSchema, content: Mapping[str, t.ElicitValue]) -> str | None:
+    """Return the first member of `content` that is missing or invalid, and why, or None."""
     for name in form.required or ():
         if name not in content:
             return f"content.{name} is missing"
     for name in form.properties:
         if name in content:
-            problem = form.misfit(name, content[name])
-            if problem:
-                return f"content.{name} {problem}"
-    return None  # what is not in the schema is not forbidden by it
+            error = form.misfit(name, content[name])
+            if error:
+                return f"content.{name} {error}"
+    return None  # the schema does not forbid additional members
 
 
-def _wrong_value(field: t.PrimitiveSchema, value: t.ElicitValue) -> str | None:
+def _find_value_error(field: t.PrimitiveSchema, value: t.ElicitValue) -> str | None:
     if isinstance(field, t.BooleanSchema):
         return None if isinstance(value, bool) else "is not true or false"
     if isinstance(field, t.StringSchema):
@@ -201,53 +201,58 @@ def _wrong_value(field: t.PrimitiveSchema, value: t.ElicitValue) -> str | None:
         choices = _choices(field.enum, field.one_of)
         if choices is not None and value not in choices:
             return "is none of the choices"
-        return _outside(len(value), field.min_length, field.max_length, "characters")
+        return _find_range_error(len(value), field.min_length, field.max_length, "characters")
     if isinstance(field, t.MultiSelectSchema):
         if not isinstance(value, list):
             return "is no list"
         if not set(value).issubset(_choices(field.items.enum, field.items.any_of) or ()):
             return "has something that is none of the choices"
-        return _outside(len(value), field.min_items, field.max_items, "items")
+        return _find_range_error(len(value), field.min_items, field.max_items, "items")
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "is no number"
     if isinstance(field, t.IntegerSchema) and isinstance(value, float) and not value.is_integer():
         return "is no integer"
-    return _outside(value, field.minimum, field.maximum, "")
+    return _find_range_error(value, field.minimum, field.maximum, "")
 
 
 def _choices(values: list[str] | None, options: list[t.EnumOption] | None) -> list[str] | None:
     return [option.const for option in options] if options is not None else values
 
 
-def _outside(number: float, least: float | None, most: float | None, of: str) -> str | None:
-    if least is not None and number < least:
-        return f"is less than {least} {of}".rstrip()
-    if most is not None and number > most:
-        return f"is more than {most} {of}".rstrip()
+def _find_range_error(number: float, minimum: float | None, maximum: float | None, unit: str) -> str | None:
+    if minimum is not None and number < minimum:
+        return f"is less than {minimum} {unit}".rstrip()
+    if maximum is not None and number > maximum:
+        return f"is more than {maximum} {unit}".rstrip()
     return None
 
 
-# -- The client's side --------------------------------------------------------------------------------------------------------
+# -- The client side -----------------------------------------------------------------------------
 
 
 def check_question(question: t.InputRequest, capabilities: t.ClientCapabilities) -> None:
-    """Make sure that a question of the server's may be put to anyone. `capabilities` are our own.
+    """Check that an input request of the server's may be passed on. `capabilities` are our own.
 
     Raises:
-        RemoteProtocolError: we did not offer to answer it, or nobody can be asked this. A request with it is answered with
-            the fault's code; inside an answer, it ends the call.
+        RemoteProtocolError: we did not declare the capability, or the input request is invalid.
+            If it came as a JSON-RPC request, respond with the fault's code. If it came inside a
+            result, the call ends.
     """
     missing = lacking([question], capabilities)
-    problem = f"this client did not declare {encode(missing).decode()}" if missing else _wrong(question)
-    if problem:
-        raise RemoteProtocolError(f"{question.method}: {problem}", Fault.INVALID_PARAMS)
+    error = (
+        f"this client did not declare {encode(missing).decode()}"
+        if missing
+        else _find_question_error(question)
+    )
+    if error:
+        raise RemoteProtocolError(f"{question.method}: {error}", Fault.INVALID_PARAMS)
 
 
 def as_answer(question: t.InputRequest, answer: t.Result) -> t.Result:
-    """`answer`, of our own side, as an answer to `question`: without the content that only an accepted form has.
+    """Return `answer` as a response to `question`. Only an accepted form keeps its content.
 
     Raises:
-        LocalProtocolError: it is none. Nothing was sent.
+        LocalProtocolError: it is not a valid response. Nothing was sent.
     """
     row = QUESTIONS[type(question)]
     if type(answer) is not row.result:
@@ -255,9 +260,9 @@ def as_answer(question: t.InputRequest, answer: t.Result) -> t.Result:
     if isinstance(answer, t.ElicitResult) and isinstance(question, t.ElicitRequest):
         if answer.content is not None and (answer.action != "accept" or question.params.mode == "url"):
             answer = replace(answer, content=None)
-        problem = misfit(question, answer)
-        if problem:
-            raise LocalProtocolError(f"{row.name}: {problem}")
+        error = misfit(question, answer)
+        if error:
+            raise LocalProtocolError(f"{row.name}: {error}")
     elif isinstance(answer, t.ListRootsResult):
         for root in answer.roots:
             if not root.uri.startswith("file://"):
@@ -266,8 +271,10 @@ def as_answer(question: t.InputRequest, answer: t.Result) -> t.Result:
 
 
 def refusal_of(question: t.InputRequest, error: McpError) -> t.ElicitResult:
-    """What to answer inside a retry when our own side raised `error` instead of an answer. A user may turn away; for a model
-    or roots there is no such answer, and the request is not made again (a reading: the page says nothing of it).
+    """Return the response for a retry in which our own callback raised `error`.
+
+    An elicitation can be cancelled. Sampling and roots have no such result, so the request is not
+    retried (our reading: the specification does not say).
 
     Raises:
         McpError: `error` itself, which ends the call.

@@ -1,6 +1,6 @@
-"""How often something may happen: a token bucket.
+"""A token bucket, which limits the rate of calls.
 
-Rule of this file: it has no clock. Whoever asks says what time it is, and one bucket is asked in one and the same time.
+It has no clock: callers pass `now`, and all callers of one bucket must use the same clock.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ __all__ = ["Bucket", "Rate"]
 
 
 class Rate(Struct, frozen=True):
-    """`per_second` in the long run, and up to `burst` at once after a rest.
+    """A rate of `per_second` on average, with up to `burst` calls at once after a pause.
 
     Raises:
-        ValueError: one of them is not positive, or `burst` is below 1, which would allow nothing ever.
+        ValueError: `per_second` is not positive, or `burst` is below 1 and so allows no call.
     """
 
     per_second: float
@@ -22,29 +22,36 @@ class Rate(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not (self.per_second > 0 and self.burst >= 1):
-            raise ValueError(f"a rate is positive and lets at least one through, not {self!r}")
+            raise ValueError(f"a rate has per_second above 0 and a burst of at least 1, not {self!r}")
 
 
 class Bucket:
-    """Counts what happens against a `Rate`. It is full at first."""
+    """The tokens that are left of a `Rate`. A new bucket is full."""
 
-    __slots__ = ("_filled_at", "_rate", "_tokens")
+    __slots__ = (
+        "_rate",
+        "_refilled_at",
+        "_tokens",
+    )
 
     def __init__(self, rate: Rate) -> None:
         self._rate = rate
         self._tokens = float(rate.burst)
-        self._filled_at: float | None = None
+        self._refilled_at: float | None = None  # None until the first call
 
     def __repr__(self) -> str:
         return f"<Bucket of {self._rate.per_second:g}/s, {int(self._tokens)} of {self._rate.burst} left>"
 
     def take(self, now: float) -> float:
-        """Let one through at the time `now` (seconds): 0.0 if it may pass, else the seconds after which the next one may."""
+        """Take one token at the time `now`, in seconds.
+
+        Return 0.0 if there was one, else the number of seconds after which to try again.
+        """
         rate = self._rate
-        if self._filled_at is not None:
-            grown = self._tokens + (now - self._filled_at) * rate.per_second
-            self._tokens = min(grown, float(rate.burst))
-        self._filled_at = now
+        if self._refilled_at is not None:
+            refilled = self._tokens + (now - self._refilled_at) * rate.per_second
+            self._tokens = min(refilled, float(rate.burst))
+        self._refilled_at = now
         if self._tokens >= 1.0:
             self._tokens -= 1.0
             return 0.0

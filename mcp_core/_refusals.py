@@ -1,12 +1,8 @@
-"""The words for what is not let in: what a refused request and an unreadable message are answered with.
+"""Error responses to rejected requests and to unparsable messages.
 
-Rules of this file:
-
-1. The code of a fault is the one of the revision in which the peer spoke; if that could not be found out, of the revision that
-   was settled before, or of the newest one spoken here.
-2. Where it cannot be told whose fault something is, silence: a client never answers what it could not read as a request.
-
-It refuses to know what is refused, and why: `Refusal` and `BadMessage` say so.
+1. The code of a fault is that of the peer's revision for this message. If that is unknown, it is
+   that of the connection's revision, or of the newest one in the configuration.
+2. If a message may have been a response or a notification, there is no error response.
 """
 
 from __future__ import annotations
@@ -28,31 +24,39 @@ __all__ = ["answer_to_bad_message", "answer_to_refused", "too_often"]
 _CLIENT = Role.CLIENT
 
 
-def answer_to_refused(refusal: Refusal, config: Config, settled: Dialect | None) -> t.ErrorData | None:
-    """The answer to a request that was understood and not let in, None if there is to be none."""
+def answer_to_refused(refusal: Refusal, config: Config, dialect: Dialect | None) -> t.ErrorData | None:
+    """Build the error response for a rejected request. Return None if none may be sent.
+
+    `dialect` is the revision of the connection, None if it has none.
+    """
     if not refusal.answerable:
         return None
-    dialect = refusal.dialect or settled or config.dialects[0]
-    return t.ErrorData(code=dialect.codes[refusal.fault], message=refusal.message, data=refusal.data)
+    answered_in = refusal.dialect or dialect or config.dialects[0]
+    return t.ErrorData(code=answered_in.codes[refusal.fault], message=refusal.message, data=refusal.data)
 
 
 def answer_to_bad_message(
-    bad: BadMessage, role: Role, config: Config, settled: Dialect | None
+    bad: BadMessage, role: Role, config: Config, dialect: Dialect | None
 ) -> tuple[t.ErrorData, bool] | None:
-    """The answer to what is no message, and whether it has a null id where there is none; None if there is to be no answer: it
-    may have been a response."""
+    """Build the error response for an unparsable message, and whether it has `"id": null`.
+
+    The second value matters only if `bad.id` is None. Return None if no response may be sent: the
+    message may itself have been a response. `dialect` is the revision of the connection, None if
+    it has none.
+    """
     if bad.looks not in ("request", "neither"):
         return None
-    # Over a stream a client cannot tell whose fault an unreadable message is; a stateless one never answers.
-    if role is _CLIENT and (bad.id is None or settled is None or not settled.stateful):
+    # A client does not answer a message without an id, because it may be no request. In a stateless
+    # revision a client receives no requests at all.
+    if role is _CLIENT and (bad.id is None or dialect is None or not dialect.stateful):
         return None
-    code = (settled or config.dialects[0]).codes[bad.fault]
-    # Before a revision is known, each of those spoken here may be the peer's.
-    null_id = any(dialect.null_error_id for dialect in ((settled,) if settled else config.dialects))
+    code = (dialect or config.dialects[0]).codes[bad.fault]
+    # Before a revision is known, the peer may speak any of the configured ones.
+    null_id = any(each.null_error_id for each in ((dialect,) if dialect else config.dialects))
     return t.ErrorData(code=code, message=bad.message), null_id
 
 
 def too_often(wait: float, dialect: Dialect) -> Refusal:
-    """What is wrong with a call that comes `wait` seconds too early."""
-    problem = f"too many calls in a short time; try again in {wait:.3g} s"
-    return Refusal(Fault.BUSY, problem, {"retryAfter": wait}, dialect=dialect)
+    """Return the rejection of a call that exceeds the rate limit by `wait` seconds."""
+    message = f"too many calls in a short time; try again in {wait:.3g} s"
+    return Refusal(Fault.BUSY, message, {"retryAfter": wait}, dialect=dialect)

@@ -1,13 +1,10 @@
-"""What a connection answers by itself: requests whose answer follows from the configuration alone.
+"""The requests that a connection answers itself, because the configuration determines the result.
 
-Rules of this file:
+Each function returns the result, and the new `Peer` if the request changes what is known of it,
+else None. These requests never become events, so a driver cannot forget them.
 
-1. An answer here is a function of the configuration, the params and who asks. It gives the result and, if the request
-   changes what is known of the peer, the peer to remember.
-2. Because these never become events, no driver can forget them or answer them differently.
-
-Sources: basic/lifecycle, basic/utilities/ping, server/utilities/logging of the stateful revisions; server/discover of
-2026-07-28.
+Sources: basic/lifecycle, basic/utilities/ping, server/utilities/logging of the stateful revisions;
+server/discover of 2026-07-28.
 """
 
 from __future__ import annotations

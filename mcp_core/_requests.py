@@ -1,12 +1,10 @@
-"""The peer's requests that have no answer yet: the ones that are worked on, and the lane of those that wait.
+"""The requests of the peer that have no response yet: those in flight, and a queue of the others.
 
-Rules of this file:
-
-1. A request keeps its place until its handler has come back, even when it was cancelled: so an id cannot be used again
-   under a handler that still holds it, and work that ignores its cancellation still counts.
-2. Over `limits.in_flight` a request waits in the lane. A full lane stops the reading (`must_pause`), unless reading is
-   what would empty it: because we wait for answers ourselves, or have stood still for `limits.pause` seconds. Then what
-   comes is refused as busy.
+1. A request stays in the table until its handler has returned, even if it was cancelled. Its id
+   cannot be used again until then, and a handler that ignores its cancellation still counts.
+2. Above `limits.in_flight` a request waits in the queue. A full queue stops reading
+   (`must_pause`), unless input is needed to empty it: while we wait for responses ourselves, and
+   after `limits.pause` seconds. New requests are then rejected as busy.
 """
 
 from __future__ import annotations
@@ -32,39 +30,52 @@ _UNANSWERED: Final = frozenset(life for life in Life if after(life, Act.ANSWER) 
 
 
 class Request(Struct, gc=False):
-    """One request of the peer."""
+    """A request of the peer that has no response yet."""
 
     peer: Peer
     terms: Terms
     life: Life = Life.OPEN
     progress_token: ProgressToken | None = None
-    progress: float | None = None  # the last one told
+    progress: float | None = None  # the last value sent
 
 
 class Requests:
-    """The peer's requests by id in `table`; those that wait for a place are in `lane` too, in the order they came.
+    """The requests of the peer that have no response yet.
 
-    `paused_since` is when reading stopped because of them, None while it goes on.
+    Attributes:
+        table: all of them, by id.
+        waiting: those that wait for a handler, in order of arrival.
+        paused_since: when reading stopped because of them, None if it has not.
     """
 
-    __slots__ = ("_limits", "_overflowing", "lane", "paused_since", "table")
+    __slots__ = (
+        "_limits",
+        "_pause_ended",
+        "lane",
+        "paused_since",
+        "table",
+    )
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.table: dict[RequestId, Request] = {}
         self.lane: list[RequestReceived] = []
         self.paused_since: float | None = None
-        self._overflowing = False
+        self._pause_ended = False  # by timeout: reading goes on although the queue is full
 
     @property
     def in_flight(self) -> int:
-        """Requests handed out and not ended."""
+        """The number of requests that were passed to a handler and have no response yet."""
         return len(self.table) - len(self.lane)
 
     def add(self, event: RequestReceived, request: Request) -> bool | None:
-        """Admit a request: True if it may be worked on now, False if it waits, None if there is no place for it."""
+        """Add a request.
+
+        Return True if it is in flight, False if it waits in the queue, None if the queue is full
+        and the request has to be rejected.
+        """
         limits = self._limits
-        # A place that has become free belongs to the lane, as long as someone waits in it.
+        # While requests wait, a free place is theirs.
         if not self.lane and len(self.table) < limits.in_flight:
             self.table[event.id] = request
             return True
@@ -75,22 +86,22 @@ class Requests:
         return None
 
     def next_waiting(self) -> RequestReceived | None:
-        """The request that waits longest, if there is a place for it now."""
+        """Remove the first request from the queue and return it, None if it has to wait longer."""
         if not self.lane or self.in_flight >= self._limits.in_flight:
             return None
         self._resume()
         return self.lane.pop(0)
 
     def owes(self, id: RequestId) -> bool:
-        """Whether the request `id` is still to be answered."""
+        """Return True if the request `id` has no response yet and was not cancelled."""
         request = self.table.get(id)
         return request is not None and request.life is not _CANCELLED
 
     def peer_of(self, id: RequestId) -> Peer:
-        """Who made the request `id`.
+        """Return the sender of the request `id`.
 
         Raises:
-            LocalProtocolError: it is over, or was cancelled.
+            LocalProtocolError: the request was answered or cancelled.
         """
         request = self.table.get(id)
         if request is None or request.life is Life.CANCELLED:
@@ -98,19 +109,25 @@ class Requests:
         return request.peer
 
     def listener(self, id: RequestId, remembered: Peer | None) -> Peer | None:
-        """Who hears what is said about the request `id`, None if nothing can be said about it any more."""
+        """Return the peer to which log messages of the request `id` are sent.
+
+        Return None if none may be sent any more. `session_peer` is the current peer of the
+        connection.
+        """
         request = self.table.get(id)
         if request is None or after(request.life, _NOTE) is None:
             return None
-        # Whoever began with a handshake may have asked for another level since.
-        known = remembered is not None and remembered.dialect is request.peer.dialect
-        return remembered if known else request.peer
+        # After a handshake, the log level may have changed since the request arrived.
+        same_session = remembered is not None and remembered.dialect is request.peer.dialect
+        return remembered if same_session else request.peer
 
     def to_answer(self, id: RequestId) -> Request | None:
-        """The request `id`, to be answered now; None if it wants no answer any more: then it is forgotten.
+        """Return the request `id` if a response may be sent.
+
+        Return None if it was cancelled, and remove it: its handler has returned.
 
         Raises:
-            LocalProtocolError: there is no such request, or it has been answered.
+            LocalProtocolError: there is no such request, or it was answered.
         """
         request = self.table.get(id)
         if request is None:
@@ -121,7 +138,11 @@ class Requests:
         return None
 
     def cancel(self, id: RequestId) -> bool | None:
-        """Mark a request as cancelled: True if a handler has it, False if it only waited, None if it is over or unknown."""
+        """Mark the request `id` as cancelled.
+
+        Return True if a handler is running, False if it was still in the queue and is removed, None
+        if it is unknown, answered or already cancelled.
+        """
         request = self.table.get(id)
         if request is None or after(request.life, Act.CANCEL) is None:
             return None
@@ -135,38 +156,42 @@ class Requests:
         return True
 
     def end_all(self) -> list[RequestId]:
-        """Cancel everything; gives the requests whose handlers are to be told."""
+        """Cancel all requests. Return the ids of those whose handlers have to be cancelled."""
         for event in self.lane:
             del self.table[event.id]
         self.lane.clear()
         self._resume()
-        told = [id for id, request in self.table.items() if request.life is not Life.CANCELLED]
-        for id in told:
+        running = [id for id, request in self.table.items() if request.life is not Life.CANCELLED]
+        for id in running:
             self.table[id].life = Life.CANCELLED
-        return told
+        return running
 
     def must_pause(self, now: float, *, calling: bool) -> bool:
-        """Whether the peer has to wait. `calling`: requests of ours are unanswered, so that reading must go on."""
-        if len(self.lane) < self._limits.waiting or calling or self._overflowing:
+        """Return True if reading has to stop.
+
+        Pass `calling` True while our own requests have no response. Reading then goes on, because
+        the response may be what a handler needs to return.
+        """
+        if len(self.lane) < self._limits.waiting or calling or self._pause_ended:
             return False
         if self.paused_since is None:
             self.paused_since = now
         return True
 
     def _resume(self) -> None:
-        """There is room in the lane again, so that the next pause is a new one."""
+        """End the pause, because the queue has room. The next pause lasts `limits.pause` again."""
         self.paused_since = None
-        self._overflowing = False
+        self._pause_ended = False
 
     @property
     def escape(self) -> float | None:
-        """When the pause has lasted too long."""
-        if self.paused_since is None or self._overflowing:
+        """When the pause ends by timeout, None if there is no pause."""
+        if self.paused_since is None or self._pause_ended:
             return None
         return self.paused_since + self._limits.pause
 
     def escape_if_due(self, now: float) -> None:
-        """Go on reading, refusing what comes, if the pause has lasted too long."""
+        """End the pause if it has timed out. New requests are then rejected as busy."""
         escape = self.escape
         if escape is not None and now >= escape:
-            self._overflowing = True
+            self._pause_ended = True

@@ -1,19 +1,16 @@
-"""What we hand to a peer to keep for us: sealed, so that it comes back unchanged, from the same hands and for the same use.
+"""Sign and check `requestState`: state of a request that the client keeps for the server.
 
-It decides whether a `requestState` (2026-07-28, basic/patterns/mrtr) is one that we gave out: to this principal, for this
-request and not too long ago. A text of ours reads `1.<key>.<body>.<signature>`: the version of this form, the name of the
-key, the body as base64url without padding, and HMAC-SHA256 over all that stands before it, in the same alphabet.
+A state is accepted only if this server issued it to this principal, for this request, and it has
+not expired (2026-07-28, basic/patterns/mrtr). It reads `1.<key>.<body>.<signature>`: the version of
+this format, the name of the key, the body as base64url without padding, and an HMAC-SHA256 over all
+before it, in base64url too.
 
-Rules of this file:
-
-1. **Signed, not secret.** Whoever holds a state can read what is in it, and only cannot change it. What a peer must not know
-   does not belong there. The principal alone is hidden, behind a digest that needs the key.
-2. Before the signature is right nothing of a state is believed, and of the text every character is signed: there are no two
-   spellings of one state.
-3. Why a state was refused is for the log. The peer hears one sentence whatever it was, and learns nothing from trying.
-4. A state may come back any number of times until it expires. Who needs it used once must remember the uses.
-
-It refuses to know what is sealed, what time it is and where keys come from.
+1. A state is signed, not encrypted. The client can read it, so put no secrets into it. Only the
+   principal is hidden, behind a keyed digest.
+2. Nothing of a state is decoded before its signature is verified. Every character is signed, so a
+   state has only one spelling.
+3. A state may be sent any number of times until it expires. If it must be used once, record the
+   uses elsewhere.
 """
 
 from __future__ import annotations
@@ -35,13 +32,18 @@ __all__ = ["BadState", "Binding", "KeyRing"]
 
 _VERSION: Final = b"1"
 _KEY_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
-_SHORTEST_KEY: Final = 32  # as long as the digest, which is what RFC 2104 (section 3) wants
-# The users of this library may have other uses for their key: what we sign is never what they do.
+_MIN_KEY_SIZE: Final = 32  # bytes; the length of the digest, as RFC 2104 (section 3) recommends
+# Derives our key from the user's: they may sign other things with theirs, which must not be valid
+# here.
 _PURPOSE: Final = b"mcp requestState"
 
 
 class BadState(RemoteProtocolError):
-    """`requestState` is none that we gave out for this request. The text is for the log; the peer is told `TOLD`."""
+    """A `requestState` that was not issued for this request.
+
+    The text is for the log. Send `TOLD` to the peer: it is the same for every reason, so that
+    nothing can be learned by trying.
+    """
 
     TOLD: ClassVar[str] = "requestState is not valid for this request; make the request again without it"
 
@@ -50,9 +52,9 @@ class BadState(RemoteProtocolError):
 
 
 class Binding(Struct, frozen=True):
-    """What a state is good for: a request of `method` by `principal` whose salient params have this `digest`.
+    """The request that a state is valid for: its method, principal, and digest of its params.
 
-    `principal` is empty where nobody is authenticated.
+    `principal` is empty for unauthenticated clients.
     """
 
     principal: str
@@ -72,22 +74,24 @@ _read_body = reader(_Body)
 
 
 class KeyRing:
-    """The keys that states are signed with, by name. The first signs, all are recognised.
+    """The keys that sign states, by name. The first signs, and all are accepted.
 
-    To change keys without refusing anyone: add the new key behind the old one everywhere, put it in front everywhere, and
-    take the old one away after `lifetime`. Servers that share a ring take each other's states: give a ring to all instances
-    of one server, and to nobody else.
+    To change keys without rejecting any state: add the new key as the last one everywhere, move it
+    to the front everywhere, and remove the old one after `lifetime`. Servers with the same ring
+    accept each other's states: share a ring between all instances of one server, and no others.
 
     Args:
-        keys: secrets of at least 32 random bytes. A name has up to 32 letters, digits, `-` and `_`, and is no secret.
-        lifetime: seconds for which a state is good: long enough for a person to answer.
-        longest: characters of a state. It travels in a message beside the answers, and so is a fraction of `Limits.message`.
+        keys: secrets of at least 32 random bytes. A name has up to 32 letters, digits, `-` and `_`,
+            and is not secret.
+        lifetime: seconds until a state expires: long enough for a user to answer.
+        longest: the maximum length of a state, in characters. It travels in a message beside the
+            responses, so it should be a fraction of `Limits.message`.
 
     Raises:
-        ValueError: there is no key, one is too short, or a name is none.
+        ValueError: there is no key, a key is too short, or a name is invalid.
     """
 
-    __slots__ = ("_first", "_keys", "lifetime", "longest")
+    __slots__ = ("_keys", "_signing_key", "lifetime", "longest")
 
     def __init__(
         self, keys: Mapping[str, bytes], *, lifetime: float = 600.0, longest: int = 1024 * 1024
@@ -97,10 +101,10 @@ class KeyRing:
         for name, key in keys.items():
             if not _KEY_NAME.fullmatch(name):
                 raise ValueError(f"a key's name has up to 32 letters, digits, '-' and '_', not {name!r}")
-            if len(key) < _SHORTEST_KEY:
-                raise ValueError(f"key {name!r} has {len(key)} bytes; {_SHORTEST_KEY} are the least")
+            if len(key) < _MIN_KEY_SIZE:
+                raise ValueError(f"key {name!r} has {len(key)} bytes; {_MIN_KEY_SIZE} are the least")
         self._keys = {name: _hmac(key, _PURPOSE) for name, key in keys.items()}
-        self._first = next(iter(keys))
+        self._signing_key = next(iter(keys))
         self.lifetime = lifetime
         self.longest = longest
 
@@ -108,52 +112,58 @@ class KeyRing:
         return f"<KeyRing of {', '.join(self._keys)}>"
 
     def seal(self, content: bytes, binding: Binding, now: float) -> str:
-        """`content` (JSON) as a state that is good for `binding` until `lifetime` after `now`, in seconds since 1970.
+        """Return a state with `content` that is valid for `binding`, for `lifetime` seconds.
+
+        Args:
+            content: JSON.
+            binding: what the state is valid for.
+            now: seconds since 1970.
 
         Raises:
-            LocalProtocolError: it would be longer than `longest`.
+            LocalProtocolError: the state would be longer than `longest`.
         """
-        key = self._keys[self._first]
+        key = self._keys[self._signing_key]
         body = _Body(
             expires=int(now + self.lifetime),
-            principal=_hidden(key, binding.principal),
+            principal=_principal_digest(key, binding.principal),
             method=binding.method,
             digest=binding.digest,
             content=Raw(content),
         )
-        signed = b"%b.%b.%b" % (_VERSION, self._first.encode(), _text(encode(body)))
-        state = b"%b.%b" % (signed, _text(_hmac(key, signed)))
+        signed = b"%b.%b.%b" % (_VERSION, self._signing_key.encode(), _base64url(encode(body)))
+        state = b"%b.%b" % (signed, _base64url(_hmac(key, signed)))
         if len(state) > self.longest:
-            problem = f"the answers so far are too long to be kept: {len(state)} characters, more than {self.longest}"
-            raise LocalProtocolError(problem, Fault.INVALID_PARAMS)
+            error = f"the answers so far are too long to be kept: {len(state)} characters, more than {self.longest}"
+            raise LocalProtocolError(error, Fault.INVALID_PARAMS)
         return state.decode()
 
     def open(self, state: str, binding: Binding, now: float) -> bytes:
-        """The content of a state that came back with a request.
+        """Return the content of a state that came with a request. `now` is seconds since 1970.
 
         Raises:
-            BadState: it is none of ours, has expired, or is for another principal or another request.
+            InvalidRequestState: this server did not issue it, it has expired, or it is for another
+                principal or request.
         """
         if len(state) > self.longest:
             raise BadState(f"it has {len(state)} characters, more than {self.longest}")
         if not state.isascii():
-            raise BadState("it is none of ours")
+            raise BadState("it was not issued by this server")
         parts = state.encode().split(b".", 4)
         if len(parts) != 4 or parts[0] != _VERSION:
-            raise BadState("it is none of ours")
-        _, name, text, signature = parts
+            raise BadState("it was not issued by this server")
+        _, name, encoded, signature = parts
         key = self._keys.get(name.decode())
         if key is None:
             raise BadState(f"it names a key that is not in the ring, {name.decode()[:32]!r}")
-        if not hmac.compare_digest(signature, _text(_hmac(key, state.encode()[: -len(signature) - 1]))):
+        if not hmac.compare_digest(signature, _base64url(_hmac(key, state.encode()[: -len(signature) - 1]))):
             raise BadState("it was altered, or signed with another key of this name")
         try:
-            body = _read_body(urlsafe_b64decode(text + b"=="))
+            body = _read_body(urlsafe_b64decode(encoded + b"=="))
         except (Unreadable, ValueError):
             raise BadState("it is signed with our key, but not by this code") from None
         if now >= body.expires:
             raise BadState(f"it expired {now - body.expires:.0f} s ago")
-        if body.principal != _hidden(key, binding.principal):
+        if body.principal != _principal_digest(key, binding.principal):
             raise BadState("it was given to another principal")
         if body.method != binding.method:
             raise BadState(f"it was given for {body.method}, not {binding.method}")
@@ -166,10 +176,10 @@ def _hmac(key: bytes, data: bytes) -> bytes:
     return hmac.digest(key, data, "sha256")
 
 
-def _hidden(key: bytes, principal: str) -> str:
-    # A name that an authorization server made up may hold anything that a str can.
-    return _text(_hmac(key, b"principal " + principal.encode("utf-8", "surrogatepass"))[:16]).decode()
+def _principal_digest(key: bytes, principal: str) -> str:
+    # A name made up by an authorization server may contain anything, even surrogates.
+    return _base64url(_hmac(key, b"principal " + principal.encode("utf-8", "surrogatepass"))[:16]).decode()
 
 
-def _text(data: bytes) -> bytes:
+def _base64url(data: bytes) -> bytes:
     return urlsafe_b64encode(data).rstrip(b"=")

@@ -1,11 +1,7 @@
-"""What a revision adds to a message: the constant members spliced into encoded params and results.
+"""Encoding of params and results, with the constant members that a revision adds.
 
-Rules of this file:
-
-1. A value that a caller or handler gave is never changed; what is added is added to its bytes.
-2. In the common case, no `_meta` of the caller's own, nothing is encoded here: bytes are joined.
-
-It does not know which revisions add what: `Terms` has worked that out.
+1. A value of a caller or handler is never changed: members are spliced into its bytes.
+2. `DialectConfig` has the encoded members, so usually nothing but the value is encoded here.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["body", "stamped_params", "stamped_result"]
 
-# Members of a request's `_meta` that only the connection may write.
+# Members of `_meta` in requests that only the connection may set.
 _RESERVED: Final = frozenset(
     {
         "progressToken",
@@ -39,10 +35,11 @@ _RESERVED: Final = frozenset(
 
 
 def body(dialect: Dialect, params: Struct | Mapping[str, Any] | None) -> bytes | None:
-    """Params as JSON of the revision, None for none.
+    """Encode params as JSON of the revision. Return None for None and for an empty object.
 
     Raises:
-        LocalProtocolError: they have half of a surrogate pair, which UTF-8 cannot say.
+        LocalProtocolError: they contain a lone surrogate, which UTF-8 cannot encode, or a value
+            that the revision cannot express.
     """
     if params is None:
         return None
@@ -59,10 +56,13 @@ def stamped_params(
     meta: Mapping[str, Any] | None,
     progress_token: t.ProgressToken | None,
 ) -> bytes | None:
-    """The params of a request with the `_meta` that the revision wants, the caller's `meta` and the progress token.
+    """Encode the params of a request, with its `_meta`. Return None if it has no params.
+
+    `_meta` has the members that the revision requires, those of `meta` and the progress token.
 
     Raises:
-        LocalProtocolError: `meta` has a member that is the connection's to write.
+        LocalProtocolError: `meta` has a member that only the connection may set, or the params
+            cannot be encoded.
     """
     if isinstance(params, t.RequestParams) and params.meta is not None:
         meta = {**to_builtins(terms.dialect.fit(params.meta)), **(meta or {})}
@@ -74,9 +74,9 @@ def stamped_params(
     if progress_token is not None:
         members.append(b'"progressToken":%b' % encode(progress_token))
     if meta:
-        taken = _RESERVED & meta.keys()
-        if taken:
-            raise LocalProtocolError(f"_meta.{min(taken)} is written by the connection, not by its caller")
+        reserved = _RESERVED & meta.keys()
+        if reserved:
+            raise LocalProtocolError(f"_meta.{min(reserved)} is written by the connection, not by its caller")
         members.append(encode(meta)[1:-1])
     encoded = body(terms.dialect, params)
     if not members:
@@ -87,7 +87,11 @@ def stamped_params(
 
 
 def stamped_result(terms: Terms, result: Struct | Mapping[str, Any] | Raw) -> tuple[bytes, bytes]:
-    """A result as JSON of the revision, and the members to put in front of it, each with its comma."""
+    """Encode a result as JSON of the revision.
+
+    Return it and the members to insert before its own, each with its comma: the arguments `result`
+    and `members` of `_jsonrpc.encode_result`. A `Raw` result is already encoded, without `_meta`.
+    """
     if isinstance(result, t.Result):
         fitted = result if type(result) in terms.dialect.unchanged else terms.dialect.fit(result)
         if fitted.meta is None:
@@ -97,7 +101,8 @@ def stamped_result(terms: Terms, result: Struct | Mapping[str, Any] | Raw) -> tu
         return encode(fitted), terms.type_stamp if fitted.result_type is None else b""
     if isinstance(result, Raw):
         encoded = bytes(result)
-        # White space behind the brace, as others may write it, would be in the way of the members.
+        # Remove white space around the opening brace. `encode_result` replaces the first byte, and
+        # takes only `{}` for an empty object.
         return encoded if encoded[1:2] in (b'"', b"}") else one_line(encoded), terms.stamp
     if isinstance(result, Struct):
         return terms.dialect.encode(result), terms.stamp

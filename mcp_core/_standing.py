@@ -1,12 +1,9 @@
-"""How a client's conversation stands: being opened, open, or over; and what follows from it for who wants to use it.
+"""The status of a client's connection: opening, open or closed.
 
-Rules of this file:
-
-1. A conversation that does not come about is `ConnectFailed`, whatever it died of; one that was open and ended is
-   `ConnectionLost` for every call after it.
-2. A server that dies of the question which revisions it knows is worth a second start, without the question; no other is.
-
-It refuses to know how anyone waits for the opening, or how a server is started.
+1. A connection that never opened is a `ConnectFailed`, for any cause. One that was open and ended
+   is a `ConnectionLost`, for every later call.
+2. A server that ends when it is probed for its revisions is worth a second start without the probe.
+   No other server is.
 """
 
 from __future__ import annotations
@@ -27,54 +24,55 @@ __all__ = ["Standing"]
 
 
 class Standing:
-    """The standing of the client's conversation over `conn`. Give it every event; it hands answers to who waits for them.
+    """The status of the client connection `conn`.
 
-    `settled` becomes true when the conversation is open, or never will be: then `require_open` tells which.
+    Pass every event to `take`; it also delivers responses to the calls in progress. When `settled`
+    becomes true the connection is open or has failed: call `require_open`.
     """
 
-    __slots__ = ("_conn", "_end", "settled")
+    __slots__ = ("_conn", "_error", "settled")
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
-        self._end: McpTrioError | None = None
+        self._error: McpTrioError | None = None
         self.settled = False
 
     def __repr__(self) -> str:
-        stands = "over" if self._end is not None else "open" if self.settled else "being opened"
-        return f"<Standing of {self._conn!r}: {stands}>"
+        state = "over" if self._error is not None else "open" if self.settled else "being opened"
+        return f"<Standing of {self._conn!r}: {state}>"
 
     def take(self, event: Event) -> None:
-        """Act on one event, without waiting."""
+        """Handle one event, without waiting."""
         deliver(event)
         if isinstance(event, ConnectionClosed):
-            self._end = event.error or ConnectionLost("the client was closed")
+            self._error = event.error or ConnectionLost("the client was closed")
             self.settled = True
         elif isinstance(event, PeerReady):
             self.settled = True
 
     def require_open(self) -> None:
-        """Once `settled`: see whether the opening came to a good end.
+        """Check, once `settled`, that the connection opened.
 
         Raises:
             ConnectFailed: it did not.
         """
-        if isinstance(self._end, ConnectFailed):
-            raise self._end
-        if self._end is not None:
-            raise ConnectFailed(str(self._end)) from self._end
+        if isinstance(self._error, ConnectFailed):
+            raise self._error
+        if self._error is not None:
+            raise ConnectFailed(str(self._error)) from self._error
 
     def require_alive(self) -> None:
-        """Before a call: see whether the conversation can still carry it.
+        """Check, before a call, that the connection is not closed.
 
         Raises:
-            ConnectionLost: it is over.
+            ConnectionLost: it is closed.
         """
         if self._conn.state is State.CLOSED:
-            raise ConnectionLost(str(self._end))
+            raise ConnectionLost(str(self._error))
 
     @property
     def versions_without_probe(self) -> list[str]:
-        """After a failed opening: the revisions to speak with the same server, started once more; none if that is no use."""
+        """The revisions for a second start of the same server after a failed opening, or []."""
         if not self._conn.probing:
             return []
         return [dialect.version for dialect in self._conn.config.stateful]

@@ -1,27 +1,27 @@
-"""What may happen when: the life of a connection and the life of one request, as two tables.
+"""The life cycle of a connection and of one request, as two tables.
 
-Two rules hold here:
+1. These tables decide whether a message is legal *now*. Whether a revision has it at all is a row
+   of `_methods.py`; whether it was negotiated is in `_capabilities.py`.
+2. Role, transport and revision play no part here. Both tables read the same from either end.
 
-1. Everything that decides whether a message is legal *now* is in this file. What is legal at all in a revision is a row
-   of `_methods.py`; whether it was negotiated is `_capabilities.py`.
-2. This file does not know which role we play, which transport carries the messages or which revision is spoken. Both
-   tables read the same from either end.
+**The connection.** In the stateful revisions a connection is opened by a handshake (`initialize`,
+then the notification `initialized`), works, and is closed. In 2026-07-28 there is no handshake:
+each request carries what the others would have negotiated. All its requests are one column,
+`STATELESS`: legal while the connection is open, without effect on its state. Therefore one
+connection can serve a handshake and stateless requests side by side, as the specification allows.
 
-**The connection.** In the stateful revisions a connection is opened by a handshake (`initialize`, then the notification
-`initialized`), works, and is closed. In 2026-07-28 there is no handshake: each request brings along what the others would
-have negotiated. That whole era is one column, `STATELESS`: legal while the connection is open, and it moves nothing.
-Because of this one connection can serve a handshake and stateless requests side by side, as the specification allows.
+Three cells are our reading of the specification. `WORK` while `OPENING` is allowed: the text only
+asks the client to wait for the response to `initialize`, and over HTTP the notification that ends
+the opening can be overtaken. `PING` is legal before anything else, as the text says. `CLOSING`
+still answers pings, so that a peer does not take a slow shutdown for a dead connection.
 
-Three cells are readings of ours. `WORK` while `OPENING` is allowed: the text only asks the client to wait for the answer
-to `initialize`, and over HTTP the notification that ends the opening can be overtaken. `PING` is legal before anything
-else, as the text says outright. `CLOSING` still answers pings, so that a peer does not take a slow end for a dead one.
+**The request.** It is `OPEN` from the moment it is admitted (or sent) until its one response.
+`subscriptions/listen` becomes `STREAMING` with its acknowledgement. A cancelled request stays in
+the table until its handler has returned. Then its response is dropped, which is the race that the
+specification describes, and only then may its id be used again. `input_required` adds no state: it
+is a response like any other, and the retry is another request.
 
-**The request.** It is `OPEN` from the moment it is admitted (or sent) until its one answer. `subscriptions/listen`
-becomes `STREAMING` with its acknowledgement. A cancelled request stays in the table until its handler has come back:
-then its answer is dropped, which is the race that the specification asks both sides to live with, and only then may its
-id be used again. `input_required` adds no state: it is an answer like any other, and the retry is another request.
-
-A missing key is a violation. Read the tables as `TABLE[state][what happens] -> next state`.
+A missing key is a violation. Read the tables as `TABLE[state][step] -> next state`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["LIFECYCLE", "REQUEST", "Act", "Life", "State", "after", "next_state"
 
 
 class State(enum.Enum):
-    """Where a connection is."""
+    """The states of a connection."""
 
     __hash__ = object.__hash__
 
@@ -51,7 +51,7 @@ class State(enum.Enum):
 
 
 class Life(enum.Enum):
-    """Where one request is, in either direction."""
+    """The phases of one request, in either direction."""
 
     __hash__ = object.__hash__
 
@@ -62,7 +62,7 @@ class Life(enum.Enum):
 
 
 class Act(enum.Enum):
-    """What can happen to a request: something is said on its behalf, it is acknowledged, it ends."""
+    """The messages that concern a request, and so can change its phase."""
 
     __hash__ = object.__hash__
 
@@ -103,10 +103,11 @@ REQUEST: Final[Mapping[Life, Mapping[Act, Life]]] = {
 
 
 def next_state(state: State, step: Step) -> State:
-    """The state after `step`.
+    """Return the state after `step`.
 
     Raises:
-        LocalProtocolError: the step is not legal now. The caller turns it round if the step was the peer's.
+        LocalProtocolError: the step is not legal now. If it was the peer's, the caller converts the
+            error.
     """
     try:
         return LIFECYCLE[state][step]
@@ -117,7 +118,7 @@ def next_state(state: State, step: Step) -> State:
 
 
 def after(life: Life, act: Act) -> Life | None:
-    """The life of a request after `act`, or None if the act is not legal."""
+    """Return the phase of a request after `act`, or None if `act` is not legal."""
     return REQUEST[life].get(act)
 
 

@@ -1,7 +1,4 @@
-"""What a connection holds and has carried, for who watches it.
-
-Rule: reading it changes nothing and costs a few additions, so it may be asked at any time and as often as one likes.
-"""
+"""Statistics of a connection. Reading them has no effect and costs a few additions."""
 
 from __future__ import annotations
 
@@ -11,14 +8,14 @@ __all__ = ["Stats"]
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    """What a connection holds at the moment, and what has passed through it. Sizes are in bytes."""
+    """The current contents of a connection, and totals since it began. Sizes are in bytes."""
 
-    in_flight: int  # requests of the peer that were handed out and not ended
-    waiting: int  # requests of the peer that wait for a place among those
-    calls: int  # requests of ours without an answer
-    events: int  # facts that nobody has taken yet
-    buffered: int  # received, and not looked at yet
-    queued: int  # waits to be sent
-    received: int  # in all
-    sent: int  # in all, as far as it was taken to be sent
-    rejected: int  # messages of the peer that were no legal ones
+    in_flight: int  # requests of the peer that have an event and no response yet
+    waiting: int  # requests of the peer that wait because of `Limits.in_flight`
+    calls: int  # our requests without a response
+    events: int  # events that `next_event` has not returned yet
+    buffered: int  # bytes received and not processed
+    queued: int  # bytes to send
+    received: int  # total bytes received
+    sent: int  # total bytes taken to be sent
+    rejected: int  # total invalid or rejected messages of the peer

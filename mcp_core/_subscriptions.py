@@ -1,23 +1,20 @@
-"""Changes: who wants to be told of what, and what is still to be told to whom.
+"""Change notifications: what each subscription covers, and which changes are still to be sent.
 
-A change is a level, not an event: it says "read again", so telling it once is as good as telling it a hundred times. The
-whole file follows from that. What somebody wants is a set of `Change`s, and what is still to be told is a subset of it: a
-listener who does not read costs no more than what it asked for, and never misses the last change.
+A change is a level, not an event: it means "read again", so one notification is worth as much as a
+hundred. A subscription is a set of `Change`s, and what is still to be sent is a subset of it. A
+client that does not read costs no more than what it subscribed to, and never misses the last
+change. The client side is `ClientSubscriptions`.
 
-Revisions say the same in two ways. Until 2025-11-25 a session hears of every list by itself, and of a resource after
-`resources/subscribe`. Since 2026-07-28 it hears of what a `subscriptions/listen` asked for, with the id of that request on
-each message. To `Interests` the first is an interest without an id. The client's end is `_listening.py`.
+1. Until 2025-11-25 a session gets changes of all lists unasked, and of a resource after
+   `resources/subscribe`. Since 2026-07-28 it gets what a `subscriptions/listen` requested, with the
+   id of that request on each message. The table stores the former under the id None.
+2. A URI means that resource and no other. The specification allows updates for a part of a
+   subscribed resource, but only the server's author knows what is part of what, and publishes both.
+3. Nothing is sent on a subscription before its acknowledgement or after its end. A server ends one
+   with the result of the listen request alone; two pages of 2026-07-28 contradict each other here.
 
-Rules of this file:
-
-1. A URI means that resource and no other. The specification lets an update name a part of what was asked for, but what is a
-   part of what only a server's author knows: who wants the whole to be told of says so for the whole.
-2. Nothing is sent on a subscription before its acknowledgement, and nothing after its end. The end said by a server is the
-   result of the listen request alone; two pages of 2026-07-28 contradict each other on that.
-3. How a revision does it is read from its rows: has it `subscriptions/listen` or not.
-
-It does not know connections, nor who is allowed to hear of what. Tasks are not in it: what is told of them is their state.
-Sources: server/tools, server/prompts and server/resources of all revisions; basic/patterns/subscriptions of 2026-07-28.
+Sources: server/tools, server/prompts and server/resources of all revisions;
+basic/patterns/subscriptions of 2026-07-28.
 """
 
 from __future__ import annotations
@@ -60,8 +57,9 @@ UPDATED: Final = "notifications/resources/updated"
 
 
 class Change(Struct, frozen=True, gc=False, repr_omit_defaults=True):
-    """Something that a server offers has changed: one of its lists (`list`), or the resource with the URI `uri`. What was
-    read of it before may be out of date. One of the two is None.
+    """A change of something that a server offers: of a list (`list`) or of the resource `uri`.
+
+    What was read of it before may be out of date. Exactly one of the two is None.
 
     Raises:
         ValueError: both are None, or neither.
@@ -76,42 +74,49 @@ class Change(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
     @property
     def method(self) -> str:
-        """The notification that tells it, in every revision."""
+        """The method of the notification for this change, the same in every revision."""
         return UPDATED if self.list is None else f"notifications/{self.list}/list_changed"
 
 
-_TOOLS, _PROMPTS, _RESOURCES = Change("tools"), Change("prompts"), Change("resources")
+_TOOLS: Final = Change("tools")
+_PROMPTS: Final = Change("prompts")
+_RESOURCES: Final = Change("resources")
 LISTS: Final = {change.method: change for change in (_TOOLS, _PROMPTS, _RESOURCES)}
 
 
 def changes(
     *, tools: bool = False, prompts: bool = False, resources: bool = False, uris: Iterable[str] = ()
 ) -> tuple[Change, ...]:
-    """The changes of these lists and of the resources with these URIs, each once.
+    """Return the changes of these lists and of the resources with these URIs, each once.
 
     Raises:
-        ValueError: there are none.
+        ValueError: no list and no URI is given.
         TypeError: `uris` is one string.
     """
     if isinstance(uris, str):
         raise TypeError("uris is several URIs, not one string")
-    wanted = ((_TOOLS, tools), (_PROMPTS, prompts), (_RESOURCES, resources))
-    found = dict.fromkeys(change for change, wants in wanted if wants)
+    flags = ((_TOOLS, tools), (_PROMPTS, prompts), (_RESOURCES, resources))
+    found = dict.fromkeys(change for change, requested in flags if requested)
     found.update((Change(uri=uri), None) for uri in uris)
     if not found:
         raise ValueError("name a list or a resource")
     return tuple(found)
 
 
-def named(wish: SubscriptionFilter) -> dict[Change, None]:
-    """What a filter names, each once."""
-    flags = (wish.tools_list_changed, wish.prompts_list_changed, wish.resources_list_changed)
+def named(subscription_filter: SubscriptionFilter) -> dict[Change, None]:
+    """Return the changes that a filter names, each once."""
+    flags = (
+        subscription_filter.tools_list_changed,
+        subscription_filter.prompts_list_changed,
+        subscription_filter.resources_list_changed,
+    )
     found = {change: None for change, flag in zip(LISTS.values(), flags, strict=True) if flag}
-    found.update((Change(uri=uri), None) for uri in wish.resource_subscriptions or ())
+    found.update((Change(uri=uri), None) for uri in subscription_filter.resource_subscriptions or ())
     return found
 
 
 def as_filter(wanted: Iterable[Change]) -> SubscriptionFilter:
+    """Return the filter that names these changes."""
     wanted = tuple(wanted)
     return t.SubscriptionFilter(
         tools_list_changed=_TOOLS in wanted or None,
@@ -122,21 +127,24 @@ def as_filter(wanted: Iterable[Change]) -> SubscriptionFilter:
 
 
 def offered(dialect: Dialect, capabilities: Any, wanted: Iterable[Change]) -> dict[Change, None]:
-    """What of `wanted` a server with these capabilities tells."""
+    """Return those of `wanted` that a server with these capabilities announces."""
     rows = dialect.receives[Role.CLIENT]
     return {change: None for change in wanted if has(capabilities, rows[change.method].needs)}
 
 
 def by_asking(dialect: Dialect) -> bool:
-    """Whether one hears of changes only where one asked for them by a request that lasts."""
+    """Return True if this revision sends changes only after a `subscriptions/listen` request."""
     return LISTEN in dialect.receives[Role.SERVER]
 
 
-# -- A server's side -------------------------------------------------------------------------------------------------------
+# -- The server side -----------------------------------------------------------------------------
 
 
 class Notice(Struct):
-    """A notification to send in `dialect`. `related` is the listen request that it belongs to, None for a session."""
+    """A notification to send in `dialect`.
+
+    `related` is the id of the listen request that it belongs to, None for a session.
+    """
 
     dialect: Dialect
     related: RequestId | None
@@ -145,7 +153,7 @@ class Notice(Struct):
 
 
 class Farewell(Struct):
-    """How to end the listen request `id`: tell the `rest`, then answer it with `result`."""
+    """The end of the listen request `id`: send the notifications in `rest`, then `result`."""
 
     dialect: Dialect
     id: RequestId
@@ -154,170 +162,194 @@ class Farewell(Struct):
 
 
 class _Interest(Struct):
-    """What is wanted by one listen request or by the session, and what of it has changed since it was told, oldest first."""
+    """The changes that one listen request or the session covers, and those not yet sent.
+
+    `pending` is ordered: the change that was published first is sent first.
+    """
 
     dialect: Dialect
     wanted: dict[Change, None]
-    changed: dict[Change, None] = {}
+    pending: dict[Change, None] = {}
 
 
 class Interests:
-    """What the peer of one connection wants to be told of, by its session and by its listen requests.
+    """The subscriptions of one connection's peer: those of its session and its listen requests.
 
-    `publish` each change, then send what `next_notice` gives for as long as there is room for it.
+    Call `publish` for each change, then send what `next_notification` returns while there is
+    capacity.
 
-    `config` is what this server declares, for nothing else is ever told, and its limits.
+    Args:
+        config: what this server declares, and its limits. Changes that it does not declare are
+            never sent.
     """
 
-    __slots__ = ("_config", "_interests", "_limits", "_uris_watched", "_waiting")
+    __slots__ = ("_config", "_limits", "_ready", "_subscriptions", "_uri_count")
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._limits = config.limits
-        self._interests: dict[RequestId | None, _Interest] = {}  # the session's under None
-        self._waiting: dict[RequestId | None, None] = {}  # those with changes to tell; served in turn
-        self._uris_watched = 0
+        # By the id of the listen request; None for the session.
+        self._subscriptions: dict[RequestId | None, _Interest] = {}
+        # Ids of subscriptions with changes to send, in the order in which they are served.
+        self._ready: dict[RequestId | None, None] = {}
+        self._uri_count = 0
 
     def __repr__(self) -> str:
-        session = "a session and " if None in self._interests else ""
-        return f"<Interests of {session}{self.streams} streams, {self._uris_watched} URIs, {len(self._waiting)} waiting>"
+        session = "a session and " if None in self._subscriptions else ""
+        return f"<Interests of {session}{self.streams} streams, {self._uri_count} URIs, {len(self._ready)} waiting>"
 
     def __contains__(self, id: RequestId) -> bool:
-        """Whether `id` is a listen request that has not ended."""
-        return id in self._interests
+        """Return True if `id` is a listen request that has not ended."""
+        return id in self._subscriptions
 
     @property
     def streams(self) -> int:
-        """Listen requests that have not ended."""
-        return len(self._interests) - (None in self._interests)
+        """The number of listen requests that have not ended."""
+        return len(self._subscriptions) - (None in self._subscriptions)
 
-    # -- Who wants what --------------------------------------------------------------------------------------------------
+    # -- Subscribe and unsubscribe ----------------------------------------------------------------
 
     def remember(self, dialect: Dialect) -> None:
-        """There was a handshake: tell of every list from now on, unless in this revision one has to ask for that."""
-        if not by_asking(dialect) and None not in self._interests:
-            self._interests[None] = _Interest(
+        """Subscribe the session to all lists, after a handshake.
+
+        Do nothing in revisions where the client has to send a listen request for that.
+        """
+        if not by_asking(dialect) and None not in self._subscriptions:
+            self._subscriptions[None] = _Interest(
                 dialect, offered(dialect, self._config.capabilities, LISTS.values())
             )
 
     def subscribe(self, dialect: Dialect, uri: str) -> None:
-        """The session wants to be told of updates of a resource, whether or not there is one. Twice is once.
+        """Subscribe the session to a resource, whether or not it exists. Idempotent.
 
         Raises:
-            LocalProtocolError: it is too long, or one too many; `fault` says which.
+            LocalProtocolError: the URI is too long, or one too many; `fault` says which.
         """
         self.remember(dialect)
-        wanted = self._interests[None].wanted
+        wanted = self._subscriptions[None].wanted
         change = Change(uri=uri)
         if change not in wanted:
-            self._watch([change])
+            self._reserve_uris([change])
             wanted[change] = None
 
     def unsubscribe(self, uri: str) -> None:
-        """The session no longer wants that; if it never did, nothing happens."""
+        """Unsubscribe the session from a resource. Do nothing if it was not subscribed."""
         change = Change(uri=uri)
-        session = self._interests.get(None)
+        session = self._subscriptions.get(None)
         if session is None or change not in session.wanted:
             return
         del session.wanted[change]
-        self._uris_watched -= 1
-        session.changed.pop(change, None)
-        if not session.changed:
-            self._waiting.pop(None, None)
+        self._uri_count -= 1
+        session.pending.pop(change, None)
+        if not session.pending:
+            self._ready.pop(None, None)
 
-    def listen(self, id: RequestId, dialect: Dialect, wish: SubscriptionFilter) -> Notice:
-        """A listen request. Gives its acknowledgement, to be sent before anything else is asked of this object: it names
-        what of the wish will be told, and every change from here on is.
+    def listen(self, id: RequestId, dialect: Dialect, subscription_filter: SubscriptionFilter) -> Notice:
+        """Add a listen request and return its acknowledgement.
+
+        Send the acknowledgement before calling any other method: it names the changes that will be
+        sent, and covers every change from now on.
 
         Raises:
-            LocalProtocolError: it is one too many, or a URI of it is or is too long; `fault` says which.
+            LocalProtocolError: there are too many listen requests or URIs, or a URI is too long;
+                `fault` says which.
         """
-        assert id not in self._interests, "an id is in use until its request has ended"
-        most = self._limits.listens
-        if self.streams >= most:
-            raise LocalProtocolError(f"at most {most} subscriptions at once; end one first", Fault.BUSY)
-        wanted = offered(dialect, self._config.capabilities, named(wish))
-        self._watch([change for change in wanted if change.uri is not None])
-        self._interests[id] = _Interest(dialect, wanted)
-        params = t.AcknowledgedParams(meta=_subscription(id), notifications=as_filter(wanted))
+        assert id not in self._subscriptions, "an id is in use until its request has ended"
+        limit = self._limits.listens
+        if self.streams >= limit:
+            raise LocalProtocolError(f"at most {limit} subscriptions at once; end one first", Fault.BUSY)
+        wanted = offered(dialect, self._config.capabilities, named(subscription_filter))
+        self._reserve_uris([change for change in wanted if change.uri is not None])
+        self._subscriptions[id] = _Interest(dialect, wanted)
+        params = t.AcknowledgedParams(meta=_subscription_meta(id), notifications=as_filter(wanted))
         return Notice(dialect, id, ACKNOWLEDGED, params)
 
     def cancel(self, id: RequestId) -> bool:
-        """The peer ends its listen request: nothing more is sent for it. False if there is none."""
-        interest = self._interests.pop(id, None)
-        if interest is None:
+        """End a listen request that its client cancelled, and send nothing more for it.
+
+        Return False if there is no such request.
+        """
+        subscription = self._subscriptions.pop(id, None)
+        if subscription is None:
             return False
-        self._uris_watched -= sum(change.uri is not None for change in interest.wanted)
-        self._waiting.pop(id, None)
+        self._uri_count -= sum(change.uri is not None for change in subscription.wanted)
+        self._ready.pop(id, None)
         return True
 
     def end(self) -> list[Farewell]:
-        """End everything from our side. Gives for each listen request how to end it; a session just hears no more."""
+        """End all subscriptions from our side. Return how to end each listen request.
+
+        The session needs no message: it just gets no more notifications.
+        """
         ended = [
             Farewell(
-                interest.dialect,
+                subscription.dialect,
                 id,
-                [_notice(id, interest, change) for change in interest.changed],
-                t.ListenResult(meta=_subscription(id)),
+                [_build_notification(id, subscription, change) for change in subscription.pending],
+                t.ListenResult(meta=_subscription_meta(id)),
             )
-            for id, interest in self._interests.items()
+            for id, subscription in self._subscriptions.items()
             if id is not None
         ]
-        self._interests.clear()
-        self._waiting.clear()
-        self._uris_watched = 0
+        self._subscriptions.clear()
+        self._ready.clear()
+        self._uri_count = 0
         return ended
 
-    def _watch(self, resources: list[Change]) -> None:
-        longest, most = self._limits.uri, self._limits.uris
+    def _reserve_uris(self, resources: list[Change]) -> None:
+        """Check the limits of length and number, and count the URIs."""
+        max_length = self._limits.uri
+        max_uris = self._limits.uris
         for change in resources:
             assert change.uri is not None
-            if len(change.uri) > longest:
-                raise LocalProtocolError(f"a URI has at most {longest} characters here", Fault.INVALID_PARAMS)
-        if self._uris_watched + len(resources) > most:
-            raise LocalProtocolError(f"at most {most} URIs can be watched at once", Fault.BUSY)
-        self._uris_watched += len(resources)
+            if len(change.uri) > max_length:
+                raise LocalProtocolError(
+                    f"a URI has at most {max_length} characters here", Fault.INVALID_PARAMS
+                )
+        if self._uri_count + len(resources) > max_uris:
+            raise LocalProtocolError(f"at most {max_uris} URIs can be watched at once", Fault.BUSY)
+        self._uri_count += len(resources)
 
-    # -- What is to be told ----------------------------------------------------------------------------------------------
+    # -- Changes to send --------------------------------------------------------------------------
 
     def publish(self, change: Change) -> bool:
-        """Something has changed. True if that is to be told to this peer: then ask for notices."""
-        told = False
-        for id, interest in self._interests.items():
-            if change in interest.wanted:
-                interest.changed[change] = None
-                self._waiting[id] = None
-                told = True
-        return told
+        """Record a change. Return True if this peer is to be notified of it."""
+        covered = False
+        for id, subscription in self._subscriptions.items():
+            if change in subscription.wanted:
+                subscription.pending[change] = None
+                self._ready[id] = None
+                covered = True
+        return covered
 
     def next_notice(self, has_room: Callable[[RequestId | None], bool] | None = None) -> Notice | None:
-        """The next notification to send, None if there is none, or room for none. It counts as told.
+        """Return the next notification to send, which counts as sent, or None.
 
-        Who listens is served in turn. `has_room` tells whether more can be sent now for a listen request, or for the session
-        (None); without it everybody has.
+        Subscriptions are served in turn. `has_room` returns True if more can be sent now for a
+        listen request, or for the session (None). Without it all have capacity.
         """
-        for id in self._waiting:
+        for id in self._ready:
             if has_room is None or has_room(id):
                 break
         else:
             return None
-        interest = self._interests[id]
-        change = next(iter(interest.changed))
-        del interest.changed[change]
-        del self._waiting[id]
-        if interest.changed:
-            self._waiting[id] = None  # behind the others
-        return _notice(id, interest, change)
+        subscription = self._subscriptions[id]
+        change = next(iter(subscription.pending))
+        del subscription.pending[change]
+        del self._ready[id]
+        if subscription.pending:
+            self._ready[id] = None  # at the end of the turn order
+        return _build_notification(id, subscription, change)
 
 
-def _notice(id: RequestId | None, interest: _Interest, change: Change) -> Notice:
-    meta = _subscription(id) if id is not None else None
+def _build_notification(id: RequestId | None, subscription: _Interest, change: Change) -> Notice:
+    meta = _subscription_meta(id) if id is not None else None
     if change.uri is None:
         params = t.ListChangedParams(meta=meta)
     else:
         params = t.ResourceUpdatedParams(uri=change.uri, meta=meta)
-    return Notice(interest.dialect, id, change.method, params)
+    return Notice(subscription.dialect, id, change.method, params)
 
 
-def _subscription(id: RequestId) -> dict[str, Any]:
+def _subscription_meta(id: RequestId) -> dict[str, Any]:
     return {t.META_SUBSCRIPTION_ID: id}

@@ -1,9 +1,10 @@
-"""The trace that a request belongs to, as its `_meta` tells it.
+"""The W3C trace context in the `_meta` of a request.
 
-Rule of this file: what is handed on is well-formed. A `traceparent` that is none is left out, and with it a `tracestate`, which
-means nothing without it; so nobody's tracer stumbles over what a peer made up.
+Only well-formed values are passed on. An invalid `traceparent` is dropped together with its
+`tracestate`, which means nothing without it: a peer cannot make a handler's tracer fail.
 
-Sources: basic/index, `_meta` (2026-07-28); W3C Trace Context, sections 3.2 and 3.3; W3C Baggage, section 3.3.
+Sources: basic/index, `_meta` (2026-07-28); W3C Trace Context, sections 3.2 and 3.3; W3C Baggage,
+section 3.3.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _TRACEPARENT: Final = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?P<more>-.*)?"
 )
 _VISIBLE: Final = re.compile(r"[\x20-\x7e]*")
-_TRACESTATE_LIMIT: Final = 512  # what everyone has to hand on; more may be dropped
+_TRACESTATE_LIMIT: Final = 512  # characters that every tracer has to pass on; more may be dropped
 _BAGGAGE_LIMIT: Final = 8192
 
 
 def trace_context(meta: Mapping[str, Any]) -> dict[str, str]:
-    """`traceparent`, `tracestate` and `baggage` as far as `meta` has them and they can be handed on."""
+    """Return the valid ones of `traceparent`, `tracestate` and `baggage` in `meta`."""
     found: dict[str, str] = {}
     parent = meta.get("traceparent")
     if isinstance(parent, str) and _is_traceparent(parent):
@@ -41,7 +42,7 @@ def trace_context(meta: Mapping[str, Any]) -> dict[str, str]:
 
 def _is_traceparent(value: str) -> bool:
     match = _TRACEPARENT.fullmatch(value)
-    # Only versions after 00 may go on after the flags.
+    # Only versions after 00 may have more fields after the flags.
     return match is not None and (match["more"] is None or not value.startswith("00"))
 
 

@@ -1,4 +1,4 @@
-"""The version of the distribution; the metadata of the package say the same."""
+"""The version of the distribution. The package metadata has the same."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Model Context Protocol servers and clients on trio.
 
-`Server` declares what is offered, `run` serves it over stdio; `connect` gives a `Client`. The protocol itself is the pure
-state machine in `mcp_core`, its shapes are in `mcp_core.types`.
+Declare tools, resources and prompts on a `Server`, and `run` it over stdio; `connect` yields a
+`Client`. The protocol is the pure state machine in `mcp_core`; its types are in `mcp_core.types`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from mcp_core import (
     AuthRequired,
     CallTimeout,
     Change,
-    Changes,
     ConnectFailed,
     ConnectionLost,
     FormSchema,
@@ -24,7 +23,6 @@ from mcp_core import (
     RemoteProtocolError,
     ToolError,
     __version__,
-    answer_form,
 )
 from mcp_core.registry import (
     Accepted,
@@ -39,6 +37,7 @@ from mcp_core.registry import (
     Server,
     UrlElicitationRequired,
 )
+from mcp_core.runtime import Changes, answer_form
 
 from ._child import Grace
 from ._client import Client
@@ -107,8 +106,8 @@ __all__ = [
     "serve_stream",
 ]
 
-# What serves HTTP is loaded when it is asked for first: a server on a pipe starts sooner without it.
-_LATER = {
+# HTTP and authorization are imported on first use: a stdio server starts faster without them.
+_ON_FIRST_USE = {
     "AsgiApp": "._asgi",
     "ClientProfile": "mcp_core.auth",
     "FileStorage": "._storage",
@@ -124,7 +123,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    module = _LATER.get(name)
+    module = _ON_FIRST_USE.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(module, __name__), name)

@@ -1,4 +1,4 @@
-"""`python -m mcp_trio` is the command `mcp-trio`."""
+"""Run the command `mcp-trio` as `python -m mcp_trio`."""
 
 from __future__ import annotations
 

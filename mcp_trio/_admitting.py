@@ -1,15 +1,11 @@
-"""What a guard wants done before it can say who asks: a document fetched, or a function of the user's awaited.
+"""Runs the steps of authorization checks: fetches a document, or awaits a verifier of the user.
 
-Rules of this file:
-
-1. What several requests wait for is fetched once, in a task of its own. One of them, the newest, waits for it also if its client goes:
-   what it brings is good for others, and who hangs up must not be able to keep it from them.
-2. A request does not wait for ever at the door. Beyond a time it is refused as something that cannot be told now.
-3. A URL of the server's own configuration may be anywhere, as the server may. One that somebody else has named leads into a private
-   network only if who named it is there too.
-4. There is a bound to what is fetched at the same time, whoever comes with whatever tokens.
-
-It refuses to know what is judged, and how.
+1. Several requests that need the same document share one fetch, in a task of its own. The newest of
+   them waits for it even after its client has disconnected: otherwise a client could cancel the
+   fetch again and again, and keep the keys from all others.
+2. A check has a timeout, and the number of fetches at a time is limited, whatever tokens arrive.
+3. A URL of the server's own configuration may be anywhere. A URL named by another party may lead
+   into a private network only if that party is in a private network as well.
 """
 
 from __future__ import annotations
@@ -22,6 +18,7 @@ from urllib.parse import urlsplit
 import trio
 
 from mcp_core.http import Door
+from mcp_core.runtime import AUTH_CHECK_TIMEOUT, run_auth_check
 
 if TYPE_CHECKING:
     from mcp_core.auth import HttpReply, HttpRequest
@@ -29,22 +26,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Admitting", "door_of"]
 
-# Seconds. The first is longer than the fetches of one admission take if nobody answers, and shorter than a client may take for its
-# body; a single fetch, with the look-ups before it, has the second.
-_LONGEST: Final = 20.0
-_LONGEST_FETCH: Final = 8.0
+_FETCH_TIMEOUT: Final = 8.0  # seconds for one fetch, with its DNS look-ups
 _MOST_FETCHES: Final = 200
 
 _log = logging.getLogger("mcp_trio")
 
 
 def door_of(guard: Guard | None) -> Door | None:
-    """The door that `guard` keeps, of a server on this machine."""
+    """Return the authorization of an endpoint by `guard`; None without one."""
     return None if guard is None else Door(guard, time, _log.log)
 
 
 class Admitting:
-    """Does the steps of guards, its fetches in `nursery`."""
+    """Runs the steps of authorization checks, with its fetches in `nursery`."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
@@ -54,9 +48,9 @@ class Admitting:
         return f"<Admitting, {len(self._fetching)} fetches>"
 
     async def run(self, admission: Admission) -> None:
-        """Do what `admission` wants until its guard has judged."""
-        with trio.move_on_after(_LONGEST):
-            await admission.done_by(self._get, trio.current_time)
+        """Run the steps of a check until the request is granted or denied."""
+        with trio.move_on_after(AUTH_CHECK_TIMEOUT):
+            await run_auth_check(admission, self._get, trio.current_time)
         admission.give_up(trio.current_time())
 
     async def _get(self, step: Any) -> Any:
@@ -68,10 +62,10 @@ class Admitting:
                 raise FetchFailed("too much is being fetched already")
             fetching = self._fetching[id(step)] = _Fetching(step)
             self._nursery.start_soon(self._run, fetching)
-        if fetching.stays is not None:
-            fetching.stays.shield = False
-        fetching.stays = trio.CancelScope(shield=True)
-        with fetching.stays:
+        if fetching.keeper is not None:
+            fetching.keeper.shield = False
+        fetching.keeper = trio.CancelScope(shield=True)
+        with fetching.keeper:
             await fetching.over.wait()
         if fetching.reply is None:
             raise FetchFailed(fetching.failure)
@@ -82,11 +76,11 @@ class Admitting:
 
         step = fetching.step
         try:
-            with trio.move_on_after(_LONGEST_FETCH):
-                fetching.reply = await _fetched(step.request, step.named_by)
+            with trio.move_on_after(_FETCH_TIMEOUT):
+                fetching.reply = await _fetch(step.request, step.named_by)
         except FetchFailed as exc:
             fetching.failure = str(exc)
-        except Exception:  # noqa: BLE001 - whoever waits for it hears of it
+        except Exception:  # noqa: BLE001 - the requests that wait get the failure
             _log.exception("our own fault at %r", step.request)
             fetching.failure = "it could not be fetched"
         finally:
@@ -94,7 +88,7 @@ class Admitting:
             fetching.over.set()
 
 
-async def _fetched(request: HttpRequest, named_by: str | None) -> HttpReply:
+async def _fetch(request: HttpRequest, named_by: str | None) -> HttpReply:
     from mcp_core.auth import is_public_address
 
     from ._fetch import fetch
@@ -105,7 +99,7 @@ async def _fetched(request: HttpRequest, named_by: str | None) -> HttpReply:
 
 
 async def _is_private(url: str) -> bool:
-    """Whether no address of a host is public."""
+    """True if the host of `url` has no public address."""
     from mcp_core.auth import is_public_address
 
     host = urlsplit(url).hostname
@@ -117,11 +111,15 @@ async def _is_private(url: str) -> bool:
 
 
 class _Fetching:
-    """A fetch under way. It keeps its step, so that no other one has the same identity. `stays` is who waits for it in any case."""
+    """A fetch in progress, shared by all requests with the same step.
+
+    It keeps the step, so that no other object gets the same `id()`. `keeper` is the cancel scope of
+    the request that waits even when it is cancelled.
+    """
 
     def __init__(self, step: Any) -> None:
         self.step = step
         self.over = trio.Event()
-        self.stays: trio.CancelScope | None = None
+        self.keeper: trio.CancelScope | None = None
         self.reply: HttpReply | None = None
         self.failure = "it was given up"

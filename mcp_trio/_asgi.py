@@ -1,14 +1,11 @@
-"""A server as an ASGI application, for whatever serves those on trio: hypercorn, by itself or with a framework around it.
+"""A server as an ASGI application, for ASGI servers on trio such as hypercorn.
 
-Rules of this file:
+1. The application starts with its `lifespan` scope. Without one, as when it is mounted in another
+   application, it starts with the first request and ends with the run.
+2. Nothing of a run is left for the next: the same application may be served again.
 
-1. The application begins with the `lifespan` that it is told of. Where it is told of none, as one that is mounted in another may not
-   be, it begins with the first request, and ends with the run.
-2. One task hears what a client says as long as a response is under way, another one writes; the second waits for the server, and so
-   nothing is queued without bounds.
-3. Nothing of a run is left for the next: the same application may be served again.
-
-How ASGI spells HTTP is said by the core's `AsgiExchange`, and WebSockets by its `AsgiSocket`. It refuses to know addresses: who may ask is judged by names alone.
+An application does not know the address that it is served at, so `Host` and `Origin` are checked by
+names alone. Translation between ASGI messages and HTTP is in `mcp_core.http`.
 """
 
 from __future__ import annotations
@@ -21,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import trio
 
-from mcp_core.http import Application, HttpOptions, Visit
+from mcp_core.http import HttpOptions
+from mcp_core.runtime import AsgiApplication, AsgiRequest
 
 from ._reception import Served, open_reception
 
@@ -38,53 +36,55 @@ if TYPE_CHECKING:
 
 __all__ = ["AsgiApp", "asgi"]
 
-_GRACE: Final = 5.0
+_GRACE: Final = 5.0  # seconds for running handlers at the end
 
 
 def asgi(
     server: Server, *, path: str = "/mcp", auth: Guard | None = None, **options: Unpack[ServedOptions]
 ) -> AsgiApp:
-    """An ASGI application that serves `server` in every revision, for a server or framework that runs on trio.
+    """Return an ASGI application that serves `server` in every revision, for trio.
 
-    By itself it is reached at `path`; mounted in another one, at the place where it is mounted, and at `path` beneath.
+    By itself it is served at `path`; mounted in another application, where it is mounted, and at
+    `path` below that.
 
     Args:
-        server: what is served. Its lifespan is entered when the application's begins.
-        path: where it is reached.
-        auth: who may ask: an `mcp_core.auth.Guard`. Its metadata is at paths from the root, so mount the application there.
+        server: the server. Its lifespan is entered when that of the application starts.
+        path: the path of the endpoint.
+        auth: the authorization of requests: an `mcp_core.auth.Guard`. Its metadata has paths from
+            the root, so mount the application there.
         options: see `mcp_core.http.ServedOptions`.
 
-    *Resource handling*: at the end of its lifespan, handlers that still run get 5 s, then they are cancelled; all streams end. Where
-    nobody tells it of a lifespan, it ends with the run. A server ends its connections first: give it a time for that
-    (`graceful_timeout` of hypercorn), or streams that clients keep open hold it up.
-    *Error handling*: nothing that a client sends or a handler raises ends this. A lifespan that fails is told to the server.
+    *Resource handling*: at the end of the lifespan, handlers that still run get 5 s, then they are
+    cancelled, and all streams end. Without a `lifespan` scope this happens at the end of the run.
+    An ASGI server closes its connections first: give it a timeout for that (`graceful_timeout` of
+    hypercorn), or streams that clients keep open delay the shutdown.
+    *Error handling*: nothing that a client sends or a handler raises ends the application. If the
+    lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`.
 
     Raises:
-        ValueError: one of `hosts` or `origins` is not a name, or not an origin as browsers write it.
+        ValueError: one of `hosts` is not a name, or one of `origins` not an origin as browsers
+            write it.
     """
     return AsgiApp(server, path, HttpOptions.of(**options), auth)
 
 
-class AsgiApp(Application):
-    """What `asgi` gives: an ASGI 3 application."""
+class AsgiApp(AsgiApplication):
+    """The ASGI 3 application that `asgi` returns."""
 
     _cancelled = trio.Cancelled
-    _bell = trio.Event
+    _new_event = trio.Event
     _log = logging.getLogger("mcp_trio").log
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if not trio.lowlevel.in_trio_run():
             raise RuntimeError("this application runs on trio; for asyncio there is mcp_asyncio_shim.asgi")
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._serve_lifespan(receive, send)
         else:
-            await Visit(await self._begun(), scope, receive, send)
+            await AsgiRequest(await self._started(), scope, receive, send).run()
 
-    def _spawn(self, living: Awaitable[None]) -> None:
-        async def live() -> None:
-            await living
-
-        trio.lowlevel.spawn_system_task(live)
+    def _spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+        trio.lowlevel.spawn_system_task(function)
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[Reception]:

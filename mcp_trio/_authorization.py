@@ -1,14 +1,12 @@
-"""A client gets its tokens: the flows of `mcp_core.auth`, run in the world.
+"""Run the client authorization flows of `mcp_core.auth`: HTTP requests, browser, token storage.
 
-Rules of this file:
-
-1. One flow runs at a time. Whoever had to wait runs his own all the same, for the core knows what the other has brought.
-2. A flow runs in a task of the client's and not in that of the call that needs it: a call that is given up ends no login. What was
-   begun at an authorization server is ended even if the client is: a token that nobody stored would be lost.
-3. Nobody is bothered who did not ask for it: without a `browse` no page is shown, and nobody listens.
-4. Nothing that a flow says or gets is logged, except its own notes and why it failed, which are made for that.
-
-What is asked, of whom, and what an answer means is the core's.
+1. One flow runs at a time. A call that had to wait still runs its own flow, because the core then
+   knows the tokens that the first one obtained.
+2. A flow runs in the client's nursery, not in the task of the call that needs it: a cancelled call
+   does not end a login. A token request that was sent is completed, and its token stored, even if
+   the client is closed: otherwise the token would be lost.
+3. Nothing that a flow sends or receives is logged, except its own warnings and the reason of a
+   failure, which contain no secrets.
 """
 
 from __future__ import annotations
@@ -53,25 +51,27 @@ __all__ = ["Authorization", "Login", "login_of"]
 _log = logging.getLogger("mcp_trio")
 
 _BROWSER: Final = "browser"
-# Seconds that another process may take to renew its tokens, which are ours too; and how often to look whether it has.
-_LOCKED: Final = 10.0
-_LOOKS: Final = 0.05
+# Seconds to wait for another process that is refreshing the same tokens: two request timeouts.
+_LOCK_TIMEOUT: Final = 10.0
+_LOCK_POLL_INTERVAL: Final = 0.05  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Login:
-    """How a client gets its tokens, and where it keeps them.
+    """The settings with which a client obtains and stores its tokens.
 
     Args:
-        profile: what authorization servers are told about the client.
-        storage: where tokens are kept; by default in files of the user's (`FileStorage`), where `mcp-trio login` keeps them too.
-        browse: how a user is asked to log in. `"browser"` opens his browser and listens on loopback for it to come back. A function
-            is given the URL of the page, and gives the whole URL to which that has led in the end; `profile.redirect_uri` has to
-            say which. None asks nobody: only tokens that are there are used, and renewed.
-        show: with `"browser"`, told the URL of each page before it is opened.
+        profile: what authorization servers are sent about the client.
+        storage: the token storage. By default the user's files (`FileStorage`), which
+            `mcp-trio login` uses too.
+        browse: how a user is asked to log in. `"browser"` opens the user's browser and listens on
+            loopback for the redirect. A function gets the URL of the login page and returns the
+            complete URL of the redirect, which must be at `profile.redirect_uri`. With None no user
+            is asked: only stored tokens are used, and refreshed.
+        show: with `"browser"`, called with the URL of each page before it is opened.
 
     Raises:
-        ValueError: nobody could log in like this.
+        ValueError: no login is possible with these settings.
     """
 
     profile: ClientProfile = field(default_factory=ClientProfile)
@@ -85,24 +85,25 @@ class Login:
         free = self.profile.interactive and urlsplit(self.profile.redirect_uri).port == 0
         if callable(self.browse) and free:
             raise ValueError(
-                "nobody listens for a browse of yours: say in profile.redirect_uri where its page leads to"
+                "a browse function needs a redirect URI: set profile.redirect_uri to where its page redirects"
             )
 
 
 def login_of(auth: Login | ClientProfile | bool) -> Login:
-    """What the option `auth` means, if it is not False."""
+    """Return the settings for an option `auth` that is not False."""
     if isinstance(auth, bool):
         return Login()
     return Login(profile=auth) if isinstance(auth, ClientProfile) else auth
 
 
 class Authorization:
-    """The tokens for the MCP server at `url`. `tls` and `proxy` are how authorization servers are reached, as for that.
+    """The authorization of a client at the MCP server at `url`.
 
-    `on_login` is called when the tokens may be another user's than before; `on_browse` with 1 when a user is sent to a login page,
-    with -1 when that is over.
+    `tls` and `proxy` are for connections to authorization servers. `on_login` is called when the
+    tokens may belong to another user than before. `on_browse` is called with 1 when a user is sent
+    to a login page, and with -1 when the login has ended.
 
-    *Resource handling*: what it starts it starts in the nursery of `start`.
+    *Resource handling*: all tasks run in the nursery given to `start`.
     """
 
     def __init__(
@@ -114,48 +115,55 @@ class Authorization:
         proxy: str | None = ENVIRONMENT,
     ) -> None:
         self._login = login
-        self._tls, self._proxy = tls, proxy
+        self._tls = tls
+        self._proxy = proxy
         self._authorizer = Authorizer(url, login.profile, entropy=os.urandom, wall_time=time.time)
         self._lock = trio.Lock()
-        self._loaded = self._met = False
+        self._loaded = False
+        self._server_address_known = False
         self._generation = 0
         self._loopback: Loopback | None = None
-        self._unlocks: Callable[[], None] | None = None
+        self._release_lock: Callable[[], None] | None = None
         self.on_login: Callable[[], object] = lambda: None
-        self.on_browse: Callable[[int], object] = lambda more: None
+        self.on_browse: Callable[[int], object] = lambda change: None
         self._nursery: trio.Nursery
 
     def __repr__(self) -> str:
         return f"<Authorization by {self._authorizer!r}>"
 
     def start(self, nursery: trio.Nursery) -> None:
+        """Set the nursery in which flows run. Call it before `ready`."""
         self._nursery = nursery
 
     def met_at(self, address: str | None) -> None:
-        """The MCP server was connected to at this IP address; None if it is not known, as through a proxy."""
-        self._met = True
+        """Set the IP address at which the MCP server was connected to.
+
+        `address` is None if it is not known, as behind a proxy.
+        """
+        self._server_address_known = True
         self._authorizer.met_at(address)
 
     def attempt(self, operation: str = "") -> Attempt:
+        """Return the authorization of one HTTP request, with its retries."""
         return self._authorizer.attempt(operation)
 
     async def ready(self) -> None:
-        """Before each request: take up the tokens of an earlier time, and renew those that are about to expire."""
+        """Load stored tokens and refresh those about to expire. Await it before each request."""
         if not self._loaded or self._expires_soon():
-            await self._apart(self._prepare)
+            await self._run_in_nursery(self._prepare)
 
     async def challenged(self, attempt: AccessAttempt) -> None:
-        """Do what the last response to `attempt` asks for; then the request is to be made again.
+        """Get a token as the last response to `attempt` demands. Then send the request again.
 
         Raises:
-            AuthRequired: somebody has to do something first.
-            AuthorizationFailed: it was tried, and failed.
+            AuthRequired: the user has to do something first.
+            AuthorizationFailed: no token was obtained.
         """
         flow = cast("Attempt", attempt).challenged
-        await self._apart(lambda: self._run(flow()))
+        await self._run_in_nursery(lambda: self._run(flow()))
 
-    async def _apart(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Do `work` in a task that outlives this one, and wait for it."""
+    async def _run_in_nursery(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Run `work` in a task that survives this one's cancellation, and wait for it (rule 2)."""
         done = trio.Event()
         failure: McpTrioError | None = AuthorizationFailed("the client was closed before there was a token")
 
@@ -189,11 +197,11 @@ class Authorization:
             await self._run(self._authorizer.renew())
 
     def _expires_soon(self) -> bool:
-        # Where tokens may be fetched is known when it is known where the server is.
-        return self._met and self._authorizer.expires_soon()
+        # Which addresses a refresh may connect to depends on that of the MCP server.
+        return self._server_address_known and self._authorizer.expires_soon()
 
     async def _run(self, flow: Flow[Any]) -> None:
-        """Do what the steps of a flow say."""
+        """Run a flow: perform each step that it yields, and send it the result."""
         reply: Any = None
         failure: McpTrioError | None = None
         try:
@@ -204,7 +212,7 @@ class Authorization:
                     return
                 reply = failure = None
                 try:
-                    reply = await self._do(step)
+                    reply = await self._perform(step)
                 except (FetchFailed, AuthorizationFailed, AuthRequired) as exc:
                     failure = exc
         finally:
@@ -214,7 +222,7 @@ class Authorization:
                 self._loopback.close()
                 self._loopback = None
 
-    async def _do(self, step: Step) -> Any:
+    async def _perform(self, step: Step) -> Any:
         if isinstance(step, Listen):
             self._unlock()
             return await self._listen(step)
@@ -227,16 +235,16 @@ class Authorization:
         if isinstance(step, Load):
             if step.to_replace:
                 await self._lock_storage(step.key)
-            return await self._stored(step)
-        # Rule 2. What is only read may be read again.
+            return await self._access_storage(step)
+        # Rule 2: token requests (POST) and their storage are completed. A GET can be repeated.
         with trio.CancelScope(shield=isinstance(step, Save) or step.request.method == "POST"):
             if isinstance(step, Fetch):
-                return await self._fetched(step)
-            await self._stored(step)
+                return await self._fetch(step)
+            await self._access_storage(step)
             self._unlock()
             return None
 
-    async def _fetched(self, step: Fetch) -> HttpReply:
+    async def _fetch(self, step: Fetch) -> HttpReply:
         def allow(address: str) -> bool:
             return self._authorizer.may_fetch(step.request.url, address)
 
@@ -272,40 +280,43 @@ class Authorization:
             return await self._loopback.answer(step)
         if not isinstance(callback, str) or not answers(step, callback):
             raise AuthorizationFailed(
-                "what the browser came back with is no answer to this login. Log in again."
+                "the URL that browse returned is not the redirect of this login. Log in again."
             )
         return callback
 
     async def _lock_storage(self, key: str) -> None:
-        """Wait until no other process is about to replace what is kept. One that takes too long is waited for no longer."""
+        """Lock the stored tokens against other processes, or continue unlocked after a timeout."""
         storage = self._login.storage
-        if not isinstance(storage, FileStorage) or self._unlocks is not None:
+        if not isinstance(storage, FileStorage) or self._release_lock is not None:
             return
-        with trio.move_on_after(_LOCKED):
+        with trio.move_on_after(_LOCK_TIMEOUT):
             while True:
                 try:
-                    self._unlocks = await trio.to_thread.run_sync(storage.lock, key)
+                    self._release_lock = await trio.to_thread.run_sync(storage.lock, key)
                 except OSError:
-                    return  # who reads or writes there will say why
-                if self._unlocks is not None:
+                    return  # loading or saving will fail too, and logs the reason
+                if self._release_lock is not None:
                     return
-                await trio.sleep(_LOOKS)
+                await trio.sleep(_LOCK_POLL_INTERVAL)
 
     def _unlock(self) -> None:
-        if self._unlocks is not None:
-            self._unlocks()
-            self._unlocks = None
+        if self._release_lock is not None:
+            self._release_lock()
+            self._release_lock = None
 
-    async def _stored(self, step: Load | Save) -> bytes | None:
+    async def _access_storage(self, step: Load | Save) -> bytes | None:
+        """Load or save. A failing storage is logged, and does not end a login."""
         storage = self._login.storage
         try:
             if isinstance(step, Load):
                 return await trio.to_thread.run_sync(storage.load, step.key, abandon_on_cancel=True)
             await trio.to_thread.run_sync(storage.save, step.key, step.value)
-        except Exception as exc:  # noqa: BLE001 - it may be anybody's, and none of it may end a login
-            what = "read" if isinstance(step, Load) else "kept"
-            # What others show and raise may say what they were to keep.
-            ours = isinstance(storage, FileStorage)
-            where, why = (storage, exc) if ours else (type(storage).__name__, type(exc).__name__)
-            _log.warning("tokens cannot be %s in %s: %s", what, where, why)
+        except Exception as exc:  # noqa: BLE001 - the storage may be the user's code
+            action = "read" if isinstance(step, Load) else "kept"
+            if isinstance(storage, FileStorage):
+                _log.warning("tokens cannot be %s in %s: %s", action, storage, exc)
+            else:
+                # The repr and the exception of another storage could contain the tokens.
+                kind = type(storage).__name__
+                _log.warning("tokens cannot be %s in %s: %s", action, kind, type(exc).__name__)
         return None

@@ -1,13 +1,11 @@
-"""A server as a child process: how it is started, heard and ended, together with all that it has started.
+"""Start, read and stop a server as a child process, with all processes that it started. POSIX only.
 
-Rules:
-
-1. **A child is its process group**, signalled also when its leader is dead. One task reaps the leader and signals the
-   group in the same step, for later the number may belong to a stranger.
-2. **A child ends in one shielded task**, with a limit on every wait. Others only ask for the end and wait for it.
-3. **stderr is read always**, whatever becomes of it: a child must not block on a complaint.
-
-It refuses to know what the bytes mean and what a client does when its server is gone. POSIX only: others have HTTP.
+1. **A child is its process group**, which is also signalled after its leader has exited. One task
+   reaps the leader and signals the group in the same step: later the number may be another
+   process's.
+2. **A child is stopped by one shielded task**, with a timeout on every wait. Other tasks only
+   request the stop and wait for it.
+3. **stderr is always read**, even if its bytes are discarded: a child must not block on writing it.
 """
 
 from __future__ import annotations
@@ -38,17 +36,21 @@ __all__ = ["Child", "Grace", "Stderr", "spawn"]
 
 Stderr = Literal["forward", "discard"] | Callable[[str], object]
 
-_TAIL = 64 * 1024  # bytes of stderr that are kept, and of a line that is cut when it gets longer
-_STALL = 1.0  # seconds that a stuck stderr of ours may hold up the child's, once
-_REAPING = 1.0  # seconds for the kernel to carry out SIGKILL; beyond it the process hangs in a device
-_LAST_WORDS = 0.2  # seconds for the rest of stderr when someone outside the group still holds it
-_TICK = 0.02  # seconds between two looks at something that no event tells of
+_STDERR_TAIL = 64 * 1024  # bytes of stderr that are kept, and at which a longer line is split
+_STALL_TIMEOUT = 1.0  # seconds that our blocked stderr may hold up the child's, once
+_KILL_TIMEOUT = 1.0  # seconds for the kernel to carry out SIGKILL; longer means stuck in a device
+# Seconds to read the rest of stderr while a process outside the group still holds it open.
+_STDERR_TIMEOUT = 0.2
+_POLL_INTERVAL = 0.02  # seconds between two checks of a state that has no event
 
 _log = logging.getLogger("mcp_trio")
 
 
 class Grace(NamedTuple):
-    """Seconds a child gets: `stdin` after its stdin was closed, `terminate` more after SIGTERM; then SIGKILL."""
+    """Seconds that a child gets to exit before SIGKILL.
+
+    `stdin` counts from the closing of its stdin, `terminate` from the SIGTERM that follows.
+    """
 
     stdin: float = 2.0
     terminate: float = 2.0
@@ -63,22 +65,27 @@ async def spawn(
     stderr: Stderr = "forward",
     grace: Grace | None = None,
 ) -> AsyncIterator[Child]:
-    """Start a program, without a shell, and speak with it over its stdin and stdout; leaving the block ends its tree.
+    """Start a program without a shell, with pipes as its stdin and stdout. Stop it after the block.
 
-    The child leads a session of its own. So Ctrl+C at the terminal reaches only us, and we end the child in order; and
-    a child that would ask at the terminal fails at once, where in a mere process group it would be stopped for ever.
+    The child leads a session of its own. Ctrl+C at the terminal then reaches only this process,
+    which stops the child in order. A child that tries to prompt at the terminal fails at once; in a
+    mere process group it would be stopped (SIGTTIN) and never continue.
 
     Args:
+        argv: the program and its arguments.
         env: variables added to the inherited environment.
-        cwd: its working directory; a relative program counts from there.
-        stderr: `"forward"` passes its bytes on to our stderr, `"discard"` drops them, a callable gets each line as
-            text (UTF-8, errors replaced). A callable that raises is logged and called no more.
+        cwd: its working directory; a relative program path starts there.
+        stderr: `"forward"` copies its bytes to our stderr, `"discard"` drops them, and a callable
+            gets each line as text (UTF-8, errors replaced). A callable that raises is logged and
+            not called again.
+        grace: seconds that the child gets to exit.
 
-    *Resource handling*: the end (`Child.aclose`) is shielded and takes at most the two graces and 1.2 s.
-    *Error handling*: an exception from the block passes through as it is, in no group.
+    *Resource handling*: stopping (`ChildProcess.aclose`) is shielded and takes at most the two
+    times of `grace` and 1.2 s.
+    *Error handling*: an exception of the block propagates unchanged, not in a group.
 
     Raises:
-        ConnectFailed: the program could not be started; the text says why and what to do.
+        ConnectFailed: the program could not be started; the message names the cause and the cure.
         TypeError: `argv` is one string, or empty.
 
     Source: basic/lifecycle, Shutdown (2026-07-28: basic/transports/stdio).
@@ -86,7 +93,8 @@ async def spawn(
     require_posix()
     if isinstance(argv, str | bytes) or not argv:
         raise TypeError(f"argv must be a sequence of words such as ['python', 'server.py'], not {argv!r}")
-    pipe, environ = subprocess.PIPE, {**os.environ, **(env or {})}
+    pipe = subprocess.PIPE
+    environ = {**os.environ, **(env or {})}
     try:
         process = await trio.lowlevel.open_process(
             argv, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env=environ, start_new_session=True
@@ -99,18 +107,19 @@ async def spawn(
         nursery.start_soon(child._run)
         try:
             yield child
-        except BaseException as exc:  # noqa: BLE001  raised again outside: here the nursery would wrap it into a group
+        except BaseException as exc:  # noqa: BLE001  raised after the nursery, which would wrap it
             failure = exc
         try:
             with trio.CancelScope(shield=True):
                 await child.aclose()
-        except KeyboardInterrupt as exc:  # passes every shield; the nursery still waits for the child
+        except KeyboardInterrupt as exc:  # ignores shields; the nursery still waits for the child
             failure = exc
     if failure is not None:
         raise failure
 
 
 def _cause(error: OSError, program: str | os.PathLike[str], cwd: Any, environ: Mapping[str, str]) -> str:
+    """Explain in a user's terms why the program could not be started."""
     name = os.fspath(program)
     if cwd is not None and error.filename == cwd:
         return f"its working directory {cwd!s} cannot be entered ({error.strerror})"
@@ -126,94 +135,107 @@ def _cause(error: OSError, program: str | os.PathLike[str], cwd: Any, environ: M
 
 
 class Child:
-    """A running program at the other end of pipes. Made by `spawn`.
+    """A running program, connected by pipes. Made by `spawn`.
 
-    `stream` writes to its stdin and reads its stdout. Reading ends with `b""` when the program has exited and its last
-    bytes were read, even if a daemon it left behind still holds the pipe, and also after `aclose`. `pid` is that of
-    the program, `returncode` as in `subprocess` (None until it has exited).
+    `stream` writes to its stdin and reads its stdout. Reading returns `b""` when the program has
+    exited and its last bytes were read, even if a daemon that it left behind still holds the pipe,
+    and also after `aclose`. `pid` is the program's; `returncode` is as in `subprocess`: None until
+    it has exited.
     """
 
     def __init__(self, process: trio.Process, stderr: Stderr, grace: Grace) -> None:
         self.pid = process.pid
         self.returncode: int | None = None
-        self._process, self._grace = process, grace
+        self._process = process
+        self._grace = grace
         assert isinstance(process.stdin, trio.lowlevel.FdStream)
         assert isinstance(process.stdout, trio.lowlevel.FdStream)
         assert isinstance(process.stderr, trio.lowlevel.FdStream)
-        self._stdin, self._stdout, self._stderr = process.stdin, _Output(process.stdout), process.stderr
-        # To go on reading when the owner of the stream has closed it.
-        self._spare = trio.lowlevel.FdStream(os.dup(process.stdout.fileno()))
+        self._stdin = process.stdin
+        self._stdout = _Output(process.stdout)
+        self._stderr = process.stderr
+        # stdout must still be read after the owner of `stream` has closed it.
+        self._stdout_duplicate = trio.lowlevel.FdStream(os.dup(process.stdout.fileno()))
         self.stream: Streams = trio.StapledStream(self._stdin, self._stdout)
-        self._hears = _Forward() if stderr == "forward" else _Lines(None if stderr == "discard" else stderr)
-        self._tail = bytearray()
-        self._told = False
-        self._ending, self._closing = trio.Event(), trio.Event()  # it died or was asked to; it was asked to
-        self._exited, self._quiet, self._closed = trio.Event(), trio.Event(), trio.Event()
+        self._stderr_sink: _Forward | _Lines
+        if stderr == "forward":
+            self._stderr_sink = _Forward()
+        else:
+            self._stderr_sink = _Lines(None if stderr == "discard" else stderr)
+        self._stderr_tail = bytearray()
+        self._sigterm_sent = False
+        self._close_requested = trio.Event()
+        self._stopping = trio.Event()  # the child has exited, or `_close_requested` is set
+        self._exited = trio.Event()
+        self._stderr_ended = trio.Event()
+        self._closed = trio.Event()
 
     def __repr__(self) -> str:
         state = "running" if self.returncode is None else f"exited {self.returncode}"
-        return f"<Child {self.pid} {state}, {len(self._tail)} bytes of stderr kept>"
+        return f"<Child {self.pid} {state}, {len(self._stderr_tail)} bytes of stderr kept>"
 
     @property
     def stderr_tail(self) -> bytes:
         """The last 64 KiB of its stderr; complete after `aclose`."""
-        return bytes(self._tail)
+        return bytes(self._stderr_tail)
 
     async def aclose(self) -> None:
-        """End it: close stdin, wait, SIGTERM to the group, wait, SIGKILL to the group. From any task, any often.
+        """Stop it: close stdin, wait, SIGTERM to the group, wait, SIGKILL to the group.
 
-        Meanwhile its stdout is read and dropped, so that it cannot block on a full pipe. Cancelling this stops only
-        the waiting. When the program has exited by itself, its group was signalled already and little is left to do.
+        Any task may call this, any number of times. Meanwhile the child's stdout is read and
+        discarded, so that the child cannot block on a full pipe. Cancelling this call only ends the
+        waiting. If the program has exited on its own, its group was already sent SIGTERM.
         """
-        self._closing.set()
-        self._ending.set()
+        self._close_requested.set()
+        self._stopping.set()
         await self._closed.wait()
 
-    @trio.lowlevel.enable_ki_protection  # or Ctrl+C could strike just here and leave the tree alive
+    @trio.lowlevel.enable_ki_protection  # or Ctrl+C could interrupt here and leave the group alive
     async def _run(self) -> None:
         with trio.CancelScope(shield=True):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._read_stderr)
                 nursery.start_soon(self._reap)
-                await self._ending.wait()
+                await self._stopping.wait()
                 if self._exited.is_set():
-                    nursery.start_soon(self._end_output)
+                    nursery.start_soon(self._end_stdout)
                 else:
-                    nursery.start_soon(self._drop_output)
+                    nursery.start_soon(self._discard_stdout)
                     self._stdin.close()
                     with trio.move_on_after(self._grace.stdin):
                         await self._exited.wait()
                     self._terminate()
-                with trio.move_on_after(self._grace.terminate) as patience:
+                with trio.move_on_after(self._grace.terminate) as terminate_timeout:
                     await self._group_gone()
-                if patience.cancelled_caught:
+                if terminate_timeout.cancelled_caught:
                     self._signal(signal.SIGKILL)
-                    with trio.move_on_after(_REAPING):
+                    with trio.move_on_after(_KILL_TIMEOUT):
                         await self._group_gone()
-                await self._closing.wait()
-                with trio.move_on_after(_LAST_WORDS):
-                    await self._quiet.wait()
+                await self._close_requested.wait()
+                with trio.move_on_after(_STDERR_TIMEOUT):
+                    await self._stderr_ended.wait()
                 nursery.cancel_scope.cancel()
         self._stdin.close()
         self._stdout.end()
         self._stderr.close()
-        self._spare.close()
-        self._hears.close()
+        self._stdout_duplicate.close()
+        self._stderr_sink.close()
         self._closed.set()
 
     async def _reap(self) -> None:
         self.returncode = await self._process.wait()
-        self._terminate()  # no scheduling point since the number became free (rule 1)
+        self._terminate()  # no scheduling point since the process id became free (rule 1)
         self._exited.set()
-        self._ending.set()
+        self._stopping.set()
 
     def _terminate(self) -> None:
-        if not self._told:  # once: programs like our own server take a second SIGTERM for impatience
-            self._told = True
+        """Send SIGTERM to the group, once. Our own server exits at once at a second SIGTERM."""
+        if not self._sigterm_sent:
+            self._sigterm_sent = True
             self._signal(signal.SIGTERM)
 
     def _signal(self, number: int) -> bool:
-        """Signal the group; False if it has no member left, or none that we may signal."""
+        """Signal the group. Return False if it has no member left that may be signalled."""
         try:
             os.killpg(self.pid, number)
         except OSError:
@@ -221,46 +243,51 @@ class Child:
         return True
 
     async def _group_gone(self) -> None:
+        """Wait until no process of the group runs."""
         await self._exited.wait()
         while self._signal(0):
             dead = _only_zombies(self.pid)
-            with suppress(
-                ChildProcessError
-            ):  # as process 1 of a container we inherit orphans, and have to reap them
+            # As process 1 of a container we inherit orphans and have to reap them.
+            with suppress(ChildProcessError):
                 while os.waitpid(-self.pid, os.WNOHANG)[0]:  # noqa: ASYNC222  does not wait
                     pass
             if dead:
                 return
-            await trio.sleep(_TICK)
+            await trio.sleep(_POLL_INTERVAL)
 
-    async def _drop_output(self) -> None:
+    async def _discard_stdout(self) -> None:
         self._stdout.end()
-        os.set_blocking(self._spare.fileno(), False)  # closing the other descriptor has put the flag back
-        while await self._spare.receive_some():
+        # Closing the other descriptor has restored the blocking flag, which both share.
+        os.set_blocking(self._stdout_duplicate.fileno(), False)
+        while await self._stdout_duplicate.receive_some():
             pass
 
-    async def _end_output(self) -> None:
+    async def _end_stdout(self) -> None:
+        """End stdout once its buffered bytes are read, even if a process still holds it open."""
         pipe = select.poll()
-        pipe.register(self._spare.fileno(), select.POLLIN)
+        pipe.register(self._stdout_duplicate.fileno(), select.POLLIN)
         while events := pipe.poll(0):
             if events[0][1] & select.POLLHUP:
-                return  # nobody holds the other end: it ends by itself
-            await trio.sleep(_TICK)
+                return  # no process holds the other end, so the reader gets a real end of file
+            await trio.sleep(_POLL_INTERVAL)
         self._stdout.end()
 
     async def _read_stderr(self) -> None:
         while chunk := bytes(await self._stderr.receive_some()):
-            self._tail += chunk
-            del self._tail[:-_TAIL]
-            await self._hears.take(chunk)
-        self._quiet.set()
+            self._stderr_tail += chunk
+            del self._stderr_tail[:-_STDERR_TAIL]
+            await self._stderr_sink.write(chunk)
+        self._stderr_ended.set()
 
 
 def _only_zombies(group: int) -> bool:
-    """Whether all that is left of a group waits for an idle process 1 to reap it (known on Linux only)."""
+    """Return True if every process left in the group is a zombie that process 1 has not reaped.
+
+    Known on Linux only; False elsewhere.
+    """
     found = False
     for entry in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # gone meanwhile
+        with suppress(OSError):  # the process has ended meanwhile
             state, _, its_group = entry.read_bytes().rpartition(b")")[2].split()[:3]
             if int(its_group) == group:
                 if state != b"Z":
@@ -270,10 +297,11 @@ def _only_zombies(group: int) -> bool:
 
 
 class _Output(ReceiveStream):
-    """A child's stdout that we can end under a waiting reader, who then sees an ordinary end of file."""
+    """A child's stdout that can be ended while a task reads it; that task gets an end of file."""
 
     def __init__(self, pipe: FdStream) -> None:
-        self._pipe, self._ended = pipe, False
+        self._pipe = pipe
+        self._ended = False
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         try:
@@ -292,10 +320,11 @@ class _Output(ReceiveStream):
 
 
 class _Forward:
-    """Passes a child's stderr on to ours without blocking the loop on it, and without touching its flags.
+    """A copier of a child's stderr to ours that neither blocks the event loop nor changes flags.
 
-    What polls as writable takes `PIPE_BUF` bytes without blocking. What ours does not take within a second is dropped,
-    and from then on whatever it does not take at once, until it takes some again.
+    A descriptor that polls as writable accepts `PIPE_BUF` bytes without blocking. Bytes that our
+    stderr does not accept within a second are dropped. From then on, bytes that it does not accept
+    at once are dropped, until it accepts some again.
     """
 
     def __init__(self) -> None:
@@ -306,21 +335,21 @@ class _Forward:
         self._fd = os.dup(fd) if is_open(fd) else os.open(os.devnull, os.O_WRONLY)
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLOUT)
-        self._patience = _STALL
+        self._timeout = _STALL_TIMEOUT
 
-    async def take(self, chunk: bytes) -> None:
-        deadline = trio.current_time() + self._patience
+    async def write(self, chunk: bytes) -> None:
+        deadline = trio.current_time() + self._timeout
         while chunk:
             if self._poll.poll(0):
                 try:
                     chunk = chunk[os.write(self._fd, chunk[: select.PIPE_BUF]) :]
                 except OSError:
-                    return  # nobody reads it any more
-                self._patience = _STALL
+                    return  # its reader is gone
+                self._timeout = _STALL_TIMEOUT
             elif trio.current_time() < deadline:
-                await trio.sleep(_TICK)
+                await trio.sleep(_POLL_INTERVAL)
             else:
-                self._patience = 0.0
+                self._timeout = 0.0
                 return
 
     def close(self) -> None:
@@ -328,26 +357,28 @@ class _Forward:
 
 
 class _Lines:
-    """Cuts a child's stderr into lines for a callback; without one it is dropped."""
+    """A splitter of a child's stderr into lines for a callback; without one they are dropped."""
 
-    def __init__(self, tell: Callable[[str], object] | None) -> None:
-        self._tell, self._rest = tell, b""
+    def __init__(self, on_line: Callable[[str], object] | None) -> None:
+        self._on_line = on_line
+        self._unfinished = b""
 
-    async def take(self, chunk: bytes) -> None:
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        if len(self._rest) >= _TAIL:
-            lines, self._rest = [*lines, self._rest], b""
+    async def write(self, chunk: bytes) -> None:
+        *lines, self._unfinished = (self._unfinished + chunk).split(b"\n")
+        if len(self._unfinished) >= _STDERR_TAIL:
+            lines.append(self._unfinished)
+            self._unfinished = b""
         for line in lines:
-            self._say(line.removesuffix(b"\r"))
+            self._report(line.removesuffix(b"\r"))
 
-    def _say(self, line: bytes) -> None:
-        if self._tell is not None:
+    def _report(self, line: bytes) -> None:
+        if self._on_line is not None:
             try:
-                self._tell(line.decode(errors="replace"))
-            except Exception:  # noqa: BLE001  the callback is a stranger's; the child must be read on
-                _log.exception("the stderr callback %r failed and is called no more", self._tell)
-                self._tell = None
+                self._on_line(line.decode(errors="replace"))
+            except Exception:  # noqa: BLE001  the user's code failed; stderr must still be read
+                _log.exception("the stderr callback %r failed and is not called again", self._on_line)
+                self._on_line = None
 
     def close(self) -> None:
-        if self._rest:
-            self._say(self._rest)
+        if self._unfinished:
+            self._report(self._unfinished)

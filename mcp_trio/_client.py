@@ -1,14 +1,12 @@
-"""The client: what trio adds to a `Caller` is the waiting, and a carrier of the conversation.
+"""The trio client: it adds waiting tasks and a transport to the core's `AbstractClient`.
 
-Rules of this file:
-
-1. A call costs one wait. Its answer is handed to the waiting task by the reader; leaving the call's scope cancels it.
-2. Whatever happens to the conversation, every pending call ends at once with one typed exception.
+1. A call costs one wait. The reader wakes the calling task with the result, and leaving the call's
+   cancel scope cancels the request.
+2. When the conversation ends, every pending call raises one typed exception at once.
 3. `Client.aclose` may be called from any task, at any time, in any order among clients.
-4. Callbacks that answer the server run in tasks of the client's. They are over when the block of `connect` is.
 
-What may be asked in which revision, and what an answer means, is the core's. How the conversation travels, on a stream or over
-HTTP, is its carrier's.
+Callbacks that answer the server's requests run in the client's nursery. They have ended when the
+block of `connect` has.
 """
 
 from __future__ import annotations
@@ -19,18 +17,22 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import trio
 
-from mcp_core import Caller, MessageRejected, Waiter
+from mcp_core import MessageRejected
+from mcp_core.runtime import AbstractClient, Waiter
 
 from ._jobs import start_job
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
-    from mcp_core import Answering, CallerOptions, CallOptions, Config, Connection, Event, Steps
+    from mcp_core import Config, Connection, Event
+    from mcp_core.runtime import CallerOptions, CallOptions, Job, Steps
 
 __all__ = ["Carrier", "Client"]
 
-_LAST_WRITE: Final = 1.0
+# Seconds for the last messages to be sent, and again for the transport to close. An unresponsive
+# server delays `aclose` by no more than their sum.
+_CLOSE_TIMEOUT: Final = 1.0
 
 T = TypeVar("T")
 
@@ -38,29 +40,33 @@ _log = logging.getLogger("mcp_trio")
 
 
 class Carrier(Protocol):
-    """What brings a conversation to the server and back. It never raises: how it goes is told by the connection's events.
+    """The transport of one client conversation.
 
-    `protocol`: what is spoken below MCP, as people write it; empty for a mere stream of bytes.
+    It never raises: the events of the connection report what happens. `protocol` is the display
+    name of the protocol below MCP, such as `"HTTP/2"`; empty for a plain byte stream.
     """
 
     @property
     def protocol(self) -> str: ...
 
     def start(self, nursery: trio.Nursery) -> None:
-        """Carry the conversation in tasks of `nursery`."""
+        """Start the tasks that carry the conversation in `nursery`."""
 
     def pump(self) -> None:
-        """To be called after any call into the connection, from any task of this run. This waits for nothing."""
+        """Process events and send what is queued, without waiting.
+
+        Call it after any call into the connection, from any task of this run.
+        """
 
     async def flush(self) -> None:
-        """Wait until the server was told all that there is to tell, or cannot be told."""
+        """Wait until everything queued is sent, or cannot be sent."""
 
     async def aclose(self) -> None:
-        """Let go of everything that is open. Any number of times."""
+        """Close everything that is open. It may be called any number of times."""
 
 
 class _Call(Waiter[T]):
-    """A call that the current task waits for, inside `scope`."""
+    """A call that the current task waits for, inside `scope`. The deadline is the scope's."""
 
     scope: trio.CancelScope
     _task: trio.lowlevel.Task | None = None
@@ -81,27 +87,28 @@ class _Call(Waiter[T]):
             await trio.lowlevel.checkpoint()
         else:
             self._task = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(self._give_up)
+            await trio.lowlevel.wait_task_rescheduled(self._abort_wait)
 
-    def _give_up(self, _: object) -> trio.lowlevel.Abort:
+    def _abort_wait(self, _: object) -> trio.lowlevel.Abort:
         self._task = None
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-class Client(Caller):
-    """One open conversation with a server. Made by `connect`, `connect_http`, `connect_stdio` or `connect_stream`.
+class Client(AbstractClient):
+    """One open conversation with a server, made by `connect` and its variants.
 
-    Its calls, what they can be told and what they raise are those of `Caller`. A call is cancelled by leaving its scope.
+    Its calls, their options and their errors are those of `AbstractClient`. Cancelling the scope
+    around a call cancels the request.
     """
 
     def __init__(
         self,
         config: Config,
         options: CallerOptions,
-        carry: Callable[[Connection, Callable[[Event], None]], Carrier],
+        make_transport: Callable[[Connection, Callable[[Event], None]], Carrier],
     ) -> None:
         super().__init__(config, options, trio.current_time, trio.sleep)
-        self._carrier = carry(self._conn, self._take)
+        self._transport = make_transport(self._conn, self._handle_event)
         self._settled = trio.Event()
         self._closing = False
         self._flushed = trio.Event()
@@ -109,27 +116,33 @@ class Client(Caller):
 
     @property
     def protocol(self) -> str:
-        """What is spoken below MCP: `"HTTP/2"`, `"HTTP/1.1"`, `"WebSocket"`; empty where there is nothing but a stream of bytes."""
-        return self._carrier.protocol
+        """The protocol below MCP: `"HTTP/2"`, `"HTTP/1.1"` or `"WebSocket"`.
+
+        Empty for a plain byte stream.
+        """
+        return self._transport.protocol
 
     async def open(self, nursery: trio.Nursery) -> None:
-        """Carry the conversation in `nursery` and wait until it is open. The `connect` functions do this.
+        """Start the transport in `nursery` and wait until the protocol version is negotiated.
+
+        The `connect` functions do this.
 
         Raises:
-            ConnectFailed: it did not come about.
+            ConnectFailed: the server could not be reached, or the negotiation failed.
         """
         self._nursery = nursery
         self._open()
-        self._carrier.start(nursery)
-        self._carrier.pump()
+        self._transport.start(nursery)
+        self._transport.pump()
         await self._settled.wait()
-        self._standing.require_open()
+        self._status.require_open()
 
     async def aclose(self) -> None:
-        """End the conversation. From any task, any number of times; calls that are pending raise `ConnectionLost`.
+        """Close the conversation. Pending calls raise `ConnectionLost`.
 
-        When it returns, whoever called it first, the server was told what it need not work on any more, unless it did not
-        read for a second, and every stream is closed.
+        Any task may call this, any number of times. When any of the calls returns, the server has
+        been sent the cancellations of pending requests, unless it did not read for a second, and
+        every stream is closed.
         """
         with trio.CancelScope(shield=True):
             if self._closing:
@@ -137,43 +150,40 @@ class Client(Caller):
             else:
                 self._closing = True
                 self._conn.close()
-                self._carrier.pump()
+                self._transport.pump()
                 try:
-                    with trio.move_on_after(_LAST_WRITE):
-                        await self._carrier.flush()
+                    with trio.move_on_after(_CLOSE_TIMEOUT):
+                        await self._transport.flush()
                 finally:
                     self._flushed.set()
-            with trio.move_on_after(_LAST_WRITE):
-                await self._carrier.aclose()
+            with trio.move_on_after(_CLOSE_TIMEOUT):
+                await self._transport.aclose()
 
     async def _call(self, steps: Steps[T], options: CallOptions) -> T:
         call: _Call[T] = _Call(self._send, self._clock, steps, options)
         try:
             call.begin()
             with trio.CancelScope(deadline=call.until) as call.scope:
-                self._carrier.pump()
+                self._transport.pump()
                 await call.wait()
         finally:
-            self._drop(call)
+            self._end_call(call)
             if self._conn.queued():
-                self._carrier.pump()
+                self._transport.pump()
         return call.result()
 
-    async def _awaited(self, work: Awaitable[T]) -> T:
-        return await work
-
-    def _run(self, answering: Answering) -> None:
-        start_job(answering, self._nursery, self._carrier.pump)
+    def _start_job(self, job: Job) -> None:
+        start_job(job, self._nursery, self._transport.pump)
 
     def _pump(self) -> None:
-        self._carrier.pump()
+        self._transport.pump()
 
     def _report(self, problem: str, error: BaseException) -> None:
         _log.error("%s", problem, exc_info=error)
 
-    def _take(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if isinstance(event, MessageRejected):
             _log.debug("message rejected: %s", event.error)
-        super()._take(event)
-        if self._standing.settled:
+        super()._handle_event(event)
+        if self._status.settled:
             self._settled.set()

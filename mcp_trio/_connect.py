@@ -1,13 +1,10 @@
-"""The ways to a `Client`: a server in this process, in a child process, at a URL, or at the other end of a stream.
+"""Connect a `Client` to a server in this process, in a child process, at a URL, or on a stream.
 
-Rules of this file:
-
-1. Each is a context manager, so that nothing it starts outlives it, and what its block raises comes out as it is.
-2. What can be said about a conversation is said once, in the core's `CallerOptions`, whatever carries it; here is added what
-   only one kind of carrier has.
-3. What HTTP needs is imported when it is asked for: a client of a pipe does not pay for it.
-
-How a revision is found is the core's; here only is decided to start a server once more that died of the question.
+1. Every function is a context manager: nothing that it starts outlives its block, and exceptions of
+   the block propagate unchanged.
+2. Options of the conversation are those of `ClientConfigOptions`, for every transport. The
+   parameters here are particular to one kind of transport.
+3. The HTTP modules are imported on first use: a stdio client does not load them.
 """
 
 from __future__ import annotations
@@ -15,12 +12,13 @@ from __future__ import annotations
 import secrets
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import trio
 
-from mcp_core import CallerOptions, ConnectFailed, client_config
+from mcp_core import ConnectFailed
 from mcp_core.registry import Server
+from mcp_core.runtime import NETWORK_INITIALIZE_TIMEOUT, CallerOptions, client_config
 
 from ._child import Grace, spawn
 from ._client import Client
@@ -46,16 +44,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientOptions", "connect", "connect_http", "connect_stdio", "connect_stream", "connect_websocket"]
 
-# A process may take its time to start; a server that has taken the connection runs already.
-_INITIALIZE_OVER_HTTP: Final = 30.0
-
 
 class ClientOptions(CallerOptions, total=False):
-    """What a client can be told about its conversation: the keys of `mcp_core.CallerOptions`, and one more.
+    """The options of a client: the keys of `ClientConfigOptions`, and `trace`.
 
     Keys:
-        trace: called for each message as it crosses, with `"sent"` or `"received"` and its bytes. One that raises is logged
-            and called no more.
+        trace: called for each message that is sent or received, with `"sent"` or `"received"` and
+            the message's bytes. A callback that raises is logged and not called again.
     """
 
     trace: Trace | None
@@ -68,27 +63,29 @@ def connect(
     prior_knowledge: bool = False,
     **options: Unpack[ClientOptions],
 ) -> AbstractAsyncContextManager[Client]:
-    """Connect to a server and, at the end of the block, close it: `async with connect(target) as client: ...`.
+    """Connect to a server: `async with connect(target) as client: ...`.
 
     Args:
-        target: a URL, `http://...` or `https://...` (`connect_http` has more to say about it), or `ws://...` or `wss://...` (so has
-            `connect_websocket`); words of a command, which is
-            started as a child process (so has `connect_stdio`); or a `Server`, which is run in this process.
-        auth: of a URL, whether to get an access token if the server wants one (see `connect_http`).
-        prior_knowledge: of a URL without TLS, whether the server is known to speak HTTP/2 (see `connect_http`).
+        target: a URL `http://...` or `https://...` (more options: `connect_http`); a URL
+            `ws://...` or `wss://...` (`connect_websocket`); the words of a command, which is
+            started as a child process (`connect_stdio`); or a `Server`, which runs in this process.
+        auth: for a URL, whether to get an access token if the server requires one
+            (see `connect_http`).
+        prior_knowledge: for a URL without TLS, whether the server is known to speak HTTP/2
+            (see `connect_http`).
         options: see `ClientOptions`.
 
     *Resource handling* and *Error handling*: as `connect_http` and `connect_stdio`.
 
     Raises:
-        ConnectFailed: the server could not be started or reached, or no conversation came about.
-        TypeError: the target is none of these.
-        ValueError: an option is out of its range, or the URL cannot be read.
+        ConnectFailed: the server could not be started or reached, or the negotiation failed.
+        TypeError: the target has another type.
+        ValueError: an option is out of its range, or the URL is invalid.
     """
     if auth is not False and not isinstance(target, str):
         raise ValueError("auth is for a server at a URL: others are as trusted as this process")
     if prior_knowledge and not (isinstance(target, str) and target.lower().startswith("http://")):
-        raise ValueError("prior_knowledge is for a server at http://: others say themselves what they speak")
+        raise ValueError("prior_knowledge is for a server at http://: others negotiate the protocol")
     if isinstance(target, Server):
         return _connect_memory(target, options)
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
@@ -106,18 +103,18 @@ def connect(
 
 @asynccontextmanager
 async def connect_stream(stream: trio.abc.Stream, **options: Unpack[ClientOptions]) -> AsyncIterator[Client]:
-    """Connect to a server at the other end of a byte stream that carries one message a line.
+    """Connect to a server on a byte stream that carries one message a line.
 
-    *Resource handling*: the stream is closed at the end of the block, or when no conversation comes about.
-    *Error handling*: what the block raises passes through as it is, in no group.
+    *Resource handling*: the stream is closed at the end of the block, and when connecting fails.
+    *Error handling*: exceptions of the block propagate unchanged, not in a group.
 
     Raises:
-        ConnectFailed: no conversation came about.
+        ConnectFailed: the negotiation failed.
         ValueError: an option is out of its range.
     """
     config = client_config(options)
     async with open_quiet_nursery() as nursery:
-        client = Client(config, options, _on(stream, options))
+        client = Client(config, options, _stream_transport_factory(stream, options))
         try:
             await client.open(nursery)
             yield client
@@ -137,23 +134,25 @@ async def connect_stdio(
 ) -> AsyncIterator[Client]:
     """Start a server as a child process and connect to it over its stdin and stdout.
 
-    A server that dies of the question which revisions it knows, as some old ones do, is started once more without it.
+    Some old servers exit when they are asked for the revisions that they support. Such a server is
+    started a second time, without that request.
 
     Args:
         argv: program and arguments; no shell is involved.
         env: variables added to the inherited environment.
         cwd: its working directory.
         stderr: `"forward"` to ours, `"discard"`, or a callable that gets each line.
-        grace: seconds that the child gets to end.
+        grace: seconds that the child gets to exit.
         options: see `ClientOptions`.
 
-    *Resource handling*: at the end of the block the child's stdin is closed; if it does not exit, its process group gets
-    SIGTERM and then SIGKILL.
-    *Error handling*: what the block raises passes through as it is, in no group. A child that dies ends every pending call
-    with `ConnectionLost`.
+    *Resource handling*: at the end of the block the child's stdin is closed; if it does not exit,
+    its process group gets SIGTERM and then SIGKILL.
+    *Error handling*: exceptions of the block propagate unchanged, not in a group. If the child
+    exits, every pending call raises `ConnectionLost`.
 
     Raises:
-        ConnectFailed: the program could not be started, or no conversation came about; with its last words on stderr.
+        ConnectFailed: the program could not be started, or the negotiation failed. The message has
+            the exit status and the last five lines of its stderr.
         ValueError: an option is out of its range.
     """
     while True:
@@ -162,7 +161,7 @@ async def connect_stdio(
             spawn(argv, env=env, cwd=cwd, stderr=stderr, grace=grace) as child,
             open_quiet_nursery() as nursery,
         ):
-            client = Client(config, options, _on(child.stream, options))
+            client = Client(config, options, _stream_transport_factory(child.stream, options))
             try:
                 try:
                     await client.open(nursery)
@@ -171,7 +170,7 @@ async def connect_stdio(
                     if not versions:
                         await client.aclose()
                         await child.aclose()
-                        raise ConnectFailed(f"{exc}{_last_words(child)}") from exc
+                        raise ConnectFailed(f"{exc}{_child_ended_text(child)}") from exc
                     options["versions"] = versions
                     continue
                 yield client
@@ -191,33 +190,43 @@ async def connect_http(
     prior_knowledge: bool = False,
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator[Client]:
-    """Connect to a server at a URL (2026-07-28, basic/transports/streamable-http, and what came before it).
+    """Connect to a server at a URL over Streamable HTTP, or over the older HTTP with SSE.
 
-    Each message is a request of HTTP/2, of which one connection carries many, if the server offers that by TLS; else of HTTP/1.1, and
-    connections are used again. One that breaks ends the calls that used it, and not the conversation. A server's stream of events that breaks is taken up again where the revision has that.
+    (2026-07-28, basic/transports/streamable-http, and the transports of the earlier revisions.)
+    Each message is one HTTP request: over HTTP/2, on one shared connection, if the server offers it
+    in the TLS handshake (ALPN), otherwise over HTTP/1.1 on reused connections. A broken connection
+    fails the calls that used it, and not the conversation. A broken event stream is reconnected in
+    the revisions that define it.
 
     Args:
         url: `http://...` or `https://...`, without a user and password.
-        headers: sent with each request, as `{"authorization": "Bearer ..."}`. Calls have an option `headers` of their own.
-        tls: whom to trust and what to show; by default what the system trusts. A context of your own leads to HTTP/2 if it says so:
-            `context.set_alpn_protocols(["h2", "http/1.1"])`.
-        proxy: the URL of an HTTP proxy; `None` for none; by default the one that the environment has for this server (`HTTP_PROXY`,
-            `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), and none for a server on this machine.
-        auth: whether, and how, to get an access token from the authorization server that an MCP server names when it wants one
-            (2026-07-28, basic/authorization). `True` opens the user's browser and keeps the tokens in files of his; a
-            `ClientProfile` says who we are; a `Login` has more to say. While a user logs in, the time of calls stands still.
-            Authorization servers are reached by the same `tls` and `proxy`. What servers name may be in a private network only if the
-            MCP server is in one, or if it is where the profile says that its `issuer` is.
-        prior_knowledge: whether a server at `http://...` is known to speak HTTP/2, which it cannot say itself (RFC 9113 3.3).
-        options: see `ClientOptions`. `initialize_timeout` is 30 unless given.
+        headers: sent with every request, such as `{"authorization": "Bearer ..."}`. Calls have an
+            option `headers` too.
+        tls: certificates to trust and to present; by default those that the system trusts. Your own
+            context offers HTTP/2 only after `context.set_alpn_protocols(["h2", "http/1.1"])`.
+        proxy: the URL of an HTTP proxy, or None for no proxy. By default the one that the
+            environment has for this server (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`),
+            and none for a server on this machine.
+        auth: whether, and how, to get an access token from the authorization server that the MCP
+            server names (2026-07-28, basic/authorization). `True` opens the user's browser and
+            stores the tokens in the user's files; a `ClientProfile` describes this client; a
+            `LoginConfig` has all settings. While a user logs in, timeouts of calls are paused.
+            Authorization servers are reached with the same `tls` and `proxy`. URLs that servers
+            name may be in a private network only if the MCP server is in one, or if they are at the
+            `issuer` of the profile.
+        prior_knowledge: whether a server at `http://...` is known to speak HTTP/2, which cannot be
+            negotiated without TLS (RFC 9113 3.3).
+        options: see `ClientOptions`. `initialize_timeout` is 30 seconds unless given.
 
-    *Resource handling*: at the end of the block a session is ended by telling the server, which has a second for it, and all
-    connections are closed.
-    *Error handling*: what the block raises passes through as it is, in no group. Redirects are not followed.
+    *Resource handling*: at the end of the block the session is deleted on the server, which gets a
+    second for it, and all connections are closed.
+    *Error handling*: exceptions of the block propagate unchanged, not in a group. Redirects are not
+    followed.
 
     Raises:
-        ConnectFailed: the server could not be reached or is not trusted, it wants an access token (then its cause is `AuthRequired`, or
-            `AuthorizationFailed` if we could not get one), or no conversation came about.
+        ConnectFailed: the server could not be reached, its certificate is not trusted, it requires
+            an access token (the cause is then `AuthRequired`, or `AuthorizationFailed` if none
+            could be obtained), or the negotiation failed.
         ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent.
     """
     from mcp_core.http import HttpClient, HttpClientOptions, Url
@@ -225,31 +234,33 @@ async def connect_http(
     from ._dial import Way
     from ._http_client import HttpCarrier
 
-    told: ClientOptions = {"initialize_timeout": _INITIALIZE_OVER_HTTP, **options}
+    with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
     authorization: Authorization | None = None
     if auth is not False:
         from ._authorization import Authorization, login_of
 
         login = login_of(auth)
-        told["extensions"] = {**login.profile.extensions, **(options.get("extensions") or {})}
+        with_defaults["extensions"] = {**login.profile.extensions, **(options.get("extensions") or {})}
         authorization = Authorization(url, login, tls=tls, proxy=proxy)
     trace = options.get("trace")
-    tell = None if trace is None else Watcher(trace).tell
-    heard = None if tell is None else partial(tell, "received")
+    on_message = None if trace is None else Watcher(trace).tell
+    on_received = None if on_message is None else partial(on_message, "received")
+    on_sent = None if on_message is None else partial(on_message, "sent")
     http_options = HttpClientOptions(
-        headers=headers or {}, entropy=secrets.token_bytes, heard=heard, access=authorization
+        headers=headers or {}, entropy=secrets.token_bytes, heard=on_received, access=authorization
     )
-    way = Way(*Url.parse(url).origin, tls=tls, proxy=proxy, prior_knowledge=prior_knowledge)
-    config = client_config(told)
+    connector = Way(*Url.parse(url).origin, tls=tls, proxy=proxy, prior_knowledge=prior_knowledge)
+    config = client_config(with_defaults)
 
-    def carry(conn: Connection, take: Callable[[Event], None]) -> Carrier:
-        sent = None if tell is None else partial(tell, "sent")
-        return HttpCarrier(HttpClient(conn, url, http_options), way, take, sent, authorization)
+    def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> Carrier:
+        http = HttpClient(conn, url, http_options)
+        return HttpCarrier(http, connector, on_event, on_sent, authorization)
 
     async with open_quiet_nursery() as nursery:
-        client = Client(config, told, carry)
+        client = Client(config, with_defaults, make_transport)
         if authorization is not None:
-            authorization.on_login, authorization.on_browse = client.forget, client.hold
+            authorization.on_login = client.forget
+            authorization.on_browse = client.hold
         try:
             await client.open(nursery)
             yield client
@@ -266,22 +277,26 @@ async def connect_websocket(
     proxy: str | None = "environment",
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator[Client]:
-    """Connect to a server over a WebSocket: a custom transport, which no revision of MCP has, with the subprotocol `mcp`.
+    """Connect to a server over a WebSocket with the subprotocol `mcp`.
+
+    This is a custom transport: no revision of MCP defines it.
 
     Args:
         url: `ws://...` or `wss://...`, without a user and password.
-        headers: sent with the request for the WebSocket, as `{"authorization": "Bearer ..."}`.
+        headers: sent with the upgrade request, such as `{"authorization": "Bearer ..."}`.
         tls: as in `connect_http`.
         proxy: as in `connect_http`.
-        options: see `ClientOptions`. `initialize_timeout` is 30 unless given.
+        options: see `ClientOptions`. `initialize_timeout` is 30 seconds unless given.
 
-    *Resource handling*: at the end of the block the WebSocket is closed; the server has a second to close it as well.
-    *Error handling*: what the block raises passes through as it is, in no group. There is one connection: if it breaks, every pending
-    call ends with `ConnectionLost`.
+    *Resource handling*: at the end of the block the WebSocket is closed; the server has a second to
+    close it as well.
+    *Error handling*: exceptions of the block propagate unchanged, not in a group. There is one
+    connection: if it breaks, every pending call raises `ConnectionLost`.
 
     Raises:
-        ConnectFailed: the server could not be reached or is not trusted, it has no WebSocket there, it wants an access token (then its
-            cause is `AuthRequired`), or no conversation came about.
+        ConnectFailed: the server could not be reached, its certificate is not trusted, it has no
+            WebSocket at this URL, it requires an access token (the cause is then `AuthRequired`),
+            or the negotiation failed.
         ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent.
     """
     from mcp_core.http import Upgrade, WebSocket
@@ -289,20 +304,22 @@ async def connect_websocket(
     from ._dial import Way
     from ._websocket import SocketCarrier
 
-    told: ClientOptions = {"initialize_timeout": _INITIALIZE_OVER_HTTP, **options}
+    with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
     upgrade = Upgrade(url, headers or {}, secrets.token_bytes(16))
-    way = Way(*upgrade.url.origin, tls=tls, proxy=proxy, tunnel=True)
-    config = client_config(told)
+    connector = Way(*upgrade.url.origin, tls=tls, proxy=proxy, tunnel=True)
+    config = client_config(with_defaults)
     trace = options.get("trace")
-    tell = None if trace is None else Watcher(trace).tell
-    stream, early = await way.switch(upgrade)
+    on_message = None if trace is None else Watcher(trace).tell
+    on_received = None if on_message is None else partial(on_message, "received")
+    on_sent = None if on_message is None else partial(on_message, "sent")
+    stream, early = await connector.switch(upgrade)
 
-    def carry(conn: Connection, take: Callable[[Event], None]) -> Carrier:
-        heard, sent = (None, None) if tell is None else (partial(tell, "received"), partial(tell, "sent"))
-        return SocketCarrier(WebSocket(conn, trio.current_time(), heard=heard), stream, early, take, sent)
+    def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> Carrier:
+        socket = WebSocket(conn, trio.current_time(), heard=on_received)
+        return SocketCarrier(socket, stream, early, on_event, on_sent)
 
     async with stream, open_quiet_nursery() as nursery:
-        client = Client(config, told, carry)
+        client = Client(config, with_defaults, make_transport)
         try:
             await client.open(nursery)
             yield client
@@ -312,24 +329,25 @@ async def connect_websocket(
 
 @asynccontextmanager
 async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterator[Client]:
-    ours, theirs = memory_pair()
-    # The lifespan is entered here: what it raises is the caller's to hear, not a client's that finds the server gone.
-    async with ours, theirs, server.lifespan() as value, open_quiet_nursery() as nursery:
-        nursery.start_soon(converse, server, theirs, value)
-        async with connect_stream(ours, **options) as client:
+    client_end, server_end = memory_pair()
+    # The lifespan is entered here, so that its exception reaches the caller. In the server task it
+    # would only show as a lost connection.
+    async with client_end, server_end, server.lifespan() as value, open_quiet_nursery() as nursery:
+        nursery.start_soon(converse, server, server_end, value)
+        async with connect_stream(client_end, **options) as client:
             yield client
 
 
-def _on(
+def _stream_transport_factory(
     stream: trio.abc.Stream, options: ClientOptions
 ) -> Callable[[Connection, Callable[[Event], None]], Carrier]:
-    """How a conversation is carried on `stream`."""
+    """Return the function with which a `Client` makes its transport on `stream`."""
     trace = options.get("trace")
-    carried = stream if trace is None else TracedStream(stream, trace)
-    return lambda conn, take: StreamCarrier(conn, carried, take)
+    traced = stream if trace is None else TracedStream(stream, trace)
+    return lambda conn, on_event: StreamCarrier(conn, traced, on_event)
 
 
-def _last_words(child: Child) -> str:
-    words = child.stderr_tail.decode(errors="replace").strip().splitlines()[-5:]
+def _child_ended_text(child: Child) -> str:
+    lines = child.stderr_tail.decode(errors="replace").strip().splitlines()[-5:]
     ended = f" (exit status {child.returncode})" if child.returncode is not None else ""
-    return ended + "".join(f"\n  its stderr: {line}" for line in words)
+    return ended + "".join(f"\n  its stderr: {line}" for line in lines)

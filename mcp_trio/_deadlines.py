@@ -1,12 +1,8 @@
-"""Many deadlines, one task: what a connection may take for this and that, without a cancel scope for each of it.
+"""Many movable deadlines run by one task, without a cancel scope for each.
 
-Rules of this file:
-
-1. To put a deadline off costs an assignment: the task looks again when the former one has passed. Only one that comes sooner
-   than all before it wakes the task.
-2. Acting on a deadline never waits.
-
-It refuses to know what is overdue.
+1. Moving a deadline to a later time costs one assignment: the task checks it again when the former
+   time has passed. Only a deadline that is earlier than all others wakes the task.
+2. The function called at a deadline must not wait.
 """
 
 from __future__ import annotations
@@ -25,38 +21,40 @@ __all__ = ["Deadline", "Deadlines"]
 
 
 class Deadline:
-    """A moment that may be moved at any time: `act` is called once it has come, and it is far away then.
+    """A deadline that may be moved at any time. Made by `DeadlineRunner.new`.
 
-    `when` is a time of trio's clock, `math.inf` for never.
+    `act` is called when the deadline has passed; the deadline is then at `math.inf` until it is
+    moved again. `when` is a time of trio's clock, or `math.inf` for never.
     """
 
-    __slots__ = ("_act", "_deadlines", "_looked_at", "when")
+    __slots__ = ("_act", "_deadlines", "_next_check", "when")
 
     def __init__(self, deadlines: Deadlines, act: Callable[[], object]) -> None:
         self.when = math.inf
         self._deadlines = deadlines
         self._act: Callable[[], object] | None = act
-        self._looked_at = math.inf  # when the task will look at this one
+        self._next_check = math.inf  # when the task will check this deadline
 
     def __repr__(self) -> str:
         return f"<Deadline at {self.when}>"
 
     def move(self, when: float) -> None:
+        """Set the deadline to `when`, earlier or later than before."""
         self.when = when
-        if when < self._looked_at:
-            self._looked_at = when
-            self._deadlines.look_at(self, when)
+        if when < self._next_check:
+            self._next_check = when
+            self._deadlines.schedule_check(self, when)
 
     def drop(self) -> None:
-        """It will never be needed again, and whoever it belonged to may go."""
+        """Disable the deadline for good, and release the reference to its owner."""
         self.when = math.inf
         self._act = None
 
-    def look(self, when: float, now: float) -> None:
-        """To be called at `when`, as asked for, or a little later."""
-        if when != self._looked_at:
-            return  # since then an earlier look was asked for, and that one has taken care
-        self._looked_at = math.inf
+    def check(self, when: float, now: float) -> None:
+        """Act if the deadline has passed at `now`. The runner calls this at `when` or later."""
+        if when != self._next_check:
+            return  # the deadline was moved to an earlier time: that check has replaced this one
+        self._next_check = math.inf
         if self.when > now:
             if self.when < math.inf:
                 self.move(self.when)
@@ -66,31 +64,35 @@ class Deadline:
 
 
 class Deadlines:
-    """Runs deadlines: start `run` in a nursery. It ends when cancelled."""
+    """A set of deadlines with their task: start `run` in a nursery. It runs until cancelled."""
 
     def __init__(self) -> None:
-        self._looks: list[tuple[float, int, Deadline]] = []
+        # A heap of checks. The number orders checks at equal times: deadlines do not compare.
+        self._checks: list[tuple[float, int, Deadline]] = []
         self._numbers = count()
-        self._sooner = trio.lowlevel.ParkingLot()
+        self._earlier_check = trio.lowlevel.ParkingLot()
 
     def __repr__(self) -> str:
-        return f"<Deadlines, {len(self._looks)} to look at>"
+        return f"<Deadlines, {len(self._checks)} to check>"
 
     def new(self, act: Callable[[], object]) -> Deadline:
+        """Return a deadline at which `act` is called. It is never, until `Deadline.move`."""
         return Deadline(self, act)
 
-    def look_at(self, deadline: Deadline, when: float) -> None:
-        looks = self._looks
-        heapq.heappush(looks, (when, next(self._numbers), deadline))
-        if looks[0][2] is deadline:
-            self._sooner.unpark_all()
+    def schedule_check(self, deadline: Deadline, when: float) -> None:
+        """Schedule a check of `deadline` at `when`."""
+        checks = self._checks
+        heapq.heappush(checks, (when, next(self._numbers), deadline))
+        if checks[0][2] is deadline:
+            self._earlier_check.unpark_all()
 
     async def run(self) -> None:
-        looks = self._looks
+        """Check deadlines as they come, until cancelled."""
+        checks = self._checks
         while True:
             now = trio.current_time()
-            while looks and looks[0][0] <= now:
-                when, _, deadline = heapq.heappop(looks)
-                deadline.look(when, now)
-            with trio.move_on_at(looks[0][0] if looks else math.inf):
-                await self._sooner.park()
+            while checks and checks[0][0] <= now:
+                when, _, deadline = heapq.heappop(checks)
+                deadline.check(when, now)
+            with trio.move_on_at(checks[0][0] if checks else math.inf):
+                await self._earlier_check.park()

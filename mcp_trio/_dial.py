@@ -1,15 +1,11 @@
-"""How a connection to an HTTP server comes about: name, address, proxy, TLS, HTTP/2 or HTTP/1.1; and what to say when it does not.
+"""Connect to an HTTP server: DNS, proxy, TLS, and the choice of HTTP/2 or HTTP/1.1.
 
-Rules of this file:
-
-1. Every failure is a `ConnectFailed` that names who did not do what and, where there is one, the usual cure. Passwords are never
-   part of it.
-2. All of it together has ten seconds. Whatever happens in them, no socket is left.
-3. HTTP/2 is spoken where TLS has led to it, or where we were told that the server does. Only then h2 is imported.
-4. What the system says counts, unless the caller says something else: its certificates, its proxies. A server on this machine is
-   never looked for behind a proxy.
-
-It does not know what is said on the connection, except to a proxy.
+1. Every failure is a `ConnectFailed` that names the peer, the problem and, where there is one, the
+   usual cure. It never contains a password.
+2. HTTP/2 is used if TLS negotiated it (ALPN), or if the caller knows that the server has it. Only
+   then is h2 imported.
+3. Certificates and proxies are the system's, unless the caller gives others. A server on this
+   machine is never reached through a proxy of the environment.
 """
 
 from __future__ import annotations
@@ -17,14 +13,13 @@ from __future__ import annotations
 import ssl
 from base64 import b64encode
 from contextlib import suppress
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import unquote, urlsplit
 
 import trio
 
 from mcp_core import ConnectFailed
 from mcp_core.http import RequestHead
+from mcp_core.urls import Url, is_loopback_host
 
 from ._h11_client import H11Client, ask_to_switch, open_tunnel
 
@@ -36,16 +31,13 @@ if TYPE_CHECKING:
 __all__ = ["ENVIRONMENT", "Proxy", "Way", "find_proxy"]
 
 ENVIRONMENT: Final = "environment"
-_CONNECT: Final = (
-    10.0  # seconds; people who wait for longer believe in a mistake of theirs, and are mostly right
-)
+_CONNECT_TIMEOUT: Final = 10.0  # seconds, for all steps together
 _HTTP1: Final = "http/1.1"
 _HTTP2: Final = "h2"
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Proxy(NamedTuple):
-    """Who connects us to the server: by HTTP, perhaps over TLS, and with these headers to say who we are."""
+    """An HTTP proxy: its address, whether to use TLS to it, and headers with our credentials."""
 
     host: str
     port: int
@@ -57,31 +49,26 @@ class Proxy(NamedTuple):
 
     @classmethod
     def parse(cls, url: str) -> Proxy:
-        """A proxy as environments say it: `http://user:password@host:port`, or less of that.
+        """Read a proxy URL as in environment variables: `http://user:password@host:port`.
+
+        Scheme, credentials and port are optional.
 
         Raises:
-            ValueError: it is no such thing.
+            ValueError: the URL is invalid. The message does not contain the password.
         """
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-        try:
-            default, host, port = _PORTS.get(parts.scheme), parts.hostname, parts.port
-        except ValueError as exc:
-            raise ValueError(f"the proxy {shown} has no such address: {exc}") from None
-        if default is None:
-            raise ValueError(f"the proxy {shown} cannot be used: only http:// and https:// proxies can")
-        if not host:
-            raise ValueError(f"the proxy {shown} has no host")
+        proxy, credentials = Url.parse_proxy(url)
         headers: Headers = []
-        if parts.username is not None:
-            who = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            headers.append((b"proxy-authorization", b"Basic " + b64encode(who.encode())))
-        return cls(host, port or default, parts.scheme == "https", headers)
+        if credentials is not None:
+            headers.append((b"proxy-authorization", b"Basic " + b64encode(credentials.encode())))
+        return cls(proxy.host, proxy.port, proxy.scheme == "https", headers)
 
 
 def find_proxy(scheme: str, host: str, port: int) -> str | None:
-    """The proxy that the environment, or on some systems its configuration, has for a server; None to go there directly."""
-    if _is_here(host):
+    """Return the URL of the proxy that the system configures for a server, or None for no proxy.
+
+    That is the environment or, on macOS and Windows, the system settings.
+    """
+    if _is_local(host):
         return None
     from urllib.request import getproxies, proxy_bypass
 
@@ -92,25 +79,27 @@ def find_proxy(scheme: str, host: str, port: int) -> str | None:
 
 
 class Way:
-    """The way to one server.
+    """A factory of connections to one server.
 
-    `nursery` is where connections run that carry many calls; until there is one, only HTTP/1.1 is spoken. `reached` is the IP address to
-    which the last connection went; None if nobody knows, as behind a proxy.
+    `nursery` runs the tasks of HTTP/2 connections. Until it is set, only HTTP/1.1 is used.
+    `reached` is the IP address of the last connection, or None if unknown, as behind a proxy.
 
     Args:
         scheme: `http` or `https`.
         host: a name or an address, without brackets.
-        port: where it listens.
-        tls: how to do TLS with it; None for what the system does. Ignored with `http`. Whether it leads to HTTP/2 says its list of
-            protocols (`set_alpn_protocols(["h2", "http/1.1"])`); without one it does not.
-        proxy: a URL, None for none, or `"environment"` for what that says.
-        address: of the host, if whoever asks has looked it up and means this one; not with a proxy.
-        tunnel: whether a proxy only connects, also without TLS: for what does not stay HTTP.
-        prior_knowledge: whether a server without TLS is known to speak HTTP/2. A proxy only connects then.
+        port: the server's port.
+        tls: the TLS context, or None for the system's. Ignored with `http`. It negotiates HTTP/2
+            only after `set_alpn_protocols(["h2", "http/1.1"])`.
+        proxy: a URL, None for no proxy, or `"environment"` for the system's.
+        address: an address of the host that the caller has already resolved; not with a proxy.
+        tunnel: whether to ask a proxy for a tunnel (CONNECT) even without TLS, for a protocol other
+            than HTTP.
+        prior_knowledge: whether a server without TLS is known to speak HTTP/2. A proxy is then
+            asked for a tunnel.
 
     Raises:
         ConnectFailed: the environment names a proxy that cannot be used.
-        ValueError: the same of a proxy that is given here.
+        ValueError: the `proxy` given here cannot be used.
     """
 
     def __init__(
@@ -128,21 +117,22 @@ class Way:
         self.nursery: trio.Nursery | None = None
         self.reached: str | None = None
         self._scheme = scheme
-        self._known = prior_knowledge and scheme == "http"
-        self._tunnel = tunnel or self._known
-        self.host, self.port = host, port
+        self._prior_knowledge = prior_knowledge and scheme == "http"
+        self._tunnel = tunnel or self._prior_knowledge
+        self.host = host
+        self.port = port
         self._address = address or host
         self._tls: ssl.SSLContext | None = None
-        self._ours = tls is None
+        self._system_tls = tls is None
         if scheme == "https":
-            self._tls = tls or _system_tls()
+            self._tls = tls or _system_tls_context()
         self._proxy: Proxy | None = None
         if proxy == ENVIRONMENT:
             try:
                 found = find_proxy(scheme, host, port)
                 self._proxy = Proxy.parse(found) if found is not None else None
             except ValueError as exc:
-                raise ConnectFailed(f"{exc}; the environment says so") from None
+                raise ConnectFailed(f"{exc}; the environment names it") from None
         elif proxy is not None:
             self._proxy = Proxy.parse(proxy)
 
@@ -152,54 +142,60 @@ class Way:
         return f"<Way to {_authority(self.host, self.port)}{secure}{through}>"
 
     def address(self, head: RequestHead) -> RequestHead:
-        """The same request as it has to be on a connection that was made here: a proxy wants to know who it is for."""
+        """Return the request head as it must be sent on a connection made here.
+
+        A proxy that forwards requests needs the absolute URL and our credentials (RFC 9112 3.2.2).
+        """
         if self._proxy is None or self._tls is not None or self._tunnel:
             return head
         target = f"http://{_authority(self.host, self.port)}".encode() + head.target
         return RequestHead(head.method, target, [*head.headers, *self._proxy.headers])
 
     async def dial(self) -> H11Client | H2Client:
-        """A new connection.
+        """Open a connection. It takes at most ten seconds.
 
         Raises:
-            ConnectFailed: none came about.
+            ConnectFailed: connecting failed. No socket is left open.
         """
-        with trio.move_on_after(_CONNECT):
+        with trio.move_on_after(_CONNECT_TIMEOUT):
             nursery = self.nursery
-            stream = await self._connected(_HTTP1 if nursery is None else _HTTP2)
-            if nursery is None or not self._leads_to_http2(stream):
+            stream = await self._connect(_HTTP1 if nursery is None else _HTTP2)
+            if nursery is None or not self._use_http2(stream):
                 return H11Client(stream)
-            return await self._begin_http2(stream, nursery)
-        first = self._proxy or _authority(self.host, self.port)
-        raise ConnectFailed(f"{first} did not let us connect within {_CONNECT:g} s")
+            return await self._start_http2(stream, nursery)
+        first_hop = self._proxy or _authority(self.host, self.port)
+        raise ConnectFailed(f"{first_hop} did not let us connect within {_CONNECT_TIMEOUT:g} s")
 
     async def switch(self, upgrade: Upgrade) -> tuple[trio.abc.Stream, bytes]:
-        """A new connection on which something else than HTTP is spoken, and what was said of it already.
+        """Open a connection and upgrade it to a WebSocket. It takes at most ten seconds.
+
+        Returns:
+            the stream, and the bytes of the WebSocket that were already read.
 
         Raises:
-            ConnectFailed: none came about.
+            ConnectFailed: connecting or the upgrade failed. No socket is left open.
         """
-        with trio.move_on_after(_CONNECT):
-            stream = await self._connected(_HTTP1)
+        with trio.move_on_after(_CONNECT_TIMEOUT):
+            stream = await self._connect(_HTTP1)
             try:
-                head, behind = await ask_to_switch(stream, upgrade.head)
-                refused = upgrade.refused(head, behind)
+                head, remainder = await ask_to_switch(stream, upgrade.head)
+                refused = upgrade.refused(head, remainder)
                 if refused is not None:
                     raise ConnectFailed(str(refused)) from refused
             except BaseException:
                 await trio.aclose_forcefully(stream)
                 raise
-            return stream, behind
+            return stream, remainder
         raise ConnectFailed(
-            f"{_authority(self.host, self.port)} did not give us a WebSocket within {_CONNECT:g} s"
+            f"{_authority(self.host, self.port)} did not give us a WebSocket within {_CONNECT_TIMEOUT:g} s"
         )
 
-    def _leads_to_http2(self, stream: trio.abc.Stream) -> bool:
+    def _use_http2(self, stream: trio.abc.Stream) -> bool:
         if isinstance(stream, trio.SSLStream) and self._tls is not None:
             return bool(stream.selected_alpn_protocol() == _HTTP2)
-        return self._known
+        return self._prior_knowledge
 
-    async def _begin_http2(self, stream: trio.abc.Stream, nursery: trio.Nursery) -> H2Client:
+    async def _start_http2(self, stream: trio.abc.Stream, nursery: trio.Nursery) -> H2Client:
         from ._h2_client import H2Client
 
         client = H2Client(stream, self._scheme)
@@ -209,13 +205,16 @@ class Way:
             await client.aclose()
             if not isinstance(exc, ConnectFailed):
                 raise
-            cure = "; connect without prior_knowledge" if self._known else ""
+            cure = "; connect without prior_knowledge" if self._prior_knowledge else ""
             where = _authority(self.host, self.port)
             raise ConnectFailed(f"cannot connect to {where}: {exc}{cure}") from exc
         return client
 
-    async def _connected(self, best: str) -> trio.abc.Stream:
-        """A stream that leads to the server, on which `best` is spoken, or HTTP/1.1."""
+    async def _connect(self, preferred: str) -> trio.abc.Stream:
+        """Return a stream to the server, through the proxy and TLS if there are any.
+
+        TLS negotiates the protocol `preferred`, or HTTP/1.1.
+        """
         stream: trio.abc.Stream
         proxy = self._proxy
         if proxy is None:
@@ -225,27 +224,29 @@ class Way:
             stream = await _open(proxy.host, proxy.port, str(proxy))
         try:
             if proxy is not None and proxy.tls:
-                stream = await _secured(stream, _system_tls(), proxy.host, str(proxy))
+                stream = await _start_tls(stream, _system_tls_context(), proxy.host, str(proxy))
             if proxy is not None and (self._tls is not None or self._tunnel):
                 await self._open_tunnel(stream, proxy)
             if self._tls is None:
                 return stream
-            if self._ours:
-                self._tls.set_alpn_protocols([_HTTP1] if best == _HTTP1 else [best, _HTTP1])
-            return await _secured(stream, self._tls, self.host, _authority(self.host, self.port), best)
+            if self._system_tls:
+                self._tls.set_alpn_protocols([_HTTP1] if preferred == _HTTP1 else [preferred, _HTTP1])
+            authority = _authority(self.host, self.port)
+            return await _start_tls(stream, self._tls, self.host, authority, preferred)
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise
 
     async def _open_tunnel(self, stream: trio.abc.Stream, proxy: Proxy) -> None:
-        there = _authority(self.host, self.port)
+        authority = _authority(self.host, self.port)
         try:
-            await open_tunnel(stream, there, proxy.headers)
+            await open_tunnel(stream, authority, proxy.headers)
         except ConnectFailed as exc:
-            raise ConnectFailed(f"{proxy} did not connect us to {there}: {exc}") from exc
+            raise ConnectFailed(f"{proxy} did not connect us to {authority}: {exc}") from exc
 
 
 async def _open(host: str, port: int, where: str) -> trio.SocketStream:
+    """Open a TCP connection. `where` names the peer in errors."""
     try:
         stream = await trio.open_tcp_stream(host, port)
     except trio.socket.gaierror as exc:
@@ -254,8 +255,8 @@ async def _open(host: str, port: int, where: str) -> trio.SocketStream:
     except OSError as exc:
         raise ConnectFailed(f"cannot connect to {where}: {_reason(exc)}") from exc
     except UnicodeError as exc:
-        raise ConnectFailed(f"cannot connect to {where}: {host!r} is no name of a host") from exc
-    _watch(stream)
+        raise ConnectFailed(f"cannot connect to {where}: {host!r} is not a host name") from exc
+    _detect_dead_peer(stream)
     return stream
 
 
@@ -263,54 +264,65 @@ def _address_of(stream: trio.SocketStream) -> str | None:
     try:
         return str(stream.socket.getpeername()[0])
     except OSError:
-        return None  # it is gone
+        return None  # the connection is already broken
 
 
-def _watch(stream: trio.SocketStream) -> None:
-    """Have the system find out that the other end is gone, whether we listen or have something to say: within a minute, and at no cost
-    to anyone. Otherwise who says something is told after a quarter of an hour."""
-    with suppress(OSError):  # some systems say so if the connection is over already
+def _detect_dead_peer(stream: trio.SocketStream) -> None:
+    """Make the system detect a dead peer within a minute, on reading and on writing.
+
+    By default a reader never notices, and a writer after about 15 minutes (Linux).
+    """
+    with suppress(OSError):  # some systems raise it if the connection is already closed
         stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_KEEPALIVE, 1)
-        for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-            number = getattr(trio.socket, option, None)  # not every system lets a program say how
+        for option, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+            number = getattr(trio.socket, option, None)  # not every system has these options
             if number is not None:
-                stream.setsockopt(trio.socket.IPPROTO_TCP, number, value)
-        # In milliseconds, of what was sent and nobody has confirmed.
+                stream.setsockopt(trio.socket.IPPROTO_TCP, number, seconds)
+        # Milliseconds for which sent data may stay unacknowledged.
         if (number := getattr(trio.socket, "TCP_USER_TIMEOUT", None)) is not None:
             stream.setsockopt(trio.socket.IPPROTO_TCP, number, 60_000)
 
 
-async def _secured(
-    stream: trio.abc.Stream, context: ssl.SSLContext, host: str, where: str, best: str = _HTTP1
+async def _start_tls(
+    stream: trio.abc.Stream, context: ssl.SSLContext, host: str, where: str, preferred: str = _HTTP1
 ) -> trio.SSLStream[trio.abc.Stream]:
-    secured = trio.SSLStream(stream, context, server_hostname=host, https_compatible=True)
+    """Perform the TLS handshake, and check the negotiated protocol.
+
+    Raises:
+        ConnectFailed: the handshake failed, or the context negotiated another protocol.
+    """
+    tls = trio.SSLStream(stream, context, server_hostname=host, https_compatible=True)
     try:
-        await secured.do_handshake()
+        await tls.do_handshake()
     except trio.BrokenResourceError as exc:
         cause = exc.__cause__
         if isinstance(cause, ssl.SSLCertVerificationError):
-            cure = "is this the right name?" if cause.verify_code in _OTHER_NAME else _TRUST
+            cure = "is this the right name?" if cause.verify_code in _NAME_MISMATCH else _TRUST
             problem = f"the certificate of {where} is not trusted: {cause.verify_message.rstrip('.')}; {cure}"
-        elif isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
+        elif isinstance(cause, ssl.SSLError) and cause.reason in _NOT_TLS:
             problem = f"{where} does not speak TLS; is its address http:// instead?"
-        elif isinstance(cause, ssl.SSLError) and cause.reason not in (None, _NO_MORE):
+        elif isinstance(cause, ssl.SSLError) and cause.reason not in (None, _UNEXPECTED_EOF):
             problem = f"TLS with {where} failed: {cause.reason}"
         else:
             problem = f"TLS with {where} failed: it closed the connection; is its address http:// instead?"
         raise ConnectFailed(problem) from exc
-    spoken = secured.selected_alpn_protocol()
-    if spoken not in (None, _HTTP1, best):
-        raise ConnectFailed(f"the SSLContext given for {where} leads to {spoken}, and {best} is spoken here")
-    return secured
+    negotiated = tls.selected_alpn_protocol()
+    if negotiated not in (None, _HTTP1, preferred):
+        raise ConnectFailed(
+            f"the SSLContext given for {where} negotiated {negotiated}, and {preferred} is expected here"
+        )
+    return tls
 
 
-_OTHER_NAME: Final = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+# X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+_NAME_MISMATCH: Final = (62, 64)
 _TRUST: Final = "if it should be, give an SSLContext that trusts it (tls=), or name it in SSL_CERT_FILE"
-_NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
-_NO_MORE: Final = "UNEXPECTED_EOF_WHILE_READING"
+_NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
+_UNEXPECTED_EOF: Final = "UNEXPECTED_EOF_WHILE_READING"
 
 
-def _system_tls() -> ssl.SSLContext:
+def _system_tls_context() -> ssl.SSLContext:
+    """Return a context that trusts what the system trusts, and offers HTTP/1.1."""
     import truststore
 
     context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -319,7 +331,7 @@ def _system_tls() -> ssl.SSLContext:
 
 
 def _reason(exc: OSError) -> str:
-    """What the system says of the last attempt; names may stand for several addresses."""
+    """Return the system's message for the last attempt: a name may have several addresses."""
     cause: BaseException | None = exc.__cause__ or exc
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[-1]
@@ -328,13 +340,8 @@ def _reason(exc: OSError) -> str:
     return (getattr(cause, "strerror", None) or str(cause)).lower()
 
 
-def _is_here(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _is_local(host: str) -> bool:
+    return host.endswith(".localhost") or is_loopback_host(host)
 
 
 def _authority(host: str, port: int) -> str:

@@ -1,12 +1,11 @@
-"""The server's side of one conversation over a `Link`: its handlers, each in a task with a cancel scope if it needs one.
+"""Run the request handlers of one server conversation over a `Link`.
 
-Rules of this file:
+1. No exception of a handler leaves its task, `SystemExit` and `KeyboardInterrupt` included. Only
+   trio's cancellation propagates, because it belongs to the scope that was cancelled.
+2. An `async def` handler costs one task and one cancel scope. A plain `def` handler costs neither:
+   it runs at once, in the task that read the message.
 
-1. Nothing that a handler does crosses the boundary of its task, `SystemExit` and the like included. Only trio's own
-   cancellation travels on, for it belongs to whoever cancelled.
-2. A request costs one task and one cancel scope, and a plain `def` neither: it runs at once, where the message was read.
-
-Which requests there are, and how each is answered, is `mcp_core.registry.Service`.
+`mcp_core.runtime.Service` decides which requests exist and how each is answered.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from mcp_core.registry import Service
+from mcp_core.runtime import Service
 
 from ._jobs import start_job
 from ._runtime import TrioRuntime, act_on
@@ -32,10 +31,10 @@ __all__ = ["Dispatch"]
 
 
 class _LinkRuntime(TrioRuntime):
-    """One conversation over a `Link`."""
+    """The runtime of one conversation over a `Link`."""
 
     def __init__(self, link: Link) -> None:
-        super().__init__()
+        self._trio = trio.lowlevel.current_trio_token()
         self._link = link
 
     def pump(self) -> None:
@@ -50,45 +49,41 @@ class _LinkRuntime(TrioRuntime):
 
 
 class Dispatch:
-    """Runs the handlers of one conversation in `nursery`. Call `serve` before the first event.
+    """The running handlers of one conversation, as tasks of `nursery`.
 
-    `lifespan` is the value of the server's lifespan.
+    Call `serve` before the first event. `lifespan` is the value that the server's lifespan yielded.
     """
 
     def __init__(self, server: Server, nursery: trio.Nursery, lifespan: Any) -> None:
         self._server = server
         self._nursery = nursery
         self._lifespan = lifespan
-        self._idle = trio.lowlevel.ParkingLot()
+        self._became_idle = trio.lowlevel.ParkingLot()
 
     def __repr__(self) -> str:
         return f"<Dispatch of {self._service!r}>"
 
     def serve(self, link: Link) -> None:
-        """Say over which link the conversation goes."""
+        """Attach the link that carries the conversation. Call it once."""
         self._link = link
         self._service = Service(self._server, link.conn, _LinkRuntime(link), self._lifespan)
 
     def take(self, event: Event) -> None:
-        """Act on one event, without waiting."""
+        """Handle one event of the connection. It may start a task, and never waits."""
         job = contextvars.copy_context().run(act_on, event, self._service)
         if job is not None:
-            start_job(job, self._nursery, self._after)
-
-    def close(self) -> None:
-        """The conversation is over."""
-        self._service.close()
+            start_job(job, self._nursery, self._job_ended)
 
     def stop(self) -> None:
-        """Cancel all handlers."""
+        """Cancel all running handlers."""
         self._service.stop()
 
     async def idle(self) -> None:
         """Wait until no handler runs."""
         while not self._service.idle:
-            await self._idle.park()
+            await self._became_idle.park()
 
-    def _after(self) -> None:
+    def _job_ended(self) -> None:
         self._link.pump()
         if self._service.idle:
-            self._idle.unpark_all()
+            self._became_idle.unpark_all()

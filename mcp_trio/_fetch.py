@@ -1,15 +1,10 @@
-"""One request of authorization: sent to where it may be sent, answered shortly, or not at all.
+"""Send one HTTP request of an authorization flow, to allowed addresses only.
 
-Rules of this file:
-
-1. The name of a host is looked up once. Each address is judged before it is connected to, and the connection goes to the address
-   that was judged: another answer of the name server changes nothing.
-2. All of it together has five seconds, and the body of the answer 64 KiB. Redirects are answers like others.
-3. Every failure is a `FetchFailed` whose reason is a few words of ours, never what the other end wrote.
-4. Behind a proxy it is the proxy that looks up names and decides where it connects to. What can be judged without a name server is
-   judged all the same: an address, however it is written, and the names of this machine.
-
-It does not know what is fetched, nor which addresses are good: the core's `may_fetch` says so, or a configuration.
+1. A host name is resolved once. Each address is checked before it is connected to, and the
+   connection goes to the checked address, so a later DNS answer (rebinding) has no effect.
+2. Behind a proxy, the proxy resolves names and connects. What can be checked without DNS is still
+   checked: an address in any notation, and `localhost`.
+3. Every failure is a `FetchFailed` with a text written here, never one from the server.
 """
 
 from __future__ import annotations
@@ -39,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["fetch"]
 
-_LONGEST: Final = 5.0
-_MOST: Final = 4  # addresses of one host that are tried
+_TIMEOUT: Final = 5.0  # seconds for the whole request
+_MAX_ADDRESSES: Final = 4  # of one host that are tried
 
 
 async def fetch(
@@ -50,79 +45,86 @@ async def fetch(
     tls: ssl.SSLContext | None = None,
     proxy: str | None = ENVIRONMENT,
 ) -> HttpReply:
-    """Send `request` and get what is answered, whatever its status.
+    """Send `request` and return the response, of any status. Redirects are not followed.
+
+    The whole request has five seconds, and the response body at most 64 KiB.
 
     Args:
-        request: whose URL is `https`, or `http` if whoever asks has decided so.
-        allow: whether an IP address may be connected to.
-        tls: whom to trust; by default what the system trusts.
-        proxy: a URL, None for none; by default the one that the environment has for this host, if any.
+        request: its URL is `https`, or `http` if the caller allows that.
+        allow: returns True if an IP address may be connected to.
+        tls: certificates to trust; by default those that the system trusts.
+        proxy: a URL, or None for no proxy; by default the one that the environment has for this
+            host, if any.
 
     Raises:
-        FetchFailed: there is no complete answer.
+        FetchFailed: there was no complete response.
     """
-    with trio.move_on_after(_LONGEST):
-        return await _answered(request, allow, tls, proxy)
-    raise FetchFailed(f"it did not answer within {_LONGEST:g} s")
+    with trio.move_on_after(_TIMEOUT):
+        return await _fetch(request, allow, tls, proxy)
+    raise FetchFailed(f"it did not answer within {_TIMEOUT:g} s")
 
 
-async def _answered(
+async def _fetch(
     request: HttpRequest, allow: Callable[[str], bool], tls: ssl.SSLContext | None, proxy: str | None
 ) -> HttpReply:
     try:
         url = Url.parse(request.url)
     except ValueError as exc:
-        raise FetchFailed("that is no URL of a server") from exc
-    ways = await _ways(url, allow, tls, proxy)
+        raise FetchFailed("that is not the URL of a server") from exc
+    connectors = await _connectors(url, allow, tls, proxy)
     async with open_quiet_nursery() as nursery:
-        for way in ways:
-            # For one request HTTP/1.1 is as good; but somebody else's context may lead to HTTP/2.
-            way.nursery = nursery if tls is not None else None
-        way, client = await _connected(ways)
+        for connector in connectors:
+            # HTTP/1.1 is enough for one request, but the caller's context may negotiate HTTP/2,
+            # which needs a nursery.
+            connector.nursery = nursery if tls is not None else None
+        connector, client = await _connect(connectors)
         try:
-            answer = _Answer()
-            await client.run(way.address(_head(request, url)), request.body, answer.take)
-            return answer.reply()
+            response = _Answer()
+            await client.run(connector.address(_head(request, url)), request.body, response.handle_actions)
+            return response.reply()
         except ConnectionLost as exc:
             raise FetchFailed(str(exc)) from exc
         except ValueError as exc:
-            raise FetchFailed("it cannot be said in HTTP") from exc
+            raise FetchFailed("it cannot be sent over HTTP") from exc
         finally:
             await client.aclose()
 
 
-async def _connected(ways: list[Way]) -> tuple[Way, H11Client | H2Client]:
-    """The first of `ways` that leads there. Each has its share of the time that is left, for one that is dead may be silent.
+async def _connect(connectors: list[Way]) -> tuple[Way, H11Client | H2Client]:
+    """Return the first connector that connects, and its connection.
+
+    Each gets an equal share of the time that is left, since a dead address may never answer.
 
     Raises:
-        FetchFailed: none does.
+        FetchFailed: none connects.
     """
     problem = "it did not let us connect"
-    for index, way in enumerate(ways):
+    for index, connector in enumerate(connectors):
         left = max(0.0, trio.current_effective_deadline() - trio.current_time())
         try:
-            with trio.move_on_after(left / (len(ways) - index)):
-                return way, await way.dial()
+            with trio.move_on_after(left / (len(connectors) - index)):
+                return connector, await connector.dial()
         except ConnectFailed as exc:
             problem = str(exc)
     raise FetchFailed(problem)
 
 
-async def _ways(
+async def _connectors(
     url: Url, allow: Callable[[str], bool], tls: ssl.SSLContext | None, proxy: str | None
 ) -> list[Way]:
-    """The ways to a server, all of which may be gone.
+    """Return one connector per allowed address of the host, or one through the proxy.
 
     Raises:
-        FetchFailed: there is none.
+        FetchFailed: no address is allowed, or the proxy is invalid.
     """
-    host, port = url.host, url.port
+    host = url.host
+    port = url.port
     if proxy == ENVIRONMENT:
         proxy = find_proxy(url.scheme, host, port)
     if proxy is None:
         addresses = await _addresses(url, allow)
         return [Way(url.scheme, host, port, tls=tls, proxy=None, address=each) for each in addresses]
-    address = _address_in(host)
+    address = _literal_address(host)
     if address is not None and not allow(address):
         raise _forbidden(host)
     try:
@@ -131,8 +133,11 @@ async def _ways(
         raise FetchFailed(str(exc)) from None
 
 
-def _address_in(host: str) -> str | None:
-    """The address that a host is without any name server; None for a name. Systems read `127.1`, `0x7f000001` and `2130706433`, too."""
+def _literal_address(host: str) -> str | None:
+    """Return the address that `host` means without DNS, or None for a name.
+
+    Systems also accept `127.1`, `0x7f000001` and `2130706433` as IPv4 addresses.
+    """
     name = host.rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return "127.0.0.1"
@@ -147,27 +152,27 @@ def _address_in(host: str) -> str | None:
 
 
 async def _addresses(url: Url, allow: Callable[[str], bool]) -> list[str]:
-    """Where the host is, as far as it may be connected to.
+    """Resolve the host, and return the addresses that may be connected to.
 
     Raises:
-        FetchFailed: nowhere.
+        FetchFailed: there are none.
     """
     try:
         found = await trio.socket.getaddrinfo(url.host, url.port, type=trio.socket.SOCK_STREAM)
     except trio.socket.gaierror as exc:
         raise FetchFailed(f"there is no host {url.host}; is the name right?") from exc
     except (OSError, UnicodeError) as exc:
-        raise FetchFailed(f"{url.host!r} is no name of a host") from exc
-    addresses = list(dict.fromkeys(str(where[0]) for *_, where in found))
+        raise FetchFailed(f"{url.host!r} is not a host name") from exc
+    addresses = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
     allowed = [address for address in addresses if allow(address)]
     if not allowed:
         raise _forbidden(url.host)
-    return allowed[:_MOST]
+    return allowed[:_MAX_ADDRESSES]
 
 
 def _forbidden(host: str) -> FetchFailed:
     return FetchFailed(
-        f"{host} is an address of this machine or of a private network, and what a server names is not fetched from there"
+        f"{host} is an address of this machine or of a private network, and URLs that a server names are not fetched from there"
     )
 
 
@@ -181,18 +186,18 @@ def _head(request: HttpRequest, url: Url) -> RequestHead:
     try:
         headers += [(name.lower().encode(), value.encode("latin-1")) for name, value in request.headers]
     except UnicodeError as exc:
-        raise FetchFailed("it cannot be said in HTTP") from exc
+        raise FetchFailed("it cannot be sent over HTTP") from exc
     return RequestHead(request.method.encode(), url.target, headers)
 
 
 class _Answer:
-    """What has come of it."""
+    """The response, collected from the actions of a connection."""
 
     def __init__(self) -> None:
         self._head: Head | None = None
         self._body = bytearray()
 
-    def take(self, actions: list[Action]) -> None:
+    def handle_actions(self, actions: list[Action]) -> None:
         for action in actions:
             if type(action) is Head:
                 self._head = action
@@ -205,6 +210,7 @@ class _Answer:
                 self._body += action.data
 
     def reply(self) -> HttpReply:
+        """Return the response. Call it when the request has completed."""
         head = self._head
         assert head is not None
         headers = [

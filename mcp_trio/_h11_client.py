@@ -1,14 +1,11 @@
-"""One HTTP/1.1 connection to a server: a request goes out, its response comes in, and then perhaps the next one.
+"""An HTTP/1.1 client connection: one request at a time, reused for the next.
 
-Rules of this file:
-
-1. A request is one write. While a long one is written the response is read, since a server may refuse it without reading on.
-2. What comes is handed on as it comes and nothing is kept. Only what a response begins with has its limit here; whether its
-   body is too long, or takes too long, is decided by whoever gets the pieces, and who cancels `run` ends it.
-3. A connection is used again only if both sides have said all that they had to and nothing else has arrived. In all other cases
-   it is closed: nothing that was meant for one call can be taken for the answer to another.
-
-It does not know what the messages mean, how many connections there are, nor how one comes about.
+1. A request is one write. The response is read while a long request is being written, because a
+   server may reject it without reading all of it.
+2. A response is passed on in pieces as it arrives, and nothing is buffered. Only its head has a
+   size limit here. The caller limits the size and duration of the body, and cancels `run` to stop.
+3. A connection is reused only if both messages are complete and no other data has arrived.
+   Otherwise it is closed: no bytes of one response can be mistaken for those of the next.
 """
 
 from __future__ import annotations
@@ -31,19 +28,22 @@ if TYPE_CHECKING:
 __all__ = ["H11Client", "ask_to_switch", "open_tunnel"]
 
 _READ_SIZE: Final = 65_536
-_LONGEST_HEAD: Final = 65_536
-_AT_ONCE: Final = 65_536  # what a socket takes without waiting for the server to read, more or less
-_LAST_WRITE: Final = 1.0
+_MAX_HEAD: Final = 65_536  # bytes
+# Bytes that a socket roughly accepts before the server reads. A request up to this size is written
+# before the response is read.
+_ONE_WRITE: Final = 65_536
+_CLOSE_TIMEOUT: Final = 1.0  # seconds
 _VERSION: Final = b"HTTP/"
 _TLS_ALERT: Final = b"\x15\x03"
-_SWITCHING: Final = 101
-_REFUSALS: Final = 400  # and above
+_SWITCHING_PROTOCOLS: Final = 101
+_FIRST_ERROR_STATUS: Final = 400
 
 
 class H11Client:
-    """One connection over `stream`, which it closes in `aclose`. One `run` at a time.
+    """A client connection on `stream`, which `aclose` closes. Await one `run` at a time.
 
-    `used` is how many responses came to their end, `heard` whether anything has come of the last.
+    `used` is the number of complete responses. `heard` is True if any byte of the last response
+    has arrived.
     """
 
     protocol = "HTTP/1.1"
@@ -53,27 +53,27 @@ class H11Client:
         self.used = 0
         self.heard = False
         self._stream = stream
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
         self._sent = False
-        self._ended = False  # the server has nothing more to say
+        self._eof = False
         self._problem: ConnectionLost | None = None
 
     def __repr__(self) -> str:
         return f"<H11Client {self._http.our_state}, {self.used} responses>"
 
     async def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> bool:
-        """Send a request and give `take` what comes of the response, in pieces, until `End`.
+        """Send a request, and pass its response to `take` in pieces, until `End`.
 
         Returns:
-            whether the connection may be used again.
+            True if the connection may be used again.
 
         Raises:
-            ConnectionLost: the response did not come to its end. What came of it was taken.
-            ValueError: the request cannot be said in HTTP; nothing was sent.
+            ConnectionLost: the response is incomplete. What has arrived was passed to `take`.
+            ValueError: the request is invalid in HTTP; nothing was sent.
         """
         data = self._encode(head, body)
         self.heard = False
-        if len(data) <= _AT_ONCE:
+        if len(data) <= _ONE_WRITE:
             await self._send(data)
             await self._receive(take)
         else:
@@ -81,18 +81,21 @@ class H11Client:
                 nursery.start_soon(self._send, data)
                 await self._receive(take)
         self.used += 1
-        return self._begin_anew()
+        return self._start_next_cycle()
 
     def closed_by_server(self) -> bool:
-        """Whether a connection on which nothing is under way has something to read: that can only be its end. Sockets only."""
+        """Return True if an idle connection has something to read: that can only be its end.
+
+        Known for sockets only; False for other streams.
+        """
         stream = self._stream
         while isinstance(stream, trio.SSLStream):
             stream = stream.transport_stream
         return isinstance(stream, trio.SocketStream) and stream.socket.is_readable()
 
     async def aclose(self) -> None:
-        """Close the stream. This waits for a second at most, and not at all if cancelled; the stream is closed anyway."""
-        with trio.move_on_after(_LAST_WRITE):
+        """Close the stream. It takes at most a second, and when cancelled it is closed at once."""
+        with trio.move_on_after(_CLOSE_TIMEOUT):
             await self._stream.aclose()
 
     def _encode(self, head: RequestHead, body: bytes) -> bytes:
@@ -114,7 +117,7 @@ class H11Client:
         try:
             await self._stream.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return  # the server may have said why before it hung up: whoever reads will see
+            return  # the server may have sent a response before it closed; `_receive` reads it
         self._sent = True
 
     async def _receive(self, take: Callable[[list[Action]], None]) -> None:
@@ -130,14 +133,14 @@ class H11Client:
                 data = bytes(await self._stream.receive_some(_READ_SIZE))
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 data = b""
-            self._ended = not data
+            self._eof = not data
             if data and not self.heard:
                 self.heard = True
                 _require_http(data)
             self._http.receive_data(data)
 
     def _decode(self) -> list[Action]:
-        """What has arrived of the response; up to what is wrong with it, if anything is."""
+        """Return what has arrived of the response. An error sets `_problem` and ends it."""
         http = self._http
         actions: list[Action] = []
         try:
@@ -152,19 +155,20 @@ class H11Client:
                 elif type(event) is h11.EndOfMessage:
                     actions.append(End())
                     return actions
-                # What is left are interim responses, which say nothing that matters here.
+                # Other events are interim responses (1xx), which are ignored.
         except h11.RemoteProtocolError as exc:
-            self._problem = ConnectionLost(self._what_is_wrong(exc))
+            self._problem = ConnectionLost(self._error_text(exc))
             return actions
 
-    def _what_is_wrong(self, exc: h11.RemoteProtocolError) -> str:
-        if not self._ended:
-            return f"the server's answer is no HTTP/1.1: {_without_quotes(exc)}"
+    def _error_text(self, exc: h11.RemoteProtocolError) -> str:
+        if not self._eof:
+            return f"the server's answer is not HTTP/1.1: {_without_quoted_bytes(exc)}"
         if not self.heard:
             return "the server closed the connection without an answer"
         return "the server closed the connection in the middle of its answer"
 
-    def _begin_anew(self) -> bool:
+    def _start_next_cycle(self) -> bool:
+        """Prepare for another request. Return False if the connection must be closed (rule 3)."""
         http = self._http
         done = http.our_state is h11.DONE and http.their_state is h11.DONE
         if not (done and self._sent) or http.trailing_data[0]:
@@ -173,31 +177,36 @@ class H11Client:
         return True
 
 
-def _without_quotes(exc: h11.RemoteProtocolError) -> str:
-    """What follows the colon is what the server wrote, which may be what it was sent: a token for one."""
+def _without_quoted_bytes(exc: h11.RemoteProtocolError) -> str:
+    """Return h11's message without the bytes that it quotes after the colon.
+
+    The server wrote them, and it may have echoed what it was sent, such as a token.
+    """
     return str(exc).partition(":")[0]
 
 
 def _require_http(beginning: bytes, scheme: str = "https") -> None:
-    """Who speaks something else may say a few words and wait, so that h11 would wait for the rest of a line.
-    `scheme` is that of addresses where there is TLS.
+    """Check that the first received bytes begin an HTTP/1 response.
+
+    A server of another protocol may send a few bytes and wait, and h11 would wait for the rest of
+    the line. `scheme` is the URL scheme with TLS, for the error message.
 
     Raises:
-        ConnectionLost: no response begins like this.
+        ConnectionLost: the bytes do not begin a response.
     """
     if beginning.startswith(_TLS_ALERT):
         raise ConnectionLost(f"the server speaks TLS; is its address {scheme}:// instead?")
     if not beginning.startswith(_VERSION[: len(beginning)]):
-        raise ConnectionLost("the server's answer is no HTTP/1.1; is something else listening there?")
+        raise ConnectionLost("the server's answer is not HTTP/1.1; is something else listening there?")
 
 
 async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers) -> None:
-    """Have the proxy at the other end of `stream` connect to `authority`, `host:port`. From then on the stream leads there.
+    """Ask the proxy on `stream` for a tunnel to `authority`, that is `host:port` (CONNECT).
 
     Raises:
-        ConnectFailed: it does not.
+        ConnectFailed: the proxy did not open the tunnel. Close the stream.
     """
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
     host = (b"host", authority.encode("ascii"))
     request = h11.Request(method=b"CONNECT", target=host[1], headers=[host, *headers])
     data = http.send(request)
@@ -213,55 +222,59 @@ async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         raise ConnectFailed("it closed the connection") from None
     except h11.RemoteProtocolError as exc:
-        raise ConnectFailed(f"its answer is no HTTP/1.1: {exc}") from None
+        raise ConnectFailed(f"its answer is not HTTP/1.1: {exc}") from None
     if not 200 <= event.status_code < 300:
         reason = bytes(event.reason).decode("latin-1")
         raise ConnectFailed(f"it answered {event.status_code} {reason}".rstrip())
     if http.trailing_data[0]:
-        raise ConnectFailed("it spoke before it was spoken to")
+        raise ConnectFailed("it sent data right after its answer")
 
 
 async def ask_to_switch(stream: trio.abc.Stream, head: RequestHead) -> tuple[Head, bytes]:
-    """Send a request that asks for another protocol; gives the head of the answer, and what has come behind it: of that protocol if the
-    status is 101, else of a body, as far as it is short.
+    """Send an upgrade request, and return the head of its response with the bytes that follow.
+
+    After status 101 these are bytes of the new protocol. After an error status they are the body,
+    up to 64 KiB.
 
     Raises:
-        ConnectFailed: there is no answer.
+        ConnectFailed: there was no valid response.
     """
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
     data = http.send(h11.Request(method=head.method, target=head.target, headers=head.headers))
     end = http.send(h11.EndOfMessage())
-    answer: Head | None = None
-    body, begun = b"", False
+    response: Head | None = None
+    body = b""
+    started = False
     try:
         await stream.send_all((data or b"") + (end or b""))
-        while len(body) < _LONGEST_HEAD:
+        while len(body) < _MAX_HEAD:
             event = http.next_event()
             if event is h11.NEED_DATA:
                 data = bytes(await stream.receive_some(_READ_SIZE))
-                if not data and answer is None:
+                if not data and response is None:
                     raise ConnectFailed("the server closed the connection without an answer")
-                if not begun:
+                if not started:
                     _require_http(data, "wss")
-                    begun = True
+                    started = True
                 http.receive_data(data)
-            elif isinstance(event, h11.InformationalResponse) and event.status_code == _SWITCHING:
-                return Head(_SWITCHING, list(event.headers)), http.trailing_data[0]
+            elif isinstance(event, h11.InformationalResponse) and event.status_code == _SWITCHING_PROTOCOLS:
+                return Head(_SWITCHING_PROTOCOLS, list(event.headers)), http.trailing_data[0]
             elif isinstance(event, h11.Response):
-                answer = Head(event.status_code, list(event.headers))
-                if answer.status < _REFUSALS:
-                    break  # what comes is no explanation, and may never end
+                response = Head(event.status_code, list(event.headers))
+                if response.status < _FIRST_ERROR_STATUS:
+                    break  # the body is not an error message, and it may never end
             elif isinstance(event, h11.Data):
                 body += event.data
             elif not isinstance(event, h11.InformationalResponse):
                 break
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        if answer is None:
+        if response is None:
             raise ConnectFailed("the server closed the connection without an answer") from None
     except ConnectionLost as exc:
         raise ConnectFailed(str(exc)) from None
     except h11.RemoteProtocolError as exc:
-        if answer is None:
-            raise ConnectFailed(f"the server's answer is no HTTP/1.1: {_without_quotes(exc)}") from None
-    assert answer is not None
-    return answer, body
+        if response is None:
+            reason = _without_quoted_bytes(exc)
+            raise ConnectFailed(f"the server's answer is not HTTP/1.1: {reason}") from None
+    assert response is not None
+    return response, body

@@ -1,14 +1,12 @@
-"""The heads of HTTP/1.1, read and written by h11, each no more often than it differs from the one before.
+"""Read and write the heads of HTTP/1.1 with h11, and cache the results.
 
-A client that keeps its connection says nearly the same head each time, and a server answers with a handful of its own; to read
-and check these again and again would cost more than everything else that is done for a call.
+A client sends nearly the same head on each request of a connection, and a server has a handful of
+response heads. Parsing and checking them every time would cost more than the rest of a call.
 
-Rules of this file:
-
-1. What is remembered is a function of the bytes. Of requests each connection remembers its own, so that nobody can find out by
-   the clock what somebody else has sent.
-2. h11 has the last word: no head is acted on or sent that it has not read or written once, or one that differs from it in the
-   digits of an ordinary `Content-Length` only. What it lets through and we do not is `head_fault`.
+1. A cached result is a pure function of the bytes. Each connection has its own cache of request
+   heads, so that timing reveals nothing about other clients' requests.
+2. h11 decides: a head is used only if h11 has parsed or written it, or one that differs from it
+   only in the digits of a plain `Content-Length`. `head_fault` rejects more than h11 does.
 """
 
 from __future__ import annotations
@@ -43,17 +41,19 @@ CHUNKED: Final = -1
 _DAYS: Final = (b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun")
 _MONTHS: Final = tuple(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())
 _PHRASES: Final = {int(status): status.phrase.encode() for status in HTTPStatus}
-# Heads that one connection remembers: as many as a client has kinds of requests; and how long they may be.
-_REMEMBERED: Final = 8
-_LONGEST_REMEMBERED: Final = 4 * 1024
-# The length of a body, as nearly every client writes it. Whatever stands there, with other digits all would be read the same.
-_LENGTH: Final = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([1-9][0-9]{0,8})(?=\r\n)")
-# h11's own limit, for heads whose length has been looked at before, and for a chunk's first line and the trailer.
-_INCOMPLETE: Final = 64 * 1024
+# Heads that one connection caches: about as many as a client has kinds of requests.
+_MAX_CACHED: Final = 8
+_MAX_CACHED_SIZE: Final = 4 * 1024  # bytes; longer heads are not cached
+# The length of a body, as nearly every client writes it. Heads that match, and differ only in these
+# digits, parse alike.
+_CONTENT_LENGTH: Final = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([1-9][0-9]{0,8})(?=\r\n)")
+# Bytes: h11's own limit for a chunk's first line and the trailer. The size of a head is checked
+# before h11 gets it.
+_MAX_INCOMPLETE: Final = 64 * 1024
 
 
 class Fault(Exception):
-    """What was read is no request: the status to answer with before hanging up, and why."""
+    """Received bytes that are not a valid request. Answer with `status`, then close."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -61,10 +61,11 @@ class Fault(Exception):
 
 
 class ReceivedHead(Struct, frozen=True, gc=False):
-    """The head of a request, and what it says about its connection.
+    """A request head, with what it means for the connection.
 
-    `length` is the length of the body, or `CHUNKED`. `speaks_1_1`: chunks may be sent to this client. `persists`: it
-    wants to ask more. `expects`: it waits for a word before it sends the body.
+    `length` is the length of the body in bytes, or `CHUNKED`. `speaks_1_1` is True if the client
+    has HTTP/1.1, so that chunks may be sent to it. `persists` is True if the client keeps the
+    connection open. `expects` is True if it waits for "100 Continue" before it sends the body.
     """
 
     request: RequestHead
@@ -75,37 +76,38 @@ class ReceivedHead(Struct, frozen=True, gc=False):
 
 
 class HeadReader:
-    """Reads the heads of one connection."""
+    """The parser, with its cache, for the request heads of one connection."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_cache",)
 
     def __init__(self) -> None:
-        self._known: dict[
-            bytes | tuple[bytes, bytes], ReceivedHead
-        ] = {}  # whole, or what is around the length
+        # The key is the whole head, or its parts before and after the digits of Content-Length.
+        self._cache: dict[bytes | tuple[bytes, bytes], ReceivedHead] = {}
 
     def read(self, block: bytes) -> ReceivedHead:
-        """Read a whole head, to its empty line.
+        """Parse a complete head, up to and including its empty line.
 
         Raises:
-            Fault: it is none, or not one that everybody would read alike.
+            Fault: it is invalid, or other implementations might read it differently.
         """
-        found = _LENGTH.search(block)
+        found = _CONTENT_LENGTH.search(block)
         key = block if found is None else (block[: found.start(1)], block[found.end(1) :])
-        head = self._known.get(key)
+        head = self._cache.get(key)
         if head is None:
-            head = _read(block)
-            if len(block) <= _LONGEST_REMEMBERED:
-                if len(self._known) >= _REMEMBERED:
-                    self._known.clear()
-                self._known[key] = head
+            head = _parse(block)
+            if len(block) <= _MAX_CACHED_SIZE:
+                if len(self._cache) >= _MAX_CACHED:
+                    self._cache.clear()
+                self._cache[key] = head
         elif found is not None and head.length != int(found[1]):
-            head = self._known[key] = _with_length(head, found[1])
+            # Replaces the entry: many requests have the same length as the one before.
+            head = _with_length(head, found[1])
+            self._cache[key] = head
         return head
 
 
 def _with_length(head: ReceivedHead, digits: bytes) -> ReceivedHead:
-    """The same head of another body. It is remembered in place of the other, for many requests are as long as the one before."""
+    """Return the same head with another `Content-Length`."""
     request = head.request
     headers = [
         header if header[0] != b"content-length" else (b"content-length", digits)
@@ -114,7 +116,8 @@ def _with_length(head: ReceivedHead, digits: bytes) -> ReceivedHead:
     return replace(head, request=RequestHead(request.method, request.target, headers), length=int(digits))
 
 
-def _read(block: bytes) -> ReceivedHead:
+def _parse(block: bytes) -> ReceivedHead:
+    """Parse a head without the cache."""
     fault = head_fault(block)
     if fault is not None:
         raise Fault(fault.status, fault.reason)
@@ -122,10 +125,11 @@ def _read(block: bytes) -> ReceivedHead:
         event = chunks(block).next_event()
     except h11.RemoteProtocolError as exc:
         raise Fault(exc.error_status_hint, str(exc)) from None
-    assert isinstance(
-        event, h11.Request
-    )  # the head is whole, and it is none of those that h11 takes for something else
-    length, persists, expects = 0, True, False
+    # The head is complete, and `head_fault` has rejected those that h11 reads as something else.
+    assert isinstance(event, h11.Request)
+    length = 0
+    persists = True
+    expects = False
     headers = list(event.headers)
     for name, value in headers:
         if name == b"content-length":
@@ -147,18 +151,20 @@ def _read(block: bytes) -> ReceivedHead:
 
 
 def chunks(block: bytes) -> h11.Connection:
-    """What reads the request that begins with the head `block`."""
-    connection = h11.Connection(h11.SERVER, _INCOMPLETE)
+    """Return an h11 parser that has received the head `block`, and expects its body."""
+    connection = h11.Connection(h11.SERVER, _MAX_INCOMPLETE)
     connection.receive_data(block)
     return connection
 
 
 @lru_cache(maxsize=256)
 def status_lines(status: int, headers: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, bool]:
-    """The first lines of the head of an answer, and whether they tell the length of its body.
+    """Return the status line and header lines of a response, and whether they have Content-Length.
+
+    The blank line that ends the head is not included.
 
     Raises:
-        h11.LocalProtocolError: a header is none.
+        h11.LocalProtocolError: a header is invalid.
     """
     kind = h11.Response if status >= 200 else h11.InformationalResponse
     checked = kind(status_code=status, headers=list(headers)).headers
@@ -168,10 +174,12 @@ def status_lines(status: int, headers: Sequence[tuple[bytes, bytes]]) -> tuple[b
 
 
 def date_line() -> bytes:
-    return b"date: %b\r\n" % date_value()
+    """Return a `Date` header line for the current time."""
+    return b"date: %b\r\n" % _date_value(int(time.time()))
 
 
 def date_value() -> bytes:
+    """Return the current time as an IMF-fixdate (RFC 9110 5.6.7), cached for each second."""
     return _date_value(int(time.time()))
 
 

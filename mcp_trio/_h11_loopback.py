@@ -1,13 +1,12 @@
-"""A user logs in: a browser is shown a page, and comes back to a port of this machine.
+"""Open the login page in a browser, and receive its redirect on a loopback port (RFC 8252).
 
-Rules of this file:
-
-1. The URL was judged by the core before it comes here, and goes to the browser as one word, without a shell.
-2. We listen on loopback only, and only while somebody logs in. Everybody on this machine can reach that port, and every page in a
-   browser: what is no answer to this login is told so, and the waiting goes on. Of many connections the newest count: whoever
-   only holds them keeps nobody out.
-3. What the browser brings is a secret: it is in no log, and the page that it is shown names nothing of it. That something came
-   which is no answer is told to the log.
+1. The core has checked the URL. It is passed to the browser as one argument, without a shell.
+2. The port is open on loopback only, and only during a login. Every program on this machine, and
+   every page in a browser, can reach it: a request that is not the redirect gets a 404, and the
+   waiting continues. At the limit of connections the oldest is closed, so that idle ones block
+   nothing.
+3. The redirect URL contains a secret: it is not logged, and the page shown afterwards has nothing
+   of it. A request that is not the redirect is logged, without its contents.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ __all__ = ["Loopback"]
 
 _log = logging.getLogger("mcp_trio")
 
-_LONGEST: Final = 300.0  # seconds until somebody has found his password, or has gone away
-_REQUEST: Final = 5.0
-_LONGEST_HEAD: Final = 32_768
-_AT_ONCE: Final = 16
-_PORTS: Final = 3  # that are tried, if any will do
-# The system has no more files for us. That passes.
-_FULL: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_FULL_FOR: Final = 0.1
+_LOGIN_TIMEOUT: Final = 300.0  # seconds for the user to log in
+_REQUEST_TIMEOUT: Final = 5.0  # seconds
+_MAX_HEAD: Final = 32_768  # bytes
+_MAX_CONNECTIONS: Final = 16
+_PORT_ATTEMPTS: Final = 3  # random ports that are tried, if any port will do
+# Temporary: the process or the system has no free file descriptor or memory.
+_RESOURCE_ERRORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_ACCEPT_RETRY_DELAY: Final = 0.1  # seconds
 _HEADERS: Final = [
     (b"content-type", b"text/html; charset=utf-8"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -48,14 +47,14 @@ _HEADERS: Final = [
     (b"connection", b"close"),
 ]
 _DONE: Final = b"<!doctype html><title>mcp-trio</title><p>Thank you: you can close this page and go back to the program.</p>"
-_OTHER: Final = b"<!doctype html><title>mcp-trio</title><p>Nobody has asked for this page.</p>"
+_NOT_FOUND: Final = b"<!doctype html><title>mcp-trio</title><p>This page belongs to no login in progress.</p>"
 
 
 async def _open_page(url: str) -> None:
-    """Show a page in the user's browser.
+    """Open `url` in the user's browser.
 
     Raises:
-        AuthRequired: there is none.
+        AuthRequired: no browser could be opened.
     """
     try:
         opened = await trio.to_thread.run_sync(webbrowser.open, url, abandon_on_cancel=True)
@@ -69,7 +68,7 @@ async def _open_page(url: str) -> None:
 
 
 class Loopback:
-    """Listens at one redirect URI of this machine, until `close`."""
+    """A listener for the redirect of one login. Await `open`, then `answer`, and call `close`."""
 
     def __init__(self, redirect_uri: str, listeners: list[trio.SocketListener]) -> None:
         self.redirect_uri = redirect_uri
@@ -80,58 +79,66 @@ class Loopback:
 
     @classmethod
     async def open(cls, redirect_uri: str, *, any_port: bool = False) -> Loopback:
-        """Listen at `redirect_uri`; at another port if that one is taken, or 0, and `any_port` will do.
+        """Listen at `redirect_uri`.
+
+        With `any_port`, another port may be taken instead: if the given one is in use, or is 0. The
+        attribute `redirect_uri` has the actual port.
 
         Raises:
-            AuthorizationFailed: it cannot be listened there.
+            AuthorizationFailed: this program cannot listen there.
         """
         parts = urlsplit(redirect_uri)
-        host, port = parts.hostname or "", parts.port
+        host = parts.hostname or ""
+        port = parts.port
         if parts.scheme != "http" or port is None:
             raise AuthorizationFailed(
-                f"the browser would come back to {redirect_uri}, which is not a port of this machine: connect with a Login whose"
-                " browse knows how to get that"
+                f"the redirect URI {redirect_uri} is not a port of this machine: connect with a Login"
+                " whose browse returns the URL of the redirect"
             )
         problem: OSError | None = None
-        for each in (port, *[0] * _PORTS) if any_port else (port,):
+        ports = [port]
+        if any_port:
+            ports += [0] * _PORT_ATTEMPTS
+        for each in ports:
             try:
-                listeners = await _listeners(host, each)
+                listeners = await _open_listeners(host, each)
             except OSError as exc:
                 problem = exc
                 continue
-            shown = f"[{host}]" if ":" in host else host
-            place = f"{shown}:{listeners[0].socket.getsockname()[1]}"
-            return cls(parts._replace(netloc=place).geturl(), listeners)
+            bracketed = f"[{host}]" if ":" in host else host
+            netloc = f"{bracketed}:{listeners[0].socket.getsockname()[1]}"
+            return cls(parts._replace(netloc=netloc).geturl(), listeners)
         assert problem is not None
         raise AuthorizationFailed(
-            f"the browser would come back to {redirect_uri}, and nobody can listen there ({problem.strerror}); is another program"
-            " doing that?"
+            f"cannot listen at the redirect URI {redirect_uri} ({problem.strerror}); is another program"
+            " listening there?"
         ) from problem
 
     def close(self) -> None:
+        """Stop listening."""
         for listener in self._listeners:
             listener.socket.close()
 
     async def answer(self, step: Browse) -> str:
-        """Open the page and wait for the browser to come back.
+        """Open the login page, wait for its redirect, and return the complete redirect URL.
 
         Raises:
-            AuthRequired: there is no browser.
-            AuthorizationFailed: it did not come back, or cannot.
+            AuthRequired: no browser could be opened.
+            AuthorizationFailed: there was no redirect within five minutes, or listening failed.
         """
         found: list[str] = []
         problem: AuthRequired | AuthorizationFailed | None = None
-        serving: deque[trio.CancelScope] = deque()
-        with trio.move_on_after(_LONGEST):
+        serving: deque[trio.CancelScope] = deque()  # one scope per open connection, oldest first
+        with trio.move_on_after(_LOGIN_TIMEOUT):
             async with trio.open_nursery() as nursery:
 
                 async def serve(stream: trio.SocketStream, scope: trio.CancelScope) -> None:
                     callback: str | None = None
                     async with stream:
                         with scope:
-                            callback = await self._asked(stream, step)
+                            callback = await self._handle_request(stream, step)
                     if callback is None:
-                        _log.info("what came to the redirect URI was no answer to the login under way")
+                        _log.info("a request to the redirect URI was not the redirect of the current login")
                     elif not found:
                         found.append(callback)
                     if scope in serving:
@@ -143,14 +150,16 @@ class Loopback:
                     nonlocal problem
                     while True:
                         try:
-                            stream = await _accepted(listener)
+                            stream = await _accept(listener)
                         except OSError as exc:
-                            problem = AuthorizationFailed(f"nobody can wait for the browser ({exc.strerror})")
+                            problem = AuthorizationFailed(
+                                f"listening for the redirect failed ({exc.strerror})"
+                            )
                             nursery.cancel_scope.cancel()
                             return
-                        if len(serving) == _AT_ONCE:
+                        if len(serving) == _MAX_CONNECTIONS:
                             serving.popleft().cancel()
-                        serving.append(trio.move_on_after(_REQUEST))
+                        serving.append(trio.move_on_after(_REQUEST_TIMEOUT))
                         nursery.start_soon(serve, stream, serving[-1])
 
                 for listener in self._listeners:
@@ -165,60 +174,65 @@ class Loopback:
         if problem is not None:
             raise problem
         raise AuthorizationFailed(
-            f"nobody came back from the login page within {_LONGEST:g} s. Log in again."
+            f"the browser did not return from the login page within {_LOGIN_TIMEOUT:g} s. Log in again."
         )
 
-    async def _asked(self, stream: trio.SocketStream, step: Browse) -> str | None:
-        """Answer one request; gives the URL that was asked for if it is what we wait for."""
-        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
+    async def _handle_request(self, stream: trio.SocketStream, step: Browse) -> str | None:
+        """Answer one request. Return its URL if it is the redirect of this login, else None."""
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
         try:
             while (event := http.next_event()) is h11.NEED_DATA:
                 http.receive_data(bytes(await stream.receive_some(4096)))
             if type(event) is not h11.Request:
                 return None
-            callback = self._callback(event)
-            good = callback is not None and answers(step, callback)
-            head = h11.Response(status_code=200 if good else 404, headers=_HEADERS)
-            body = b"" if event.method == b"HEAD" else _DONE if good else _OTHER
-            said = [head, h11.Data(data=body), h11.EndOfMessage()]
-            data = b"".join(http.send(each) or b"" for each in said)
+            callback = self._callback_url(event)
+            accepted = callback is not None and answers(step, callback)
+            head = h11.Response(status_code=200 if accepted else 404, headers=_HEADERS)
+            body = _DONE if accepted else _NOT_FOUND
+            if event.method == b"HEAD":
+                body = b""
+            events = [head, h11.Data(data=body), h11.EndOfMessage()]
+            data = b"".join(http.send(each) or b"" for each in events)
         except (h11.RemoteProtocolError, h11.LocalProtocolError, trio.BrokenResourceError):
             return None
         try:
             await stream.send_all(data)
             await stream.send_eof()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # what it brought counts all the same
-        return callback if good else None
+            pass  # the redirect is valid even if its response did not arrive
+        return callback if accepted else None
 
-    def _callback(self, request: h11.Request) -> str | None:
+    def _callback_url(self, request: h11.Request) -> str | None:
+        """Return the complete URL of a request for the redirect URI, or None for any other."""
         target = bytes(request.target).decode("latin-1")
-        ours = urlsplit(self.redirect_uri)
-        if request.method != b"GET" or target.partition("?")[0] != (ours.path or "/"):
+        expected = urlsplit(self.redirect_uri)
+        if request.method != b"GET" or target.partition("?")[0] != (expected.path or "/"):
             return None
-        return f"{ours.scheme}://{ours.netloc}{target}"
+        return f"{expected.scheme}://{expected.netloc}{target}"
 
 
-async def _accepted(listener: trio.SocketListener) -> trio.SocketStream:
+async def _accept(listener: trio.SocketListener) -> trio.SocketStream:
+    """Accept one connection. Wait and retry while file descriptors are exhausted."""
     while True:
         try:
             return await listener.accept()
         except OSError as exc:
-            if exc.errno not in _FULL:
+            if exc.errno not in _RESOURCE_ERRORS:
                 raise
-            await trio.sleep(_FULL_FOR)
+            await trio.sleep(_ACCEPT_RETRY_DELAY)
 
 
-async def _listeners(host: str, port: int) -> list[trio.SocketListener]:
-    """Who listens at a host of this machine; at `localhost` in both families, as far as the machine has them.
+async def _open_listeners(host: str, port: int) -> list[trio.SocketListener]:
+    """Listen at a local host: for `localhost` on IPv4 and IPv6, as far as the machine has them.
 
     Raises:
-        OSError: nobody can, or somebody else does in one of them: the browser might go there.
+        OSError: listening failed, or another program listens on the port in one of the families.
+            The browser might connect to that program.
     """
     found: list[trio.SocketListener] = []
     for address in ("127.0.0.1", "::1") if host == "localhost" else (host,):
         try:
-            found += await trio.open_tcp_listeners(port, host=address, backlog=_AT_ONCE)
+            found += await trio.open_tcp_listeners(port, host=address, backlog=_MAX_CONNECTIONS)
         except OSError as exc:
             if found and exc.errno != errno.EADDRINUSE:
                 continue

@@ -1,11 +1,11 @@
-"""One connection that speaks HTTP/1.1: what arrives becomes exchanges of a `Site`, one after the other, and what they say is written.
+"""An HTTP/1.1 server connection: requests become exchanges of a `Router`, one after the other.
 
-Rules of this file, beside those of `_http_connection.py`:
+1. Pipelined requests are processed in order: the next one starts when the response before it is
+   complete.
+2. A bug of our own ends the connection on which it shows, and no other. The client gets status 500
+   if no response has started.
 
-1. Answers leave in the order of the requests, and the next request is begun when the answer before it is complete.
-2. A fault of our own ends the connection where it shows, with 500 if there is still time for it, and no other one.
-
-It decides nothing of MCP. How heads are read and written is `_h11_heads.py`.
+The base class is in `_http_connection.py`; heads are read and written by `_h11_heads.py`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ _log = logging.getLogger("mcp_trio")
 
 
 class H11Connection(HttpConnection):
-    """One connection of HTTP/1.1, the token of the exchange that it carries. See `HttpConnection`."""
+    """An HTTP/1.1 connection, which is also the token of its current exchange.
+
+    See `HttpServerConnection`.
+    """
 
     def __init__(
         self,
@@ -64,47 +67,46 @@ class H11Connection(HttpConnection):
     ) -> None:
         super().__init__(reception, stream, on_exchange, incoming)
         self._heads = HeadReader()
-        self._seen = 0  # bytes of an incomplete head that were searched for its end
-        self._switched = False  # what follows is a WebSocket
-        # The exchange that is under way.
+        self._searched = 0  # bytes of an incomplete head in which its end was not found
+        self._switched = False  # the connection has become a WebSocket
+        # The current exchange.
         self._exchange: Exchange | None = None
-        self._admitting: trio.CancelScope | None = None  # its guard is still asked
-        self._expects = False  # the client waits for a word before it sends the body
+        self._auth_scope: trio.CancelScope | None = None  # that of its authorization check
+        self._expects_continue = False  # the client waits for "100 Continue"
         self._head: ReceivedHead
-        self._chunks: h11.Connection | None = None
-        self._left = 0  # of its body, in bytes, or `CHUNKED`
-        self._came = 0  # of it since the deadline was set, in bytes
-        self._body_until = math.inf
+        self._chunk_parser: h11.Connection | None = None
+        self._body_left = 0  # bytes of the request body still to come, or `CHUNKED`
+        self._body_received = 0  # bytes of it since the deadline was set
+        self._body_deadline = math.inf
         self._status = 0
-        self._size = 0
-        self._began = 0.0
-        self._framed = False  # the answer goes out in chunks
-        self._mute = False  # the answer has no body
-        self._last = False  # no other exchange follows
+        self._response_size = 0
+        self._started_at = 0.0
+        self._chunked = False  # the response is sent in chunks
+        self._body_omitted = False  # the response has no body
+        self._close_after = False  # the connection closes after this response
 
     def __repr__(self) -> str:
         state = "closing" if self._closing else "idle" if self._exchange is None else repr(self._exchange)
         return f"<H11Connection, {state}>"
 
-    # -- For others ----------------------------------------------------------------------------------------------------------
+    # -- Called from outside ---------------------------------------------------------------------
 
-    def poke(self) -> None:
-        """There is something to write."""
-        self._stir()
+    # As the token of its exchange: the exchange has output.
+    poke = HttpConnection._schedule_write
 
     def wind_down(self) -> None:
         if self._exchange is None and not self._writing:
             self._close()
 
-    async def _close_up(self) -> None:
+    async def _close_gracefully(self) -> None:
         if self._switched:
-            await self._go_on_as_socket()
+            await self._switch_to_websocket()
         else:
-            await super()._close_up()
+            await super()._close_gracefully()
 
-    async def _go_on_as_socket(self) -> None:
+    async def _switch_to_websocket(self) -> None:
         while self._writing:
-            await self._moved.park()
+            await self._progressed.park()
         self._deadline.move(math.inf)
         if not self._broken:
             from ._websocket import ServedSocket
@@ -113,245 +115,262 @@ class H11Connection(HttpConnection):
             await ServedSocket(self._reception, self._stream, self._exchange).carry(self._incoming)
 
     @property
-    def _is_owing(self) -> bool:
+    def _has_open_requests(self) -> bool:
         return self._exchange is not None and not self._exchange.over
 
-    # -- Deadlines -----------------------------------------------------------------------------------------------------------
+    # -- Deadlines -------------------------------------------------------------------------------
 
     def _set_deadline(self, now: float) -> None:
         if self._exchange is None:
-            self._deadline.move(self._head_until if self._incoming else now + IDLE_SECONDS)
+            self._deadline.move(self._head_deadline if self._incoming else now + IDLE_SECONDS)
         else:
-            self._deadline.move(self._body_until if self._left else math.inf)
+            self._deadline.move(self._body_deadline if self._body_left else math.inf)
 
-    def _wait_no_longer(self, now: float) -> None:
+    def _on_deadline(self, now: float) -> None:
         if self._exchange is None:
             if self._incoming:
-                self._refuse(408, "The head of the request took too long.")
+                self._reject(408, "The head of the request took too long.")
             else:
                 self._close()
         elif self._exchange.over:
             self._close()
-        elif self._came < BODY_PROGRESS:
-            self._refuse(408, "The body of the request took too long.")
+        elif self._body_received < BODY_PROGRESS:
+            self._reject(408, "The body of the request took too long.")
         else:
-            self._came = 0
-            self._body_until = now + BODY_SECONDS
-            self._deadline.move(self._body_until)
+            self._body_received = 0
+            self._body_deadline = now + BODY_SECONDS
+            self._deadline.move(self._body_deadline)
         if self._parts:
-            self._stir()
+            self._schedule_write()
 
-    # -- What arrives --------------------------------------------------------------------------------------------------------
+    # -- Receiving -------------------------------------------------------------------------------
 
-    def _go_on(self, now: float) -> None:
-        self._going_on = True
+    def _resume(self, now: float) -> None:
+        self._resuming = True
         try:
-            self._pump()
+            if self._pump_needed:
+                self._pump()
             while not self._closing:
-                if self._exchange is None and not self._begin(now):
+                if self._exchange is None and not (self._incoming and self._begin(now)):
                     return
-                if not self._exchange_goes_on(now):
+                if not self._run_exchange(now):
                     return
                 if self._incoming and sum(map(len, self._parts)) > WRITE_SIZE:
-                    return  # who asks without reading gets his answers one by one
+                    return  # write before the next request: the client pipelines without reading
         except Fault as fault:
             _log.debug("a request is refused with %d: %s", fault.status, fault)
-            self._refuse(fault.status, str(fault))
+            self._reject(fault.status, str(fault))
         except Exception:  # noqa: BLE001 - rule 2
-            _log.exception("our own fault on %r", self)
-            self._refuse(500, "Internal error.")
+            _log.exception("internal error on %r", self)
+            self._reject(500, "Internal error.")
         finally:
-            self._going_on = False
+            self._resuming = False
 
     def _begin(self, now: float) -> bool:
-        """Begin the next exchange, if the whole head of its request is there."""
+        """Start the next exchange if its request head is complete. Return False if it is not."""
         incoming = self._incoming
-        if not incoming:
-            return False
-        end = head_end(incoming, self._seen)
+        end = head_end(incoming, self._searched)
         if end is None:
             fault = unfinished_fault(incoming)
             if fault is not None:
                 raise Fault(fault.status, fault.reason)
-            self._seen = len(incoming)
-            if self._head_until == math.inf:
-                self._head_until = now + HEAD_SECONDS
+            self._searched = len(incoming)
+            if self._head_deadline == math.inf:
+                self._head_deadline = now + HEAD_SECONDS
             return False
         self._incoming = incoming[end:]
-        self._seen, self._head_until = 0, math.inf
+        self._searched = 0
+        self._head_deadline = math.inf
         head = self._head = self._heads.read(incoming[:end])
-        self._left = head.length
-        self._status = self._size = self._came = 0
-        self._framed = self._last = False
-        self._began = now
+        self._body_left = head.length
+        self._status = 0
+        self._response_size = 0
+        self._body_received = 0
+        self._chunked = False
+        self._close_after = False
+        self._started_at = now
         exchange = self._exchange = self._reception.site.begin(
             head.request, now, token=self, may_switch=head.speaks_1_1
         )
-        self._fed = True
+        self._pump_needed = True
         if exchange.needs_grant is not None:
-            self._admitting = self._reception.admit(exchange)
-        self._expects = head.expects
+            self._auth_scope = self._reception.admit(exchange)
+        self._expects_continue = head.expects
         if not head.length:
             return True
-        self._body_until = now + BODY_SECONDS
+        self._body_deadline = now + BODY_SECONDS
         if head.length == CHUNKED:
-            self._chunks = chunks(incoming[:end])
-            self._chunks.next_event()
+            self._chunk_parser = chunks(incoming[:end])
+            self._chunk_parser.next_event()
         return True
 
-    def _exchange_goes_on(self, now: float) -> bool:
-        """Feed the exchange and spell what it says. Gives whether it is complete."""
+    def _run_exchange(self, now: float) -> bool:
+        """Feed the exchange and serialize its output. Return True if the exchange is complete."""
         exchange = self._exchange
         assert exchange is not None
         if exchange.reading:
-            if not self._left:
-                exchange.receive_data(b"", now)
-                self._fed = True
+            if not self._body_left:
+                self._reception.site.receive_data(exchange, b"", now)
+                self._pump_needed = True
             elif self._incoming:
                 self._read_body(exchange, now)
-                self._fed = True
-            elif self._expects:
+                self._pump_needed = True
+            elif self._expects_continue:
                 self._parts.append(_CONTINUE)
-            self._expects = False
-        self._pump()
-        actions = exchange.actions_to_send()
+            self._expects_continue = False
+        if self._pump_needed:
+            self._pump()
+        actions = self._reception.site.actions_to_send(exchange)
         if actions:
             self._reception.taken(exchange)
             if exchange.socket is not None:
-                self._switch(actions)
+                self._send_switching_head(actions)
                 return False
-            self._spell(exchange, actions)
-            if exchange.over and self._left:
-                # The rest of the body is thrown away, to a certain degree.
-                self._came = 0
-                self._body_until = now + LINGER_SECONDS
+            self._serialize(exchange, actions)
+            if exchange.over and self._body_left:
+                # The rest of the request body is read and dropped, up to UNWANTED bytes.
+                self._body_received = 0
+                self._body_deadline = now + LINGER_SECONDS
         if not exchange.over:
             return False
-        if self._left and self._incoming:
+        if self._body_left and self._incoming:
             self._read_body(exchange, now)
-        if self._left:
-            if self._last or self._came >= UNWANTED:
-                self._closing = self._lingers = True
+        if self._body_left:
+            if self._close_after or self._body_received >= UNWANTED:
+                self._closing = True
+                self._lingers = True
             return False
-        self._exchange = self._chunks = None
-        self._tell_of(exchange, now)
-        if self._last or self._reception.stopping:
+        self._exchange = None
+        self._chunk_parser = None
+        if self._on_exchange is not None:
+            self._log_exchange(exchange, now)
+        if self._close_after or self._reception.stopping:
             self._closing = True
             self._lingers = bool(self._incoming)
         return True
 
     def _read_body(self, exchange: Exchange, now: float) -> None:
         data = self._incoming
-        if self._left == CHUNKED:
-            self._came += len(data)
+        if self._body_left == CHUNKED:
+            self._body_received += len(data)
             self._incoming = b""
             self._read_chunks(exchange, data, now)
             return
-        if len(data) > self._left:
-            data, self._incoming = data[: self._left], data[self._left :]
+        if len(data) > self._body_left:
+            self._incoming = data[self._body_left :]
+            data = data[: self._body_left]
         else:
             self._incoming = b""
-        self._came += len(data)
-        self._left -= len(data)
+        self._body_received += len(data)
+        self._body_left -= len(data)
         if exchange.reading:
-            exchange.receive_data(data, now)
-        if not self._left and exchange.reading:
-            exchange.receive_data(b"", now)
+            self._reception.site.receive_data(exchange, data, now, end=not self._body_left)
 
     def _read_chunks(self, exchange: Exchange, data: bytes, now: float) -> None:
-        connection = self._chunks
+        connection = self._chunk_parser
+        site = self._reception.site
         assert connection is not None
         try:
             connection.receive_data(data)
             while (event := connection.next_event()) is not h11.NEED_DATA:
                 if isinstance(event, h11.Data):
                     if exchange.reading:
-                        exchange.receive_data(bytes(event.data), now)
+                        site.receive_data(exchange, bytes(event.data), now)
                 else:
-                    self._left = 0
+                    self._body_left = 0
                     self._incoming = connection.trailing_data[0]
                     if exchange.reading:
-                        exchange.receive_data(b"", now)
+                        site.receive_data(exchange, b"", now)
                     return
         except h11.RemoteProtocolError as exc:
             raise Fault(exc.error_status_hint, str(exc)) from None
 
-    def _lose(self) -> None:
-        exchange, self._exchange = self._exchange, None
-        if self._admitting is not None:
-            self._admitting.cancel()
+    def _abandon_exchanges(self) -> None:
+        exchange = self._exchange
+        self._exchange = None
+        if self._auth_scope is not None:
+            self._auth_scope.cancel()
         if exchange is not None:
             now = trio.current_time()
             if not exchange.over or self._switched:
-                exchange.disconnected(now)
-                self._fed = True
+                self._reception.site.disconnected(exchange, now)
+                self._pump_needed = True
                 self._reception.taken(exchange)
-            self._tell_of(exchange, now)
+            self._log_exchange(exchange, now)
         self._pump_quietly()
 
-    def _tell_of(self, exchange: Exchange, now: float) -> None:
-        self._tell(self._head.request, self._status, now - self._began, self._size, exchange.method)
+    def _log_exchange(self, exchange: Exchange, now: float) -> None:
+        self._write_access_log(
+            self._head.request, self._status, now - self._started_at, self._response_size, exchange.method
+        )
 
-    # -- What is answered ----------------------------------------------------------------------------------------------------
+    # -- Responding ------------------------------------------------------------------------------
 
-    def _spell(self, exchange: Exchange, actions: Sequence[Action]) -> None:
+    def _serialize(self, exchange: Exchange, actions: Sequence[Action]) -> None:
         parts = self._parts
         for action in actions:
             kind = type(action)
             if kind is Body:
                 data: bytes = action.data  # type: ignore[union-attr]
-                self._size += len(data)
-                if self._mute or not data:
+                self._response_size += len(data)
+                if self._body_omitted or not data:
                     continue
-                parts.append(b"%x\r\n%b\r\n" % (len(data), data) if self._framed else data)
+                parts.append(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
             elif kind is Head:
-                parts.append(self._spell_head(exchange, action, actions))  # type: ignore[arg-type]
-            elif self._framed:
+                head = self._serialize_head(exchange, action, actions)  # type: ignore[arg-type]
+                parts.append(head)
+            elif self._chunked:
                 parts.append(b"0\r\n\r\n")
 
-    def _switch(self, actions: Sequence[Action]) -> None:
+    def _send_switching_head(self, actions: Sequence[Action]) -> None:
         (head,) = actions
         assert isinstance(head, Head)
         lines, _ = status_lines(head.status, tuple(head.headers))
         self._parts += (lines, date_line(), b"\r\n")
         self._status = head.status
-        self._switched = self._closing = True
+        self._switched = True
+        self._closing = True
 
-    def _spell_head(self, exchange: Exchange, head: Head, actions: Sequence[Action]) -> bytes:
-        asked, headers = self._head, head.headers
+    def _serialize_head(self, exchange: Exchange, head: Head, actions: Sequence[Action]) -> bytes:
+        request_head = self._head
+        headers = head.headers
         status = head.status
-        is_head = asked.request.method == b"HEAD"
-        self._mute = is_head or status in WITHOUT_BODY
+        is_head = request_head.request.method == b"HEAD"
+        self._body_omitted = is_head or status in WITHOUT_BODY
         if (
             exchange.hang_up
             or self._reception.stopping
-            or not asked.persists
-            or (self._left and (asked.expects or self._left > UNWANTED))
+            or not request_head.persists
+            or (self._body_left and (request_head.expects or self._body_left > UNWANTED))
         ):
-            self._last = True
-        if self._mute or type(actions[-1]) is not End:
+            self._close_after = True
+        if self._body_omitted or type(actions[-1]) is not End:
             lines, has_length = status_lines(status, tuple(headers))
             framing = b""
-            if not (self._mute or has_length):
-                self._framed = asked.speaks_1_1
-                self._last = self._last or not asked.speaks_1_1
-                framing = _CHUNKED if self._framed else b""
+            if not (self._body_omitted or has_length):
+                self._chunked = request_head.speaks_1_1
+                self._close_after = self._close_after or not request_head.speaks_1_1
+                framing = _CHUNKED if self._chunked else b""
         else:
-            # All of it is here. Its length is not among what is remembered of the head.
+            # The response is complete, so its length is known. Content-Length differs by response
+            # and is not part of the cached lines.
             lines, _ = status_lines(status, tuple([header for header in headers if header[0] != _LENGTH]))
-            framing = b"content-length: %d\r\n" % sum(
-                [len(each.data) for each in actions if type(each) is Body]
-            )
+            length = 0
+            for each in actions:
+                if type(each) is Body:
+                    length += len(each.data)
+            framing = b"content-length: %d\r\n" % length
         self._status = status
-        return b"%b%b%b%b\r\n" % (lines, framing, date_line(), _CLOSE if self._last else b"")
+        return b"%b%b%b%b\r\n" % (lines, framing, date_line(), _CLOSE if self._close_after else b"")
 
-    def _refuse(self, status: int, why: str) -> None:
-        """Answer with `status`, unless an answer has begun, and hang up."""
+    def _reject(self, status: int, why: str) -> None:
+        """Send an error response, unless a response has started, and close the connection."""
         answered = self._exchange is not None and self._status
         if self._exchange is not None and not answered:
             self._status = status
-        self._lose()
-        self._closing = self._lingers = True
+        self._abandon_exchanges()
+        self._closing = True
+        self._lingers = True
         if not answered:
             text = why.encode() + b"\n"
             lines, _ = status_lines(status, (PLAIN,))

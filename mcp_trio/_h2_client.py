@@ -1,20 +1,14 @@
-"""One HTTP/2 connection to a server: requests go out, as many at once as the server takes, and their responses come in.
+"""An HTTP/2 client connection: many concurrent requests on one stream, as `_h11_client.py` has one.
 
-It is `_h11_client.py` in another spelling. A task reads as long as the connection lives, so that signs of life are answered and a
-server that goes is noticed, and another one writes, so that nobody who is cancelled leaves half a frame behind.
+A reader task runs as long as the connection, so that pings are answered and a closing server is
+noticed. A writer task sends, so that a cancelled request cannot leave half a frame on the stream.
 
-Rules of this file:
-
-1. What comes is handed on as it comes and nothing is kept. So there is always room for more, and no response waits for another one.
-2. Of a body is sent what the server has room for, in turns with other bodies. One that nobody reads holds up itself.
-3. Who gives up a request resets its stream and harms no other. A fault in a response ends its stream; a fault in the frames ends the
-   connection. If nothing has come for long when a request is given up, no other one goes this way until something does.
-4. A server that wants to go (GOAWAY) gets no more requests. Those that it has not processed may be made elsewhere; the others come
-   to their end here.
-5. Both tasks are shielded: there may be last words to carry. `aclose` ends them, so whoever has opened one closes it.
-
-It does not know what the messages mean, nor which of the connections a request takes. What is too much, and what a head is, is said by
-the core (`FrameWatch`, `response_head`).
+1. Received data is passed on at once and nothing is buffered: the flow-control windows are always
+   replenished, and no response waits for another.
+2. A cancelled request resets its stream only, and an error in a response ends its stream only. An
+   error in the frames ends the connection.
+3. After GOAWAY the connection takes no new requests. Requests that the server has not processed
+   can be sent elsewhere; the others complete here.
 """
 
 from __future__ import annotations
@@ -56,57 +50,78 @@ if TYPE_CHECKING:
 __all__ = ["H2Client"]
 
 _READ_SIZE: Final = 65_536
-_WRITE_SIZE: Final = 65_536  # of bodies, before it is looked at what else there is to say
-_HEAD_SIZE: Final = 65_536
-_LAST_WRITE: Final = 1.0
-# For whoever has waited so long and heard nothing at all, a way that is cut is as likely as a server that takes its time.
-_SILENCE: Final = 10.0
-_PING: Final = b"anybody?"
-# What may be sent to us on one stream, and on all of them, before we have said that it was read: which is at once.
+_WRITE_SIZE: Final = 65_536  # bytes of bodies in one write, before other frames get their turn
+_MAX_HEAD: Final = 65_536  # bytes
+_CLOSE_TIMEOUT: Final = 1.0  # seconds
+# Seconds without any received data, after which a broken path is as likely as a slow server.
+_SILENCE_TIMEOUT: Final = 10.0
+_PING: Final = b"anybody?"  # the 8 bytes of the PING that checks whether the connection is alive
+# Bytes: our flow-control windows for one stream and for the connection. Data is acknowledged at
+# once, so they only cover the delay of the path.
 _STREAM_WINDOW: Final = 1024 * 1024
-_WINDOW: Final = 16 * 1024 * 1024
-_FIRST_WINDOW: Final = 65_535
-# Requests at once. Who says that he takes more has hardly tried it out.
-_MOST: Final = 256
-# Of headers that we have sent the server remembers as much as it says, but we for our part no more than this.
-_TABLE: Final = 4 * 1024
+_CONNECTION_WINDOW: Final = 16 * 1024 * 1024
+_INITIAL_WINDOW: Final = 65_535  # RFC 9113 6.9.2
+# Concurrent requests, even if the server allows more: few servers are tested with more.
+_MAX_CONCURRENT: Final = 256
+# Bytes of our HPACK table. A server may allow more, but we do not keep more.
+_HEADER_TABLE_SIZE: Final = 4 * 1024
 _SETTINGS: Final = {
     SettingCodes.ENABLE_PUSH: 0,
     SettingCodes.INITIAL_WINDOW_SIZE: _STREAM_WINDOW,
-    SettingCodes.MAX_HEADER_LIST_SIZE: _HEAD_SIZE,
+    SettingCodes.MAX_HEADER_LIST_SIZE: _MAX_HEAD,
 }
-_SECRET: Final = frozenset((b"authorization", b"proxy-authorization"))
+_SECRET_HEADERS: Final = frozenset((b"authorization", b"proxy-authorization"))
 _WITHOUT_BODY: Final = (204, 304)
-_OTHER_LENGTH: Final = "the server's answer is not as long as it was to be"
-# What others say first. None of it is a frame, but it may be too short to show that.
-_OTHERS: Final = {
+_WRONG_LENGTH: Final = "the server's answer does not have its declared length"
+# The first bytes of servers of other protocols. h2 would wait for more bytes to complete a frame.
+_OTHER_PROTOCOLS: Final = {
     b"HTTP/": "it speaks HTTP/1.1",
     b"\x15\x03": "it speaks TLS; is its address https:// instead?",
 }
 
 
 class _Stream:
-    """One request and its response. `over` is set when nothing more comes, `problem` is why if it did not come to its end."""
+    """One request and its response.
 
-    __slots__ = ("answered", "asked_at", "id", "is_head", "left", "over", "problem", "take", "unsent")
+    `done` is set when nothing more comes. `problem` is then the reason if the response is
+    incomplete, or None.
+    """
 
-    def __init__(self, id: int, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> None:
+    __slots__ = (
+        "body_left",
+        "done",
+        "id",
+        "is_head",
+        "on_actions",
+        "problem",
+        "response_started",
+        "sent_at",
+        "unsent",
+    )
+
+    def __init__(
+        self, id: int, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
+    ) -> None:
         self.id = id
         self.is_head = head.method == b"HEAD"
-        self.asked_at = trio.current_time()
-        self.left = -1  # what is still to come of the response's body, if its head says so
+        self.sent_at = trio.current_time()
+        self.body_left = -1  # bytes of the response's body still to come, or -1 if not declared
         self.unsent = memoryview(body)
-        self.take = take
-        self.answered = False
-        self.over = trio.Event()
+        self.on_actions = on_actions
+        self.response_started = False
+        self.done = trio.Event()
         self.problem: Exception | None = None
 
 
 class H2Client:
-    """A connection over `stream`, which is closed at the end. `scheme` is that of its URLs. Await `open` first, and `aclose` in any case;
-    any number of `run` at a time, but no more than `room`.
+    """A client connection on `stream`, which is closed at the end.
 
-    `used` is how many responses came to their end, `heard` whether anything has come at all.
+    Await `open` first. Then up to `room` tasks may await `run` at a time. Call `aclose` in any case:
+    the tasks of the connection are shielded, so that frames can still be sent after a cancellation,
+    and only `aclose` ends them.
+
+    `scheme` is that of the request URLs. `used` is the number of complete responses. `heard` is
+    True if any byte has arrived.
     """
 
     protocol = "HTTP/2"
@@ -119,19 +134,18 @@ class H2Client:
         self._watch = FrameWatch(is_server=False)
         self._http = Parser(_SETTINGS, is_client=True)
         self._streams: dict[int, _Stream] = {}
-        self._unsent: dict[
-            _Stream, None
-        ] = {}  # of whose bodies something is to be sent, those first who had no turn for longest
-        self._parts: list[bytes] = []  # to be written
-        self._most = 0  # requests at once, as the server says
-        self._settled = trio.Event()  # it has said so, or never will
+        # Streams with unsent body bytes. The first has waited longest for its turn.
+        self._unsent: dict[_Stream, None] = {}
+        self._parts: list[bytes] = []  # bytes to write
+        self._max_concurrent = 0  # requests, as the server's settings allow
+        self._settings_received = trio.Event()  # also set when the connection has ended
         self._goaway: GoAway | None = None
-        self._fault = ""  # what was wrong with what came
-        self._heard_at = 0.0
-        self._doubted = False  # it may be dead; something that comes says that it is not
-        self._closing = False  # after what is to be written
+        self._fault = ""  # the error in the received bytes
+        self._last_received = 0.0  # time of the last received data
+        self._suspect = False  # it may be dead; any received data proves that it is not
+        self._closing = False  # close when everything is written
         self._over = False
-        self._asleep = trio.lowlevel.ParkingLot()  # who writes, while there is nothing to be written
+        self._data_queued = trio.lowlevel.ParkingLot()
         self._scope = trio.CancelScope(shield=True)
         self._ended = trio.Event()
 
@@ -141,65 +155,68 @@ class H2Client:
 
     @property
     def room(self) -> int:
-        """How many requests may be under way at once, as things are; 0 if there will be no more, or if it may be dead."""
-        is_open = not (self._over or self._closing or self._doubted) and self._goaway is None
-        return self._most if is_open else 0
+        """The number of requests that may run at once; 0 if it is closing or may be dead."""
+        is_open = not (self._over or self._closing or self._suspect) and self._goaway is None
+        return self._max_concurrent if is_open else 0
 
     async def open(self, nursery: trio.Nursery) -> None:
-        """Begin to speak, by tasks in `nursery`, and hear what the server takes.
+        """Start the connection's tasks in `nursery`, and wait for the server's settings.
 
         Raises:
-            ConnectFailed: it does not speak HTTP/2. The stream is closed.
+            ConnectFailed: the server does not speak HTTP/2. The stream is closed.
         """
         self._http.initiate_connection()
-        self._http.increment_flow_control_window(_WINDOW - _FIRST_WINDOW)
+        self._http.increment_flow_control_window(_CONNECTION_WINDOW - _INITIAL_WINDOW)
         nursery.start_soon(self._serve)
-        await self._settled.wait()
+        await self._settings_received.wait()
         if self._over:
-            raise ConnectFailed(self._why(answered=False))
+            raise ConnectFailed(self._lost_text(response_started=False))
 
     async def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> bool:
-        """Send a request and give `take` what comes of the response, in pieces, until `End`.
+        """Send a request, and pass its response to `take` in pieces, until `End`.
 
         Returns:
-            whether the connection may be used again.
+            True if the connection may be used again.
 
         Raises:
-            NotProcessed: the server says that it has not begun with it.
-            ConnectionLost: the response did not come to its end. What came of it was taken.
-            ValueError: the request cannot be said in HTTP; nothing was sent.
+            NotProcessed: the server has not processed the request; it can be sent again.
+            ConnectionLost: the response is incomplete. What has arrived was passed to `take`.
+            ValueError: the request is invalid in HTTP; nothing was sent.
         """
         stream = self._begin(head, body, take)
         try:
-            await stream.over.wait()
+            await stream.done.wait()
         finally:
-            if not stream.over.is_set():
-                self._leave(stream)
+            if not stream.done.is_set():
+                self._end_stream(stream)
                 self._reset(stream, ErrorCodes.CANCEL)
-                self._doubt(stream)
+                self._check_alive(stream)
         if stream.problem is not None:
             raise stream.problem
         return self.room > 0
 
     def closed_by_server(self) -> bool:
-        """Whether it has gone, or is about to, or may have."""
+        """Return True if no new request may use the connection."""
         return not self.room
 
     async def aclose(self) -> None:
-        """Take leave and close the stream. This waits for a second at most, and not at all if cancelled; the stream is closed anyway."""
+        """Send GOAWAY and close the stream.
+
+        It takes at most a second, and when cancelled the stream is closed at once.
+        """
         try:
             if not self._closing:
-                self._say(goaway(0, ErrorCodes.NO_ERROR))
+                self._send(goaway(0, ErrorCodes.NO_ERROR))
                 self._close()
-            with trio.move_on_after(_LAST_WRITE):
+            with trio.move_on_after(_CLOSE_TIMEOUT):
                 await self._ended.wait()
         finally:
             self._scope.cancel()
             await trio.aclose_forcefully(self._stream)
 
-    # -- What is sent --------------------------------------------------------------------------------------------------------
+    # -- Sending ---------------------------------------------------------------------------------
 
-    def _begin(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> _Stream:
+    def _begin(self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]) -> _Stream:
         fields = request_fields(head, self._scheme)
         if body:
             fields.append((b"content-length", b"%d" % len(body)))
@@ -207,46 +224,54 @@ class H2Client:
             if not self.room:
                 raise NotProcessed("the server takes no more requests on this connection")
             id = self._http.get_next_available_stream_id()
-            self._http.send_headers(id, _guarded(fields), end_stream=not body)
+            self._http.send_headers(id, _protect_secrets(fields), end_stream=not body)
         except ProtocolError as exc:
-            self._most = 0  # its numbers have come to an end
+            self._max_concurrent = 0  # the stream ids of this connection are exhausted
             raise NotProcessed(str(exc)) from exc
-        stream = self._streams[id] = _Stream(id, head, body, take)
+        stream = self._streams[id] = _Stream(id, head, body, on_actions)
         if body:
             self._unsent[stream] = None
-        self._asleep.unpark_all()
+        self._data_queued.unpark_all()
         return stream
 
-    def _say(self, data: bytes) -> None:
-        """Behind all that was to be said before."""
+    def _send(self, data: bytes) -> None:
+        """Queue a frame that h2 did not make, behind those that it has queued."""
         self._parts += (self._http.data_to_send(), data)
-        self._asleep.unpark_all()
+        self._data_queued.unpark_all()
 
     def _reset(self, stream: _Stream, code: ErrorCodes) -> None:
-        """Of a stream that was left nothing more is to come."""
+        """Send RST_STREAM for a stream that has ended for us."""
         if not self._over:
             try:
                 self._http.reset_stream(stream.id, code)
             except ProtocolError:
-                return  # it was over already
-            self._asleep.unpark_all()
+                return  # the stream is already closed
+            self._data_queued.unpark_all()
 
-    def _doubt(self, stream: _Stream) -> None:
-        """A request was given up. If nothing has come for long, then until something does, no other one goes the same way: it may be
-        cut, which the system would not tell for a quarter of an hour."""
-        silent = trio.current_time() - max(stream.asked_at, self._heard_at)
-        if silent > _SILENCE and not (self._over or self._doubted):
-            self._doubted = True
+    def _check_alive(self, stream: _Stream) -> None:
+        """Send a PING after a cancelled request if nothing has arrived for ten seconds.
+
+        The path may be broken, which the system may notice only after 15 minutes. Until any data
+        arrives, the connection takes no new requests.
+        """
+        silent = trio.current_time() - max(stream.sent_at, self._last_received)
+        if silent > _SILENCE_TIMEOUT and not (self._over or self._suspect):
+            self._suspect = True
             self._http.ping(_PING)
-            self._asleep.unpark_all()
+            self._data_queued.unpark_all()
 
     def _send_bodies(self) -> None:
-        """As much as there is room for, here and there."""
-        http, left = self._http, _WRITE_SIZE
+        """Send body bytes as far as the windows allow, one frame per stream in turn.
+
+        A body that the server does not read blocks no other.
+        """
+        http = self._http
+        left = _WRITE_SIZE
         frames = 0
         for stream in tuple(self._unsent):
             while left and (size := self._sendable(stream, left)):
-                part, stream.unsent = stream.unsent[:size], stream.unsent[size:]
+                part = stream.unsent[:size]
+                stream.unsent = stream.unsent[size:]
                 http.send_data(stream.id, part, end_stream=not stream.unsent)
                 left -= size
                 frames += 1
@@ -256,14 +281,15 @@ class H2Client:
                 self._unsent[stream] = None  # behind the others
         self._watch.sent(frames)
 
-    def _sendable(self, stream: _Stream, most: int) -> int:
+    def _sendable(self, stream: _Stream, limit: int) -> int:
         http = self._http
         window = http.local_flow_control_window(stream.id)
-        return max(0, min(window, http.max_outbound_frame_size, len(stream.unsent), most))
+        return max(0, min(window, http.max_outbound_frame_size, len(stream.unsent), limit))
 
     async def _write(self) -> None:
-        """Write what is to be said, as long as there may be something."""
-        stream, parts = self._stream, self._parts
+        """Write what is queued, until everything is written and the connection is closing."""
+        stream = self._stream
+        parts = self._parts
         try:
             while True:
                 if self._unsent:
@@ -277,11 +303,11 @@ class H2Client:
                     await stream.aclose()
                     return
                 else:
-                    await self._asleep.park()
+                    await self._data_queued.park()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return  # the server may have said why before it hung up: whoever reads will see
+            return  # the server may have sent its reason before it closed; the reader will see it
 
-    # -- What comes ----------------------------------------------------------------------------------------------------------
+    # -- Receiving -------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
         try:
@@ -289,16 +315,16 @@ class H2Client:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._write)
                     await self._read()
-                    self._lose()
-                    nursery.cancel_scope.deadline = trio.current_time() + _LAST_WRITE
+                    self._abandon_streams()
+                    nursery.cancel_scope.deadline = trio.current_time() + _CLOSE_TIMEOUT
                     self._close()
         finally:
-            self._lose()
+            self._abandon_streams()
             await trio.aclose_forcefully(self._stream)
             self._ended.set()
 
     async def _read(self) -> None:
-        """Read until the connection is over."""
+        """Read until the connection has ended."""
         while True:
             try:
                 data = bytes(await self._stream.receive_some(_READ_SIZE))
@@ -308,7 +334,9 @@ class H2Client:
                 return
             if not self.heard:
                 self.heard = True
-                self._fault = next((what for words, what in _OTHERS.items() if data.startswith(words)), "")
+                for prefix, problem in _OTHER_PROTOCOLS.items():
+                    if data.startswith(prefix):
+                        self._fault = problem
                 if self._fault:
                     return
             self._receive(data)
@@ -317,8 +345,9 @@ class H2Client:
 
     def _receive(self, data: bytes) -> None:
         watch = self._watch
-        now = self._heard_at = trio.current_time()
-        self._doubted = False
+        now = trio.current_time()
+        self._last_received = now
+        self._suspect = False
         passed = watch.receive(data, now)
         if watch.fault is not None:
             self._fail(watch.fault.code, watch.fault.reason)
@@ -329,151 +358,157 @@ class H2Client:
             self._http.clear_outbound_data_buffer()
             self._fail(exc.error_code, str(exc))
             return
-        self._take(events)
+        self._handle_events(events)
         if watch.goaway is not None:
-            self._go(watch.goaway)
-        # What was read makes room, which is to be said; and there may be room for what we have to say.
-        answer = self._http.data_to_send()
-        if answer:
-            self._parts.append(answer)
-        if answer or self._unsent:
-            self._asleep.unpark_all()
+            self._handle_goaway(watch.goaway)
+        # Window updates and the like must be sent; and the server may have opened its windows.
+        frames = self._http.data_to_send()
+        if frames:
+            self._parts.append(frames)
+        if frames or self._unsent:
+            self._data_queued.unpark_all()
 
-    def _take(self, events: list[Any]) -> None:
-        """Hand on what has come: what belongs together at once."""
-        of: _Stream | None = None
+    def _handle_events(self, events: list[Any]) -> None:
+        """Pass received data to its requests. Consecutive events of one stream go in one call."""
+        current: _Stream | None = None  # the stream of the collected `actions`
         actions: list[Action] = []
         for event in events:
             kind = type(event)
             if kind is RemoteSettingsChanged:
-                self._settle()
+                self._apply_settings()
                 continue
             if kind is DataReceived:
                 self._http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             elif kind is not ResponseReceived and kind is not StreamEnded and kind is not StreamReset:
-                continue  # interim responses, fields behind a body and the like: they say nothing that matters here
+                continue  # interim responses, trailers and the like, which are ignored
             stream = self._streams.get(event.stream_id)
             if stream is None:
                 continue
-            if stream is not of:
-                self._hand_on(of, actions)
-                of, actions = stream, []
+            if stream is not current:
+                self._pass_on(current, actions)
+                current = stream
+                actions = []
             if kind is StreamReset:
-                self._watch.answered()  # it was a stream of ours, of which there are not too many
+                self._watch.answered()  # the stream was ours, so its reset is no flood of resets
                 problem: ConnectionLost | None = _reset_by_server(event.error_code)
             else:
-                problem = _spell(stream, event, actions)
+                problem = _decode(stream, event, actions)
             if problem is not None:
-                # What came before counts, and may have been all there is to it.
-                self._hand_on(stream, actions)
-                of, actions = None, []
-                self._leave(stream, problem)
+                # What has arrived before the error counts, and may be the complete response.
+                self._pass_on(stream, actions)
+                current = None
+                actions = []
+                self._end_stream(stream, problem)
                 if kind is not StreamReset:
                     self._reset(stream, ErrorCodes.PROTOCOL_ERROR)
-        self._hand_on(of, actions)
+        self._pass_on(current, actions)
 
-    def _hand_on(self, stream: _Stream | None, actions: list[Action]) -> None:
-        if stream is None or not actions or stream.over.is_set():
+    def _pass_on(self, stream: _Stream | None, actions: list[Action]) -> None:
+        if stream is None or not actions or stream.done.is_set():
             return
         try:
-            stream.take(actions)
-        except Exception as exc:  # noqa: BLE001 - it is the caller's, who awaits `run`
-            self._leave(stream, exc)
+            stream.on_actions(actions)
+        except Exception as exc:  # noqa: BLE001 - `run` raises it in the caller's task
+            self._end_stream(stream, exc)
             self._reset(stream, ErrorCodes.CANCEL)
             return
         if type(actions[-1]) is End:
             self.used += 1
             self._watch.answered()
             unsent = stream in self._unsent
-            self._leave(stream)
+            self._end_stream(stream)
             if unsent:
-                self._reset(stream, ErrorCodes.NO_ERROR)  # it was refused without being read
+                # The server has rejected the request without reading all of its body.
+                self._reset(stream, ErrorCodes.NO_ERROR)
 
-    def _settle(self) -> None:
-        self._most = min(self._http.remote_settings.max_concurrent_streams, _MOST)
-        if self._http.encoder.header_table_size > _TABLE:
-            self._http.encoder.header_table_size = _TABLE
-        self._settled.set()
+    def _apply_settings(self) -> None:
+        self._max_concurrent = min(self._http.remote_settings.max_concurrent_streams, _MAX_CONCURRENT)
+        if self._http.encoder.header_table_size > _HEADER_TABLE_SIZE:
+            self._http.encoder.header_table_size = _HEADER_TABLE_SIZE
+        self._settings_received.set()
 
-    def _go(self, goaway: GoAway) -> None:
-        """The server wants to go."""
+    def _handle_goaway(self, goaway: GoAway) -> None:
         self._goaway = goaway
         for stream in tuple(self._streams.values()):
             if stream.id > goaway.last_id:
-                self._leave(
+                self._end_stream(
                     stream, NotProcessed("the server closed the connection before it began with the request")
                 )
 
-    # -- How it ends ---------------------------------------------------------------------------------------------------------
+    # -- Ending ----------------------------------------------------------------------------------
 
-    def _leave(self, stream: _Stream, problem: Exception | None = None) -> None:
-        """A stream is over, whichever way. If it was before, nothing is changed by what comes behind its end."""
+    def _end_stream(self, stream: _Stream, problem: Exception | None = None) -> None:
+        """End a stream, for any reason, and wake its `run`. Only the first call has an effect."""
         if self._streams.pop(stream.id, None) is None:
             return
         self._unsent.pop(stream, None)
         stream.problem = problem
-        stream.over.set()
+        stream.done.set()
 
     def _fail(self, code: int, reason: str) -> None:
-        """What came is wrong, and with it all that would come."""
+        """End the connection because the server violates the protocol."""
         self._fault = reason
-        self._say(goaway(0, code, reason))
+        self._send(goaway(0, code, reason))
 
     def _close(self) -> None:
         self._closing = True
-        self._asleep.unpark_all()
+        self._data_queued.unpark_all()
 
-    def _lose(self) -> None:
-        """Nothing more will come."""
+    def _abandon_streams(self) -> None:
+        """End all streams with `ConnectionLost`: nothing more will be received."""
         self._over = True
         for stream in tuple(self._streams.values()):
-            self._leave(stream, ConnectionLost(self._why(answered=stream.answered)))
-        self._settled.set()
+            text = self._lost_text(response_started=stream.response_started)
+            self._end_stream(stream, ConnectionLost(text))
+        self._settings_received.set()
 
-    def _why(self, *, answered: bool) -> str:
+    def _lost_text(self, *, response_started: bool) -> str:
         if self._fault:
-            return f"the server's answer is no HTTP/2: {self._fault}"
-        told = "" if self._goaway is None or not self._goaway.code else f" ({_name(self._goaway.code)})"
-        return f"the server closed the connection {'in the middle of its' if answered else 'without an'} answer{told}"
+            return f"the server's answer is not HTTP/2: {self._fault}"
+        code = ""
+        if self._goaway is not None and self._goaway.code:
+            code = f" ({_code_name(self._goaway.code)})"
+        where = "in the middle of its" if response_started else "without an"
+        return f"the server closed the connection {where} answer{code}"
 
 
-def _spell(stream: _Stream, event: Any, actions: list[Action]) -> ConnectionLost | None:
-    """Add what has come on a stream to `actions`; gives what is wrong with it."""
+def _decode(stream: _Stream, event: Any, actions: list[Action]) -> ConnectionLost | None:
+    """Add the actions for an event of `stream` to `actions`. Return the error in it, or None."""
     if type(event) is ResponseReceived:
         head = response_head(event.headers)
         if not isinstance(head, Head):
-            return ConnectionLost(f"the head of the server's answer is none: {head.reason}")
-        stream.answered = True
+            return ConnectionLost(f"the head of the server's answer is invalid: {head.reason}")
+        stream.response_started = True
         if head.status not in _WITHOUT_BODY and not stream.is_head:
-            stream.left = int(dict(head.headers).get(b"content-length", b"-1"))
+            stream.body_left = int(dict(head.headers).get(b"content-length", b"-1"))
         actions.append(head)
     elif type(event) is DataReceived:
         size = len(event.data)
-        if stream.left >= 0:
-            if size > stream.left:
-                return ConnectionLost(_OTHER_LENGTH)
-            stream.left -= size
+        if stream.body_left >= 0:
+            if size > stream.body_left:
+                return ConnectionLost(_WRONG_LENGTH)
+            stream.body_left -= size
         if size:
             actions.append(Body(event.data))
-    elif stream.left > 0:
-        return ConnectionLost(_OTHER_LENGTH)
+    elif stream.body_left > 0:
+        return ConnectionLost(_WRONG_LENGTH)
     else:
         actions.append(End())
     return None
 
 
-def _guarded(fields: Headers) -> Headers:
-    """The same, with what is secret kept out of what compression remembers (RFC 7541 7.1.3)."""
-    return [NeverIndexedHeaderTuple(*field) if field[0] in _SECRET else field for field in fields]
+def _protect_secrets(fields: Headers) -> Headers:
+    """Mark secret headers as never indexed, so that no HPACK table stores them (RFC 7541 7.1.3)."""
+    return [NeverIndexedHeaderTuple(*field) if field[0] in _SECRET_HEADERS else field for field in fields]
 
 
 def _reset_by_server(code: int) -> ConnectionLost:
     if code == ErrorCodes.REFUSED_STREAM:
         return NotProcessed("the server refused to begin with the request")
-    return ConnectionLost(f"the server broke off its answer ({_name(code)})")
+    return ConnectionLost(f"the server broke off its answer ({_code_name(code)})")
 
 
-def _name(code: int) -> str:
+def _code_name(code: int) -> str:
     try:
         return ErrorCodes(code).name
     except ValueError:

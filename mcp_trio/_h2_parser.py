@@ -1,10 +1,7 @@
-"""How h2 is made use of, at both ends: it keeps the frames, the windows and the state of each stream.
+"""The h2 library as both client and server use it: for frames, flow control and stream states.
 
-Rules of this file:
-
-1. What heads may say, how long a body is to be and how many streams there may be is not left to it: it knows one answer to everything,
-   which is to hang up on everybody.
-2. Of what the other end says of itself is kept what somebody may ask for.
+Heads, body lengths and the number of streams are checked elsewhere. At a violation h2 ends the
+whole connection, where ending one stream is enough.
 """
 
 from __future__ import annotations
@@ -21,13 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Parser"]
 
-_KNOWN: Final = frozenset(SettingCodes)
+_KNOWN_SETTINGS: Final = frozenset(SettingCodes)
 
 
 class Parser(H2Connection):
-    """h2, with `settings` to be told to the other end."""
+    """h2's connection without validation. `settings` are sent to the peer."""
 
-    # For frames that come late for a stream which was reset. What comes still later is answered less politely.
+    # Streams that are remembered after their end, for frames that arrive late. A frame for an older
+    # stream is a connection error.
     MAX_CLOSED_STREAMS = 1_000
 
     def __init__(self, settings: Mapping[SettingCodes, int], *, is_client: bool) -> None:
@@ -41,24 +39,24 @@ class Parser(H2Connection):
                 normalize_outbound_headers=False,
             )
         )
-        self._asked = 0
+        self._count_calls = 0
         self.local_settings = Settings(client=is_client, initial_values=dict(settings))
         self.remote_settings = _Told(client=not is_client)
 
-    # How many streams are open is counted by the drivers. h2 would look at all of them for each new one, and at that occasion forget
-    # those that are over: which it does now and then is enough.
+    # The drivers count the open streams. h2 would visit all of them for each new stream, and delete
+    # the closed ones on the way. Deleting them at every 64th call is enough.
 
     @property
     def open_inbound_streams(self) -> int:
-        return self._forget_some()
+        return self._sometimes_delete_closed()
 
     @property
     def open_outbound_streams(self) -> int:
-        return self._forget_some()
+        return self._sometimes_delete_closed()
 
-    def _forget_some(self) -> int:
-        self._asked += 1
-        if self._asked % 64 == 0:
+    def _sometimes_delete_closed(self) -> int:
+        self._count_calls += 1
+        if self._count_calls % 64 == 0:
             self._open_streams(0)
         return 0
 
@@ -69,7 +67,10 @@ class Parser(H2Connection):
 
 
 class _Stream(H2Stream):
-    """Whether a body is as long as it was to be is for the drivers to say, who end a stream where h2 would end the connection."""
+    """h2's stream without its check of Content-Length.
+
+    The drivers check it, and end the stream where h2 would end the connection.
+    """
 
     def _initialize_content_length(self, headers: object) -> None:
         pass
@@ -79,8 +80,11 @@ class _Stream(H2Stream):
 
 
 class _Told(Settings):
-    """What the other end has told. Settings that nobody knows are ignored (RFC 9113 6.5.2): there are 65,536 of them."""
+    """The settings of the peer. Unknown ones are not stored: a peer could send 65,536 of them.
+
+    RFC 9113 6.5.2 requires that they be ignored.
+    """
 
     def __setitem__(self, key: SettingCodes | int, value: int) -> None:
-        if key in _KNOWN:
+        if key in _KNOWN_SETTINGS:
             super().__setitem__(key, value)

@@ -1,16 +1,14 @@
-"""One connection that speaks HTTP/2: what arrives becomes exchanges of a `Site`, many at once, and what they say is written.
+"""An HTTP/2 server connection: many concurrent requests become exchanges of a `Router`.
 
-It is `_h11_server.py` in another spelling; what they have in common is `_http_connection.py`. Rules of this file:
+1. Output is pulled from an exchange only after its previous output fit the stream's flow-control
+   window. An unread stream then blocks its own handler only, and little is buffered for it.
+2. A client that sends or reads a body too slowly loses that stream. One that reads nothing at all
+   loses the connection.
+3. A bug of our own ends the stream on which it shows, and no other. The client gets status 500 if
+   no response has started.
 
-1. What an exchange says is taken when all that it said before has left for its client's window. So a client who does not read one
-   answer holds up the handler of that one, and no more is kept of it than was taken at once.
-2. A client may send as much of a body as its window has room for, and gets room as the body is read, and only for a body that is. All
-   bodies of a connection that are incomplete hold so much memory and no more, but that the oldest of them may always go on.
-3. Who sends or takes a body too slowly loses that stream; who takes nothing at all loses the connection.
-4. Every way to the end of a stream leads through `_let_go`: the exchange hears of it.
-5. A fault of our own ends the stream where it shows, with 500 if there is still time for it, and no other one.
-
-It decides nothing of MCP. What is too much, and what a head is, is said by the core (`FrameWatch`, `request_head`).
+The base class is in `_http_connection.py`. The core checks rates and heads (`FrameWatch`,
+`request_head`).
 """
 
 from __future__ import annotations
@@ -67,28 +65,33 @@ if TYPE_CHECKING:
 
 __all__ = ["H2Connection"]
 
-# Of one answer, before another one has its turn.
-_FRAME: Final = 16 * 1024
-# What may be sent to us before we have said anything, on the whole connection: more than all streams make use of as a rule, for nobody
-# is to wait there for somebody else's body. And on a stream whose body turns out to be long.
-_WINDOW: Final = 1024 * 1024
-_BODY_WINDOW: Final = 256 * 1024
-# Bytes of incomplete bodies, beyond which only the oldest gets more room.
-_HELD: Final = 8 * 1024 * 1024
-# What is parsed at once: heads of requests may be so short that thousands of them are in what is read at once, and nobody shall have
-# many of them parsed who is not entitled to the first.
-_BREATH: Final = 8 * 1024
-# A connection that has carried so many requests has nothing to gain from the next, and its numbers come to an end some day.
-_REQUESTS: Final = 1_000_000
+_FRAME_SIZE: Final = 16 * 1024  # bytes of one response, before another gets its turn
+# Bytes: our flow-control window for the connection. Normally more than all streams together use, so
+# that no request waits there for the body of another.
+_CONNECTION_WINDOW: Final = 1024 * 1024
+_BODY_WINDOW: Final = 256 * 1024  # bytes: the window of a stream with a long request body
+# Bytes of incomplete request bodies on one connection. Beyond that only the window of the oldest is
+# opened, which can therefore always proceed.
+_MAX_BODY_BYTES: Final = 8 * 1024 * 1024
+# Bytes that are parsed at a time. Request heads can be so short that one read has thousands of
+# them: stop parsing after the first violation, not after all of them.
+_PARSE_SIZE: Final = 8 * 1024
+# Requests after which the connection is closed with GOAWAY: a new one costs little by then, and
+# stream ids are limited.
+_MAX_REQUESTS: Final = 1_000_000
 
 _CONTINUE: Final = [(b":status", b"100")]
+# The 8 bytes of the PING behind the first GOAWAY. Its answer shows that the client has seen it.
 _PING: Final = b"leaving?"
 
 _log = logging.getLogger("mcp_trio")
 
 
 class H2Connection(HttpConnection):
-    """One connection of HTTP/2; the tokens of its exchanges are its streams. See `HttpConnection`."""
+    """An HTTP/2 connection. Its streams are the tokens of its exchanges.
+
+    See `HttpServerConnection`.
+    """
 
     def __init__(
         self,
@@ -100,27 +103,28 @@ class H2Connection(HttpConnection):
         super().__init__(reception, stream, on_exchange, incoming)
         self._watch = FrameWatch(is_server=True)
         self._h2 = ServerParser()
-        self._h2.increment_flow_control_window(_WINDOW - STREAM_WINDOW)
-        self._spell_frames()
-        self._warned = False  # the client knows that the end is near
-        self._left = False  # the client knows which request was the last
-        self._owed = 0  # room on the connection that was used up
-        self._room = 0  # for bodies, in what is written next
-        self._withdrawn: set[int] = set()
-        self._requests = 0
+        self._h2.increment_flow_control_window(_CONNECTION_WINDOW - STREAM_WINDOW)
+        self._collect_frames()
+        self._goaway_announced = False  # GOAWAY without a last stream was sent, or received
+        self._goaway_sent = False  # GOAWAY with the last stream was sent
+        self._window_consumed = 0  # bytes of the connection's window that the client has used
+        self._write_capacity = 0  # bytes of bodies that the next write may still have
+        self._reset_in_batch: set[int] = set()  # streams that the parsed bytes also reset
+        self._request_count = 0
         self._streams: dict[int, ServedStream] = {}
-        self._poked: dict[ServedStream, None] = {}  # there is something to do
-        self._unsent: dict[
-            ServedStream, None
-        ] = {}  # there is something to send, those first who had no turn for longest
-        self._bodies: dict[ServedStream, None] = {}  # there is a body still to come, the oldest first
-        self._held = 0  # bytes of these bodies
-        # Those that wait for their client, and until when. All wait equally long, so that the first is due first.
-        self._waiting: dict[ServedStream, float] = {}
-        self._unwanted: dict[
-            ServedStream, float
-        ] = {}  # answered while more of the request was to come, and until when that is read
-        self._acts: dict[type, Callable[[Any, float], None]] = {
+        self._ready: dict[ServedStream, None] = {}  # streams to run
+        # Streams with unsent output. The first has waited longest for its turn.
+        self._unsent: dict[ServedStream, None] = {}
+        # Streams with an incomplete request body, the oldest first, and the bytes that they have.
+        self._open_bodies: dict[ServedStream, None] = {}
+        self._body_bytes = 0
+        # Deadlines of streams that wait for the client. All wait equally long, so the first entry
+        # expires first.
+        self._stream_deadlines: dict[ServedStream, float] = {}
+        # Streams with a response sent before the request was complete, and until when the rest of
+        # the request is read and dropped.
+        self._drain_deadlines: dict[ServedStream, float] = {}
+        self._event_handlers: dict[type, Callable[[Any, float], None]] = {
             RequestReceived: self._begin,
             DataReceived: self._receive_body,
             TrailersReceived: self._receive_trailers,
@@ -132,467 +136,496 @@ class H2Connection(HttpConnection):
         state = "closing" if self._closing else f"{len(self._streams)} streams"
         return f"<H2Connection, {state}>"
 
-    # -- For others ----------------------------------------------------------------------------------------------------------
+    # -- Called from outside ---------------------------------------------------------------------
 
     def poke(self, stream: ServedStream) -> None:
-        """There is something to write on `stream`."""
-        self._poked[stream] = None
-        self._stir()
+        """Wake the connection: the exchange of `stream` has output."""
+        self._ready[stream] = None
+        self._schedule_write()
 
     def wind_down(self) -> None:
-        """The server stops. What is under way may come to its end. To be called again when nothing is under way any more: until then
-        a request that has crossed this word is answered."""
-        if self._closing or self._left:
-            return
-        if self._streams and not self._warned:
-            self._warn()
-        else:
-            self._take_leave()
-        self._stir()
+        """Shut down in two steps (RFC 9113 6.8): announce GOAWAY, then send the last stream id.
 
-    # -- Deadlines -----------------------------------------------------------------------------------------------------------
+        Requests that crossed the first GOAWAY are still answered. Call this again when no exchange
+        is running any more; that call refuses all later requests.
+        """
+        if self._closing or self._goaway_sent:
+            return
+        if self._streams and not self._goaway_announced:
+            self._announce_goaway()
+        else:
+            self._send_goaway()
+        self._schedule_write()
+
+    # -- Deadlines -------------------------------------------------------------------------------
 
     def _set_deadline(self, now: float) -> None:
         if self._streams:
-            self._head_until = math.inf
-            self._deadline.move(min(_first(self._waiting), _first(self._unwanted)))
+            self._head_deadline = math.inf
+            self._deadline.move(min(_earliest(self._stream_deadlines), _earliest(self._drain_deadlines)))
         elif self._watch.midway or not self._watch.settled:
-            if self._head_until == math.inf:
-                self._head_until = now + HEAD_SECONDS
-            self._deadline.move(self._head_until)
+            if self._head_deadline == math.inf:
+                self._head_deadline = now + HEAD_SECONDS
+            self._deadline.move(self._head_deadline)
         else:
-            self._head_until = math.inf
+            self._head_deadline = math.inf
             self._deadline.move(now + IDLE_SECONDS)
 
-    def _wait_no_longer(self, now: float) -> None:
+    def _on_deadline(self, now: float) -> None:
         if not self._streams:
-            self._take_leave()
-        while _first(self._waiting) <= now:
-            self._run_out_of_patience(next(iter(self._waiting)), now)
-        while _first(self._unwanted) <= now:
-            self._cut_off(next(iter(self._unwanted)))
-        self._stir()
+            self._send_goaway()
+        while _earliest(self._stream_deadlines) <= now:
+            self._on_stream_timeout(next(iter(self._stream_deadlines)), now)
+        while _earliest(self._drain_deadlines) <= now:
+            self._stop_draining(next(iter(self._drain_deadlines)))
+        self._schedule_write()
 
-    def _run_out_of_patience(self, stream: ServedStream, now: float) -> None:
-        del self._waiting[stream]
+    def _on_stream_timeout(self, stream: ServedStream, now: float) -> None:
+        del self._stream_deadlines[stream]
+        """Extend the deadline of a stream with enough progress, and end any other."""
         if stream.unsent:
-            goes_on = stream.went >= BODY_PROGRESS
+            progressed = stream.sent >= BODY_PROGRESS
         else:
-            goes_on = stream.came >= BODY_PROGRESS or stream.window < stream.given // 2  # we have not let it
-        if goes_on:
-            stream.came = stream.went = 0
-            self._waiting[stream] = now + WRITE_SECONDS
+            # A client with less than half of its window waits for us to open it.
+            progressed = stream.received >= BODY_PROGRESS or stream.window < stream.window_size // 2
+        if progressed:
+            stream.received = 0
+            stream.sent = 0
+            self._stream_deadlines[stream] = now + WRITE_SECONDS
         elif stream.unsent:
             self._reset(stream.id, ErrorCodes.CANCEL)
-            self._leave(stream, now)
+            self._abandon_stream(stream, now)
         else:
-            self._refuse(stream, 408, "The body of the request took too long.", now)
+            self._reject(stream, 408, "The body of the request took too long.", now)
 
-    # -- What arrives --------------------------------------------------------------------------------------------------------
+    # -- Receiving -------------------------------------------------------------------------------
 
-    def _go_on(self, now: float) -> None:
-        """Do all that can be done without waiting. What is to be written is in `_parts` then."""
-        self._going_on = True
-        self._room = WRITE_SIZE
+    def _resume(self, now: float) -> None:
+        self._resuming = True
+        self._write_capacity = WRITE_SIZE
         try:
             self._pump()
             if self._incoming and not self._closing:
                 self._receive(now)
             while not self._closing:
-                for stream in tuple(self._poked):
-                    if self._poked.pop(stream, stream) is None:
-                        self._stream_goes_on(stream, now)
+                for stream in tuple(self._ready):
+                    if self._ready.pop(stream, stream) is None:
+                        self._run_stream(stream, now)
                 self._send_bodies(now)
-                if not self._poked or self._room <= 0:
+                if not self._ready or self._write_capacity <= 0:
                     break
-            if self._bodies:
-                self._make_room()
-            if self._warned and not (self._streams or self._closing):
-                self._take_leave()
-        except Exception:  # noqa: BLE001 - rule 5
-            _log.exception("our own fault on %r", self)
+            if self._open_bodies:
+                self._open_windows()
+            if self._goaway_announced and not (self._streams or self._closing):
+                self._send_goaway()
+        except Exception:  # noqa: BLE001 - rule 3
+            _log.exception("internal error on %r", self)
             self._fail(ErrorCodes.INTERNAL_ERROR, "Internal error.")
         finally:
-            self._going_on = False
-        self._spell_frames()
+            self._resuming = False
+        self._collect_frames()
 
     def _receive(self, now: float) -> None:
-        incoming, self._incoming = self._incoming, b""
+        incoming = self._incoming
+        self._incoming = b""
         watch = self._watch
         passed = watch.receive(incoming, now)
         if watch.fault is not None:
             self._fail(watch.fault.code, watch.fault.reason)
             return
         if watch.goaway is not None:
-            self._warned = True  # the client has nothing more to ask
-        for start in range(0, len(passed), _BREATH):
-            self._parse(passed[start : start + _BREATH], now)
+            self._goaway_announced = True  # the client will send no more requests
+        for start in range(0, len(passed), _PARSE_SIZE):
+            self._parse(passed[start : start + _PARSE_SIZE], now)
             if self._closing:
                 return
-        if self._owed >= _WINDOW // 2:
-            self._h2.increment_flow_control_window(self._owed)
-            self._owed = 0
+        if self._window_consumed >= _CONNECTION_WINDOW // 2:
+            self._h2.increment_flow_control_window(self._window_consumed)
+            self._window_consumed = 0
 
     def _parse(self, data: bytes, now: float) -> None:
         try:
             events = self._h2.receive_data(data)
         except ProtocolError as exc:
             _log.debug("not HTTP/2: %s", exc)
-            self._hang_up()  # the parser has said why
+            self._close_now()  # h2 has queued a GOAWAY with the reason
             return
-        # What is withdrawn in the same breath is not begun.
-        self._withdrawn = {event.stream_id for event in events if type(event) is StreamReset}
-        acts = self._acts
+        # A request that is reset in the same bytes is not started.
+        self._reset_in_batch = {event.stream_id for event in events if type(event) is StreamReset}
+        handlers = self._event_handlers
         for event in events:
-            act = acts.get(type(event))
-            if act is not None:
-                act(event, now)
+            handle = handlers.get(type(event))
+            if handle is not None:
+                handle(event, now)
                 if self._closing:
                     return
 
     def _begin(self, event: RequestReceived, now: float) -> None:
         id = event.stream_id
-        if id in self._withdrawn:
+        if id in self._reset_in_batch:
             return
-        if self._left or len(self._streams) >= HTTP2_STREAMS:
-            self._turn_down(id, ErrorCodes.REFUSED_STREAM, now)
+        if self._goaway_sent or len(self._streams) >= HTTP2_STREAMS:
+            self._reject_stream(id, ErrorCodes.REFUSED_STREAM, now)
             return
-        self._requests += 1
-        if self._requests == _REQUESTS:
-            self._warn()
+        self._request_count += 1
+        if self._request_count == _MAX_REQUESTS:
+            self._announce_goaway()
         head = self._h2.head(event.headers)
         if isinstance(head, HeadFault):
             if head.status == 400:
-                self._turn_down(id, ErrorCodes.PROTOCOL_ERROR, now)
+                self._reject_stream(id, ErrorCodes.PROTOCOL_ERROR, now)
                 return
             stream = self._streams[id] = ServedStream(self, id, None, now)
-            stream.ended = event.stream_ended is not None
-            self._refuse(stream, head.status, head.reason, now)
+            stream.request_complete = event.stream_ended is not None
+            self._reject(stream, head.status, head.reason, now)
             return
-        headers, ended = dict(head.headers), event.stream_ended is not None
+        headers = dict(head.headers)
+        ended = event.stream_ended is not None
         length = int(headers.get(b"content-length", b"-1"))
         if ended and length > 0:
-            self._turn_down(id, ErrorCodes.PROTOCOL_ERROR, now)
+            self._reject_stream(id, ErrorCodes.PROTOCOL_ERROR, now)
             return
         stream = self._streams[id] = ServedStream(self, id, head, now)
-        stream.ended, stream.length = ended, length
-        stream.expects = not ended and b"expect" in headers
-        self._poked[stream] = None
+        stream.request_complete = ended
+        stream.body_left = length
+        stream.expects_continue = not ended and b"expect" in headers
+        self._ready[stream] = None
         try:
             exchange = stream.exchange = self._reception.site.begin(head, now, token=stream)
-            self._fed = True
+            self._pump_needed = True
             if exchange.needs_grant is not None:
-                stream.admitting = self._reception.admit(exchange)
-        except Exception:  # noqa: BLE001 - rule 5
-            _log.exception("our own fault on %r", self)
-            self._refuse(stream, 500, "Internal error.", now)
+                stream.auth_scope = self._reception.admit(exchange)
+        except Exception:  # noqa: BLE001 - rule 3
+            _log.exception("internal error on %r", self)
+            self._reject(stream, 500, "Internal error.", now)
 
     def _receive_body(self, event: DataReceived, now: float) -> None:
         size = event.flow_controlled_length
-        self._owed += size
+        self._window_consumed += size
         stream = self._streams.get(event.stream_id)
         if stream is None:
             return
         stream.window -= size
         data = event.data
-        stream.came += len(data)
-        if stream.length >= 0:
-            stream.length -= len(data)
-            if stream.length < 0 or (stream.length and event.stream_ended is not None):
-                self._break_off(stream, now)
+        stream.received += len(data)
+        if stream.body_left >= 0:
+            stream.body_left -= len(data)
+            if stream.body_left < 0 or (stream.body_left and event.stream_ended is not None):
+                self._abort_stream(stream, now)
                 return
-        if stream.complete:
+        if stream.response_complete:
             if event.stream_ended is not None:
-                self._part_with(stream)
+                self._forget_stream(stream)
             return
         exchange = stream.exchange
         if exchange is not None and (exchange.reading or exchange.needs_grant is not None):
             if not stream.body:
                 stream.body = data
             else:
-                # One buffer, since a list of short pieces would take many times their bytes.
+                # One buffer: a list of short pieces would take many times the memory of its bytes.
                 if type(stream.body) is not bytearray:
                     stream.body = bytearray(stream.body)
                 stream.body += data
-        stream.ended = event.stream_ended is not None
-        self._poked[stream] = None
+        stream.request_complete = event.stream_ended is not None
+        self._ready[stream] = None
 
     def _receive_trailers(self, event: TrailersReceived, now: float) -> None:
         stream = self._streams.get(event.stream_id)
         if stream is None:
-            return  # it was reset
-        if stream.complete:
-            self._part_with(stream)
-        elif trailer_fault(event.headers) is not None or stream.length > 0:
-            self._break_off(stream, now)
+            return  # the stream was reset
+        if stream.response_complete:
+            self._forget_stream(stream)
+        elif trailer_fault(event.headers) is not None or stream.body_left > 0:
+            self._abort_stream(stream, now)
         else:
-            stream.ended = True
-            self._poked[stream] = None
+            stream.request_complete = True
+            self._ready[stream] = None
 
     def _receive_reset(self, event: StreamReset, now: float) -> None:
         if not event.remote_reset:
             self._count_reset(now)
         stream = self._streams.get(event.stream_id)
         if stream is not None:
-            self._leave(stream, now)
+            self._abandon_stream(stream, now)
 
     def _receive_pong(self, event: PingAckReceived, now: float) -> None:
-        if event.ping_data == _PING and self._warned and not self._left:
-            self._take_leave()
+        if event.ping_data == _PING and self._goaway_announced and not self._goaway_sent:
+            self._send_goaway()
 
-    def _stream_goes_on(self, stream: ServedStream, now: float) -> None:
-        """Feed the exchange of a stream, and take what it says if what it has said is sent."""
+    def _run_stream(self, stream: ServedStream, now: float) -> None:
+        """Feed the exchange of a stream, and pull its output if the last one is sent (rule 1)."""
         exchange = stream.exchange
         if exchange is None:
             return
         try:
             if exchange.reading:
-                self._feed(stream, exchange, now)
+                self._feed_exchange(stream, exchange, now)
             self._pump()
-            if not stream.unsent and (actions := exchange.actions_to_send()):
-                self._spell(stream, actions, now)
+            if not stream.unsent and (actions := self._reception.site.actions_to_send(exchange)):
+                self._send_actions(stream, actions, now)
                 if not stream.unsent:
                     self._reception.taken(exchange)
-        except Exception:  # noqa: BLE001 - rule 5
-            _log.exception("our own fault on %r", self)
+        except Exception:  # noqa: BLE001 - rule 3
+            _log.exception("internal error on %r", self)
             if stream.id in self._streams:
-                self._refuse(stream, 500, "Internal error.", now)
+                self._reject(stream, 500, "Internal error.", now)
 
-    def _feed(self, stream: ServedStream, exchange: Exchange, now: float) -> None:
-        self._fed = True
-        data, stream.body = stream.body, b""
+    def _feed_exchange(self, stream: ServedStream, exchange: Exchange, now: float) -> None:
+        self._pump_needed = True
+        data = stream.body
+        stream.body = b""
         if data:
-            exchange.receive_data(bytes(data), now)
-        if stream.ended:
-            self._forget_body(stream)
-            exchange.receive_data(b"", now)
+            self._reception.site.receive_data(exchange, bytes(data), now)
+        if stream.request_complete:
+            self._end_body(stream)
+            self._reception.site.receive_data(exchange, b"", now)
         elif exchange.reading:
-            if stream.expects and not stream.came:
+            if stream.expects_continue and not stream.received:
                 self._h2.send_headers(stream.id, _CONTINUE)
-            stream.expects = False
-            stream.held += len(data)
-            self._held += len(data)
-            if stream not in self._bodies:
-                self._bodies[stream] = None
-                self._waiting[stream] = now + BODY_SECONDS
+            stream.expects_continue = False
+            stream.body_bytes += len(data)
+            self._body_bytes += len(data)
+            if stream not in self._open_bodies:
+                self._open_bodies[stream] = None
+                self._stream_deadlines[stream] = now + BODY_SECONDS
 
-    def _make_room(self) -> None:
-        """Let clients send more of the bodies that are read."""
+    def _open_windows(self) -> None:
+        """Open the flow-control windows of bodies that are being read."""
         first = True
-        for stream in tuple(self._bodies):
+        for stream in tuple(self._open_bodies):
             exchange = stream.exchange
             if exchange is None or not exchange.reading:
-                self._forget_body(stream)
+                self._end_body(stream)
             else:
-                if stream.window < stream.given // 2 and (first or self._held < _HELD):
+                if stream.window < stream.window_size // 2 and (first or self._body_bytes < _MAX_BODY_BYTES):
                     self._h2.increment_flow_control_window(_BODY_WINDOW - stream.window, stream.id)
-                    stream.window = stream.given = _BODY_WINDOW
+                    stream.window = stream.window_size = _BODY_WINDOW
                 first = False
 
-    def _forget_body(self, stream: ServedStream) -> None:
-        """It is complete, or not wanted."""
-        if stream in self._bodies:
-            del self._bodies[stream]
-            self._held -= stream.held
+    def _end_body(self, stream: ServedStream) -> None:
+        """Stop accounting for a request body that is complete or unwanted."""
+        if stream in self._open_bodies:
+            del self._open_bodies[stream]
+            self._body_bytes -= stream.body_bytes
             if not stream.unsent:
-                self._waiting.pop(stream, None)
+                self._stream_deadlines.pop(stream, None)
 
-    # -- How it ends ---------------------------------------------------------------------------------------------------------
+    # -- Ending ----------------------------------------------------------------------------------
 
-    def _finish(self, stream: ServedStream, now: float) -> None:
-        """All of the answer is sent."""
-        stream.complete = True
+    def _finish_response(self, stream: ServedStream, now: float) -> None:
+        """End the exchange of a stream whose response is completely sent."""
+        stream.response_complete = True
         self._watch.answered()
-        self._let_go(stream, now)
-        self._tell_of(stream, now)
-        if stream.ended:
-            self._part_with(stream)
+        self._detach(stream, now)
+        self._log_exchange(stream, now)
+        if stream.request_complete:
+            self._forget_stream(stream)
         else:
-            # The rest of the body is thrown away, as far as there was room for it: most clients read an answer when they have said their
-            # request, and some lose it if the stream is reset in the midst of that (curl 7.88).
-            self._unwanted[stream] = now + LINGER_SECONDS
+            # Read and drop the rest of the body, within the open window. Most clients read the
+            # response after they have sent the request, and some lose it if the stream is reset
+            # before that (curl 7.88).
+            self._drain_deadlines[stream] = now + LINGER_SECONDS
 
-    def _leave(self, stream: ServedStream, now: float) -> None:
-        """A stream is over before its time."""
-        self._let_go(stream, now)
-        self._tell_of(stream, now)
-        self._part_with(stream)
+    def _abandon_stream(self, stream: ServedStream, now: float) -> None:
+        """End a stream whose response is incomplete."""
+        self._detach(stream, now)
+        self._log_exchange(stream, now)
+        self._forget_stream(stream)
 
-    def _break_off(self, stream: ServedStream, now: float) -> None:
-        """A request is not what it said it would be, which is worth a word also when it was answered before that came out."""
+    def _abort_stream(self, stream: ServedStream, now: float) -> None:
+        """Reset a stream whose body contradicts its head, even if it was already answered."""
         try:
             self._h2.reset_stream(stream.id, ErrorCodes.PROTOCOL_ERROR)
         except StreamClosedError:
-            self._spell_frames()
+            self._collect_frames()
             self._parts.append(rst_stream(stream.id, ErrorCodes.PROTOCOL_ERROR))
-        self._leave(stream, now)
+        self._abandon_stream(stream, now)
         self._count_reset(now)
 
-    def _part_with(self, stream: ServedStream) -> None:
-        """The client knows that the stream is over."""
+    def _forget_stream(self, stream: ServedStream) -> None:
+        """Remove a stream that is closed on both sides."""
         del self._streams[stream.id]
-        self._poked.pop(stream, None)
-        self._unwanted.pop(stream, None)
+        self._ready.pop(stream, None)
+        self._drain_deadlines.pop(stream, None)
 
-    def _cut_off(self, stream: ServedStream) -> None:
-        """The rest of a request is not even thrown away."""
+    def _stop_draining(self, stream: ServedStream) -> None:
+        """Reset a stream instead of reading the rest of its request."""
         self._reset(stream.id, ErrorCodes.NO_ERROR)
-        self._part_with(stream)
+        self._forget_stream(stream)
 
-    def _let_go(self, stream: ServedStream, now: float) -> None:
-        """Of the exchange nothing more is wanted. To itself that is news if it has not come to its own end."""
-        stream.unsent, stream.body = b"", b""
-        self._forget_body(stream)
+    def _detach(self, stream: ServedStream, now: float) -> None:
+        """Detach the exchange of a stream. Every end of a stream calls this.
+
+        An exchange that is not complete sees the client as disconnected.
+        """
+        stream.unsent = b""
+        stream.body = b""
+        self._end_body(stream)
         self._unsent.pop(stream, None)
-        self._waiting.pop(stream, None)
-        if stream.admitting is not None:
-            stream.admitting.cancel()
-        exchange, stream.exchange = stream.exchange, None
+        self._stream_deadlines.pop(stream, None)
+        if stream.auth_scope is not None:
+            stream.auth_scope.cancel()
+        exchange = stream.exchange
+        stream.exchange = None
         if exchange is not None:
-            stream.method = exchange.method
+            stream.rpc_method = exchange.method
             if not exchange.over:
-                exchange.disconnected(now)
-                self._fed = True
-                self._reception.taken(exchange)
+                self._reception.site.disconnected(exchange, now)
+                self._pump_needed = True
+            self._reception.taken(exchange)
 
-    def _lose(self) -> None:
+    def _abandon_exchanges(self) -> None:
         now = trio.current_time()
         for stream in tuple(self._streams.values()):
-            self._leave(stream, now)
+            self._abandon_stream(stream, now)
         self._pump_quietly()
 
     @property
-    def _is_owing(self) -> bool:
+    def _has_open_requests(self) -> bool:
         return bool(self._streams)
 
-    def _tell_of(self, stream: ServedStream, now: float) -> None:
-        request, stream.head = stream.head, None  # once
+    def _log_exchange(self, stream: ServedStream, now: float) -> None:
+        request = stream.head
+        stream.head = None  # each exchange is logged once
         if request is not None:
-            self._tell(request, stream.status, now - stream.began, stream.size, stream.method)
+            self._write_access_log(
+                request, stream.status, now - stream.started_at, stream.response_size, stream.rpc_method
+            )
 
-    def _warn(self) -> None:
-        """The connection will end: what the client has asked until it knows that is still answered."""
-        self._warned = True
-        self._spell_frames()
+    def _announce_goaway(self) -> None:
+        """Send GOAWAY without a last stream id: requests that cross it are still answered.
+
+        The answer to the PING behind it shows that the client has seen it.
+        """
+        self._goaway_announced = True
+        self._collect_frames()
         self._parts.append(goaway(None, ErrorCodes.NO_ERROR))
         self._h2.ping(_PING)
 
-    def _take_leave(self) -> None:
-        """What is under way comes to its end, and nothing else is begun."""
-        self._warned = self._left = True
-        self._spell_frames()
+    def _send_goaway(self) -> None:
+        """Send GOAWAY with the last stream id. Running exchanges complete; no other is started."""
+        self._goaway_announced = True
+        self._goaway_sent = True
+        self._collect_frames()
         self._parts.append(goaway(self._h2.highest_inbound_stream_id, ErrorCodes.NO_ERROR))
         if not self._streams:
-            self._hang_up()
+            self._close_now()
 
     def _fail(self, code: int, why: str) -> None:
-        """Tell the client why, and hang up."""
-        self._spell_frames()
+        """Send GOAWAY with an error, and close."""
+        self._collect_frames()
         self._parts.append(goaway(self._h2.highest_inbound_stream_id, code, why))
-        self._hang_up()
+        self._close_now()
 
-    def _hang_up(self) -> None:
-        self._warned = self._left = True
-        self._closing = self._lingers = True
-        self._lose()
+    def _close_now(self) -> None:
+        self._goaway_announced = True
+        self._goaway_sent = True
+        self._closing = True
+        self._lingers = True
+        self._abandon_exchanges()
 
-    # -- What is answered ----------------------------------------------------------------------------------------------------
+    # -- Responding ------------------------------------------------------------------------------
 
-    def _spell(self, stream: ServedStream, actions: Sequence[Action], now: float) -> None:
-        """Send what is said, as far as it can be, and keep the rest in `unsent`."""
+    def _send_actions(self, stream: ServedStream, actions: Sequence[Action], now: float) -> None:
+        """Send the head in `actions`, and queue their body in `unsent`."""
         body = b"".join([action.data for action in actions if type(action) is Body])
         over = type(actions[-1]) is End
-        stream.size += len(body)
+        stream.response_size += len(body)
         head = actions[0]
         if isinstance(head, Head):
-            is_mute = head.status in WITHOUT_BODY or (
+            body_omitted = head.status in WITHOUT_BODY or (
                 stream.head is not None and stream.head.method == b"HEAD"
             )
-            stream.complete = is_mute or (over and not body)
-            self._h2.send_headers(stream.id, fields(head.status, head.headers), end_stream=stream.complete)
+            stream.response_complete = body_omitted or (over and not body)
+            self._h2.send_headers(
+                stream.id, fields(head.status, head.headers), end_stream=stream.response_complete
+            )
             stream.status = head.status
-        if stream.complete:
+        if stream.response_complete:
             body = b""
         if body:
-            stream.unsent, stream.at, stream.over = body, 0, over
+            stream.unsent = body
+            stream.unsent_offset = 0
+            stream.end_after = over
             self._unsent[stream] = None
         elif over:
-            if not stream.complete:
+            if not stream.response_complete:
                 self._h2.end_stream(stream.id)
-            self._finish(stream, now)
+            self._finish_response(stream, now)
 
     def _send_bodies(self, now: float) -> None:
-        """Send what waits, in turns."""
+        """Send unsent bodies, one frame per stream in turn."""
         turns = tuple(self._unsent)
         while turns:
-            turns = tuple([stream for stream in turns if self._send_some(stream, now)])
+            turns = tuple([stream for stream in turns if self._send_frame(stream, now)])
 
-    def _send_some(self, stream: ServedStream, now: float) -> bool:
-        """Send a frame of what waits. Whether there is more that might be sent."""
-        if self._room <= 0:
+    def _send_frame(self, stream: ServedStream, now: float) -> bool:
+        """Send one frame of a body. Return True if another could be sent now."""
+        if self._write_capacity <= 0:
             return False
-        unsent, at = stream.unsent, stream.at
-        left = len(unsent) - at
-        size = min(left, self._h2.local_flow_control_window(stream.id), _FRAME)
+        unsent = stream.unsent
+        offset = stream.unsent_offset
+        left = len(unsent) - offset
+        size = min(left, self._h2.local_flow_control_window(stream.id), _FRAME_SIZE)
         if size <= 0:
-            if stream not in self._waiting:
-                stream.went = 0
-                self._waiting[stream] = now + WRITE_SECONDS
+            if stream not in self._stream_deadlines:
+                stream.sent = 0
+                self._stream_deadlines[stream] = now + WRITE_SECONDS
             return False
         is_last = size == left
-        data = unsent if size == len(unsent) else unsent[at : at + size]
-        self._h2.send_data(stream.id, data, end_stream=is_last and stream.over)
+        data = unsent if size == len(unsent) else unsent[offset : offset + size]
+        self._h2.send_data(stream.id, data, end_stream=is_last and stream.end_after)
         self._watch.sent(1)
-        self._room -= size
-        stream.went += size
+        self._write_capacity -= size
+        stream.sent += size
         del self._unsent[stream]
         if not is_last:
-            stream.at = at + size
-            self._unsent[stream] = None  # behind all others
+            stream.unsent_offset = offset + size
+            self._unsent[stream] = None  # behind the others
             return True
         stream.unsent = b""
-        if stream not in self._bodies:
-            self._waiting.pop(stream, None)
+        if stream not in self._open_bodies:
+            self._stream_deadlines.pop(stream, None)
         exchange = stream.exchange
-        if stream.over:
-            self._finish(stream, now)
+        if stream.end_after:
+            self._finish_response(stream, now)
         else:
-            self._poked[stream] = None
+            self._ready[stream] = None
         if exchange is not None:
             self._reception.taken(exchange)
         return False
 
-    def _refuse(self, stream: ServedStream, status: int, why: str, now: float) -> None:
-        """Answer with `status`, unless an answer has begun, and have nothing more to do with the exchange."""
-        self._let_go(stream, now)
+    def _reject(self, stream: ServedStream, status: int, why: str, now: float) -> None:
+        """Send an error response, or reset the stream if a response has started."""
+        self._detach(stream, now)
         if stream.status:
             self._reset(stream.id, ErrorCodes.INTERNAL_ERROR)
-            self._leave(stream, now)
+            self._abandon_stream(stream, now)
         else:
             text = why.encode() + b"\n"
             headers = [PLAIN, (b"content-length", b"%d" % len(text))]
-            self._spell(stream, [Head(status, headers), Body(text), End()], now)
+            self._send_actions(stream, [Head(status, headers), Body(text), End()], now)
 
-    def _turn_down(self, id: int, code: ErrorCodes, now: float) -> None:
-        """The client asks for what it may not ask for."""
+    def _reject_stream(self, id: int, code: ErrorCodes, now: float) -> None:
+        """Reset the stream of a request that is not allowed."""
         self._reset(id, code)
         self._count_reset(now)
 
     def _count_reset(self, now: float) -> None:
-        """A stream had to be reset, and it was the client's doing."""
+        """Count a reset that the client caused. Too many of them end the connection."""
         self._watch.reset(now)
         if (fault := self._watch.fault) is not None:
             self._fail(fault.code, fault.reason)
 
     def _reset(self, id: int, code: ErrorCodes) -> None:
-        with suppress(StreamClosedError):  # the client was faster
+        with suppress(StreamClosedError):  # the client has already closed the stream
             self._h2.reset_stream(id, code)
 
-    def _spell_frames(self) -> None:
+    def _collect_frames(self) -> None:
         frames = self._h2.data_to_send()
         if frames:
             self._parts.append(frames)
 
 
-def _first(waiting: dict[ServedStream, float]) -> float:
+def _earliest(waiting: dict[ServedStream, float]) -> float:
     return next(iter(waiting.values()), math.inf)

@@ -1,11 +1,10 @@
-"""What a server's connection of HTTP/2 remembers of each request, and how heads are read and written there.
+"""The streams of an HTTP/2 server connection, and the encoding of their heads.
 
-Rules of this file:
-
-1. Heads of requests that are repeated are read once, as those of HTTP/1.1 are: each connection remembers its own, and what is remembered
-   is a function of the bytes, as long as nothing in between could have changed their meaning.
-2. Heads of answers are told without a memory (RFC 7541 6.2.2). They are short, what they save by one is little, and so neither can a client
-   have us remember much, nor can anybody find out by a length what was said to somebody else.
+1. Repeated request heads are decoded once, as in HTTP/1.1. Each connection has its own cache. A
+   cached result is valid only while the HPACK table has not changed since.
+2. Response heads are sent without indexing (RFC 7541 6.2.2). They are short, so a table would save
+   little. In return, no client can make us keep a large table, and compressed lengths reveal
+   nothing.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ if TYPE_CHECKING:
 
 __all__ = ["STREAM_WINDOW", "ServedStream", "ServerParser", "fields"]
 
-STREAM_WINDOW: Final = 65_535  # what RFC 9113 gives to everybody who has not been told otherwise
+STREAM_WINDOW: Final = 65_535  # bytes; the initial window of RFC 9113 6.9.2
 _SETTINGS: Final = {
     SettingCodes.ENABLE_PUSH: 0,
     SettingCodes.MAX_CONCURRENT_STREAMS: HTTP2_STREAMS,
     SettingCodes.MAX_HEADER_LIST_SIZE: 32 * 1024,
 }
-# Heads that one connection remembers: as many as a client has kinds of requests; and how long they may be.
-_REMEMBERED: Final = 8
-_LONGEST_REMEMBERED: Final = 1024  # bytes, as they are sent
-_LONGEST_HEAD: Final = 4 * 1024  # as they are read, which may be many times as long
-# Where names, and whole headers, stand in the table that everybody has (RFC 7541, appendix A).
-_STATUSES: Final = {b"200": 8, b"204": 9, b"400": 12, b"404": 13, b"500": 14}
-_NAMES: Final = {
+# Heads that one connection caches: about as many as a client has kinds of requests.
+_MAX_CACHED: Final = 8
+_MAX_CACHED_BLOCK: Final = 1024  # bytes of a compressed head; longer ones are not cached
+_MAX_CACHED_HEAD: Final = 4 * 1024  # bytes of its values after decompression
+# Indexes in HPACK's static table (RFC 7541, appendix A), of complete headers and of names.
+_STATUS_INDEX: Final = {b"200": 8, b"204": 9, b"400": 12, b"404": 13, b"500": 14}
+_NAME_INDEX: Final = {
     b":status": 8,
     b"access-control-allow-origin": 20,
     b"allow": 22,
@@ -54,31 +53,34 @@ _NAMES: Final = {
     b"vary": 59,
     b"www-authenticate": 61,
 }
-# "What is remembered may take no room": said once, since the client may want to hear that it takes no more than so much.
-_NO_TABLE: Final = b"\x20"
+# The dynamic table size update to 0. Sent once, in the first block: a client may have limited the
+# table, and must then receive an update (RFC 7541 4.2).
+_EMPTY_TABLE: Final = b"\x20"
 
 
 class _Reader(Decoder):
-    """Reads heads."""
+    """An HPACK decoder with a cache of whole blocks."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
-        self._known: dict[bytes, Any] = {}
+        self._cache: dict[bytes, Any] = {}
 
     def decode(self, data: bytes, raw: bool = False) -> Any:
-        known = self._known.get(data)
-        if known is not None:
-            return known
-        newest, size = self._newest(), self._size()
+        """Decode a header block."""
+        cached = self._cache.get(data)
+        if cached is not None:
+            return cached
+        newest = self._newest()
+        size = self._size()
         headers = super().decode(data, raw)
-        same = self._newest() is newest and self._size() == size
-        if not same or len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        if same and len(data) <= _LONGEST_REMEMBERED:
-            self._known[data] = headers
+        # The table grows at one end and shrinks at the other. If both ends are unchanged, the whole
+        # table is, and the cached results remain valid.
+        unchanged = self._newest() is newest and self._size() == size
+        if not unchanged or len(self._cache) >= _MAX_CACHED:
+            self._cache.clear()
+        if unchanged and len(data) <= _MAX_CACHED_BLOCK:
+            self._cache[data] = headers
         return headers
-
-    # The table that blocks refer to grows at one end and shrinks at the other: if both ends are where they were, it is the same.
 
     def _newest(self) -> object:
         entries = self.header_table.dynamic_entries
@@ -89,44 +91,47 @@ class _Reader(Decoder):
 
 
 class _Writer(Encoder):
-    """Writes heads, each as it would be written if it were the only one."""
+    """An HPACK encoder without a dynamic table: each block is independent of all others."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._first = _NO_TABLE
+        self._prefix = _EMPTY_TABLE
 
     def encode(self, headers: Any, huffman: bool = True) -> bytes:
-        said, self._first = [self._first], b""
+        """Encode a header block."""
+        parts = [self._prefix]
+        self._prefix = b""
         for name, value in headers:
-            if name == b":status" and value in _STATUSES:
-                said.append(bytes((0x80 | _STATUSES[value],)))
+            if name == b":status" and value in _STATUS_INDEX:
+                parts.append(bytes((0x80 | _STATUS_INDEX[value],)))
             else:
-                said += (_name(name), _length(len(value)), value)
-        return b"".join(said)
+                parts += (_encode_name(name), _encode_length(len(value)), value)
+        return b"".join(parts)
 
 
 @lru_cache(maxsize=64)
-def _name(name: bytes) -> bytes:
-    """The beginning of a header that nobody need remember."""
-    index = _NAMES.get(name)
+def _encode_name(name: bytes) -> bytes:
+    """Encode the name of a literal header without indexing (RFC 7541 6.2.2)."""
+    index = _NAME_INDEX.get(name)
     if index is None:
-        return b"\0" + _length(len(name)) + name
+        return b"\0" + _encode_length(len(name)) + name
     return bytes((index,)) if index < 15 else bytes((15, index - 15))
 
 
-def _length(size: int) -> bytes:
-    """The length of a text: a number of at least seven bits (RFC 7541 5.1)."""
+def _encode_length(size: int) -> bytes:
+    """Encode the length of a string as an integer with a 7-bit prefix (RFC 7541 5.1)."""
     if size < 127:
         return bytes((size,))
-    said, size = [127], size - 127
+    encoded = [127]
+    size -= 127
     while size >= 128:
-        said.append(size & 127 | 128)
+        encoded.append(size & 127 | 128)
         size >>= 7
-    return bytes((*said, size))
+    return bytes((*encoded, size))
 
 
 class ServerParser(Parser):
-    """h2 for a server, which has said its settings."""
+    """h2 for a server. The server's settings are already queued."""
 
     def __init__(self) -> None:
         super().__init__(_SETTINGS, is_client=False)
@@ -136,91 +141,95 @@ class ServerParser(Parser):
         self.initiate_connection()
 
     def head(self, headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadFault:
-        """The head of a request that has arrived."""
+        """Return the head of a received request, or the error in it."""
         key = tuple(headers)
         head = self._heads.get(key)
         if head is not None:
             return head
         found = request_head(headers)
-        if isinstance(found, RequestHead) and sum([len(value) for _, value in headers]) <= _LONGEST_HEAD:
-            if len(self._heads) >= _REMEMBERED:
+        if isinstance(found, RequestHead) and sum([len(value) for _, value in headers]) <= _MAX_CACHED_HEAD:
+            if len(self._heads) >= _MAX_CACHED:
                 self._heads.clear()
             self._heads[key] = found
         return found
 
 
 class ServedStream:
-    """One request and its answer, on the connection of which it is a stream; and the token of its exchange."""
+    """One request and its response on a connection. It is the token of its exchange."""
 
     __slots__ = (
-        "admitting",
-        "at",
-        "began",
+        "auth_scope",
         "body",
-        "came",
-        "complete",
+        "body_bytes",
+        "body_left",
         "connection",
-        "ended",
+        "end_after",
         "exchange",
-        "expects",
-        "given",
+        "expects_continue",
         "head",
-        "held",
         "id",
-        "length",
-        "method",
-        "over",
-        "size",
+        "received",
+        "request_complete",
+        "response_complete",
+        "response_size",
+        "rpc_method",
+        "sent",
+        "started_at",
         "status",
         "unsent",
-        "went",
+        "unsent_offset",
         "window",
+        "window_size",
     )
 
     def __init__(self, connection: Any, id: int, head: RequestHead | None, now: float) -> None:
         self.connection = connection
         self.id = id
-        self.began = now
-        self.head = head  # None if there is none that could be told to anybody
-        self.method = ""  # of MCP
+        self.started_at = now
+        self.head = head  # for the access log; None if it is invalid or was logged
+        self.rpc_method = ""  # of MCP
         self.exchange: Exchange | None = None
-        self.admitting: trio.CancelScope | None = None  # its guard is still asked
+        self.auth_scope: trio.CancelScope | None = None  # that of the authorization check
         # The request.
-        self.expects = False  # the client waits for a word before it sends the body
-        self.ended = False  # all of it is here
-        self.body: bytes | bytearray = b""  # what the exchange has not got of it yet
-        self.held = 0  # what it has got
-        self.length = -1  # what is still to come of it, if the head says so
-        self.came = self.went = 0  # what came of it, and was sent of the answer, since the deadline was set
-        self.window = self.given = STREAM_WINDOW  # what may still be sent, and could be when that was said
-        # The answer.
+        self.expects_continue = False  # the client waits for "100 Continue"
+        self.request_complete = False  # all of the request has arrived
+        self.body: bytes | bytearray = b""  # received bytes that the exchange has not got yet
+        self.body_bytes = 0  # the number of bytes that it has got
+        self.body_left = -1  # bytes still to come, or -1 if the head does not declare a length
+        # Bytes of the body received, and of the response sent, since the deadline was set.
+        self.received = 0
+        self.sent = 0
+        # Bytes that the client may still send, and could when the window was last opened.
+        self.window = STREAM_WINDOW
+        self.window_size = STREAM_WINDOW
+        # The response.
         self.status = 0
-        self.size = 0
-        self.unsent = b""  # what was taken of it, of which the first `at` bytes are sent
-        self.at = 0
-        self.over = False  # nothing comes behind that
-        self.complete = False  # all of it is sent
+        self.response_size = 0
+        self.unsent = b""  # body bytes taken from the exchange; those before the offset are sent
+        self.unsent_offset = 0
+        self.end_after = False  # the response ends with `unsent`
+        self.response_complete = False  # all of the response is sent
 
     def __repr__(self) -> str:
         return f"<ServedStream {self.id}, {self.exchange!r}>"
 
     def poke(self) -> None:
-        """There is something to write."""
+        """Wake the connection: the exchange has output for this stream."""
         self.connection.poke(self)
 
 
 def fields(status: int, headers: Headers) -> Headers:
-    """The list of headers that says the head of an answer.
+    """Return the header fields of a response head, with the date.
 
     Raises:
-        ValueError: one of them is no header.
+        ValueError: a header is invalid.
     """
-    # What is said of the length is not among what is remembered.
+    # Content-Length differs by response, so it is not part of the cached fields.
     length = [header for header in headers if header[0] == b"content-length"]
-    rest = (
-        tuple([header for header in headers if header[0] != b"content-length"]) if length else tuple(headers)
-    )
-    return [*_checked(status, rest), *length, (b"date", date_value())]
+    others = tuple(headers)
+    if length:
+        others = tuple([header for header in headers if header[0] != b"content-length"])
+    return [*_checked(status, others), *length, (b"date", date_value())]
 
 
 @lru_cache(maxsize=256)

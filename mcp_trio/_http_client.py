@@ -1,12 +1,10 @@
-"""A client's conversation over HTTP, on trio: a task for each request that is made, and one for the timer.
+"""Run a client's conversation over HTTP: one task per HTTP request, and one timer task.
 
-Rules of this file:
+1. Call `pump` after every call into the machine. It starts and cancels requests, delivers events
+   and sets the timer, and it never waits.
+2. Requests that start although the client is cancelled, such as the session DELETE, get one second.
 
-1. After every call into the machine comes `pump`: it starts and drops calls, takes the events out and sets the timer. It never
-   waits.
-2. What is begun although we are cancelled are last words, as that a session is over. They have a second.
-
-How a call is made, on which connection, and what the machine is told of it is the core's `Carriage`.
+The core's `HttpRequestRunner` decides how a request is made and on which connection.
 """
 
 from __future__ import annotations
@@ -17,13 +15,16 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from mcp_core.http import Carriage
+from mcp_core.runtime import HttpRequestRunner
+
+from ._jobs import start_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core import Event
-    from mcp_core.http import Errand, HttpClient
+    from mcp_core.http import HttpClient
+    from mcp_core.runtime import HttpRequestJob
 
     from ._authorization import Authorization
     from ._dial import Way
@@ -32,15 +33,19 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpCarrier"]
 
-_LAST_WORDS: Final = 1.0
+# Seconds for a request that is started after cancellation. The longest delay that an unresponsive
+# server can cause.
+_FINAL_REQUEST_TIMEOUT: Final = 1.0
 
 
 class HttpCarrier:
-    """Carries the conversation of `http` on connections that are made by `way`. `take` is called for each event, in order, without
-    waiting; `sent` with the body of each request. `authorization` gets the right to make requests, if the machine wants that shown.
+    """The transport of a client's conversation over HTTP, on connections that `way` opens.
 
-    *Resource handling*: `aclose` closes every connection. *Error handling*: no connection is the conversation; what happens to one
-    is told to the machine.
+    `take` is called with each event, in order, and must not wait; `sent` with the body of each
+    request. `authorization` obtains access tokens, if given.
+
+    *Resource handling*: `aclose` closes every connection. *Error handling*: a broken connection
+    does not end the conversation; the failure is passed to the machine.
     """
 
     def __init__(
@@ -52,15 +57,16 @@ class HttpCarrier:
         authorization: Authorization | None = None,
     ) -> None:
         self._authorization = authorization
-        self._way = way
-        self._ended = trio.lowlevel.ParkingLot()
-        self._rearmed = trio.lowlevel.ParkingLot()
-        # When there is something to do, and until when `_tick` sleeps.
-        self._deadline = self._armed = math.inf
+        self._connector = way
+        self._request_ended = trio.lowlevel.ParkingLot()
+        self._deadline_changed = trio.lowlevel.ParkingLot()
+        self._deadline = math.inf  # that of the machine
+        self._wakeup = math.inf  # the time until which `_tick` sleeps
         self._nursery: trio.Nursery
-        # What an event leads to may start in any task, also in a caller's: it gets this context, not that task's.
+        # Callbacks start inside `pump`, which may run in any task, such as a caller's. They get the
+        # context in which the transport was created.
         context = contextvars.copy_context()
-        self._carriage: Carriage[H11Client | H2Client] = Carriage(
+        self._requests: HttpRequestRunner[H11Client | H2Client] = HttpRequestRunner(
             http,
             self,
             lambda event: context.run(take, event),
@@ -70,78 +76,77 @@ class HttpCarrier:
         )
 
     def __repr__(self) -> str:
-        return f"<HttpCarrier by {self._way!r}: {self._carriage!r}>"
+        return f"<HttpCarrier by {self._connector!r}: {self._requests!r}>"
 
     @property
     def protocol(self) -> str:
-        return self._carriage.protocol
+        return self._requests.protocol
 
     def start(self, nursery: trio.Nursery) -> None:
-        self._nursery = self._way.nursery = nursery
+        """Run requests, connections and the timer in `nursery`."""
+        self._nursery = nursery
+        self._connector.nursery = nursery
         if self._authorization is not None:
             self._authorization.start(nursery)
         nursery.start_soon(self._tick)
 
     def pump(self) -> None:
-        self._carriage.run()
-        deadline = self._carriage.next_deadline()
+        """Start and cancel requests, deliver events and set the timer, without waiting."""
+        self._requests.run()
+        deadline = self._requests.next_deadline()
         self._deadline = math.inf if deadline is None else deadline
-        # It nearly always moves away, call by call; then waking for nothing once costs less than each time.
-        if self._deadline < self._armed:
-            self._rearmed.unpark_all()
+        # Nearly every call moves the deadline to a later time. One needless wakeup of the timer at
+        # the old time is cheaper than waking it at every call.
+        if self._deadline < self._wakeup:
+            self._deadline_changed.unpark_all()
 
     async def flush(self) -> None:
-        while not self._carriage.idle:
-            await self._ended.park()
+        """Wait until no request is running."""
+        while not self._requests.idle:
+            await self._request_ended.park()
 
     async def aclose(self) -> None:
-        self._carriage.stop()
+        """Cancel all requests and close all connections."""
+        self._requests.stop()
         try:
             await self.flush()
         finally:
-            await _close(self._carriage.pool.clear())
+            await _close(self._requests.pool.clear())
 
     async def _tick(self) -> None:
-        """Serve the timers until cancelled."""
+        """Call the machine's timeout handler at each deadline, until cancelled."""
         while True:
-            self._armed = self._deadline
-            with trio.move_on_at(self._armed):
-                await self._rearmed.park()
-            self._carriage.handle_timeout(trio.current_time())
+            self._wakeup = self._deadline
+            with trio.move_on_at(self._wakeup):
+                await self._deadline_changed.park()
+            self._requests.handle_timeout(trio.current_time())
             self.pump()
 
     async def dial(self) -> H11Client | H2Client:
-        line = await self._way.dial()
+        """Open a connection to the server, for the core's connection pool."""
+        connection = await self._connector.dial()
         if self._authorization is not None:
-            self._authorization.met_at(self._way.reached)
-        return line
+            self._authorization.met_at(self._connector.reached)
+        return connection
 
     clock = staticmethod(trio.current_time)
-    bell = trio.Event
+    new_event = trio.Event
 
     def discard(self, lines: list[H11Client | H2Client]) -> None:
+        """Close connections that the pool has dropped, in the background."""
         self._nursery.start_soon(_close, lines)
 
-    def begin(self, errand: Errand) -> None:
-        scope = trio.CancelScope()
-        errand.stop = scope.cancel
-        self._nursery.start_soon(self._make, errand, scope)
+    def start_job(self, job: HttpRequestJob) -> None:
+        """Start the task of a request."""
+        start_job(job, self._nursery, self._after_job, shutdown_timeout=_FINAL_REQUEST_TIMEOUT)
 
-    async def _make(self, errand: Errand, scope: trio.CancelScope) -> None:
-        if trio.current_effective_deadline() == -math.inf:
-            scope.shield = errand.last = True
-            scope.deadline = trio.current_time() + _LAST_WORDS
-        try:
-            with scope:
-                errand.done(await errand)
-        finally:
-            errand.dropped()
-            self.pump()
-            self._ended.unpark_all()
+    def _after_job(self) -> None:
+        self.pump()
+        self._request_ended.unpark_all()
 
 
 async def _close(connections: list[H11Client | H2Client]) -> None:
-    """Close them all, also if cancelled."""
+    """Close all `connections`, even when cancelled."""
     if connections:
         async with trio.open_nursery() as nursery:
             for connection in connections:

@@ -1,18 +1,14 @@
-"""What a server's connections of HTTP/1.1 and HTTP/2 have in common: who reads, who writes, and when it ends.
+"""The common part of HTTP/1.1 and HTTP/2 server connections: reading, writing, timeouts, the end.
 
-A task reads as long as the connection lives, also while a handler runs, so that a client who goes is noticed. It writes itself
-what its own reading has brought about, which for most calls is the whole answer. What others bring about later is written by
-whoever has the time: the task of the handler, or one for the purpose.
+A task reads as long as the connection is open, even while a handler runs, so that a disconnecting
+client is noticed. The same task writes the output that its own reading caused, which for most calls
+is the whole response. Later output is written by the task of the handler, or by a new task.
 
-Rules of this file:
-
-1. Everything but reading and writing is done by `_go_on`, which never waits and is run by one task at a time: the one that writes.
-2. What is read and cannot be used yet is bounded: beyond that nothing is read. What is said to nobody is not kept.
-3. One deadline for each connection, moved as the state of things wants it. Whoever sends or reads too slowly loses the connection, or
-   what of it is his own.
-4. Every way to the end leads through `serve`: what is under way hears of it, the stream is closed.
-
-How requests and answers are spelled it refuses to know: `_h11_server.py`, `_h2_server.py`.
+1. Everything except reading and writing happens in `_resume`. It never waits, and one task runs it
+   at a time: the one that writes.
+2. Received bytes that cannot be used yet are bounded; at the limit nothing more is read.
+3. Each connection has one deadline, which moves with its state. A peer that sends or reads too
+   slowly loses the connection, or with HTTP/2 the stream.
 """
 
 from __future__ import annotations
@@ -49,19 +45,20 @@ __all__ = [
 ]
 
 _READ_SIZE: Final = 65_536
-# What was sent before there was an answer to what came before: more than anybody sends who does not mean harm.
-_UNUSED: Final = 64 * 1024
-# What is written at once. Someone who takes it in a time just within the limit is read to, at 8 KiB a second.
+# Bytes read ahead while earlier requests are unanswered. Normal clients do not send that much.
+_MAX_UNUSED: Final = 64 * 1024
+# Bytes of one write, which has WRITE_SECONDS. A client must therefore read at least 8 KiB a second.
 WRITE_SIZE: Final = 256 * 1024
-# What is read that nobody wants, so that the client gets to read why.
+# Bytes of an unwanted request body that are read and dropped, so that the client, which is still
+# sending, gets to read the error response.
 UNWANTED: Final = 64 * 1024
 
-HEAD_SECONDS: Final = 10.0
-BODY_SECONDS: Final = 30.0
-BODY_PROGRESS: Final = 30 * 1024  # bytes in that time
-IDLE_SECONDS: Final = 60.0
+HEAD_SECONDS: Final = 10.0  # for a request head, and for the first bytes of a connection
+BODY_SECONDS: Final = 30.0  # for each BODY_PROGRESS bytes of a request body
+BODY_PROGRESS: Final = 30 * 1024
+IDLE_SECONDS: Final = 60.0  # keep-alive of an idle connection
 WRITE_SECONDS: Final = 30.0
-LINGER_SECONDS: Final = 1.0
+LINGER_SECONDS: Final = 1.0  # for closing, while the client may still be sending
 
 WITHOUT_BODY: Final = frozenset({204, 304})
 PLAIN: Final = (b"content-type", b"text/plain; charset=utf-8")
@@ -70,10 +67,13 @@ _log = logging.getLogger("mcp_trio")
 
 
 class Exchanged(Struct, frozen=True, gc=False):
-    """One line of an access log. `rpc_method` is what was asked for in words of MCP, `"tools/call"` and so on, and empty if that was
-    nothing, or is not known. `status` is 0 if the client went before there was an answer; `seconds` is the time from the end
-    of the head of the request to the end of the answer, and `size` the length of the answer's body in bytes, as it was given to
-    the connection."""
+    """One line of an access log.
+
+    `status` is 0 if the client disconnected before there was a response. `seconds` is the time from
+    the end of the request head to the end of the response. `size` is the length of the response
+    body in bytes, as it was passed to the connection. `rpc_method` is the MCP method, such as
+    `"tools/call"`; empty if unknown or not MCP.
+    """
 
     method: str
     target: str
@@ -84,10 +84,10 @@ class Exchanged(Struct, frozen=True, gc=False):
 
 
 class HttpConnection(abc.ABC):
-    """Serves what comes over `stream` at `reception`, beginning with `incoming`, which was read before. Await `serve`; nothing else is
-    for others but `wind_down`.
+    """A server connection on `stream`, whose requests go to the driver `reception`.
 
-    `on_exchange` is told of every exchange when it is over.
+    Await `serve`, and call `wind_down` to shut down. `incoming` has bytes that were already read.
+    `on_exchange` is called with the log entry of every exchange when it has ended.
     """
 
     def __init__(
@@ -100,68 +100,71 @@ class HttpConnection(abc.ABC):
         self._reception = reception
         self._stream = stream
         self._on_exchange = on_exchange
-        self._deadline = reception.deadlines.new(self._overdue)
-        self._reading = trio.CancelScope()
-        self._ending = trio.CancelScope()
-        self._moved = trio.lowlevel.ParkingLot()  # what was read was used, or a write has ended
+        self._deadline = reception.deadlines.new(self._handle_timeout)
+        self._read_scope = trio.CancelScope()
+        self._close_scope = trio.CancelScope()
+        self._progressed = trio.lowlevel.ParkingLot()  # `_resume` was run, or a write has ended
         self._incoming = incoming
-        self._head_until = math.inf
-        self._parts: list[bytes] = []  # to be written
-        self._fed = False  # the site has to be looked after
-        self._going_on = False
-        self._writing = False  # somebody writes, or is on his way to it
-        self._sending = False  # the client has to take something
-        self._closing = False  # after what is to be written
-        self._broken = False  # nothing can be written any more
-        self._lingers = False  # the client may be in the midst of sending
+        self._head_deadline = math.inf
+        self._parts: list[bytes] = []  # bytes to write
+        self._pump_needed = False  # an exchange was called, so the driver must be pumped
+        self._resuming = False  # `_resume` is running
+        self._writing = False  # a task runs `_write`, or is about to
+        self._sending = False  # `send_all` is running
+        self._closing = False  # close when everything is written
+        self._broken = False  # writing has failed
+        self._lingers = False  # the client may still be sending when we close
 
     @abc.abstractmethod
     def wind_down(self) -> None:
-        """The server stops. What is under way may come to its end."""
+        """Take no new requests, and close once the running exchanges have ended."""
 
     @abc.abstractmethod
-    def _go_on(self, now: float) -> None:
-        """Do all that can be done without waiting. What is to be written is in `_parts` then."""
+    def _resume(self, now: float) -> None:
+        """Process received bytes and collect output in `_parts`, without waiting."""
 
     @property
     @abc.abstractmethod
-    def _is_owing(self) -> bool:
-        """Whether something was asked that will not be answered when the connection ends now."""
+    def _has_open_requests(self) -> bool:
+        """True if a request would stay unanswered if the connection ended now."""
 
     @abc.abstractmethod
-    def _lose(self) -> None:
-        """What is under way will not come to its end here."""
+    def _abandon_exchanges(self) -> None:
+        """Tell the exchanges that are not complete that the client has disconnected."""
 
     @abc.abstractmethod
     def _set_deadline(self, now: float) -> None:
-        """All is written that there was."""
+        """Set the deadline for what the connection waits for. Everything is written."""
 
     @abc.abstractmethod
-    def _wait_no_longer(self, now: float) -> None:
-        """The deadline has come that was set."""
+    def _on_deadline(self, now: float) -> None:
+        """Handle the deadline that `_set_deadline` set."""
 
     async def serve(self) -> None:
-        """Serve the connection until either side ends it, then close it."""
+        """Serve the connection until either side ends it, then close the stream.
+
+        Exchanges that are not complete by then see the client as disconnected.
+        """
         try:
-            self._head_until = trio.current_time() + HEAD_SECONDS
-            self._deadline.move(self._head_until)
+            self._head_deadline = trio.current_time() + HEAD_SECONDS
+            self._deadline.move(self._head_deadline)
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                with self._reading:
+                with self._read_scope:
                     await self._read()
                 self._closing = True
-                await self._close_up()
-        except Exception:  # noqa: BLE001 - it ends this connection, and no other one
-            _log.exception("our own fault on %r", self)
+                await self._close_gracefully()
+        except Exception:  # noqa: BLE001 - our bug ends this connection and no other
+            _log.exception("internal error on %r", self)
         finally:
             self._closing = True
             self._deadline.drop()
             try:
-                self._lose()
+                self._abandon_exchanges()
             except Exception:  # noqa: BLE001 - as above
-                _log.exception("our own fault on %r", self)
+                _log.exception("internal error on %r", self)
             await trio.aclose_forcefully(self._stream)
 
-    # -- Reading and writing -------------------------------------------------------------------------------------------------
+    # -- Reading and writing ---------------------------------------------------------------------
 
     async def _read(self) -> None:
         stream = self._stream
@@ -176,24 +179,28 @@ class HttpConnection(abc.ABC):
             if not self._writing:
                 self._writing = True
                 await self._write()
-            while len(self._incoming) > _UNUSED and not self._closing:
-                await self._moved.park()
+            while len(self._incoming) > _MAX_UNUSED and not self._closing:
+                await self._progressed.park()
 
-    def _stir(self) -> None:
-        """There is something to do or to write."""
-        if not (self._going_on or self._writing):
+    def _schedule_write(self) -> None:
+        """Have some task run `_write`, unless one does already."""
+        if not (self._resuming or self._writing):
             self._writing = True
             self._reception.write_soon(self._write)
 
     async def _write(self) -> None:
-        """Do what can be done and write what is to be said, until there is nothing of it. `_writing` is claimed before."""
-        stream, parts = self._stream, self._parts
+        """Alternate `_resume` and writing, until there is no output.
+
+        The caller has set `_writing`.
+        """
+        stream = self._stream
+        parts = self._parts
         try:
             while True:
                 now = trio.current_time()
-                self._go_on(now)
-                if self._moved:
-                    self._moved.unpark_all()
+                self._resume(now)
+                if self._progressed:
+                    self._progressed.unpark_all()
                 if not parts:
                     break
                 data = parts[0] if len(parts) == 1 else b"".join(parts)
@@ -208,16 +215,16 @@ class HttpConnection(abc.ABC):
             if not self._closing:
                 self._set_deadline(now)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self._give_up()
+            self._abort()
         except Exception:  # noqa: BLE001 - as above
-            _log.exception("our own fault on %r", self)
-            self._give_up()
+            _log.exception("internal error on %r", self)
+            self._abort()
         finally:
             self._writing = False
-            if self._moved:
-                self._moved.unpark_all()
+            if self._progressed:
+                self._progressed.unpark_all()
             if self._closing:
-                self._reading.cancel()
+                self._read_scope.cancel()
 
     async def _write_large(self, data: bytes) -> None:
         view = memoryview(data)
@@ -225,19 +232,20 @@ class HttpConnection(abc.ABC):
             self._deadline.move(trio.current_time() + WRITE_SECONDS)
             await self._stream.send_all(view[start : start + WRITE_SIZE])
 
-    async def _close_up(self) -> None:
-        """Nothing more is read for use."""
-        if not (self._broken or self._is_owing):
-            with self._ending:
-                await self._end()
+    async def _close_gracefully(self) -> None:
+        """Close in order after reading has ended, unless a request is still open."""
+        if not (self._broken or self._has_open_requests):
+            with self._close_scope:
+                await self._linger_and_close()
 
-    async def _end(self) -> None:
-        """Nothing more is to be said: close, but let the client read what was."""
+    async def _linger_and_close(self) -> None:
+        """Close so that the client can read the last response, although it may still be sending."""
         while self._writing:
-            await self._moved.park()
+            await self._progressed.park()
         self._deadline.move(trio.current_time() + LINGER_SECONDS)
         if self._lingers:
-            # If it is closed while he sends, his own system throws the answer away.
+            # A client that sends to a closed socket gets a reset, which deletes the response that
+            # it has not read yet.
             if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 await self._stream.send_eof()
             unwanted = len(self._incoming)
@@ -247,45 +255,47 @@ class HttpConnection(abc.ABC):
 
     def _close(self) -> None:
         self._closing = True
-        self._reading.cancel()
+        self._read_scope.cancel()
 
-    def _give_up(self) -> None:
+    def _abort(self) -> None:
         self._broken = True
         self._close()
 
-    def _overdue(self) -> None:
+    def _handle_timeout(self) -> None:
         try:
             if self._sending:
-                self._give_up()
-                self._ending.cancel()
+                self._abort()
+                self._close_scope.cancel()
             elif self._writing:
-                pass  # whoever is on his way sets another one
+                pass  # the task that is about to run `_write` sets a new deadline
             elif self._closing:
-                self._ending.cancel()
+                self._close_scope.cancel()
             else:
-                self._wait_no_longer(trio.current_time())
+                self._on_deadline(trio.current_time())
         except Exception:  # noqa: BLE001 - as above
-            _log.exception("our own fault on %r", self)
-            self._give_up()
+            _log.exception("internal error on %r", self)
+            self._abort()
 
-    # -- The site ------------------------------------------------------------------------------------------------------------
+    # -- The driver ------------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        if self._fed:
-            self._fed = False
+        if self._pump_needed:
+            self._pump_needed = False
             self._reception.pump()
 
     def _pump_quietly(self) -> None:
-        if self._fed:
-            self._fed = False
+        if self._pump_needed:
+            self._pump_needed = False
             self._reception.pump_quietly()
 
-    def _tell(self, request: RequestHead, status: int, seconds: float, size: int, rpc_method: str) -> None:
-        """An exchange is over."""
+    def _write_access_log(
+        self, request: RequestHead, status: int, seconds: float, size: int, rpc_method: str
+    ) -> None:
         if self._on_exchange is None:
             return
-        method, target = request.method.decode("ascii", "replace"), request.target.decode("ascii", "replace")
+        method = request.method.decode("ascii", "replace")
+        target = request.target.decode("ascii", "replace")
         try:
             self._on_exchange(Exchanged(method, target, status, seconds, size, rpc_method))
-        except Exception:  # noqa: BLE001 - it is the caller's, and no part of what is served
+        except Exception:  # noqa: BLE001 - the callback is the user's code
             _log.exception("on_exchange failed")

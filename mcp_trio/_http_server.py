@@ -1,13 +1,11 @@
-"""Serving over HTTP: an address that is listened on, servers and plain routes by their paths, and an orderly end.
+"""Serve MCP servers and plain routes over HTTP: listeners, connections, and shutdown.
 
-Rules of this file:
-
-1. Safe without a word of configuration: a server listens on this machine only, and answers under the names of this machine only.
-2. Who asks it to stop gets an orderly end, in this order: nobody is let in, nothing new is taken, handlers have `grace` seconds,
-   then they are cancelled, everyone gets his answer, streams end. Who cancels gets a quick one.
-3. One connection does no harm to another, nor to the server.
-
-What is said on a connection is `_h11_server.py` or `_h2_server.py`; who may ask what is the core's `Site`.
+1. The defaults are safe: the server listens on this machine only, and accepts requests for the
+   names of this machine only.
+2. Setting `stop` shuts down in this order: accept no connections, take no requests, give handlers
+   `grace` seconds, cancel them, send the remaining responses, end the streams. Cancelling the
+   serving task ends it quickly.
+3. A failing connection affects neither the others nor the server.
 """
 
 from __future__ import annotations
@@ -45,17 +43,17 @@ if TYPE_CHECKING:
 __all__ = ["HttpAddress", "run_http", "serve_http"]
 
 _GRACE: Final = 5.0
-_HANDSHAKE: Final = 10.0
-_SILENCE: Final = 10.0
-_LAST_WRITE: Final = 1.0
-# More than one process serves well, and each costs a descriptor, of which systems give 1,024 or more.
-_CONNECTIONS: Final = 2_000
+_HANDSHAKE_TIMEOUT: Final = 10.0  # seconds for the TLS handshake
+_FIRST_BYTES_TIMEOUT: Final = 10.0  # seconds for the bytes that tell HTTP/1.1 from HTTP/2
+_CLOSE_TIMEOUT: Final = 1.0  # seconds for connections to close at shutdown
+# More than one process serves well. Each costs a descriptor; systems allow 1,024 or more.
+_MAX_CONNECTIONS: Final = 2_000
 
 _log = logging.getLogger("mcp_trio")
 
 
 class HttpAddress(NamedTuple):
-    """Where a server listens. `url` is that of its endpoint, of the first if there are several."""
+    """The address on which a server listens. `url` is that of its (first) endpoint."""
 
     host: str
     port: int
@@ -75,57 +73,63 @@ async def serve_http(
     reply: Literal["auto", "json", "sse"] = "auto",
     sessions: bool = True,
     auth: Guard | Mapping[str, Guard | None] | None = None,
-    connections: int = _CONNECTIONS,
+    connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[Exchanged], object] | None = None,
     stop: trio.Event | None = None,
     grace: float = _GRACE,
     task_status: trio.TaskStatus[HttpAddress] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve whoever connects over HTTP/1.1 or HTTP/2, or over a WebSocket at the same paths, in every revision, until `stop` is set.
+    """Serve MCP over HTTP/1.1 and HTTP/2, and WebSockets at the same paths, until `stop` is set.
 
-    `address = await nursery.start(serve_http, server)` gives an `HttpAddress` once it listens.
+    Every revision is served. `address = await nursery.start(serve_http, server)` returns an
+    `HttpAddress` once the server listens.
 
     Args:
-        server: what is served at `path`, or servers by their paths. Each one's lifespan is entered once, around everything.
-        host: the address to listen on; `"0.0.0.0"` or `"::"` for all of this machine's.
-        port: 0 for one that is free.
-        path: where `server` is served.
-        tls: a context with the server's certificate, which is told that HTTP/2 and HTTP/1.1 are spoken; without one it is in the clear,
-            and who knows that HTTP/2 is spoken here may begin with it.
-        hosts: names under which the server is reached, if it is not on this machine only: `"mcp.example.com"`, with a port if only
-            that one is meant. Requests for other names are refused, for they may be a web page's that plays tricks with
-            names; addresses pass, if `host` is not this machine's loopback.
-        origins: web pages that may ask from elsewhere, as browsers write it: `"https://app.example.com"`.
-        routes: other paths, and the functions that answer there: `{"/healthz": lambda head: PlainAnswer(200, b"ok")}`. They must not
-            block.
-        reply: `"auto"` answers with JSON unless something is to be said before the answer, `"sse"` always with a stream, `"json"`
-            never with one.
-        sessions: whether the revisions that have a handshake get sessions. Without them nothing lasts longer than a request.
-        auth: who may ask: an `mcp_core.auth.Guard`, or one for each of the paths, or None for a path that is open to everybody.
-            `routes` are open to everybody. No token is handed on to handlers, nor to anybody else: what they ask of others they
-            ask with tokens of their own, for a token is good for the server only for which it was issued (2026-07-28,
-            basic/authorization).
-        connections: how many may be open; beyond that they are closed at once.
-        on_exchange: called with an `Exchanged` when an exchange is over, for an access log. It must not wait.
-        stop: once set, nobody is let in any more, and what is asked is refused as busy.
-        grace: seconds for handlers that run then.
+        server: the server at `path`, or a mapping of paths to servers. Each lifespan is entered
+            once, around everything.
+        host: the address to listen on; `"0.0.0.0"` or `"::"` for all addresses of this machine.
+        port: the port, or 0 for a free one.
+        path: the path of `server`.
+        tls: a context with the server's certificate. HTTP/2 and HTTP/1.1 are offered in the
+            handshake (ALPN). Without TLS, a client with prior knowledge can use HTTP/2.
+        hosts: host names of the server, if others than this machine can reach it, such as
+            `"mcp.example.com"`, with a port if only that port is valid. Requests with another
+            `Host` are rejected as a protection from DNS rebinding. IP addresses are accepted unless
+            `host` is loopback.
+        origins: origins of web pages on other hosts that may send requests, as in the `Origin`
+            header: `"https://app.example.com"`.
+        routes: functions for other paths: `{"/healthz": lambda head: PlainResponse(200, b"ok")}`.
+            They must not block.
+        reply: `"auto"` responds with JSON unless other messages precede the response, `"sse"`
+            always with an event stream, `"json"` never with one.
+        sessions: whether revisions with a handshake get sessions. Without sessions no state
+            outlives a request.
+        auth: the `mcp_core.auth.OAuthResourceServer` that authorizes requests, or one for each
+            path, or None for a path without authorization. `routes` have none. Handlers never get
+            the token: a token is valid only for the server for which it was issued, so a handler
+            must use tokens of its own for other services (2026-07-28, basic/authorization).
+        connections: the maximum of open connections; more are closed at once.
+        on_exchange: called with an `AccessLogEntry` when an exchange has ended. It must not wait.
+        stop: once set, no more connections are accepted, and new requests are rejected as busy.
+        grace: seconds for the handlers that run at that time.
         task_status: as above.
 
-    *Resource handling*: the listener and all connections are closed at the end, also when cancelled.
-    *Error handling*: nothing that a client sends or a handler raises ends this. What a lifespan raises comes out as it is.
+    *Resource handling*: the listener and all connections are closed at the end.
+    *Error handling*: nothing that a client sends or a handler raises ends this. Exceptions of a
+    lifespan propagate unchanged.
 
     Raises:
-        OSError: the address cannot be listened on.
-        ValueError: one of `hosts` or `origins` is not written as above; two paths are the same but for a slash at the end; `auth` has
-            other paths than `server`; or two guards, with resources that differ in nothing but the host, have their metadata at
-            the same place.
+        OSError: the server cannot listen on the address.
+        ValueError: one of `hosts` or `origins` has another form; two paths differ only in a slash
+            at the end; `auth` has other paths than `server`; or the metadata of two resource
+            servers would be at the same path, because their resources differ only in the host.
     """
     servers = server if isinstance(server, Mapping) else {path: server}
     guards = auth if isinstance(auth, Mapping) else dict.fromkeys(servers, auth)
-    for place in guards.keys() - servers.keys():
-        raise ValueError(f"auth has a guard for {place!r}, where nothing is served")
-    for place in servers.keys() - guards.keys():
-        raise ValueError(f"auth has no guard for {place!r}: say None if it is open to everybody")
+    for unknown in guards.keys() - servers.keys():
+        raise ValueError(f"auth has a guard for {unknown!r}, where nothing is served")
+    for missing in servers.keys() - guards.keys():
+        raise ValueError(f"auth has no guard for {missing!r}: say None if it is open to everybody")
     if tls is not None:
         tls.set_alpn_protocols(["h2", "http/1.1"])
     scheme: Literal["https"] | None = "https" if tls is not None else None
@@ -133,12 +137,14 @@ async def serve_http(
         host, scheme=scheme, hosts=hosts, origins=origins, reply=reply, sessions=sessions
     )
     listeners = await trio.open_tcp_listeners(port, host=host)
-    for spare in listeners[1:] if port == 0 else ():
-        await spare.aclose()  # another address of this name, with another port, which nobody would know
-    del listeners[1 if port == 0 else len(listeners) :]
+    if port == 0:
+        # Other addresses of this name got other ports, which no client would know.
+        for other in listeners[1:]:
+            await other.aclose()
+        del listeners[1:]
     if not _is_loopback(listeners) and not hosts:
         _log.warning(
-            "listening on %s, which others can reach, and only by address: name the hosts that clients ask for (hosts=)",
+            "listening on %s, where other machines can connect by IP address only: name the hosts that clients use (hosts=)",
             host,
         )
     address = _address(listeners[0], host, next(iter(servers)), "http" if tls is None else "https")
@@ -165,13 +171,13 @@ async def serve_listening(
     guards: Mapping[str, Guard | None] = {},
     tls: ssl.SSLContext | None = None,
     routes: Mapping[str, Route],
-    connections: int = _CONNECTIONS,
+    connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[Exchanged], object] | None = None,
     stop: trio.Event | None = None,
     grace: float = _GRACE,
     started: Callable[[], object] = lambda: None,
 ) -> None:
-    """`serve_http`, on `listeners`, which are closed at the end."""
+    """Serve as `serve_http` does, on `listeners`, which are closed at the end."""
     async with AsyncExitStack() as opened:
         for listener in listeners:
             await opened.enter_async_context(listener)
@@ -187,31 +193,32 @@ async def serve_listening(
                 door=door_of(guards.get(path)),
             )
         reception = await opened.enter_async_context(open_reception(Site(endpoints, routes)))
-        desk = Connections(reception, tls, connections, on_exchange)
-        serving = await opened.enter_async_context(open_quiet_nursery())
-        accepting = trio.CancelScope()
+        server_connections = Connections(reception, tls, connections, on_exchange)
+        nursery = await opened.enter_async_context(open_quiet_nursery())
+        accept_scope = trio.CancelScope()
 
         async def accept() -> None:
-            with accepting:
-                await trio.serve_listeners(desk.serve, list(listeners), handler_nursery=serving)
+            with accept_scope:
+                await trio.serve_listeners(server_connections.serve, list(listeners), handler_nursery=nursery)
 
-        serving.start_soon(accept)
+        nursery.start_soon(accept)
         started()
         if stop is None:
             await trio.sleep_forever()
         await stop.wait()
-        accepting.cancel()
+        accept_scope.cancel()
         for listener in listeners:
             await listener.aclose()
-        desk.wind_down()
+        server_connections.wind_down()
         await reception.wind_down(grace)
-        desk.wind_down()
-        with trio.move_on_after(_LAST_WRITE):
-            await desk.all_gone()
+        # Again, for the connections that have become idle since.
+        server_connections.wind_down()
+        with trio.move_on_after(_CLOSE_TIMEOUT):
+            await server_connections.all_gone()
 
 
 class Connections:
-    """All connections of a server: how many there are, and that they end when it does."""
+    """All connections of a server. It limits their number, and closes them at shutdown."""
 
     def __init__(
         self,
@@ -222,20 +229,20 @@ class Connections:
     ) -> None:
         self._reception = reception
         self._tls = tls
-        self._most = most
+        self._maximum = most
         self._on_exchange = on_exchange
         self._open: set[H11Connection | H2Connection] = set()
-        self._meeting: set[trio.CancelScope] = set()  # until the first bytes come
+        self._silent: set[trio.CancelScope] = set()  # connections that wait for their first bytes
         self._count = 0
-        self._gone = trio.lowlevel.ParkingLot()
+        self._all_closed = trio.lowlevel.ParkingLot()
 
     def __repr__(self) -> str:
-        return f"<Connections: {self._count} of {self._most}>"
+        return f"<Connections: {self._count} of {self._maximum}>"
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        """Serve one, and close it."""
-        if self._count >= self._most:
-            _log.warning("%d connections are open, as many as may be: another one is refused", self._count)
+        """Serve one connection, and close it."""
+        if self._count >= self._maximum:
+            _log.warning("%d connections are open, which is the maximum: closing a new one", self._count)
             await trio.aclose_forcefully(stream)
             return
         self._count += 1
@@ -243,13 +250,13 @@ class Connections:
             if self._tls is not None:
                 stream = trio.SSLStream(stream, self._tls, server_side=True)
                 try:
-                    with trio.fail_after(_HANDSHAKE):
+                    with trio.fail_after(_HANDSHAKE_TIMEOUT):
                         await stream.do_handshake()
                 except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError) as exc:
                     _log.debug("no TLS handshake: %s", exc.__cause__ or exc)
                     await trio.aclose_forcefully(stream)
                     return
-            connection = await self._meet(stream)
+            connection = await self._detect_protocol(stream)
             if connection is None:
                 await trio.aclose_forcefully(stream)
                 return
@@ -261,49 +268,54 @@ class Connections:
         finally:
             self._count -= 1
             if not self._count:
-                self._gone.unpark_all()
+                self._all_closed.unpark_all()
 
-    async def _meet(self, stream: trio.abc.Stream) -> H11Connection | H2Connection | None:
-        """Find out what is spoken: over TLS it has been agreed on, in the clear it shows at the first bytes. None if none come."""
-        incoming, speaks_h2 = b"", None
+    async def _detect_protocol(self, stream: trio.abc.Stream) -> H11Connection | H2Connection | None:
+        """Return a connection of the protocol that the client uses, or None if it sends nothing.
+
+        With TLS the protocol is negotiated (ALPN). Without TLS the first bytes decide.
+        """
+        incoming = b""
+        is_http2 = None
         if isinstance(stream, trio.SSLStream):
-            speaks_h2 = stream.selected_alpn_protocol() == "h2"
+            is_http2 = stream.selected_alpn_protocol() == "h2"
         else:
-            silence = trio.CancelScope(deadline=trio.current_time() + _SILENCE)
-            self._meeting.add(silence)
-            with silence, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                while (speaks_h2 := begins_http2(incoming)) is None:
+            scope = trio.CancelScope(deadline=trio.current_time() + _FIRST_BYTES_TIMEOUT)
+            self._silent.add(scope)
+            with scope, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                while (is_http2 := begins_http2(incoming)) is None:
                     data = await stream.receive_some()
                     if not data:
                         break
                     incoming += data
-            self._meeting.discard(silence)
+            self._silent.discard(scope)
             if not incoming:
                 return None
-        if not speaks_h2:
+        if not is_http2:
             return H11Connection(self._reception, stream, self._on_exchange, incoming)
-        from ._h2_server import H2Connection  # many servers never meet anybody who speaks it
+        from ._h2_server import H2Connection  # on first use: many servers have no HTTP/2 clients
 
         return H2Connection(self._reception, stream, self._on_exchange, incoming)
 
     def wind_down(self) -> None:
-        """End those that wait for a request."""
-        for silence in self._meeting:
-            silence.cancel()
+        """Close idle connections, and let the others end after their running exchanges."""
+        for scope in self._silent:
+            scope.cancel()
         for connection in list(self._open):
             connection.wind_down()
 
     async def all_gone(self) -> None:
+        """Wait until no connection is open."""
         while self._count:
-            await self._gone.park()
+            await self._all_closed.park()
 
 
 def _address(listener: trio.SocketListener, host: str, path: str, scheme: str) -> HttpAddress:
     name, port = listener.socket.getsockname()[:2]
-    # Nobody can connect to "all addresses", but this machine is one of them.
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, host)  # noqa: S104 - it is told apart
-    shown = f"[{name}]" if ":" in name else name
-    return HttpAddress(name, port, f"{scheme}://{shown}:{port}{path}")
+    # A client cannot connect to "all addresses"; show loopback, which is one of them.
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, host)  # noqa: S104 - only compared
+    bracketed = f"[{name}]" if ":" in name else name
+    return HttpAddress(name, port, f"{scheme}://{bracketed}:{port}{path}")
 
 
 def _is_loopback(listeners: Sequence[trio.SocketListener]) -> bool:
@@ -322,27 +334,28 @@ def run_http(
     auth: Guard | None = None,
     grace: float = _GRACE,
 ) -> None:
-    """Serve over HTTP until SIGINT or SIGTERM arrives: the `main` of a server file. For more say `serve_http`.
+    """Serve over HTTP until SIGINT or SIGTERM arrives. `serve_http` has more options.
 
-    The first signal ends it in order: what runs gets `grace` seconds, then it is cancelled, so that `finally` blocks are
-    executed. The second one ends the process at once.
+    It is the `main` of a server file. The first signal shuts down in order: running handlers get
+    `grace` seconds, then they are cancelled, so that their `finally` blocks run. The second signal
+    kills the process.
 
     Raises:
         SystemExit: with 130 or 143 after a signal.
-        OSError: the address cannot be listened on.
+        OSError: the server cannot listen on the address.
     """
-    code = trio.run(
+    exit_code = trio.run(
         _main,
         partial(serve_http, server, host, port, path=path, hosts=hosts, reply=reply, auth=auth, grace=grace),
     )
-    if code:
-        raise SystemExit(code)
+    if exit_code:
+        raise SystemExit(exit_code)
 
 
 async def _main(serve: Callable[..., Awaitable[None]]) -> int:
     stop = trio.Event()
-    with stop_on_signals(stop.set) as caught:
+    with stop_on_signals(stop.set) as stop_signal:
         async with open_quiet_nursery(wait=True) as nursery:
             address: HttpAddress = await nursery.start(partial(serve, stop=stop))
             _log.info("listening on %s", address.url)
-    return caught.exit_code
+    return stop_signal.exit_code

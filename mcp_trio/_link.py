@@ -1,15 +1,11 @@
-"""A `Connection` on a byte stream: whoever reads feeds it, one writer empties it, one timer serves it.
+"""Run a `Connection` on a byte stream: one reader, one writer task, one timer task.
 
-Rules of this file:
-
-1. `send_all` is called by one task only. So no cancelled caller can leave half a message on the stream, and messages that
-   are queued while a write is under way leave together in the next one.
-2. After every call into the connection comes `pump`: it takes the events out, wakes the writer and sets the timer. It never
-   waits, so a reader that answers by itself needs no other task.
-3. Back-pressure reaches the peer: while the connection says `PAUSED` nothing is read, and who sends much waits in `drain`.
-
-It makes no decision of the protocol and knows neither requests nor handlers: `take` gets every event. A client's link has its
-stream for itself, and is a `StreamCarrier`.
+1. Only `write` calls `send_all`. A cancelled caller can therefore never leave half a message on
+   the stream, and messages queued during one write leave together in the next.
+2. Call `pump` after every call into the connection. It delivers events, wakes the writer and sets
+   the timer, and it never waits.
+3. Backpressure reaches the peer: while the connection is paused the link stops reading, and tasks
+   that send much wait in `drain`.
 """
 
 from __future__ import annotations
@@ -31,73 +27,84 @@ __all__ = ["Link", "StreamCarrier"]
 
 _READ_SIZE: Final = 65_536  # a pipe's capacity on Linux
 _CLOSED: Final = State.CLOSED
-_LAST_WORDS: Final = 0.2  # seconds for a peer to take what is said to it last, however we are hurried
+# Seconds in which a cancelled writer may still send what is queued. A peer that does not read
+# delays the cancellation by no more than this.
+_FLUSH_ON_CANCEL_TIMEOUT: Final = 0.2
 
 
 class Link:
-    """Carries one conversation over `stream`.
+    """One connection on one stream.
 
-    Run `write` and `tick` in a nursery and await `read`. `take` is called for each event, in order, without waiting.
+    Run `write` and `tick` in a nursery and await `read`. Each event is passed to `on_event`, in
+    order; `on_event` must not wait. The link knows neither requests nor handlers.
 
-    *Resource handling*: the link never closes the stream. *Error handling*: a broken stream ends `read` and `write`
-    silently; the connection is closed then, and its events tell who is concerned. The same happens when `write` is cancelled,
-    for nothing could be said any more.
+    *Resource handling*: the link never closes the stream. *Error handling*: a broken stream ends
+    `read` and `write` without an exception. The connection is then closed with `ConnectionLost`,
+    and its events report that to the calls in progress. Cancelling `write` has the same effect,
+    since nothing can be sent any more.
     """
 
-    def __init__(self, conn: Connection, stream: trio.abc.Stream, take: Callable[[Event], None]) -> None:
+    def __init__(self, conn: Connection, stream: trio.abc.Stream, on_event: Callable[[Event], None]) -> None:
         self.conn = conn
         self.broken = False
         self._stream = stream
-        self._reading = trio.CancelScope()
-        self._resumed = trio.lowlevel.ParkingLot()
-        self._to_write = trio.lowlevel.ParkingLot()
-        self._written = trio.lowlevel.ParkingLot()
-        self._rearmed = trio.lowlevel.ParkingLot()
+        self._read_scope = trio.CancelScope()
+        self._read_resumed = trio.lowlevel.ParkingLot()
+        self._data_queued = trio.lowlevel.ParkingLot()
+        self._data_written = trio.lowlevel.ParkingLot()
+        self._deadline_changed = trio.lowlevel.ParkingLot()
         self._writing = False
         self._deadline: float | None = None
-        # Handlers start out of `pump`, which may run in any task: they get this context, not that task's.
+        # Handlers start inside `pump`, which may run in any task. They get the context in which
+        # the link was created, not that of the task which happened to call.
         context = contextvars.copy_context()
-        self._pump = Pump(conn, lambda event: context.run(take, event))
+        self._pump = Pump(conn, lambda event: context.run(on_event, event))
 
     def __repr__(self) -> str:
-        return f"<Link {self.conn!r}{', paused' if self._pump.paused else ''}{', broken' if self.broken else ''}>"
+        paused = ", paused" if self._pump.paused else ""
+        broken = ", broken" if self.broken else ""
+        return f"<Link {self.conn!r}{paused}{broken}>"
 
     def pump(self) -> None:
-        """To be called after any call into the connection, from any task of this run."""
+        """Process events and wake the tasks that have work.
+
+        Call it after any call into the connection, from any task of this run.
+        """
         was_paused = self._pump.paused
         self._pump.run()
         if was_paused and not self._pump.paused:
-            self._resumed.unpark_all()
+            self._read_resumed.unpark_all()
         deadline = self.conn.next_deadline()
         if deadline != self._deadline:
             self._deadline = deadline
-            self._rearmed.unpark_all()
+            self._deadline_changed.unpark_all()
         if self.conn.queued():
-            self._to_write.unpark()
+            self._data_queued.unpark()
         if self.conn.state is _CLOSED:
-            self._reading.cancel()
+            self._read_scope.cancel()
 
     async def read(self) -> None:
-        """Feed the connection until the input ends, the stream breaks or `stop_reading` is called."""
+        """Feed the connection until end of file, a broken stream, or `stop_reading`."""
         conn = self.conn
         try:
-            with self._reading:
+            with self._read_scope:
                 while True:
                     data = await self._stream.receive_some(_READ_SIZE)
                     conn.receive_data(bytes(data), trio.current_time())
                     self.pump()
                     while self._pump.paused:
-                        await self._resumed.park()
+                        await self._read_resumed.park()
                     if not data:
-                        return
+                        return  # end of file; the connection has seen it too
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self._break()
+            self._abort()
 
     def stop_reading(self) -> None:
-        self._reading.cancel()
+        """Make `read` return. The writer may still send what is queued."""
+        self._read_scope.cancel()
 
     async def write(self) -> None:
-        """Empty the connection until cancelled or the stream breaks."""
+        """Send what the connection queues, until cancelled or the stream breaks."""
         conn = self.conn
         try:
             while True:
@@ -105,79 +112,87 @@ class Link:
                 if data:
                     self._writing = True
                     await self._stream.send_all(data)
+                    # Not in a `finally`: after a cancelled `send_all` half a message may be out,
+                    # and `_flush_on_cancel` has to know.
                     self._writing = False
                     if self._pump.paused:
-                        self.pump()
-                    self._written.unpark_all()
+                        self.pump()  # the queue has room again, so reading may resume
+                    self._data_written.unpark_all()
                 else:
-                    await self._to_write.park()
+                    await self._data_queued.park()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
         except trio.Cancelled:
-            await self._last_words()
+            await self._flush_on_cancel()
             raise
         finally:
-            # Also when cancelled: whoever waits in `drain` or `flush`, perhaps shielded, would wait for ever.
-            self._break()
+            # Also when cancelled: without a writer, tasks in `drain` and `flush`, which may be
+            # shielded, would wait forever.
+            self._abort()
 
-    async def _last_words(self) -> None:
-        """Send what is queued although we are cancelled: it may tell the peer that it need not work on for us."""
+    async def _flush_on_cancel(self) -> None:
+        """Send what is queued, although cancelled. It may tell the peer to stop working for us."""
         if self._writing:
-            return  # half a message may be out, and nothing can follow it
+            return  # half a message may be out: anything after it would corrupt the stream
         with (
-            trio.move_on_after(_LAST_WORDS, shield=True),
+            trio.move_on_after(_FLUSH_ON_CANCEL_TIMEOUT, shield=True),
             suppress(trio.BrokenResourceError, trio.ClosedResourceError),
         ):
-            # Whoever is cancelled with us, and has its turn after us, may have something to say.
+            # Tasks cancelled together with the writer may run after it and queue more, such as
+            # `notifications/cancelled`. Let them run first.
             await trio.lowlevel.checkpoint()
             while data := self.conn.data_to_send():
                 await self._stream.send_all(data)
 
     async def tick(self) -> None:
-        """Serve the connection's timer until cancelled."""
+        """Call the connection's timeout handler at each deadline, until cancelled."""
         while True:
             if self._deadline is None:
-                await self._rearmed.park()
+                await self._deadline_changed.park()
                 continue
             with trio.move_on_at(self._deadline):
-                await self._rearmed.park()
-            self.conn.handle_timeout(trio.current_time())  # early calls do nothing
+                await self._deadline_changed.park()
+            # Also runs when the deadline only moved: `handle_timeout` ignores early calls.
+            self.conn.handle_timeout(trio.current_time())
             self.pump()
 
     @property
     def full(self) -> bool:
-        """Whether to wait before sending what nobody asked for."""
+        """True if unsolicited messages, such as progress, should wait. Responses never do."""
         return self._pump.full
 
     async def drain(self) -> None:
         """Wait while more than the high-water mark is queued. No checkpoint if it is not."""
         while self._pump.full and not self.broken:
-            await self._written.park()
+            await self._data_written.park()
 
     async def flush(self) -> None:
-        """Wait until everything queued is written or the stream is broken."""
+        """Wait until everything queued is written, or the stream is broken."""
         while (self._writing or self.conn.queued()) and not self.broken:
-            self._to_write.unpark()
-            await self._written.park()
+            self._data_queued.unpark()
+            await self._data_written.park()
 
-    def _break(self) -> None:
+    def _abort(self) -> None:
+        """Close the connection and release every waiting task. Idempotent."""
         if not self.broken:
             self.broken = True
             self.conn.close(ConnectionLost("the connection broke"))
             self.pump()
-            self._written.unpark_all()
+            self._data_written.unpark_all()
             self.stop_reading()
 
 
 class StreamCarrier(Link):
-    """The link of a client, which runs by itself and closes its stream."""
+    """A client's link, which runs its own tasks and closes its stream."""
 
     protocol = ""
 
     def start(self, nursery: trio.Nursery) -> None:
+        """Start the writer, the timer and the reader in `nursery`."""
         for run in (self.write, self.tick, self.read):
             nursery.start_soon(run)
 
     async def aclose(self) -> None:
+        """Stop reading and close the stream. Call `flush` first to send what is queued."""
         self.stop_reading()
         await self._stream.aclose()

@@ -1,8 +1,8 @@
-"""Two streams joined in memory, for a client and a server in one process.
+"""A pair of streams joined in memory, for a client and a server in one process.
 
-A write waits when more than `capacity` bytes have not been read, as on a pipe, so that what works here works there; and two
-tasks that write or read at once are told so, as by every stream of trio's. Nothing else of a transport is imitated: no delay,
-no partial reads on purpose, no loss.
+A write waits while 64 KiB are unread, as on a pipe: code that works here then works on a pipe too.
+Two tasks that write, or read, at once get `trio.BusyResourceError`, as from every stream of trio.
+Nothing else of a transport is imitated: no delay, no loss, no partial reads on purpose.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["memory_pair"]
 
-_CAPACITY = 65_536
+_CAPACITY = 65_536  # bytes; a pipe's capacity on Linux
 
 
 class _Pipe:
@@ -37,15 +37,15 @@ class _Pipe:
             await self.wait_send_all_might_not_block()
             if self.reader_closed:
                 raise trio.BrokenResourceError("the other end was closed")
-            room = _CAPACITY - len(self.buffer)
-            self.buffer += rest[:room]
+            capacity = _CAPACITY - len(self.buffer)
+            self.buffer += rest[:capacity]
             self.changed.unpark_all()
-            rest = rest[room:]
+            rest = rest[capacity:]
             if not rest:
                 return
 
     async def wait_send_all_might_not_block(self) -> None:
-        with self._only_one("writes to"):
+        with self._exclusive("writes to"):
             await trio.lowlevel.checkpoint()
             while len(self.buffer) >= _CAPACITY and not self.reader_closed and not self.writer_closed:
                 await self.changed.park()
@@ -53,7 +53,7 @@ class _Pipe:
             raise trio.ClosedResourceError("this end was closed")
 
     async def end(self) -> None:
-        with self._only_one("writes to"):
+        with self._exclusive("writes to"):
             await trio.lowlevel.checkpoint()
         self.writer_closed = True
         self.changed.unpark_all()
@@ -61,7 +61,7 @@ class _Pipe:
     async def read(self, max_bytes: int | None) -> bytes:
         if max_bytes is not None and index(max_bytes) < 1:
             raise ValueError("max_bytes must be at least 1")
-        with self._only_one("reads from"):
+        with self._exclusive("reads from"):
             await trio.lowlevel.checkpoint()
             while not self.buffer and not self.writer_closed and not self.reader_closed:
                 await self.changed.park()
@@ -73,14 +73,14 @@ class _Pipe:
         return data
 
     @contextmanager
-    def _only_one(self, act: str) -> Iterator[None]:
-        if act in self._busy:
-            raise trio.BusyResourceError(f"another task {act} this stream")
-        self._busy.add(act)
+    def _exclusive(self, verb: str) -> Iterator[None]:
+        if verb in self._busy:
+            raise trio.BusyResourceError(f"another task {verb} this stream")
+        self._busy.add(verb)
         try:
             yield
         finally:
-            self._busy.discard(act)
+            self._busy.discard(verb)
 
 
 class _End(trio.abc.HalfCloseableStream):
@@ -111,10 +111,11 @@ class _End(trio.abc.HalfCloseableStream):
 
 
 def memory_pair() -> tuple[trio.abc.HalfCloseableStream, trio.abc.HalfCloseableStream]:
-    """Two ends of one two-way byte stream inside this process.
+    """Return the two ends of one bidirectional byte stream inside this process.
 
-    Each direction holds 64 KiB; a writer waits beyond that. Closing one end gives the other end of file on reading and
-    `trio.BrokenResourceError` on writing.
+    Each direction buffers 64 KiB; beyond that a write waits. After one end is closed, the other
+    reads end of file, and its writes raise `trio.BrokenResourceError`.
     """
-    there, back = _Pipe(), _Pipe()
+    there = _Pipe()
+    back = _Pipe()
     return _End(back, there), _End(there, back)

@@ -1,9 +1,9 @@
-"""A nursery that does not wrap what its own block raises.
+"""A nursery that does not wrap the exception of its own block in a group.
 
-Trio's nursery raises a group even when one thing failed, since it cannot know whether several did. In the places where we
-use one, the background tasks do not raise, so a group of one is the user's own exception in a wrapper that nobody asked for.
-A cancellation from outside that strikes at the same moment does not change that: the failure replaces it, as it would
-without a nursery.
+Trio's nursery raises a group even for a single failure, because several tasks could have failed.
+Where this package opens a nursery, the background tasks do not raise: a group of one holds the
+user's own exception. A cancellation from outside at the same moment is replaced by the failure, as
+it would be without a nursery.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ __all__ = ["open_quiet_nursery"]
 
 @asynccontextmanager
 async def open_quiet_nursery(*, wait: bool = False) -> AsyncIterator[trio.Nursery]:
-    """Like `trio.open_nursery`, but a single failure comes out as it is. Background tasks are cancelled at the end, unless
-    it is to `wait` for them."""
+    """Open a nursery like `trio.open_nursery`, but raise a single failure without a group.
+
+    At the end of the block, background tasks are cancelled, or awaited if `wait` is true.
+    """
     failure: BaseException
     try:
         async with trio.open_nursery() as nursery:
@@ -35,5 +37,5 @@ async def open_quiet_nursery(*, wait: bool = False) -> AsyncIterator[trio.Nurser
         if len(failures) > 1:
             raise
         failure = failures[0] if failures else group.exceptions[0]
-    # Outside the handler, so that the group does not become the context of what it held.
+    # Outside the `except` block: the group must not become the context of its own member.
     raise failure

@@ -1,13 +1,12 @@
-"""What every HTTP server on trio shares, whatever spells its requests: the pure `Site`, and the handlers of all conversations.
+"""The part that all HTTP servers on trio share: it drives a `Site`, and runs the handlers.
 
-Rules of this file:
+1. After every call into the site, or into one of its connections, call `pump`. It processes the
+   events, wakes the exchanges that have output, and sets the timer. It never waits.
+2. Handlers run in one nursery for the whole server: a session may outlive the TCP connection that
+   its request came over.
+3. A fault of our own ends one request and is written to the log.
 
-1. After every call into the site, an exchange or a connection comes `pump`. It takes the events out, has them acted on, pokes
-   who has something to write, and sets the timer. It never waits.
-2. Handlers run in one nursery for the whole server: a conversation may outlive the connection that it came over.
-3. What goes wrong with one request ends that one, and is told to the log.
-
-It refuses to know a stream: an exchange's token is the driver's, and `poke` is all that is asked of it.
+It reads and writes nothing: an exchange is woken through its token, which has a `poke`.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import trio
 
-from mcp_core import NEED_DATA, ConnectionClosed, Fault, RequestReceived
-from mcp_core.registry import Service
+from mcp_core import ConnectionClosed, Fault, RequestReceived
+from mcp_core.runtime import Service
 from mcp_core.types import ErrorData
 
 from ._admitting import Admitting
@@ -42,13 +41,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Reception", "Served", "open_reception"]
 
-_LAST_WORDS: Final = 1.0  # seconds for handlers that are told to end
+_CANCELLED_GRACE: Final = 1.0  # seconds for cancelled handlers to end
 
 _log = logging.getLogger("mcp_trio")
 
 
 class Served(NamedTuple):
-    """The token of an `Endpoint`."""
+    """The token of an `Endpoint`: the server, and the value of its lifespan."""
 
     server: Server
     lifespan: Any
@@ -58,80 +57,77 @@ class Poked(Protocol):
     """The token of an `Exchange`."""
 
     def poke(self) -> None:
-        """There are actions to take. Does not wait."""
+        """Report that there are actions to take. It must not wait."""
 
 
 class Reception:
-    """Serves `site`, its handlers in `nursery`. A driver begins exchanges, feeds them and takes their actions, and calls `pump`.
+    """Drives `site`, with its handlers in `nursery`.
 
-    `stopping` tells that nothing new is taken any more: a connection ends with the exchange that it carries.
+    A server connection begins exchanges, feeds them and takes their actions, and calls `pump`.
+    `stopping`: no new request is accepted, and a connection closes after its current exchange.
     """
 
     def __init__(self, site: Site, nursery: trio.Nursery) -> None:
         self.site = site
         self.stopping = False
+        self.trio_token = trio.lowlevel.current_trio_token()
         self.deadlines = Deadlines()
         self._nursery = nursery
         self._admitting = Admitting(nursery)
         self._timer = self.deadlines.new(self._handle_timeout)
-        self._context = contextvars.copy_context()  # handlers start out of `pump`, which may run in any task
+        self._context = contextvars.copy_context()  # of handlers: `pump` runs in any task
         self._services: set[Service] = set()
         self._jobs = 0
-        self._idle = trio.lowlevel.ParkingLot()
-        self._pumping = False
+        self._jobs_ended = trio.lowlevel.ParkingLot()
         self._writes: list[Write] | None = None
 
     def __repr__(self) -> str:
         return f"<Reception, {len(self._services)} conversations, {self._jobs} jobs>"
 
-    # -- What happened -------------------------------------------------------------------------------------------------------
+    # -- Events ------------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """To be called after any call into the site or what belongs to it, from any task of this run. Raises only a fault of our
-        own, for the connection whose request brings it about."""
-        if self._settle():
-            deadline = self.site.next_deadline()
-            self._timer.move(math.inf if deadline is None else deadline)
+        """Process the site's events. Call it after any call into the site, from any task.
 
-    def _settle(self) -> bool:
-        """Act on the events, and poke. False within itself: the call that is under way goes on with what there is now."""
-        if self._pumping:
-            return False
+        It raises only a fault of our own, for the connection whose request brings it about.
+        """
         site = self.site
-        self._pumping = True
-        try:
-            while (found := site.next_event()) is not NEED_DATA:
-                if isinstance(found[1], RequestReceived):
-                    self._context.copy().run(self._take, *found)
-                else:
-                    self._take(*found)
-            for exchange in site.ready():
-                token: Poked = exchange.token
-                token.poke()
-        finally:
-            self._pumping = False
-        return True
+        site.pump(self._on_event)
+        deadline = site.next_deadline()
+        self._timer.move(math.inf if deadline is None else deadline)
 
     def pump_quietly(self) -> None:
-        """The same where nobody could do anything about such a fault: the log hears of it."""
+        """Call `pump` where no caller could handle such a fault: it goes to the log."""
         try:
             self.pump()
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("our own fault on %r", self)
 
     def taken(self, exchange: Exchange) -> None:
-        """To be called when actions of `exchange` were taken, or nobody will take them: who waited to say more may go on."""
+        """Let handlers continue that wait for capacity, and process events.
+
+        Call it when output of `exchange` was sent, or never will be.
+        """
         conversation = exchange.conversation
-        if conversation is not None and conversation.service is not None:
-            runtime: _ConversationRuntime = conversation.service.runtime
+        service: Service | None = conversation.service if conversation is not None else None
+        if conversation is not None and service is not None:
+            if conversation.retired:
+                # No handler waits here, and there is nothing else that this could have changed.
+                self._services.discard(service)
+                service.close()
+                return
+            runtime: _ConversationRuntime = service.runtime  # type: ignore[assignment]
             runtime.go_on()
         try:
-            self._settle()  # no deadline comes any nearer when something is taken
+            self.site.pump(self._on_event)  # no deadline moves nearer when something is sent
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("our own fault on %r", self)
 
     def admit(self, exchange: Exchange) -> trio.CancelScope:
-        """Do what the guard of `exchange` wants, and poke it then. To be cancelled when its client goes."""
+        """Run the authorization check of `exchange` in a task, then poke it.
+
+        Cancel the scope that this returns when the client disconnects.
+        """
         scope = trio.CancelScope()
         self._nursery.start_soon(self._admit, exchange, scope)
         return scope
@@ -143,41 +139,51 @@ class Reception:
             token.poke()
 
     async def judged(self, exchange: Exchange) -> None:
-        """Do what the guard of `exchange` wants, if it wants anything, until it has judged."""
+        """Run the authorization check of `exchange`, if it has one, until it is decided."""
         if exchange.needs_grant is not None:
             await self._admitting.run(exchange.needs_grant)
             self.pump_quietly()
 
     clock = staticmethod(trio.current_time)
-    bell = trio.Event
+    new_event = trio.Event
 
     @asynccontextmanager
-    async def beside(self, work: Awaitable[bool]) -> AsyncIterator[None]:
-        """While it is entered `work` is awaited in a task beside; if that gives True the rest is cancelled."""
+    async def run_beside(self, function: Callable[[], Awaitable[bool]]) -> AsyncIterator[None]:
+        """Run `function` in a second task while entered. If it returns True, cancel the body."""
         async with open_quiet_nursery() as nursery:
 
             async def run() -> None:
-                if await work:
+                if await function():
                     nursery.cancel_scope.cancel()
 
             nursery.start_soon(run)
             yield
 
     def write_soon(self, write: Write) -> None:
-        """Have `write` run where it may wait: by the task of a job that is over anyway, or else by one of its own."""
+        """Run `write` where it may wait: in the task of a job that has just ended, or a new one."""
         if self._writes is not None:
             self._writes.append(write)
         else:
             self._nursery.start_soon(write)
 
-    def _take(self, conversation: Conversation, event: Event) -> None:
+    def _on_event(self, conversation: Conversation, event: Event) -> None:
+        if isinstance(event, RequestReceived):
+            # What one handler sets in its context must not be seen by the next.
+            self._context.copy().run(self._process, conversation, event)
+        else:
+            self._process(conversation, event)
+
+    def _process(self, conversation: Conversation, event: Event) -> None:
         try:
             service: Service | None = conversation.service
             if service is None:
                 if isinstance(event, ConnectionClosed):
                     return
-                service = self._welcome(conversation)
-            job = act_on(event, service)
+                service = self._start_service(conversation)
+            if isinstance(event, RequestReceived):
+                job = service.take(event)
+            else:
+                job = act_on(event, service)  # which writes it to the log
             if job is not None:
                 self._jobs += 1
                 runtime: _ConversationRuntime = conversation.service.runtime
@@ -190,27 +196,30 @@ class Reception:
                 code = event.peer.dialect.codes[Fault.INTERNAL]
                 conversation.conn.send_error(event.id, ErrorData(code, "Internal error"))
 
-    def _welcome(self, conversation: Conversation) -> Service:
-        served: Served = conversation.endpoint.token
+    def _start_service(self, conversation: Conversation) -> Service:
+        served: Served = conversation.shared.token
         runtime = _ConversationRuntime(self, conversation)
         service = Service(
-            served.server, conversation.conn, runtime, served.lifespan, principal=conversation.principal
+            served.server,
+            conversation.conn,
+            runtime,
+            served.lifespan,
+            principal=conversation.principal,
         )
         conversation.service = runtime.service = service
         self._services.add(service)
         return service
 
     def _leave(self, service: Service) -> None:
-        """The conversation is over; its handlers may not be."""
+        """Forget the service of a conversation that has ended, once its handlers have ended too."""
         runtime: _ConversationRuntime = service.runtime  # type: ignore[assignment]
         runtime.closed = True
         runtime.go_on()
         if service.idle:
             self._services.discard(service)
-            service.close()
 
     def after(self, runtime: _ConversationRuntime) -> Write | None:
-        """A job is over."""
+        """Process the end of a job. Return what its task should still write, if anything."""
         self._jobs -= 1
         runtime.conversation.touch()
         writes = self._writes = []
@@ -221,7 +230,7 @@ class Reception:
         if runtime.closed:
             self._leave(runtime.service)
         if not self._jobs:
-            self._idle.unpark_all()
+            self._jobs_ended.unpark_all()
         return writes[0] if writes else None
 
     def _handle_timeout(self) -> None:
@@ -232,31 +241,32 @@ class Reception:
         else:
             self.pump_quietly()
 
-    # -- The end -------------------------------------------------------------------------------------------------------------
+    # -- The end -----------------------------------------------------------------------------------
 
     async def wind_down(self, grace: float) -> None:
-        """Take nothing new; give handlers `grace` seconds, then cancel them; end all streams. What is to be written then is ready.
+        """Reject new requests, give handlers `grace` seconds, then cancel them and end all streams.
 
-        A handler that will not be cancelled does not hold this up.
+        The last output is ready to be written then. A handler that ignores its cancellation does
+        not delay this.
         """
         self.stopping = True
         self.site.wind_down()
         self.pump_quietly()
         with trio.move_on_after(grace):
-            await self._jobs_over()
+            await self._wait_for_jobs()
         for service in list(self._services):
             service.stop()
-        with trio.move_on_after(_LAST_WORDS):
-            await self._jobs_over()
+        with trio.move_on_after(_CANCELLED_GRACE):
+            await self._wait_for_jobs()
         self.site.close()
         self.pump_quietly()
 
-    async def _jobs_over(self) -> None:
+    async def _wait_for_jobs(self) -> None:
         while self._jobs:
-            await self._idle.park()
+            await self._jobs_ended.park()
 
     def close(self) -> None:
-        """It is all over, in whatever state it is."""
+        """Close the site and forget all services, in any state."""
         self.stopping = True
         self.site.close()
         self.pump_quietly()
@@ -267,7 +277,7 @@ class Reception:
 
 @asynccontextmanager
 async def open_reception(site: Site) -> AsyncIterator[Reception]:
-    """A reception for `site`. What still runs at the end is cancelled."""
+    """Open a driver for `site`. On exit whatever still runs is cancelled."""
     async with open_quiet_nursery() as nursery:
         reception = Reception(site, nursery)
         nursery.start_soon(reception.deadlines.run)
@@ -278,16 +288,16 @@ async def open_reception(site: Site) -> AsyncIterator[Reception]:
 
 
 class _ConversationRuntime(TrioRuntime):
-    """One conversation, whose bytes leave by as many connections as it pleases its peer."""
+    """The runtime of one conversation, which may have any number of TCP connections."""
 
     service: Service
 
     def __init__(self, reception: Reception, conversation: Conversation) -> None:
-        super().__init__()
+        self._trio = reception.trio_token
         self.closed = False
         self._reception = reception
         self.conversation = conversation
-        self._waiting: trio.lowlevel.ParkingLot | None = None
+        self._capacity_changed: trio.lowlevel.ParkingLot | None = None
 
     def pump(self) -> None:
         self.conversation.touch()
@@ -299,16 +309,16 @@ class _ConversationRuntime(TrioRuntime):
     async def drain(self, id: RequestId) -> None:
         await self.breathe()
         while self.full(id):
-            if self._waiting is None:
-                self._waiting = trio.lowlevel.ParkingLot()
-            await self._waiting.park()
+            if self._capacity_changed is None:
+                self._capacity_changed = trio.lowlevel.ParkingLot()
+            await self._capacity_changed.park()
 
     def release(self, id: RequestId, retry: float | None) -> bool:
         return self.conversation.release(id, retry)
 
     def go_on(self) -> None:
-        if self._waiting is not None:
-            self._waiting.unpark_all()
+        if self._capacity_changed is not None:
+            self._capacity_changed.unpark_all()
 
     def after(self) -> Write | None:
         return self._reception.after(self)

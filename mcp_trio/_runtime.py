@@ -1,10 +1,8 @@
-"""What trio adds to a `Service`, whatever carries the conversation: a log, threads, the waiting for answers, names for faults.
+"""The trio side of a `Runtime`: threads, clocks, waiting for a client's answers, and the log.
 
-Rules of this file:
-
-1. Nothing here knows a wire. How what was queued gets out is said by each carrier, in `pump`, `full` and `drain`.
-2. What a handler sets in its context is not for the next one, whether it has a task of its own or runs where its request was
-   read: each event is acted on in a copy of the context.
+1. Nothing here knows a transport. Each transport adds `pump`, `full` and `drain`.
+2. Context variables that one handler sets are not visible to the next one. Handle each event in its
+   own copy of the context, because a plain `def` handler runs in the task that read the message.
 """
 
 from __future__ import annotations
@@ -19,13 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import trio
 
 from mcp_core import ConnectionClosed, LocalProtocolError, MessageRejected, RequestCancelled
-from mcp_core.registry import Runtime
+from mcp_core.runtime import Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from mcp_core import Event, RequestReceived
-    from mcp_core.registry import Job, Round, Service
+    from mcp_core.registry import Round
+    from mcp_core.runtime import RequestJob, Service
 
 __all__ = ["TrioRuntime", "act_on"]
 
@@ -35,23 +34,26 @@ _log = logging.getLogger("mcp_trio")
 
 
 class TrioRuntime(Runtime):
-    """One conversation in this run of trio. Who carries it adds `pump`, `full` and `drain`."""
+    """The runtime of one conversation. A transport's subclass adds `pump`, `full` and `drain`."""
 
-    # Seconds. A task switch costs more than most of what a handler says; who says much at once is not stopped at every word.
+    # Seconds that a handler may send without a task switch, which costs more than sending most
+    # messages.
     breath = 0.001
 
-    def __init__(self) -> None:
-        self._trio = trio.lowlevel.current_trio_token()
-        self._breathed = 0.0
+    _last_switch = 0.0  # time of the last switch to other tasks
+    _trio: trio.lowlevel.TrioToken  # of the run; a transport's subclass sets it
 
     async def breathe(self) -> None:
-        """A checkpoint, which lets others run only if they have not had their turn within the last millisecond."""
-        # By the clock of the machine: what matters is how long others have waited, also where time stands still.
-        if time.perf_counter() - self._breathed < self.breath:
+        """Execute a checkpoint that yields to other tasks at most once per millisecond.
+
+        Cancellation is always noticed.
+        """
+        # Not trio's clock, which a test may stop: the time that other tasks really waited counts.
+        if time.perf_counter() - self._last_switch < self.breath:
             await trio.lowlevel.checkpoint_if_cancelled()
         else:
             await trio.lowlevel.checkpoint()
-            self._breathed = time.perf_counter()
+            self._last_switch = time.perf_counter()
 
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
@@ -64,15 +66,15 @@ class TrioRuntime(Runtime):
         return trio.to_thread.run_sync(function, abandon_on_cancel=True)
 
     async def ask(self, asked: Round[T]) -> T:
-        awake = trio.Event()
-        limit = math.inf if asked.seconds is None else asked.seconds
+        answered = trio.Event()
+        timeout = math.inf if asked.seconds is None else asked.seconds
         try:
-            with asked.under_way(awake.set), trio.move_on_after(limit):
-                await awake.wait()
+            with asked.under_way(answered.set), trio.move_on_after(timeout):
+                await answered.wait()
         except LocalProtocolError:
             await trio.lowlevel.checkpoint_if_cancelled()  # as below
             raise
-        # Who was cancelled is to hear of that, and not that there is nobody to answer any more.
+        # A cancelled handler gets `Cancelled`, rather than the error that the client is gone.
         await trio.lowlevel.checkpoint_if_cancelled()
         return asked.result()
 
@@ -90,8 +92,11 @@ class TrioRuntime(Runtime):
         return trio.from_thread.run(function)
 
 
-def act_on(event: Event, service: Service) -> Job | None:
-    """Act on one event, without waiting, as `Service.take`. To be run in a context that nobody else has."""
+def act_on(event: Event, service: Service) -> RequestJob | None:
+    """Handle one event as `Service.take` does, and log it. This never waits.
+
+    Run it in a context of its own (rule 2). The returned job, if any, is for `start_job`.
+    """
     job = service.take(event)
     if job is None:
         if isinstance(event, RequestCancelled):

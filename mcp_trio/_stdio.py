@@ -1,17 +1,17 @@
-"""The standard streams of a server process, and the signals that end it.
+"""The standard streams of a stdio server, and the signals that stop it. POSIX only.
 
-This file decides which descriptors carry the protocol and who may touch them. Rules:
+1. **Only the protocol uses the pipes.** While a server runs, fd 1 is a duplicate of fd 2, and fd 0
+   of the null device: `print()`, C libraries and child processes write to stderr, and none of them
+   can consume a request.
+2. **Descriptors, never reader threads**: a thread inside `read()` can be neither cancelled nor
+   interrupted. Regular files and the null device need no second path, although epoll rejects them:
+   an `FdStream` polls only after EAGAIN, which they never return.
+3. **O_NONBLOCK must not leak.** The flag belongs to the open file description, which a terminal
+   shares with the shell and with our own stderr. Where the system can, the pipe or terminal is
+   opened again, so that even after `kill -9` the shell's flag is unchanged. Otherwise (sockets,
+   other systems) the flag is restored at the end.
 
-1. **Nobody else reads or writes the protocol's pipes.** While a server serves, fd 1 is another name for fd 2, and fd 0
-   for the null device: `print()`, C libraries and grandchildren write to stderr, and none of them can eat a request.
-2. **Descriptors, never reader threads**: a thread inside `read()` can be neither cancelled nor interrupted. Regular
-   files and the null device need no second path although epoll refuses them: an `FdStream` polls only after EAGAIN,
-   which these never give.
-3. **O_NONBLOCK is not ours to spread.** It belongs to the open file description, which a terminal shares with the shell
-   and with our own stderr. Where the system can, the pipe or terminal is opened afresh, so that even `kill -9` leaves
-   the shell's alone; else (sockets, other systems) the flag is put back at the end.
-
-It refuses to know what the bytes mean. POSIX only: others have HTTP. The client's side of the pipes is `_child.py`.
+The client's side of the pipes is `_child.py`.
 """
 
 from __future__ import annotations
@@ -41,14 +41,22 @@ Streams = trio.StapledStream[SendStream, ReceiveStream]
 
 @contextmanager
 def standard_streams(stdin: int = 0, stdout: int = 1, stderr: int = 2) -> Iterator[Streams]:
-    """The process's stdin and stdout as one stream for the protocol; inside the block all others are kept off them.
+    """Reserve the process's stdin and stdout for the protocol, and yield them as one stream.
 
-    What was printed before and not yet flushed goes to stderr too. At the end the descriptors, their O_NONBLOCK flags
-    and the buffering of `sys.stdout` are as before, and the stream is closed; it may be closed earlier. One block at a
-    time, inside `trio.run`. A reader who is gone shows as `trio.BrokenResourceError`.
+    Inside the block, other code that uses stdin or stdout gets the null device or stderr. Text that
+    was printed before and not yet flushed also goes to stderr. At the end the descriptors, their
+    O_NONBLOCK flags and the buffering of `sys.stdout` are restored, and the stream is closed; it
+    may be closed earlier. Use one block at a time, inside `trio.run`. If the client has closed its
+    end, sending raises `trio.BrokenResourceError`.
 
-    Args: descriptors, for a process that speaks over others than the standard ones.
-    Raises: ConnectFailed: a descriptor is not open, or this is no POSIX system.
+    Args:
+        stdin: the descriptor to read from.
+        stdout: the descriptor to write to.
+        stderr: the descriptor that gets the output of other code.
+
+    Raises:
+        ConnectFailed: a descriptor is not open, or this is not a POSIX system.
+
     Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
     require_posix()
@@ -62,12 +70,13 @@ def standard_streams(stdin: int = 0, stdout: int = 1, stderr: int = 2) -> Iterat
         undo.callback(os.close, null)
         source = _divert(stdin, os.O_RDONLY, null, undo)
         sink = _divert(stdout, os.O_WRONLY, stderr if is_open(stderr) else null, undo)
-        # Undone from the last to the first: what handlers left in buffers goes to stderr; what stderr refuses is
-        # lost, for otherwise the exit of the process would send it to the client.
-        for text in _texts_on(stdout):
+        # Undone in reverse order. Text that handlers left in buffers goes to stderr, which fd 1
+        # still is. What stderr does not accept goes to the null device: at the exit of the process
+        # it would otherwise reach the client.
+        for text in _text_files_on(stdout):
             undo.callback(text.reconfigure, line_buffering=text.line_buffering)
-            with suppress(OSError):  # it flushes, perhaps into a stderr that nobody reads
-                text.reconfigure(line_buffering=True)  # or prints would show up 8 KiB late
+            with suppress(OSError):  # reconfigure flushes, and the reader of stderr may be gone
+                text.reconfigure(line_buffering=True)  # otherwise prints appear 8 KiB late
         undo.callback(_flush, stdout)
         undo.callback(os.dup2, null, stdout)
         undo.callback(_flush, stdout)
@@ -75,12 +84,15 @@ def standard_streams(stdin: int = 0, stdout: int = 1, stderr: int = 2) -> Iterat
 
 
 def require_posix() -> None:
+    """Raise `ConnectFailed` on systems other than POSIX."""
     if os.name != "posix":
         raise ConnectFailed("stdio works on POSIX systems only; on this one use Streamable HTTP")
 
 
 def is_open(fd: int) -> bool:
-    # A standard fd that was closed when Python started is None here, and its number may since be the event loop's.
+    """Return True if `fd` is open; a standard descriptor must also have been open at the start."""
+    # The number of a standard descriptor that was closed at the start may since have been given to
+    # another file, such as the event loop's. Python's own file object is None then.
     if fd < 3 and (sys.__stdin__, sys.__stdout__, sys.__stderr__)[fd] is None:
         return False
     try:
@@ -91,30 +103,33 @@ def is_open(fd: int) -> bool:
 
 
 def _divert(fd: int, mode: int, target: int, undo: ExitStack) -> FdStream:
-    """Make `fd` another name for `target` until `undo` runs; what it was before is the stream returned."""
-    blocking, inheritable = os.get_blocking(fd), os.get_inheritable(fd)
-    kept = os.dup(fd)
-    undo.callback(os.close, kept)
-    undo.callback(os.set_blocking, kept, blocking)
-    private = _private(fd, mode)
-    # Before FdStream looks: it would put the flag back when closed, although the other stream may share the flag.
+    """Make `fd` a duplicate of `target` until `undo` runs. Return a stream on its former file."""
+    blocking = os.get_blocking(fd)
+    inheritable = os.get_inheritable(fd)
+    original = os.dup(fd)
+    undo.callback(os.close, original)
+    undo.callback(os.set_blocking, original, blocking)
+    private = _reopen(fd, mode)
+    # Set it before FdStream reads it: a closing FdStream restores the flag that it found, but stdin
+    # and stdout may share one flag.
     os.set_blocking(private, False)
     stream = trio.lowlevel.FdStream(private)
     undo.callback(stream.close)
     os.dup2(target, fd)
-    undo.callback(os.dup2, kept, fd, inheritable)
+    undo.callback(os.dup2, original, fd, inheritable)
     return stream
 
 
-def _private(fd: int, mode: int) -> int:
-    """A new descriptor for what `fd` names, if possible with flags of its own."""
-    if not stat.S_ISREG(os.fstat(fd).st_mode):  # a file opened afresh would start at its first byte
-        with suppress(OSError):  # a socket, no /dev/fd, another user's terminal, a pipe whose reader is gone
+def _reopen(fd: int, mode: int) -> int:
+    """Return a new descriptor for the file behind `fd`, if possible with its own flags."""
+    if not stat.S_ISREG(os.fstat(fd).st_mode):  # a regular file would start at its first byte
+        # Fails on a socket, without /dev/fd, on another user's terminal, on a pipe without reader.
+        with suppress(OSError):
             return os.open(f"/dev/fd/{fd}", mode | os.O_NONBLOCK | os.O_NOCTTY)
     return os.dup(fd)
 
 
-def _texts_on(fd: int) -> list[io.TextIOWrapper]:
+def _text_files_on(fd: int) -> list[io.TextIOWrapper]:
     texts = []
     for text in {sys.stdout, sys.__stdout__}:
         with suppress(OSError, ValueError):  # without a descriptor, closed or detached
@@ -124,40 +139,42 @@ def _texts_on(fd: int) -> list[io.TextIOWrapper]:
 
 
 def _flush(fd: int) -> None:
-    for text in _texts_on(fd):
+    """Flush what Python and the C library have buffered for `fd`."""
+    for text in _text_files_on(fd):
         with suppress(OSError):
             text.flush()
-    with suppress(ImportError, OSError, AttributeError):  # no ctypes, or a libc that cannot be looked up
+    with suppress(ImportError, OSError, AttributeError):  # no ctypes, or no libc to look up in
         import ctypes
 
         ctypes.CDLL(None).fflush(None)
 
 
 class Stop:
-    """What ended a server: `caught` is the signal, or None if it ended by itself."""
+    """The signal that stopped a server, in `caught`; None if it ended without a signal."""
 
     caught: signal.Signals | None = None
 
     @property
     def exit_code(self) -> int:
-        """0, or 128 + the signal as shells count: 130 for SIGINT, 143 for SIGTERM."""
+        """The exit status: 0, or 128 + the signal, as in shells (SIGINT 130, SIGTERM 143)."""
         return 128 + self.caught if self.caught else 0
 
 
 @contextmanager
 def stop_on_signals(act: Callable[[], object]) -> Iterator[Stop]:
-    """Let the first SIGINT or SIGTERM call `act`, inside trio, so that there is an orderly end; the second one kills the process.
+    """Call `act` inside trio at the first SIGINT or SIGTERM, for an orderly stop. The second kills.
 
-    The first hands both signals to the kernel's default at once: so the second works also while the loop is stuck in
-    blocking code, and where a handler's boundary would swallow `KeyboardInterrupt`. An ignored signal stays ignored.
-    At the end the former dispositions are back. Outside the main thread, where Python gives no signals, it does
-    nothing. To be entered inside `trio.run`, around everything that is to be cleaned up.
+    The first signal restores the kernel's default for both. So the second works even while the
+    event loop is stuck in blocking code, or where code would catch `KeyboardInterrupt`. A signal
+    that was ignored stays ignored. At the end of the block the former dispositions are restored.
+    Outside the main thread, where Python delivers no signals, this does nothing. Enter it inside
+    `trio.run`, around everything that needs cleanup.
     """
     stop = Stop()
     former: dict[signal.Signals, Any] = {}
     token = trio.lowlevel.current_trio_token()
 
-    def first(number: int, _: object) -> None:
+    def on_first_signal(number: int, _: object) -> None:
         for each in former:
             signal.signal(each, signal.SIG_DFL)
         stop.caught = signal.Signals(number)
@@ -167,9 +184,9 @@ def stop_on_signals(act: Callable[[], object]) -> Iterator[Stop]:
         if threading.current_thread() is threading.main_thread():
             for each in (signal.SIGINT, signal.SIGTERM):
                 disposition = signal.getsignal(each)
-                if disposition not in (signal.SIG_IGN, None):  # None: set by C code, could not be put back
+                if disposition not in (signal.SIG_IGN, None):  # None: set by C code, not restorable
                     former[each] = disposition
-                    signal.signal(each, first)
+                    signal.signal(each, on_first_signal)
         yield stop
     finally:
         for each, disposition in former.items():

@@ -1,12 +1,9 @@
-"""Where tokens are kept between two conversations: nowhere, in a directory of the user's, or where somebody else decides.
+"""Storage of tokens between runs: in memory, in files of the user, or as the user implements it.
 
-Rules of this file:
-
-1. What is kept is bytes under a key; what they mean is the core's. A file tells neither: its name is a hash.
-2. A file can be read by its owner only, from the moment that it exists, and is replaced at once or not at all: whoever reads it
-   meanwhile, or dies, leaves one that is whole.
-3. A file that others could have read or written is not used.
-4. Of several processes one at a time replaces what is kept: a refresh token that two of them use may cost both of them theirs.
+1. A value is bytes under a key. The name of its file is a hash of the key.
+2. A file is readable by its owner only, from its creation on, and is replaced atomically: a reader,
+   or a crash, never leaves half a file.
+3. A file that other users could have read or written is not used.
 """
 
 from __future__ import annotations
@@ -29,54 +26,59 @@ if sys.platform != "win32":
 
 __all__ = ["FileStorage", "MemoryStorage", "TokenStorage"]
 
-_LONGEST: Final = 1_048_576  # bytes; a token of some KiB is a long one
-_OTHERS: Final = 0o077
+_MAX_SIZE: Final = 1_048_576  # bytes; a token of a few KiB is a long one
+_GROUP_AND_OTHERS: Final = 0o077  # permission bits
 
 
 class TokenStorage(Protocol):
-    """Keeps tokens safe. Both are called in threads, one at a time for each server; that they raise is logged, and no more.
+    """A store for tokens, which the user may implement.
 
-    A key begins with the kind of what is kept: `tokens:`, `client:` for what we are registered as, `issuer:` for where a client belongs
-    that was registered by hand.
+    Both methods are called in worker threads, one call at a time for each server. An exception is
+    logged and otherwise ignored. A key begins with the kind of the value: `tokens:`; `client:` for
+    a client registration; `issuer:` for the authorization server of a client that was registered by
+    hand.
     """
 
     def load(self, key: str) -> bytes | None:
-        """What was saved, None if nothing was."""
+        """Return the saved value, or None."""
 
     def save(self, key: str, value: bytes | None) -> None:
-        """Keep `value` in place of what there was; None forgets that."""
+        """Replace the stored value by `value`. None deletes it."""
 
 
 class MemoryStorage:
-    """Keeps tokens as long as it lives itself."""
+    """A token storage in memory, which lives as long as the object."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
+        self._values: dict[str, bytes] = {}
 
     def __repr__(self) -> str:
-        return f"<MemoryStorage of {len(self._kept)}>"
+        return f"<MemoryStorage of {len(self._values)}>"
 
     def load(self, key: str) -> bytes | None:
-        return self._kept.get(key)
+        return self._values.get(key)
 
     def save(self, key: str, value: bytes | None) -> None:
         if value is None:
-            self._kept.pop(key, None)
+            self._values.pop(key, None)
         else:
-            self._kept[key] = value
+            self._values[key] = value
 
 
 class FileStorage:
-    """Keeps tokens in files of `directory`, which is made when it is needed; by default `mcp-trio/tokens` among the user's data
-    (`XDG_DATA_HOME`, or `~/.local/share`).
+    """A token storage with one file per value in `directory`, which is created when needed.
 
-    *Error handling*: what the system refuses is raised as it is (`OSError`), and a file that others may read as `PermissionError`.
+    The default directory is `mcp-trio/tokens` in the user's data directory (`XDG_DATA_HOME`, or
+    `~/.local/share`).
+
+    *Error handling*: an `OSError` of the system propagates unchanged. A file that other users may
+    read or write raises `PermissionError`.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         if directory is None:
             data = Path(os.environ.get("XDG_DATA_HOME", ""))
-            if not data.is_absolute():  # then it does not count, says its specification
+            if not data.is_absolute():  # XDG: a relative path is invalid and must be ignored
                 data = Path.home() / ".local" / "share"
             directory = data / "mcp-trio" / "tokens"
         self.directory = Path(directory)
@@ -96,9 +98,9 @@ class FileStorage:
             state = os.fstat(descriptor)
             if not stat.S_ISREG(state.st_mode):
                 raise PermissionError(f"{path} is no file; remove it and log in again")
-            if os.name == "posix" and (state.st_mode & _OTHERS or state.st_uid != os.geteuid()):
+            if os.name == "posix" and (state.st_mode & _GROUP_AND_OTHERS or state.st_uid != os.geteuid()):
                 raise PermissionError(f"{path} is open to other users; remove it and log in again")
-            return file.read(_LONGEST)
+            return file.read(_MAX_SIZE)
 
     def save(self, key: str, value: bytes | None) -> None:
         path = self._path(key)
@@ -107,7 +109,7 @@ class FileStorage:
                 path.unlink()
             return
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=self.directory)  # 0600 from the beginning
+        descriptor, name = tempfile.mkstemp(dir=self.directory)  # created with mode 0600
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(value)
@@ -120,8 +122,12 @@ class FileStorage:
             raise
 
     def lock(self, key: str) -> Callable[[], None] | None:
-        """Have the only right to replace what is kept, until what this gives is called, or the process ends; None if another process
-        has it. On Windows everybody has it."""
+        """Lock `key` against other processes, and return the function that releases the lock.
+
+        Return None if another process holds the lock. The end of the process releases it. Refresh
+        while holding it: two processes that use one refresh token may both lose their tokens. On
+        Windows nothing is locked.
+        """
         if sys.platform == "win32":  # pragma: no cover
             return lambda: None
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)

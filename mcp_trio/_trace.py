@@ -1,12 +1,10 @@
-"""Letting someone watch the messages of a conversation; and a stream that lets someone watch those on it.
+"""Report each message of a conversation to a callback, and a stream wrapper that does so per line.
 
-Rules of this file:
-
-1. Bytes pass unchanged and at once; watching costs a split into lines and nothing else, no task and no copy that is kept.
-2. A watcher sees what really crossed: also lines that are no message, and messages that the connection will drop.
-3. A watcher that raises is a watcher less. The conversation goes on.
-
-It does not know JSON-RPC; a line is a line.
+1. Bytes pass unchanged and without delay. Tracing costs a split into lines: no task, and no copy
+   that is kept.
+2. The callback gets every line on the stream, including lines that are not JSON-RPC messages and
+   messages that the connection will drop.
+3. A callback that raises is logged and never called again. The conversation continues.
 """
 
 from __future__ import annotations
@@ -26,40 +24,43 @@ __all__ = ["Trace", "TracedStream", "Watcher"]
 
 Trace = Callable[[Literal["sent", "received"], bytes], object]
 
-# A longer line cannot be a message that we read; it is told in pieces, so that watching needs no more memory than reading.
-_LONGEST: Final = CLIENT_LIMITS.message
+# Bytes. A longer line is over the client's message limit and will be rejected. It is reported in
+# pieces, so that tracing needs no more memory than reading.
+_MAX_LINE: Final = CLIENT_LIMITS.message
 
 _log = logging.getLogger("mcp_trio")
 
 
 class Watcher:
-    """Whoever watches by `trace`, as long as that does not fail."""
+    """The user's `trace` callback, dropped at its first exception."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace: Trace | None = trace
 
     def tell(self, direction: Literal["sent", "received"], message: bytes) -> None:
+        """Call the trace callback, unless it has failed before."""
         if self._trace is not None:
             try:
                 self._trace(direction, message)
-            except Exception:  # noqa: BLE001 - rule 3; the watcher is a stranger's
-                _log.exception("the trace %r failed and is called no more", self._trace)
+            except Exception:  # noqa: BLE001 - rule 3; the callback is the user's code
+                _log.exception("the trace %r failed and is not called again", self._trace)
                 self._trace = None
 
 
 class TracedStream(trio.abc.Stream):
-    """`stream`, with `trace` called for each line on it: the direction, and the line without its newline.
+    """A wrapper of `stream` that calls `trace` for each line: its direction, and its bytes.
 
-    What is sent is told just before it is written, what is received before the reader gets it. Closing this closes `stream`.
+    The bytes have no line break, and empty lines are not reported. A sent line is reported just
+    before it is written, a received one before the reader gets it. Closing this closes `stream`.
     """
 
     def __init__(self, stream: Stream, trace: Trace) -> None:
         self._stream = stream
         self._watcher = Watcher(trace)
-        self._rest = {"sent": bytearray(), "received": bytearray()}
+        self._unfinished = {"sent": bytearray(), "received": bytearray()}
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        self._tell("sent", bytes(data))
+        self._split_lines("sent", bytes(data))
         await self._stream.send_all(data)
 
     async def wait_send_all_might_not_block(self) -> None:
@@ -67,24 +68,24 @@ class TracedStream(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         data = await self._stream.receive_some(max_bytes)
-        self._tell("received", bytes(data))
+        self._split_lines("received", bytes(data))
         return data
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    def _tell(self, direction: Literal["sent", "received"], data: bytes) -> None:
-        rest = self._rest[direction]
+    def _split_lines(self, direction: Literal["sent", "received"], data: bytes) -> None:
+        unfinished = self._unfinished[direction]
         first, *others = data.split(b"\n")
-        rest += first
+        unfinished += first
         for line in others:
-            self._say(direction, bytes(rest))
-            rest[:] = line
-        if not data or len(rest) > _LONGEST:
-            self._say(direction, bytes(rest))
-            rest.clear()
+            self._report_line(direction, bytes(unfinished))
+            unfinished[:] = line
+        if not data or len(unfinished) > _MAX_LINE:  # no data: the end of the stream
+            self._report_line(direction, bytes(unfinished))
+            unfinished.clear()
 
-    def _say(self, direction: Literal["sent", "received"], line: bytes) -> None:
+    def _report_line(self, direction: Literal["sent", "received"], line: bytes) -> None:
         line = line.removesuffix(b"\r")
         if line:
             self._watcher.tell(direction, line)

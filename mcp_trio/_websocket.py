@@ -1,12 +1,13 @@
-"""WebSockets on trio: frames spelled by wsproto, for a server and for a client. All that is decided is the core's `WebSocket`.
+"""Run the core's `WebSocket` on a trio stream, for a server and for a client.
 
-It is also what a transport of one's own takes, apart from where the stream comes from.
+`WebSocket` decides everything about the protocol, and wsproto encodes and decodes the frames. A
+custom transport needs no more than this, apart from where its stream comes from.
 
-Rules of this file:
-
-1. One task reads and one writes. A frame is on its way as a whole or not at all: who writes is not a caller who may be cancelled.
-2. After all that arrives comes `pump`, which never waits. Nothing is read while the machine is paused, and nothing is taken from it
-   before what was taken has left: so pressure reaches the peer, and who sends much.
+1. One task reads and one task writes. Callers never write, so a cancelled call cannot leave half a
+   frame on the stream.
+2. Received data is followed by `pump`, which never waits. Nothing is read while the machine is
+   paused, and no more output is taken from it before the last output was sent: backpressure reaches
+   the peer, and the tasks that send.
 """
 
 from __future__ import annotations
@@ -38,52 +39,59 @@ if TYPE_CHECKING:
 __all__ = ["ServedSocket", "SocketCarrier"]
 
 _READ_SIZE: Final = 65_536
-_LAST_WORDS: Final = 0.2
-_GOODBYE: Final = 1.0
+# Seconds in which a cancelled writer may still send what is queued.
+_FLUSH_ON_CANCEL_TIMEOUT: Final = 0.2
+_CLOSE_TIMEOUT: Final = 1.0  # seconds for an orderly close of the stream, such as that of TLS
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 _log = logging.getLogger("mcp_trio")
 
 
 class _Carried(abc.ABC):
-    """Carries `socket` over `stream`. Who is to be told of what happens says so in `pump`, and has its timer."""
+    """One WebSocket on one stream. A subclass delivers events in `pump`, and runs the timer."""
 
     def __init__(self, socket: WebSocket, stream: trio.abc.Stream, *, client: bool) -> None:
         self._socket = socket
         self._stream = stream
-        self._spelling = Spelling(socket, wsproto.frame_protocol, client=client)
-        self._running = trio.CancelScope()
-        self._resumed = trio.lowlevel.ParkingLot()
-        self._to_write = trio.lowlevel.ParkingLot()
+        self._frames = Spelling(socket, wsproto.frame_protocol, client=client)
+        self._run_scope = trio.CancelScope()
+        self._read_resumed = trio.lowlevel.ParkingLot()
+        self._data_queued = trio.lowlevel.ParkingLot()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._socket!r}>"
 
     @abc.abstractmethod
     def pump(self) -> None:
-        """To be called after any call into the machine, from any task of this run."""
+        """Deliver events and wake the tasks that have work, without waiting.
 
-    def sending(self, actions: Sequence[SocketAction]) -> None:  # noqa: B027 - not all care
-        """This leaves now."""
+        Call it after any call into the machine, from any task of this run.
+        """
 
-    def sent(self) -> None:  # noqa: B027 - not all care
-        """What was to leave has left."""
+    def sending(self, actions: Sequence[SocketAction]) -> None:  # noqa: B027 - an optional hook
+        """Note that `actions` are about to be written."""
+
+    def sent(self) -> None:  # noqa: B027 - an optional hook
+        """Note that the actions passed to `sending` have been written."""
 
     def poke(self) -> None:
-        """Something is to be written, or may be read again, or is over."""
+        """Wake the reader and the writer to check the machine, and stop them if it is gone."""
         if self._socket.gone:
-            self._running.cancel()
-        self._resumed.unpark_all()
-        self._to_write.unpark_all()
+            self._run_scope.cancel()
+        self._read_resumed.unpark_all()
+        self._data_queued.unpark_all()
 
     async def carry(self, early: bytes = b"") -> None:
-        """Carry it until it is over, then close the stream. `early`: what was read of it before."""
+        """Run the WebSocket until it is over, then close the stream.
+
+        `early` has the bytes that were already read from the stream, behind the upgrade response.
+        """
         try:
-            with self._running:
+            with self._run_scope:
                 async with open_quiet_nursery() as nursery:
                     nursery.start_soon(self._read, early)
                     await self._write()
-            with trio.move_on_after(_GOODBYE), suppress(*_BROKEN):
+            with trio.move_on_after(_CLOSE_TIMEOUT), suppress(*_BROKEN):
                 await self._stream.aclose()
         finally:
             await trio.aclose_forcefully(self._stream)
@@ -94,17 +102,17 @@ class _Carried(abc.ABC):
         socket = self._socket
         try:
             while True:
-                self._spelling.read(data, trio.current_time())
+                self._frames.read(data, trio.current_time())
                 self.pump()
                 while socket.paused:
-                    await self._resumed.park()
+                    await self._read_resumed.park()
                 data = bytes(await self._stream.receive_some(_READ_SIZE))
                 if not data:
                     break
         except _BROKEN:
             pass
-        except Exception:  # noqa: BLE001 - it ends this connection and no other
-            _log.exception("our own fault on %r", self)
+        except Exception:  # noqa: BLE001 - our own bug ends this connection and no other
+            _log.exception("internal error on %r", self)
             socket.fail(trio.current_time())
             self.pump()
             return
@@ -112,7 +120,7 @@ class _Carried(abc.ABC):
         self.pump()
 
     async def _write(self) -> None:
-        idle = False
+        parked = False
         try:
             while True:
                 actions = self._socket.messages_to_send(trio.current_time())
@@ -121,43 +129,43 @@ class _Carried(abc.ABC):
                     continue
                 if self._socket.over:
                     return
-                self.pump()  # what it waits for now is another matter
+                self.pump()  # the machine may wait for something else now, with another deadline
                 if not self._socket.has_to_say:
-                    idle = True
-                    await self._to_write.park()
-                    idle = False
+                    parked = True
+                    await self._data_queued.park()
+                    parked = False
         except _BROKEN:
             self._socket.lost(trio.current_time())
         except trio.Cancelled:
-            if idle:
-                await self._last_words()
+            if parked:  # otherwise half a frame may be out, and anything after it would be garbage
+                await self._flush_on_cancel()
             raise
 
     async def _send(self, actions: Sequence[SocketAction]) -> None:
         self.sending(actions)
-        for piece in self._spelling.pieces(actions, trio.current_time):
-            self.pump()  # it has other deadlines now
+        for piece in self._frames.pieces(actions, trio.current_time):
+            self.pump()  # the deadlines of the machine have changed
             await self._stream.send_all(piece)
         if isinstance(actions[-1], Close) and self._socket.deaf and not self._socket.over:
-            await self._end()
+            await self._send_eof()
         self.sent()
 
-    async def _end(self) -> None:
-        """We have closed, and shall not see that the peer does so as well: let him see that there is no more, and go."""
+    async def _send_eof(self) -> None:
+        """End our direction after our Close. The peer's Close would not be read any more."""
         if isinstance(self._stream, trio.abc.HalfCloseableStream):
             await self._stream.send_eof()
 
-    async def _last_words(self) -> None:
-        """Say what there is to say although we are cancelled: the peer need not work on for us."""
-        with trio.move_on_after(_LAST_WORDS, shield=True), suppress(*_BROKEN):
-            # Who is cancelled with us, and has its turn after us, may have something to say.
+    async def _flush_on_cancel(self) -> None:
+        """Send what is queued, although cancelled. It may tell the peer to stop working for us."""
+        with trio.move_on_after(_FLUSH_ON_CANCEL_TIMEOUT, shield=True), suppress(*_BROKEN):
+            # Tasks cancelled together with the writer may run after it and queue more. Let them.
             await trio.lowlevel.checkpoint()
             while actions := self._socket.messages_to_send(trio.current_time()):
-                await self._stream.send_all(self._spelling.write(actions))
+                await self._stream.send_all(self._frames.write(actions))
 
 
 class ServedSocket(_Carried):
-    """A WebSocket of the site of `reception`, which `exchange` has become."""
+    """A server's WebSocket: the upgraded `exchange` of the driver `reception`."""
 
     def __init__(self, reception: Reception, stream: trio.abc.Stream, exchange: Exchange) -> None:
         assert exchange.socket is not None
@@ -177,9 +185,13 @@ class ServedSocket(_Carried):
 
 
 class SocketCarrier(_Carried):
-    """Carries a client's conversation. `take` is called for each event, in order, without waiting; `tell` with each message that goes.
+    """The transport of a client's conversation over a WebSocket.
 
-    *Resource handling*: `aclose` closes the stream. *Error handling*: it never raises; what happens is told by events.
+    `take` is called with each event, in order, and must not wait. `tell` is called with each
+    message that is sent.
+
+    *Resource handling*: `aclose` closes the stream. *Error handling*: it never raises; the events
+    report what happens.
     """
 
     protocol = "WebSocket"
@@ -193,15 +205,18 @@ class SocketCarrier(_Carried):
         tell: Callable[[bytes], object] | None = None,
     ) -> None:
         self._deadlines = Deadlines()
-        self._deadline = self._deadlines.new(self._overdue)
+        self._deadline = self._deadlines.new(self._on_deadline)
         super().__init__(socket, stream, client=True)
         self._early = early
-        self._over = trio.Event()
-        self._tell = tell
+        self._ended = trio.Event()
+        self._on_message = tell
+        # Callbacks start inside `pump`, which may run in any task. They get the context in which
+        # the transport was created.
         context = contextvars.copy_context()
-        self._events = Pump(socket, lambda event: context.run(take, event))
+        self._pump = Pump(socket, lambda event: context.run(take, event))
 
     def start(self, nursery: trio.Nursery) -> None:
+        """Start the tasks of the WebSocket in `nursery`."""
         nursery.start_soon(self._run)
 
     async def _run(self) -> None:
@@ -210,26 +225,28 @@ class SocketCarrier(_Carried):
                 nursery.start_soon(self._deadlines.run)
                 await self.carry(self._early)
         finally:
-            self._over.set()
+            self._ended.set()
 
     def pump(self) -> None:
-        self._events.run()
+        self._pump.run()
         deadline = self._socket.next_deadline()
         self._deadline.move(math.inf if deadline is None else deadline)
         self.poke()
 
     def sending(self, actions: Sequence[SocketAction]) -> None:
-        if self._tell is not None:
+        if self._on_message is not None:
             for action in actions:
                 if isinstance(action, Text):
-                    self._tell(action.text.encode())
+                    self._on_message(action.text.encode())
 
     async def flush(self) -> None:
-        await self._over.wait()
+        """Wait until everything is sent and the closing handshake is over, or cannot be."""
+        await self._ended.wait()
 
     async def aclose(self) -> None:
+        """Close the stream at once."""
         await trio.aclose_forcefully(self._stream)
 
-    def _overdue(self) -> None:
+    def _on_deadline(self) -> None:
         self._socket.handle_timeout(trio.current_time())
         self.pump()

@@ -343,6 +343,27 @@ class Neutral:
                 await anyio.lowlevel.checkpoint()
 
 
+class Lived:
+    """A lifespan that records its steps, and can be made to fail."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.fails: dict[str, BaseException] = {}
+
+    @asynccontextmanager
+    async def __call__(self, server: Server) -> AsyncIterator[str]:
+        self.seen.append("in")
+        await anyio.lowlevel.checkpoint()
+        if "in" in self.fails:
+            raise self.fails["in"]
+        try:
+            yield "alive"
+        finally:
+            self.seen.append("out")
+            if "out" in self.fails:
+                raise self.fails["out"]
+
+
 def text_of(call: Call) -> str:
     text = call.answer["result"]["content"][0]["text"]
     assert isinstance(text, str)

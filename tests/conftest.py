@@ -8,22 +8,127 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+import trio
 from hypothesis import settings
+
+from mcp_trio.testing._leaks import children
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from types import FrameType
 
 pytest_plugins = ["mcp_trio.testing.pytest_plugin", "tests.canaries"]
 
 ROOT = Path(__file__).parents[1]
+INTEROP = ROOT / "tests" / "interop"
+CONFORMANCE = ROOT / "tests" / "conformance"
 
 # Servers that tests start must run the code under test, not an installed package.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
 # A shared machine stalls now and then, so an example has no deadline. A failure prints how to
-# repeat it.
-settings.register_profile("mcp-trio", deadline=None, print_blob=True)
+# repeat it. `.ci/long` asks for `--hypothesis-profile=thorough`.
+settings.register_profile("mcp-trio", deadline=None, print_blob=True, max_examples=50)
+settings.register_profile("thorough", parent=settings.get_profile("mcp-trio"), max_examples=500)
 settings.load_profile("mcp-trio")
+
+# What the default run leaves out (`addopts` in pyproject.toml), and how to run it.
+LEFT_OUT = "not slow and not interop and not conformance and not node"
+THE_REST = ["pytest -m slow", 'pytest -m "interop or node"', "pytest -m conformance"]
+
+# A job that a shell starts in the background inherits `SIG_IGN` for SIGINT. Python then installs no
+# handler, and every program that a test starts ignores SIGINT too, so tests that interrupt a program
+# would wait forever. A signal with a handler is back at its default action in a child after exec.
+if (
+    threading.current_thread() is threading.main_thread()
+    and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Seconds for one test; by default it is `timeout` in pyproject.toml.
+LONGEST = {"conformance": 600, "slow": 300, "interop": 120, "node": 120}
+
+_TIMED_OUT = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by `-m`
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests below tests/interop `interop`, those of the official suite `conformance`.
+
+    They wait for programs that take long to start, and the suite plays all scenarios in one run.
+    """
+    for item in items:
+        if item.path.is_relative_to(INTEROP):
+            item.add_marker("interop")
+        if "suite" in getattr(item, "fixturenames", ()) and item.path.is_relative_to(CONFORMANCE):
+            item.add_marker("conformance")
+        for name, seconds in LONGEST.items():
+            if item.get_closest_marker(name) and not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(seconds))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(
+    item: pytest.Item, settings: Any
+) -> Generator[None, Literal[True] | None, Literal[True] | None]:
+    """Kill the programs that the test started at its timeout, and cancel the run of trio.
+
+    Leaving `with Popen(...)` would wait for the program. An exception that is raised inside trio's
+    own loop leaves the run unfinished, and no later test could call `trio.run`.
+    """
+    made = yield
+    fail = signal.getsignal(signal.SIGALRM)
+    if callable(fail):
+        before = children()
+
+        def handler(number: int, frame: FrameType | None) -> None:
+            for pid in children().keys() - before.keys():
+                os.kill(pid, signal.SIGKILL)
+            if (
+                trio.lowlevel.in_trio_run()
+                and not trio.lowlevel.in_trio_task()
+                and _TIMED_OUT not in item.stash
+            ):
+                item.stash[_TIMED_OUT] = settings.timeout
+                trio.lowlevel.current_trio_token().run_sync_soon(_cancel_main_task)
+                signal.setitimer(signal.ITIMER_REAL, 5)  # for what is shielded from cancellation
+            else:
+                fail(number, frame)
+
+        signal.signal(signal.SIGALRM, handler)
+    return made
+
+
+def _cancel_main_task() -> None:
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    # The root's nurseries: of the entry queue, of the system tasks, and of the main task alone.
+    root.child_nurseries[-1].cancel_scope.cancel()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    seconds = item.stash.get(_TIMED_OUT, None)
+    if seconds is not None and report.when == "call":
+        report.outcome = "failed"
+        report.longrepr = f"{report.longreprtext}\nTimeout (>{seconds}s): the run of trio was cancelled."
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print how to run what the default run has left out."""
+    # With -n it is the workers that deselect, and they do not say how many.
+    deselected = terminalreporter.stats.get("deselected") or config.pluginmanager.hasplugin("dsession")
+    if deselected and config.option.markexpr == LEFT_OUT:
+        terminalreporter.write_line(f"Tests were left out. To run them too: {', '.join(THE_REST)}")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

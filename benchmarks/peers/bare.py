@@ -1,8 +1,9 @@
-"""A server that is no library: `python benchmarks/peers/bare.py stdio`. It reads, decodes, encodes and writes, and no more.
+"""The smallest server: `python benchmarks/peers/bare.py stdio`.
 
-On pipes nobody in Python gets below it: it has no runtime, no tasks, no types, no checks, and its `echo` and `progress` are
-branches of one function. So it is the floor of `bench_stdio.py`, and quick enough to be the server that clients are measured
-against. It believes what it is told: a message that is none ends it.
+It only reads, decodes, encodes and writes. It has no runtime, no tasks, no types and no checks, and
+`echo` and `progress` are branches of one function: the lower bound of a server in Python for
+`bench_stdio.py`, and fast enough to be the server for measuring clients. It validates nothing: an
+invalid message ends it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LISTED = {"tools": [{"name": "echo", "description": "Give the text back.", "inpu
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """The lines to send for one message, without the last newline."""
+    """Return the lines to send for one request, without the last newline."""
     params = request.get("params", {})
     lines = []
     result: dict[str, Any]
@@ -32,8 +33,14 @@ def answer(request: dict[str, Any]) -> bytes:
         case "tools/call":
             n = params["arguments"]["n"]
             for step in range(1, n + 1):
-                told = {"progressToken": params["_meta"]["progressToken"], "progress": step, "total": n}
-                lines.append(encode({"jsonrpc": "2.0", "method": "notifications/progress", "params": told}))
+                step_params = {
+                    "progressToken": params["_meta"]["progressToken"],
+                    "progress": step,
+                    "total": n,
+                }
+                lines.append(
+                    encode({"jsonrpc": "2.0", "method": "notifications/progress", "params": step_params})
+                )
             result = {"content": [{"type": "text", "text": "done"}]}
         case "tools/list":
             result = LISTED
@@ -46,7 +53,7 @@ def answer(request: dict[str, Any]) -> bytes:
         case "server/discover":
             result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
         case method:
-            raise SystemExit(f"there is no {method} here")
+            raise SystemExit(f"unknown method {method}")
     if "io.modelcontextprotocol/protocolVersion" in params.get("_meta", ()):
         result = {**MODERN, **result}
     lines.append(encode({"jsonrpc": "2.0", "id": request["id"], "result": result}))
@@ -54,9 +61,8 @@ def answer(request: dict[str, Any]) -> bytes:
 
 
 def main() -> None:
-    kept: list[
-        bytes
-    ] = []  # the beginning of a line, in pieces: long lines must not be copied once for each of them
+    # The beginning of a line, in pieces: a long line must not be copied again with each piece.
+    kept: list[bytes] = []
     while chunk := os.read(0, 65_536):
         lines, newline, rest = chunk.rpartition(b"\n")
         if not newline:

@@ -1,9 +1,10 @@
-"""A server that knows nothing of MCP: `python benchmarks/peers/bare_h11.py http --port P --answer FILE`.
+"""An HTTP server without MCP: `python benchmarks/peers/bare_h11.py http --port P --answer FILE`.
 
-It reads each request, whole, by h11, one trio task for each connection, and writes the same answer to all of them: the one
-whose bytes are in FILE, sent through h11 again in the same head and the same pieces. `bench_http.py` puts there what our own
-server has answered. So both do the same bytes, and what ours takes longer is MCP: reading JSON, checking, finding the tool
-and calling it. It has no deadlines and no limits. Whoever says what is no HTTP ends his connection.
+It reads each complete request with h11, in one trio task for each connection, and sends the same
+response to all: the one in FILE, sent through h11 with the same head and the same pieces. For
+`bench_http.py` that is a response of our own server. Both therefore send the same bytes, and the
+additional time of our server is MCP: decoding JSON, checking, finding the tool and calling it. It
+has no deadlines and no limits. Invalid HTTP closes the connection.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ Answer = tuple[h11.Response, list[h11.Data]]
 
 
 def parse(answer: bytes) -> Answer:
-    """The head and the pieces of an answer that somebody else has given."""
+    """Return the head and the pieces of a recorded response."""
     client = h11.Connection(h11.CLIENT)
     client.send(h11.Request(method="POST", target="/", headers=[("Host", "bare"), ("Content-Length", "0")]))
     client.send(h11.EndOfMessage())
     client.receive_data(answer)
     response = client.next_event()
     assert isinstance(response, h11.Response)
-    # As it was spelled; h11 would make the names small.
+    # The raw names: h11 would convert them to lower case.
     head = h11.Response(
         status_code=response.status_code,
         reason=response.reason,
@@ -39,7 +40,7 @@ def parse(answer: bytes) -> Answer:
 
 
 async def serve(stream: trio.SocketStream, head: h11.Response, pieces: list[h11.Data]) -> None:
-    """Answer everything that comes in."""
+    """Send the response to every request."""
     connection = h11.Connection(h11.SERVER)
     end = h11.EndOfMessage()
     async with stream:
@@ -63,7 +64,7 @@ async def main(port: int, answer: bytes) -> None:
         try:
             await serve(stream, head, pieces)
         except (h11.RemoteProtocolError, trio.BrokenResourceError):
-            pass  # he is gone, or speaks something else
+            pass  # the client is gone, or does not speak HTTP
 
     await trio.serve_tcp(connected, port, host="127.0.0.1")
 

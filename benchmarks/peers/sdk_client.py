@@ -1,4 +1,4 @@
-"""`benchmarks/client.py`, written with the official Python SDK (`mcp` 2.3), with the same arguments."""
+"""`benchmarks/client.py` with the official Python SDK (`mcp` 2.3) and the same arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def calls(client: Client, until: float, made: list[int]) -> None:
 
 
 async def rate(client: Client, tasks: int, seconds: float) -> tuple[float, float]:
-    """Calls a second, and microseconds of processor time for each."""
+    """Return calls a second, and the processor time of each in microseconds."""
     made = [0]
     start, cpu = perf_counter(), process_time()
     async with anyio.create_task_group() as group:

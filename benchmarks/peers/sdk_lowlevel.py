@@ -1,11 +1,12 @@
-"""`benchmarks/server.py`, written with the official Python SDK (`mcp` 2.3) in its faster way: the low-level server.
+"""`benchmarks/server.py` with the official Python SDK (`mcp` 2.3): the faster, low-level server.
 
     python benchmarks/peers/sdk_lowlevel.py stdio [--tools N]
     python benchmarks/peers/sdk_lowlevel.py http --port P --mode MODE [--tools N]
 
-It says what ours says, field by field, as far as the SDK lets it: schemas are written out, since there is nothing that
-would derive them. Over HTTP it is an ASGI app under uvicorn, as the SDK comes: on asyncio, and with h11. It knows at once
-the schema of a tool whose headers it has to check, which spares it a look through its own list with each call of 2026-07-28.
+Its responses equal those of our server, field by field, as far as the SDK allows. Schemas are
+written out, because the low-level server derives none. Over HTTP it is an ASGI app under uvicorn,
+as in the SDK: on asyncio, with h11. The schema of a tool whose headers it has to check is looked up
+directly, which saves the SDK a search through its own list in each call of 2026-07-28.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def text(words: str, structured: Any = None) -> CallToolResult:
 TOOLS = [
     tool("echo", "Give the text back.", {"text": STRING}),
     tool("add", "Add two numbers.", {"a": INTEGER, "b": INTEGER}, output=WRAPPED),
-    tool("progress", "Tell of `n` steps, one after the other.", {"n": INTEGER}),
+    tool("progress", "Report `n` steps of progress.", {"n": INTEGER}),
 ]
 SCHEMAS: dict[str, dict[str, Any]] = {}
 

@@ -1,10 +1,10 @@
-"""`benchmarks/server.py`, written with the official Python SDK (`mcp` 2.3) in its easier way: decorators and derived schemas.
+"""`benchmarks/server.py` with the official Python SDK (`mcp` 2.3): decorators and derived schemas.
 
     python benchmarks/peers/sdk_mcpserver.py stdio [--tools N]
     python benchmarks/peers/sdk_mcpserver.py http --port P --mode MODE [--tools N]
 
-Of the two ways it is the one that corresponds to ours, and the slower one. Structured output is left to the tool where we
-have it too: `add` gives data, the others give text.
+Of the SDK's two ways this one corresponds to ours, and is the slower one. As with our server, `add`
+returns structured output, and the other tools return text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def add(a: int, b: int) -> int:
 
 @server.tool(structured_output=False)
 async def progress(n: int, context: Context) -> str:
-    """Tell of `n` steps, one after the other."""
+    """Report `n` steps of progress."""
     for step in range(1, n + 1):
         await context.report_progress(step, n)
     return "done"

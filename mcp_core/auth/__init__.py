@@ -1,12 +1,14 @@
-"""Authorization as flows without IO: OAuth 2.1 as MCP uses it, for clients and for resource servers.
+"""OAuth 2.1 as MCP uses it, for clients and for resource servers, as flows without I/O.
 
-A client has an `Authorizer` for each MCP server; who runs its flows does what their steps say: `Fetch`, `Listen`, `Browse`, `Load`,
-`Save`.
-A server has one `Guard`, with a `JwtVerifier`, an `IntrospectionVerifier` or a function of its user; the steps of its flows are
-`Fetch` and `Await`.
+A client has one `Authorizer` per MCP server. The driver runs its flows by executing their steps:
+`Fetch`, `ListenForRedirect`, `Browse`, `Load` and `Save`.
+A server has one `OAuthResourceServer` with a `JwtVerifier`, an `IntrospectionVerifier` or a
+function of the application. The steps of its flows are `Fetch` and `Await`.
 """
 
 from __future__ import annotations
+
+from mcp_core.urls import is_local, is_public_address, may_fetch, url_fault
 
 from ._authorizer import Attempt, Authorizer
 from ._callback import answers
@@ -19,7 +21,6 @@ from ._jwt import JwtVerifier
 from ._profile import ClientProfile, EnterpriseManaged, JwtBearer
 from ._secret import Secret
 from ._steps import MAX_BODY, Browse, Fetch, Flow, HttpReply, HttpRequest, Listen, Load, Save, Step
-from ._urls import is_local, is_public_address, may_fetch, url_fault
 
 __all__ = [
     "MAX_BODY",

@@ -1,29 +1,27 @@
-"""Access to one MCP server: which token goes with a request, and what to do when the server refuses one.
+"""Access to one MCP server: the token of each request, and the reaction to a rejected one.
 
-Rules of this file:
+1. Tokens go only to the origin of the MCP server, in a header and never in a URL.
+2. A rejection starts at most one flow, and flows cannot loop. A token that was rejected before it
+   was ever accepted is not replaced by the same means: after a refresh comes a login, after a login
+   an error.
+3. A rejection belongs to the state in which its request was sent. If another flow ended since, its
+   outcome counts: the request is sent again with the new token, or fails with that flow's
+   exception. No second browser is opened.
 
-1. The tokens go to the origin of the MCP server and nowhere else, in a header and never in a URL.
-2. Every refusal leads to at most one flow. A token that a login has just given and that the server never took is not replaced by
-   another login; one that a refresh gave is replaced by a login. So there is no loop, however many requests are under way.
-3. A refusal is judged by the state in which its request was sent. If another flow has ended since, its outcome counts: the
-   request is sent again with the new token, or fails as that flow failed, and no second browser is opened.
-4. Each 401 reads the metadata of the MCP server again. If it names another authorization server, or another resource, the tokens
-   of the old one are forgotten and never shown to the new one.
-5. More scopes are asked for together with those that were asked for before; at most `MAX_STEP_UPS` times for one operation, and
-   once more than never for the same scopes.
-
-Sources: 2026-07-28 basic/authorization (Access Token Usage, Refresh Tokens, Scope Challenge Handling); RFC 6750, RFC 9449.
+Sources: 2026-07-28 basic/authorization (Access Token Usage, Refresh Tokens, Scope Challenge
+Handling); RFC 6750, RFC 9449.
 """
 
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from mcp_core._errors import AuthRequired, McpTrioError
+from mcp_core.urls import is_local, is_private_address, may_fetch, origin_of
 
 from ._applicant import Applicant, told_by
 from ._challenge import Demand, demand_in
@@ -34,17 +32,7 @@ from ._profile import EnterpriseManaged, JwtBearer
 from ._registration import Identity, client_key, identify, known_identity
 from ._steps import Listen, Load, Save
 from ._tokens import Tokens, decode_tokens, encode_tokens, tokens_from, tokens_key
-from ._urls import (
-    at_port_of,
-    canonical_resource,
-    check_url,
-    covers,
-    is_local,
-    is_private_address,
-    may_fetch,
-    origin_of,
-    shown,
-)
+from ._urls import at_port_of, canonical_resource, check_url, covers, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -56,32 +44,42 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_STEP_UPS", "Attempt", "Authorizer"]
 
-MAX_STEP_UPS: Final = 3
-# Names of operations come from our own side, but from a server's list of tools.
+K = TypeVar("K")
+V = TypeVar("V")
+
+MAX_STEP_UPS: Final = 3  # for one operation
+# Operations are named by this side, but after a server's list of tools, which may be endless.
 _MAX_OPERATIONS: Final = 256
-_MAX_NOTES: Final = 16
-# Seconds until a renewal that failed is tried again: requests should not wait for it one after the other.
-_PAUSE: Final = 10.0
-_MAX_TURNS: Final = 6
-_MAX_CHALLENGE: Final = 1000
-# How tokens came.
-_How: TypeAlias = Literal["login", "refresh"]
-# The authorization server failed; what we showed it may be good all the same.
-_ITS_FAULT: Final = frozenset({"server_error", "temporarily_unavailable"})
+_MAX_WARNINGS: Final = 16
+# Seconds between attempts to renew after a failure. Without a pause, each request would wait for a
+# failing renewal in turn.
+_RENEW_RETRY_DELAY: Final = 10.0
+_MAX_CHALLENGES: Final = 6  # challenges during one attempt
+_MAX_CHALLENGE_TEXT: Final = 1000  # characters that an `AuthRequired` quotes
+# How the current tokens were obtained.
+_TokenSource: TypeAlias = Literal["login", "refresh"]
+# Error codes of a failing authorization server. They say nothing about the refresh token.
+_SERVER_ERRORS: Final = frozenset({"server_error", "temporarily_unavailable"})
 
 
 class Authorizer:
-    """Holds the tokens for the MCP server at `server_url` and gets them as `profile` says.
+    """The tokens for the MCP server at `server_url`, obtained as `profile` says.
 
-    It is driven like this. `load()` is run once. For each MCP request there is an `attempt()`, whose `headers()` go with each
-    HTTP request; each response is shown to `Attempt.received()`, and if that says so the flow `Attempt.challenged()` is run and
-    the request sent again. Before a request, if `expires_soon()`, the flow `renew()` is run. Only one flow of an authorizer may
-    run at a time: the driver holds one lock around each. Whoever had to wait for the lock runs his flow all the same; it then
-    sees what the other has brought.
+    How to drive it:
 
-    `entropy` gives random bytes fit for secrets, `wall_time` the seconds since 1970.
+    1. Run the flow `load()` once.
+    2. Before a request: if `expires_soon()`, run the flow `renew()`.
+    3. For each MCP request call `attempt()`. Send `AuthAttempt.headers()` with each HTTP request
+       and pass each response to `AuthAttempt.received()`. If that returns True, run the flow
+       `AuthAttempt.challenged()` and send the request again.
 
-    `generation` grows whenever the tokens may be those of another user: what was cached for the old ones is not for the new ones.
+    Only one flow of an authorizer may run at a time: the driver holds a lock around each. A flow
+    that had to wait for the lock is run all the same; it sees the result of the one before.
+
+    `entropy` returns random bytes that are fit for secrets, `wall_time` seconds since 1970.
+
+    `generation` is incremented whenever the tokens may belong to another user. Discard what was
+    cached for the old ones.
     """
 
     def __init__(
@@ -95,28 +93,30 @@ class Authorizer:
         self.generation = 0
         self._url = server_url.partition("#")[0]
         self._resource = canonical_resource(self._url)
-        self._local = is_local(self._url)
-        self._met: str | None = None
-        named = [profile.issuer]
+        self._allow_loopback = is_local(self._url)
+        self._server_address: str | None = None
+        configured = [profile.issuer]
         if isinstance(profile.grant, EnterpriseManaged):
-            named.append(profile.grant.token_endpoint)
-        self._named = frozenset(origin_of(each) for each in named if each is not None)
+            configured.append(profile.grant.token_endpoint)
+        self._configured_origins = frozenset(origin_of(each) for each in configured if each is not None)
         self._profile = profile
         self._entropy = entropy
         self._wall_time = wall_time
-        # Where the browser came back to the last time: as long as that stays the same, nothing has to be registered again.
+        # The redirect URI of the last login. While it stays the same, so does the registration.
         self._redirect_uri = profile.redirect_uri
         self._tokens: Tokens | None = None
-        self._authority: Authority | None = None
-        self._prover: Prover | None = None
-        # How the tokens came, until the server has taken them once.
-        self._untried: _How | None = None
+        self._auth_server: Authority | None = None
+        self._dpop_signer: Prover | None = None
+        # How the tokens were obtained, until the MCP server accepts them once. Then None.
+        self._unconfirmed: _TokenSource | None = None
+        # Incremented when a flow ends. An attempt records it when it sends a request (rule 3).
         self._epoch = 0
-        self._failure: McpTrioError | None = None
-        self._step_ups: dict[str, int] = {}
-        self._repeated: dict[frozenset[str], None] = {}
-        self._renew_after = 0.0
-        self._notes: list[str] = []
+        self._last_failure: McpTrioError | None = None  # of the last flow; None: it succeeded
+        self._step_ups: dict[str, int] = {}  # by operation
+        # Sets of scopes that were requested again after a login that did not grant them.
+        self._repeated_scopes: dict[frozenset[str], None] = {}
+        self._renew_not_before = 0.0
+        self._warnings: list[str] = []
 
     def __repr__(self) -> str:
         tokens = self._tokens
@@ -124,231 +124,276 @@ class Authorizer:
         return f"<Authorizer {shown(self._resource)}: {state}>"
 
     def met_at(self, address: str | None) -> None:
-        """The MCP server was connected to at this IP address; None if somebody else connected us."""
-        self._met = address
+        """Set the IP address at which the MCP server was reached.
+
+        None if it is unknown, because a proxy makes the connection.
+        """
+        self._server_address = address
 
     def may_fetch(self, url: str, address: str) -> bool:
-        """Whether a `Fetch` of `url`, which was judged as such before, may connect to this IP address, to which its host was resolved.
+        """Return True if a `Fetch` of `url` may connect to `address`, to which its host resolved.
 
-        What the user has named himself may be anywhere: `issuer` of the profile, the identity provider; and the MCP server where it was
-        met, for whoever answers for its name could have us meet somebody else the next time. What servers have named is on the public
-        internet; or on loopback if the MCP server is; or in a private network if the MCP server was met in one, and can reach itself
-        what it could have us fetch.
+        - A URL of the user's configuration may be at any address: `issuer` of the profile, the
+          identity provider.
+        - A URL at the MCP server's origin may be at the address at which that server was reached.
+          Its DNS could otherwise direct us to another host the next time.
+        - A URL that a server named may be at a public address; on loopback if the MCP server is; in
+          a private network if the MCP server was reached in one, because it could then fetch the
+          URL itself.
         """
-        origin, met = origin_of(url), self._met
-        if origin in self._named:
+        origin = origin_of(url)
+        if origin in self._configured_origins:
             return True
-        near = met is not None and is_private_address(met)
+        server_address = self._server_address
+        allow_private = server_address is not None and is_private_address(server_address)
         if origin == origin_of(self._url):
-            near = near or met is None
-            if address == met:
+            if address == server_address:
                 return True
-        return may_fetch(address, local=self._local, near=near)
+            # Unknown, because a proxy connects. It may be a private address.
+            allow_private = allow_private or server_address is None
+        return may_fetch(address, local=self._allow_loopback, near=allow_private)
 
     def notes(self) -> list[str]:
-        """What should be logged since the last call: things that were wrong and could be helped."""
-        notes, self._notes = self._notes, []
-        return notes
+        """Return the warnings since the last call, as lines for the log."""
+        warnings = self._warnings
+        self._warnings = []
+        return warnings
 
     def attempt(self, operation: str = "") -> Attempt:
-        """A request to the MCP server is about to be made; `operation` names it for counting, such as `tools/call add`."""
+        """Begin a request to the MCP server.
+
+        `operation` identifies it in the count of step-ups, for example `tools/call add`.
+        """
         return Attempt(self, operation)
 
     def load(self) -> Flow[None]:
-        """Take up the tokens of an earlier time. Tokens that cannot be read, or are not for us, are as good as none."""
+        """Load the stored tokens. Run this flow before all others.
+
+        Tokens that cannot be read or do not fit the profile are ignored, with a warning.
+        """
         data: bytes | None = yield Load(tokens_key(self._resource))
         if data is None:
             return
         tokens = decode_tokens(data)
         if tokens is None:
-            self._note("what was stored as tokens cannot be read and is not used; the next login replaces it")
+            self._warn("the stored tokens cannot be read and are not used; the next login replaces them")
             return
-        fault = self._take(tokens)
-        if fault is not None:
-            self._note(f"the stored tokens are not used: {fault}")
+        problem = self._use(tokens)
+        if problem is not None:
+            self._warn(f"the stored tokens are not used: {problem}")
 
     def expires_soon(self) -> bool:
-        """Whether there is a token that should be renewed now, before it is refused."""
+        """Return True if the token should be renewed now, before a server rejects it."""
         tokens = self._tokens
         if tokens is None or tokens.renew_at is None:
             return False
-        if self._wall_time() < max(tokens.renew_at, self._renew_after):
+        if self._wall_time() < max(tokens.renew_at, self._renew_not_before):
             return False
         return tokens.refresh is not None or not self._profile.interactive
 
     def renew(self) -> Flow[bool]:
-        """Get a new token without a user; False if that was not possible. What then happens is up to the next refusal."""
+        """Get a new token without a user. Return False if that was not possible.
+
+        A failure raises no exception: the next rejection of the token decides what happens.
+        """
         if not self.expires_soon():
             return True
         try:
-            authority = yield from self._find(Demand())
-            done = (yield from self._take_over(authority)) or (yield from self._refresh(authority))
+            auth_server = yield from self._discover(Demand())
+            done = (yield from self._adopt_stored(auth_server)) or (yield from self._refresh(auth_server))
         except McpTrioError as exc:
-            self._note(f"the access token could not be renewed before it expires: {exc}")
-            self._renew_after = self._wall_time() + _PAUSE
+            self._warn(f"the access token could not be renewed before it expires: {exc}")
+            self._renew_not_before = self._wall_time() + _RENEW_RETRY_DELAY
             return False
         self._epoch += 1
-        self._failure = None
+        self._last_failure = None
         return done
 
-    # -- What an attempt asks for -------------------------------------------------------------------------------------------
+    # -- Called by an attempt ----------------------------------------------------------------------
 
     def _headers(self, method: str, url: str) -> list[tuple[str, str]]:
+        """Return the authorization headers, or none for a URL of another origin."""
         tokens = self._tokens
         if tokens is None or origin_of(url) != origin_of(self._url):
             return []
-        if tokens.dpop_seed is None or self._prover is None:
+        if tokens.dpop_seed is None or self._dpop_signer is None:
             return [("authorization", f"Bearer {tokens.access.reveal()}")]
-        proof = self._prover.proof(method, url, tokens.access)
+        proof = self._dpop_signer.proof(method, url, tokens.access)
         return [("authorization", f"DPoP {tokens.access.reveal()}"), ("dpop", proof)]
 
-    def _settle(self, epoch: int, flow: Flow[None]) -> Flow[None]:
-        """Run `flow`, unless another has ended since `epoch`."""
+    def _run_unless_superseded(self, epoch: int, flow: Flow[None]) -> Flow[None]:
+        """Run `flow`, unless another flow ended since `epoch`: then adopt its outcome."""
         if epoch != self._epoch:
-            flow.close()
-            if self._failure is not None:
-                raise copy(self._failure) from self._failure
+            flow.close()  # it was never started
+            if self._last_failure is not None:
+                raise copy(self._last_failure) from self._last_failure
             return
         try:
             yield from flow
         except McpTrioError as exc:
             self._epoch += 1
-            self._failure = exc
+            self._last_failure = exc
             raise
         self._epoch += 1
-        self._failure = None
+        self._last_failure = None
 
-    def _log_in_again(self, demand: Demand) -> Flow[None]:
-        """The server wants a token, or another one."""
-        authority = yield from self._find(demand)
-        if (yield from self._take_over(authority)):
+    def _handle_unauthorized(self, challenge: Demand) -> Flow[None]:
+        """Handle a 401: get a token by the cheapest means that was not tried yet."""
+        auth_server = yield from self._discover(challenge)
+        if (yield from self._adopt_stored(auth_server)):
             return
         tokens = self._tokens
         if tokens is not None:
-            # What we have is no use if the server has come to want tokens that are bound to a key.
-            unbound = demand.scheme == "dpop" and self._prover is None
-            if self._untried == "login" and not unbound:
+            # A bearer token is useless if the server has begun to require bound ones.
+            must_bind = challenge.scheme == "dpop" and self._dpop_signer is None
+            if self._unconfirmed == "login" and not must_bind:
                 raise AuthRequired(
-                    f"the MCP server {shown(self._resource)} refuses the token that {shown(authority.issuer)} has just given "
+                    f"the MCP server {shown(self._resource)} refuses the token that {shown(auth_server.issuer)} has just given "
                     "for it: one of the two is set up wrongly. Its log should say why.",
-                    demand.scopes,
+                    challenge.scopes,
                 )
-            if self._untried is None and not unbound and (yield from self._refresh(authority)):
+            if self._unconfirmed is None and not must_bind and (yield from self._refresh(auth_server)):
                 return
         yield from self._log_in(
-            authority, self._scopes_for(demand, authority), bind=_binds(demand, authority)
+            auth_server,
+            self._scopes_to_request(challenge, auth_server),
+            bind=_wants_bound_token(challenge, auth_server),
         )
 
-    def _step_up(self, demand: Demand, operation: str) -> Flow[None]:
-        """The token is good, but not for this operation."""
+    def _handle_insufficient_scope(self, challenge: Demand, operation: str) -> Flow[None]:
+        """Handle a 403 `insufficient_scope`: log in again for more scopes."""
         if self._tokens is None:
-            yield from self._log_in_again(demand)
+            yield from self._handle_unauthorized(challenge)
             return
-        authority = self._authority
-        if authority is None:
-            authority = yield from self._find(demand)
-        if (yield from self._take_over(authority)):
+        auth_server = self._auth_server
+        if auth_server is None:
+            auth_server = yield from self._discover(challenge)
+        if (yield from self._adopt_stored(auth_server)):
             return
-        wanted = frozenset(demand.scopes)
+        wanted = frozenset(challenge.scopes)
         count = self._step_ups.get(operation, 0)
-        again = wanted <= set(self._asked)
-        if count >= MAX_STEP_UPS or (again and wanted in self._repeated):
+        requested_before = wanted <= set(self._requested_scopes)
+        if count >= MAX_STEP_UPS or (requested_before and wanted in self._repeated_scopes):
             raise AuthRequired(
-                f"the MCP server {shown(self._resource)} still refuses {operation or 'the request'} after the scopes it wants "
-                f"({' '.join(demand.scopes) or 'none named'}) were asked for. They may not have been granted: ask its "
-                "administrator.",
-                demand.scopes,
+                f"the MCP server {shown(self._resource)} still refuses {operation or 'the request'} after the "
+                f"scopes it wants ({' '.join(challenge.scopes) or 'none named'}) were requested. "
+                "They may not have been granted: ask its administrator.",
+                challenge.scopes,
             )
-        yield from self._log_in(authority, self._scopes_for(demand, authority))
-        # A login that fails does not count: it is an end by itself, and who asks for it again means it.
-        _remember(self._step_ups, operation, count + 1)
-        if again:
-            # Asked for and not granted: the user might have decided otherwise, but is bothered once only.
-            _remember(self._repeated, wanted, None)
+        yield from self._log_in(auth_server, self._scopes_to_request(challenge, auth_server))
+        # A failed login is not counted: its exception ends the request, and a new request is
+        # deliberate.
+        _put_bounded(self._step_ups, operation, count + 1)
+        if requested_before:
+            # These scopes were requested and not granted. The user may decide otherwise, but is
+            # asked only once more.
+            _put_bounded(self._repeated_scopes, wanted, None)
 
-    def _accepted(self) -> None:
-        self._untried = None
+    def _token_accepted(self) -> None:
+        """Record that the MCP server accepted the current token."""
+        self._unconfirmed = None
 
-    # -- The parts ----------------------------------------------------------------------------------------------------------
+    # -- Parts of the flows ------------------------------------------------------------------------
 
-    def _find(self, demand: Demand) -> Flow[Authority]:
-        """Who gives tokens now. Tokens that are of somebody else are forgotten."""
-        check_url(self._url, "the URL of the MCP server", local=self._local)
+    def _discover(self, challenge: Demand) -> Flow[Authority]:
+        """Discover the authorization server. Discard tokens of another one.
+
+        Each run reads the metadata of the MCP server again, so a change is noticed. The tokens of
+        the old authorization server are never sent to the new one.
+        """
+        check_url(self._url, "the URL of the MCP server", local=self._allow_loopback)
         tokens = self._tokens
-        if demand.resource_metadata is None and tokens is not None and tokens.metadata_url is not None:
-            demand = replace(demand, resource_metadata=tokens.metadata_url)
-        authority = yield from find_authority(
+        if challenge.resource_metadata is None and tokens is not None and tokens.metadata_url is not None:
+            challenge = replace(challenge, resource_metadata=tokens.metadata_url)
+        auth_server = yield from find_authority(
             self._url,
-            demand,
+            challenge,
             preset=self._profile.issuer,
             held=tokens.issuer if tokens is not None else None,
-            known=self._authority,
+            known=self._auth_server,
         )
-        self._authority = authority
-        if tokens is not None and (tokens.issuer, tokens.resource) != (authority.issuer, authority.resource):
-            self._note(
-                f"the MCP server has moved to {shown(authority.issuer)}: the tokens of before are forgotten"
+        self._auth_server = auth_server
+        if tokens is not None and (tokens.issuer, tokens.resource) != (
+            auth_server.issuer,
+            auth_server.resource,
+        ):
+            self._warn(
+                f"the MCP server now names the authorization server {shown(auth_server.issuer)}: "
+                "the tokens of the old one are discarded"
             )
-            self._tokens, self._untried, self._prover = None, None, None
-            yield from self._replace(tokens, None)
-        return authority
+            self._tokens = None
+            self._unconfirmed = None
+            self._dpop_signer = None
+            yield from self._replace_stored(tokens, None)
+        return auth_server
 
     @property
-    def _asked(self) -> tuple[str, ...]:
+    def _requested_scopes(self) -> tuple[str, ...]:
+        """The scopes that were requested so far."""
         return self._tokens.asked if self._tokens is not None else ()
 
-    def _scopes_for(self, demand: Demand, authority: Authority) -> tuple[str, ...]:
-        """What to ask for: what was asked for before, what the user always wants, and what the server demands - or publishes, if
-        it demands nothing."""
-        needed: Sequence[str] = demand.scopes
+    def _scopes_to_request(self, challenge: Demand, auth_server: Authority) -> tuple[str, ...]:
+        """Return the scopes to request.
+
+        These are the ones requested before, those of the profile, and those that the challenge
+        demands. If it demands none and the profile has none, those that the MCP server publishes.
+        """
+        needed: Sequence[str] = challenge.scopes
         if not needed and self._profile.scopes is None:
-            needed = authority.scopes or ()
-        scopes = dict.fromkeys((*self._asked, *(self._profile.scopes or ()), *needed))
-        known = authority.server.scopes_supported or ()
-        if (
-            scopes
-            and self._profile.offline_access
-            and self._profile.interactive
-            and "offline_access" in known
-        ):
+            needed = auth_server.scopes or ()
+        scopes = dict.fromkeys((*self._requested_scopes, *(self._profile.scopes or ()), *needed))
+        # With it, OpenID Connect servers issue a refresh token. Send it only beside other scopes:
+        # alone it would replace the server's default scopes (RFC 6749 section 3.3).
+        supported = auth_server.server.scopes_supported or ()
+        wants_refresh_token = self._profile.offline_access and self._profile.interactive
+        if scopes and wants_refresh_token and "offline_access" in supported:
             scopes["offline_access"] = None
         return tuple(scopes)
 
     def _log_in(
-        self, authority: Authority, scopes: tuple[str, ...], how: _How = "login", *, bind: bool = False
+        self,
+        auth_server: Authority,
+        scopes: tuple[str, ...],
+        source: _TokenSource = "login",
+        *,
+        bind: bool = False,
     ) -> Flow[None]:
-        """Get a token from the start, bound to a key if `bind`, or if the last one was."""
+        """Get a token with the profile's grant, and store it.
+
+        It is bound to a key if `bind` is set, or if the last token was.
+        """
         if self._profile.interactive:
             any_port = urlsplit(self._profile.redirect_uri).port == 0
             try:
                 self._redirect_uri = yield Listen(self._redirect_uri, any_port)
             except AuthRequired as exc:
                 if self._tokens is not None:
-                    exc.scopes = (
-                        scopes  # whoever logs in by other means must not end with fewer than there are
-                    )
+                    # A login by other means must not yield fewer scopes than there are now.
+                    exc.scopes = scopes
                 raise
-        identity = yield from self._identify(authority, scopes)
-        if bind and self._prover is None:
-            self._prover = self._new_prover(new_seed(self._entropy))
-        applicant = self._applicant(authority, identity)
+        identity = yield from self._identify(auth_server, scopes)
+        if bind and self._dpop_signer is None:
+            self._dpop_signer = self._new_dpop_signer(new_seed(self._entropy))
+        token_client = self._token_client(auth_server, identity)
         try:
-            reply = yield from self._apply(applicant, scopes)
+            reply = yield from self._run_grant(token_client, scopes)
         except McpTrioError as exc:
-            # An authorization server that has forgotten us shows that to the user and never sends him back.
+            # An authorization server that no longer knows this client shows an error to the user
+            # and never redirects the browser back. The next login must register again.
             if identity.recalled and getattr(exc, "error", None) != "access_denied":
-                yield Save(client_key(authority.issuer), None)
+                yield Save(client_key(auth_server.issuer), None)
             raise
-        if how == "login":
+        if source == "login":
             self.generation += 1
-        yield from self._keep(authority, identity, reply, scopes, how)
+        yield from self._use_response(auth_server, identity, reply, scopes, source)
 
-    def _identify(self, authority: Authority, scopes: Sequence[str]) -> Flow[Identity]:
+    def _identify(self, auth_server: Authority, scopes: Sequence[str]) -> Flow[Identity]:
+        """Return the client's identity at the authorization server."""
         try:
             return (
                 yield from identify(
                     self._profile,
-                    authority.server,
+                    auth_server.server,
                     resource=self._resource,
                     redirect_uri=self._redirect_uri,
                     scopes=scopes,
@@ -356,173 +401,194 @@ class Authorizer:
                 )
             )
         except AuthorizationFailed as exc:
-            if not authority.guessed:
+            if not auth_server.guessed:
                 raise
             raise AuthRequired(
-                f"the MCP server {shown(self._resource)} wants to know who asks, and does not say where to get a token for it. If "
-                f"it takes keys of its own, send one with each request. What was tried: {exc}"
+                f"the MCP server {shown(self._resource)} requires authorization, but does not say where to "
+                "get a token for it. If it uses API keys, send one with each request. "
+                f"What was tried: {exc}"
             ) from exc
 
-    def _apply(self, applicant: Applicant, scopes: Sequence[str]) -> Flow[TokenReply]:
+    def _run_grant(self, token_client: Applicant, scopes: Sequence[str]) -> Flow[TokenReply]:
+        """Request a token with the profile's grant."""
         grant = self._profile.grant
         if isinstance(grant, JwtBearer):
-            return (yield from applicant.jwt_bearer(told_by(grant.assertion, "assertion"), scopes))
+            assertion = told_by(grant.assertion, "assertion")
+            return (yield from token_client.jwt_bearer(assertion, scopes))
         if isinstance(grant, EnterpriseManaged):
-            return (yield from applicant.enterprise_managed(grant, scopes))
+            return (yield from token_client.enterprise_managed(grant, scopes))
         if grant == "client_credentials":
-            return (yield from applicant.client_credentials(scopes))
-        return (yield from applicant.authorization_code(self._redirect_uri, scopes))
+            return (yield from token_client.client_credentials(scopes))
+        return (yield from token_client.authorization_code(self._redirect_uri, scopes))
 
-    def _refresh(self, authority: Authority) -> Flow[bool]:
-        """A new token without a user; False if there is none to be had."""
+    def _refresh(self, auth_server: Authority) -> Flow[bool]:
+        """Get a new token without a user. Return False if there is no way to."""
         tokens = self._tokens
         if tokens is None:
             return False
         if not self._profile.interactive:
-            yield from self._log_in(authority, tokens.asked, "refresh")
+            yield from self._log_in(auth_server, tokens.asked, "refresh")
             return True
-        identity = known_identity(self._profile, authority.server, tokens)
+        identity = known_identity(self._profile, auth_server.server, tokens)
         if tokens.refresh is None or identity is None:
             return False
         try:
-            reply = yield from self._applicant(authority, identity).refresh(tokens.refresh)
+            reply = yield from self._token_client(auth_server, identity).refresh(tokens.refresh)
         except AuthorizationFailed as exc:
-            if exc.error is None or exc.error in _ITS_FAULT:
+            if exc.error is None or exc.error in _SERVER_ERRORS:
                 raise
-            if (yield from self._take_over(authority)):  # it was faster, and what we showed was used already
+            # Another process was faster: it used the refresh token and stored its successor.
+            if (yield from self._adopt_stored(auth_server)):
                 return True
-            self._note(f"the refresh token is no longer taken: {exc}")
+            self._warn(f"the refresh token is no longer accepted: {exc}")
             if self._tokens is tokens:
                 self._tokens = replace(tokens, refresh=None)
-                yield from self._replace(tokens, self._tokens)
+                yield from self._replace_stored(tokens, self._tokens)
             if identity.registered and exc.error == "invalid_client":
-                yield Save(client_key(authority.issuer), None)
+                yield Save(client_key(auth_server.issuer), None)
             return False
-        yield from self._keep(authority, identity, reply, tokens.asked, "refresh")
+        yield from self._use_response(auth_server, identity, reply, tokens.asked, "refresh")
         return True
 
-    def _take(self, tokens: Tokens) -> str | None:
-        """Use these tokens from now on; or what is wrong with that."""
+    def _use(self, tokens: Tokens) -> str | None:
+        """Use `tokens` from now on. Return None, or the reason why they do not fit."""
         profile = self._profile
         if not covers(tokens.resource, self._url):
             return "they are for another MCP server"
         if profile.client_id not in (None, tokens.client_id) or profile.issuer not in (None, tokens.issuer):
             return "they belong to another client or authorization server"
-        prover: Prover | None = None
+        dpop_signer: Prover | None = None
         if tokens.dpop_seed is not None:
             try:
-                prover = self._new_prover(tokens.dpop_seed)
+                dpop_signer = self._new_dpop_signer(tokens.dpop_seed)
             except AuthorizationFailed as exc:
                 return str(exc)
-        self._tokens, self._untried, self._prover = tokens, None, prover
-        place = tokens.redirect_uri
-        if place is not None and urlsplit(profile.redirect_uri).port == 0:
-            self._redirect_uri = at_port_of(profile.redirect_uri, place)
+        self._tokens = tokens
+        self._unconfirmed = None
+        self._dpop_signer = dpop_signer
+        last_redirect_uri = tokens.redirect_uri
+        if last_redirect_uri is not None and urlsplit(profile.redirect_uri).port == 0:
+            self._redirect_uri = at_port_of(profile.redirect_uri, last_redirect_uri)
         return None
 
-    def _take_over(self, authority: Authority) -> Flow[bool]:
-        """Whether another process has stored tokens since that are good now: it has renewed them, or its user has logged in. If
-        they are merely newer they are taken as well, since a refresh token that is used twice may cost both of us ours; for which reason
-        nobody else looks until this is over."""
-        found = yield from self._stored(to_replace=True)
-        ours = self._tokens
-        if found is None or (ours is not None and found.access == ours.access):
+    def _adopt_stored(self, auth_server: Authority) -> Flow[bool]:
+        """Adopt tokens that another process has stored. Return True if they are usable now.
+
+        The other process has renewed them, or its user has logged in. Newer tokens that are not
+        usable now are adopted too, for their refresh token: using an old one twice may invalidate
+        both. For the same reason the storage stays locked until this flow ends.
+        """
+        stored = yield from self._load_stored(to_replace=True)
+        current = self._tokens
+        if stored is None or (current is not None and stored.access == current.access):
             return False
-        if (found.issuer, found.resource) != (authority.issuer, authority.resource) or self._take(found):
+        if (stored.issuer, stored.resource) != (auth_server.issuer, auth_server.resource):
+            return False
+        if self._use(stored) is not None:
             return False
         self.generation += 1
-        return found.renew_at is None or found.renew_at > self._wall_time()
+        return stored.renew_at is None or stored.renew_at > self._wall_time()
 
-    def _replace(self, tokens: Tokens, by: Tokens | None) -> Flow[None]:
-        """Store something else in place of `tokens`, unless another process has done so."""
-        found = yield from self._stored()
-        if found is None or found.access == tokens.access:
-            yield Save(tokens_key(self._resource), encode_tokens(by) if by is not None else None)
+    def _replace_stored(self, tokens: Tokens, replacement: Tokens | None) -> Flow[None]:
+        """Store `replacement` (None: delete), unless another process already replaced `tokens`."""
+        stored = yield from self._load_stored()
+        if stored is None or stored.access == tokens.access:
+            data = encode_tokens(replacement) if replacement is not None else None
+            yield Save(tokens_key(self._resource), data)
 
-    def _stored(self, *, to_replace: bool = False) -> Flow[Tokens | None]:
+    def _load_stored(self, *, to_replace: bool = False) -> Flow[Tokens | None]:
+        """Load and decode the stored tokens."""
         data: bytes | None = yield Load(tokens_key(self._resource), to_replace)
         return decode_tokens(data) if data is not None else None
 
-    def _keep(
+    def _use_response(
         self,
-        authority: Authority,
+        auth_server: Authority,
         identity: Identity,
         reply: TokenReply,
-        asked: tuple[str, ...],
-        how: _How,
+        scopes: tuple[str, ...],
+        source: _TokenSource,
     ) -> Flow[None]:
-        before = self._tokens
+        """Use and store the tokens of a response."""
+        previous = self._tokens
         tokens = tokens_from(
             reply,
             now=self._wall_time(),
-            issuer=authority.issuer,
-            resource=authority.resource,
+            issuer=auth_server.issuer,
+            resource=auth_server.resource,
             client_id=identity.client_id,
-            refresh=before.refresh if before is not None and how == "refresh" else None,
+            refresh=previous.refresh if previous is not None and source == "refresh" else None,
         )
-        bound = reply.token_type.lower() == "dpop" and self._prover is not None
-        # Of what the profile says nothing that is secret is kept unasked; but a client without secrets needs no profile any more.
-        asked_to = self._profile.keep_secret and identity.secret is not None
-        kept = identity.registered or identity.method == "none" or asked_to
+        dpop_seed = None
+        if self._dpop_signer is not None and reply.token_type.lower() == "dpop":
+            dpop_seed = self._dpop_signer.seed
+        # Secrets of the profile are stored only on request (`keep_secret`). A client without a
+        # secret needs no profile for a refresh.
+        keep_secret = self._profile.keep_secret and identity.secret is not None
+        store_identity = identity.registered or identity.method == "none" or keep_secret
         self._tokens = replace(
             tokens,
-            asked=asked,
-            metadata_url=authority.metadata_url,
-            dpop_seed=self._prover.seed if bound and self._prover is not None else None,
-            client_method=identity.method if kept else None,
-            client_secret=identity.secret if kept else None,
+            asked=scopes,
+            metadata_url=auth_server.metadata_url,
+            dpop_seed=dpop_seed,
+            client_method=identity.method if store_identity else None,
+            client_secret=identity.secret if store_identity else None,
             redirect_uri=self._redirect_uri,
         )
-        self._untried = how
+        self._unconfirmed = source
         yield Save(tokens_key(self._resource), encode_tokens(self._tokens))
 
-    def _applicant(self, authority: Authority, identity: Identity) -> Applicant:
+    def _token_client(self, auth_server: Authority, identity: Identity) -> Applicant:
         return Applicant(
-            authority,
+            auth_server,
             identity,
             self._profile,
-            self._prover,
-            local=self._local,
+            self._dpop_signer,
+            local=self._allow_loopback,
             entropy=self._entropy,
             wall_time=self._wall_time,
         )
 
-    def _new_prover(self, seed: Secret) -> Prover:
+    def _new_dpop_signer(self, seed: Secret) -> Prover:
         return Prover(seed, entropy=self._entropy, wall_time=self._wall_time)
 
-    def _note(self, text: str) -> None:
-        self._notes = [*self._notes, text][-_MAX_NOTES:]
+    def _warn(self, text: str) -> None:
+        """Add a warning for the log. The oldest are dropped if there are too many."""
+        self._warnings = [*self._warnings, text][-_MAX_WARNINGS:]
 
 
-def _binds(demand: Demand, authority: Authority) -> bool:
-    """Whether to ask for a token that is bound to a key. One that is stolen is no use, so it is wanted wherever both sides say that they
-    know such tokens; and where the MCP server takes no others, whatever the authorization server says."""
-    if demand.scheme == "dpop":
+def _wants_bound_token(challenge: Demand, auth_server: Authority) -> bool:
+    """Return True if a token should be bound to a key (DPoP).
+
+    It should be if the MCP server accepts no other tokens, or if both servers announce DPoP: a
+    bound token is useless to a thief.
+    """
+    if challenge.scheme == "dpop":
         return True
-    known = authority.server.dpop_signing_alg_values_supported or ()
-    return demand.dpop and ALGORITHM in known and can_sign()
+    supported = auth_server.server.dpop_signing_alg_values_supported or ()
+    return challenge.dpop and ALGORITHM in supported and can_sign()
 
 
-def _remember(memory: dict[Any, Any], key: object, value: object) -> None:
-    """As the newest; the oldest is forgotten if there are too many."""
-    memory.pop(key, None)
-    memory[key] = value
-    if len(memory) > _MAX_OPERATIONS:
-        del memory[next(iter(memory))]
+def _put_bounded(table: dict[K, V], key: K, value: V) -> None:
+    """Insert `key` as the newest entry. Drop the oldest if there are too many."""
+    table.pop(key, None)
+    table[key] = value
+    if len(table) > _MAX_OPERATIONS:
+        del table[next(iter(table))]
 
 
 class Attempt:
-    """One request to the MCP server, sent as often as is worth while."""
+    """One request to the MCP server, which may take several HTTP requests."""
 
     __slots__ = (
         "_authorizer",
         "_challenge",
-        "_demand",
+        "_challenge_count",
+        "_challenge_text",
         "_epoch",
-        "_fresh_nonce",
+        "_has_new_nonce",
         "_operation",
         "_status",
-        "_turns",
     )
 
     def __init__(self, authorizer: Authorizer, operation: str) -> None:
@@ -530,61 +596,72 @@ class Attempt:
         self._operation = operation
         self._epoch = authorizer._epoch
         self._status = 0
-        self._demand = Demand()
-        self._challenge = ""
-        self._fresh_nonce = False
-        self._turns = 0
+        self._challenge = Demand()
+        self._challenge_text = ""
+        self._has_new_nonce = False
+        self._challenge_count = 0
 
     def __repr__(self) -> str:
         return f"<Attempt {self._operation!r}, last status {self._status}>"
 
     def headers(self, method: str, url: str) -> list[tuple[str, str]]:
-        """What to send with an HTTP request, whatever its method. A new proof each time: headers are never sent twice. Nothing for
-        another origin than that of the MCP server."""
+        """Return the headers to send with one HTTP request.
+
+        Call it for every HTTP request: a DPoP proof must not be sent twice. The result is empty if
+        `url` is not at the origin of the MCP server.
+        """
         self._epoch = self._authorizer._epoch
         return self._authorizer._headers(method, url)
 
     def received(self, status: int, headers: Iterable[tuple[str, str]], url: str) -> bool:
-        """A response came, whatever it is; names of `headers` in lower case. Whether it is worth while to run `challenged()`.
+        """Process the head of a response. Return True if `challenged()` should be run.
 
-        To be called once for each response to a request that had `headers()`, when they are all there.
+        Call it once for each response, of any status, to a request with `headers()`. The names of
+        `headers` are in lower case.
         """
         authorizer = self._authorizer
-        found = list(headers)
-        values = [value for name, value in found if name == "www-authenticate"]
+        headers = list(headers)
+        values = [value for name, value in headers if name == "www-authenticate"]
         self._status = status
-        self._demand = demand_in(values)
-        self._challenge = ", ".join(values)[:_MAX_CHALLENGE]
-        nonce = next((value for name, value in found if name == "dpop-nonce"), None)
-        self._fresh_nonce = authorizer._prover is not None and authorizer._prover.keep_nonce(url, nonce)
+        self._challenge = demand_in(values)
+        self._challenge_text = ", ".join(values)[:_MAX_CHALLENGE_TEXT]
+        nonce = next((value for name, value in headers if name == "dpop-nonce"), None)
+        self._has_new_nonce = authorizer._dpop_signer is not None and authorizer._dpop_signer.keep_nonce(
+            url, nonce
+        )
+        # A 5xx says nothing about the token, and the response to an older token nothing about
+        # the current one.
         if status != 401 and status < 500 and self._epoch == authorizer._epoch:
-            authorizer._accepted()
-        return status == 401 or (status == 403 and self._demand.error == "insufficient_scope")
+            authorizer._token_accepted()
+        return status == 401 or (status == 403 and self._challenge.error == "insufficient_scope")
 
     def challenged(self) -> Flow[None]:
-        """Do what the last response asks for. When it is done, the request is to be sent again, with new `headers()`.
+        """Satisfy the challenge of the last response.
+
+        Then send the request again, with new `headers()`.
 
         Raises:
-            AuthRequired: somebody has to do something first.
-            AuthorizationFailed: it was tried, and failed.
+            AuthRequired: a person has to act first.
+            AuthorizationFailed: an attempt to get a token failed.
         """
-        authorizer, demand = self._authorizer, self._demand
-        self._turns += 1
-        if self._turns > _MAX_TURNS:
+        authorizer = self._authorizer
+        challenge = self._challenge
+        self._challenge_count += 1
+        if self._challenge_count > _MAX_CHALLENGES:
             raise AuthRequired(
-                f"the MCP server goes on refusing {self._operation or 'the request'} whatever token it is shown. Its log should "
-                "say why.",
-                demand.scopes,
-                challenge=self._challenge,
+                f"the MCP server keeps refusing {self._operation or 'the request'} with every new token. "
+                "Its log should say why.",
+                challenge.scopes,
+                challenge=self._challenge_text,
             )
-        if demand.error == "use_dpop_nonce" and self._fresh_nonce:
-            return
+        if challenge.error == "use_dpop_nonce" and self._has_new_nonce:
+            return  # the next `headers()` has a proof with the nonce
         if self._status == 403:
-            flow = authorizer._step_up(demand, self._operation)
+            flow = authorizer._handle_insufficient_scope(challenge, self._operation)
         else:
-            flow = authorizer._log_in_again(demand)
+            flow = authorizer._handle_unauthorized(challenge)
         try:
-            yield from authorizer._settle(self._epoch, flow)
+            yield from authorizer._run_unless_superseded(self._epoch, flow)
         except AuthRequired as exc:
-            exc.challenge = exc.challenge or self._challenge
+            exc.challenge = exc.challenge or self._challenge_text
             raise

@@ -1,16 +1,15 @@
-"""The way of the user through the browser: the request it carries there, and what it may bring back.
+"""The browser part of a login: the authorization request, and the callback to the redirect URI.
 
-Rules of this file:
+1. Everything that the callback has to match is recorded before the browser opens: issuer, state,
+   verifier, redirect URI and resource. The record is used for one callback, then dropped.
+2. A callback is checked in this order: `state`, then `iss` (compared as strings, without
+   normalization), then the error or the code. If `state` or `iss` is wrong, none of its content is
+   shown.
+3. A parameter that occurs twice is rejected, in a callback and in the query of the authorization
+   endpoint.
 
-1. Before the browser is opened, what the answer has to match is written down in one record: issuer, state, verifier, redirect
-   URI, resource. The record is used for one answer and then forgotten, so that a callback counts once.
-2. An answer is judged in this order: is it ours (`state`), does it come from the right server (`iss`, as strings, without any
-   normalisation), and only then is a code or an error looked at. Of an answer that fails one of the first two nothing is shown.
-3. What stands twice in an answer is not trusted to mean either. Nor is it in a request: what a login asks for is ours to say, not the
-   query of the endpoint's.
-
-Sources: 2026-07-28 basic/authorization (Authorization Response Validation), RFC 6749 sections 4.1.1 and 4.1.2, RFC 7636, RFC 8707,
-RFC 9207 section 2.4.
+Sources: 2026-07-28 basic/authorization (Authorization Response Validation), RFC 6749 sections 4.1.1
+and 4.1.2, RFC 7636, RFC 8707, RFC 9207 section 2.4.
 """
 
 from __future__ import annotations
@@ -32,21 +31,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Pending", "answers", "authorization_url", "code_in", "new_pending"]
 
-_MAX_CALLBACK: Final = 16_384
+_MAX_CALLBACK: Final = 16_384  # characters
 _MAX_FIELDS: Final = 50
-# What else would change the meaning of a request (RFC 6749, RFC 9101, OAuth 2.0 Multiple Response Type Encoding Practices).
-_OURS: Final = frozenset({"scope", "request", "request_uri", "response_mode"})
-# How the user said no, or the server for him.
-_TEXTS: Final = {
+# Further parameters that would change the meaning of a request (RFC 6749, RFC 9101, OAuth 2.0
+# Multiple Response Type Encoding Practices). We do not send them, and the endpoint must not add
+# them.
+_RESERVED_PARAMETERS: Final = frozenset({"scope", "request", "request_uri", "response_mode"})
+# Texts for the error codes of RFC 6749 section 4.1.2.1.
+_ERROR_TEXTS: Final = {
     "access_denied": "the login was refused, by the user or by the authorization server",
-    "invalid_scope": "the authorization server does not know, or does not give, a scope that was asked for",
+    "invalid_scope": "the authorization server does not know, or does not grant, a requested scope",
     "unauthorized_client": "the authorization server does not let this client log users in",
     "temporarily_unavailable": "the authorization server is overloaded; try again later",
 }
 
 
 class Pending(Opaque, frozen=True):
-    """An authorization request that is under way, and what its answer has to match."""
+    """An authorization request in progress: the values that its callback has to match."""
 
     issuer: str
     state: Secret
@@ -56,10 +57,11 @@ class Pending(Opaque, frozen=True):
 
 
 def new_pending(authority: Authority, redirect_uri: str, entropy: Callable[[int], bytes]) -> Pending:
-    """The record of a new request.
+    """Create the record of a new authorization request.
 
     Raises:
-        AuthorizationFailed: the authorization server says nothing of PKCE with S256, so that codes would be unprotected.
+        AuthorizationFailed: the authorization server does not announce PKCE with S256, without
+            which a stolen code could be redeemed.
     """
     if "S256" not in (authority.server.code_challenge_methods_supported or ()):
         raise AuthorizationFailed(
@@ -74,15 +76,16 @@ def new_pending(authority: Authority, redirect_uri: str, entropy: Callable[[int]
 def authorization_url(
     authority: Authority, pending: Pending, client_id: str, scopes: Sequence[str], *, local: bool
 ) -> str:
-    """Where the browser has to go.
+    """Build the URL that the browser has to open.
 
     Raises:
-        AuthorizationFailed: the authorization server has no such place, or none that may be used.
+        AuthorizationFailed: the authorization server has no authorization endpoint, or one that
+            must not be used.
     """
     endpoint = authority.server.authorization_endpoint
     if endpoint is None:
         raise AuthorizationFailed(
-            f"the authorization server {shown(authority.issuer)} lets nobody log in by a browser"
+            f"the authorization server {shown(authority.issuer)} has no authorization endpoint, so a browser cannot log in"
         )
     query = {
         "response_type": "code",
@@ -96,41 +99,48 @@ def authorization_url(
     if scopes:
         query["scope"] = " ".join(scopes)
     if "offline_access" in scopes:
-        query["prompt"] = "consent"  # OpenID Connect ignores the scope without it
-    there = {name for name, _ in parse_qsl(urlsplit(endpoint).query, keep_blank_values=True)}
-    doubled = there & (query.keys() | _OURS)
-    if doubled:
+        query["prompt"] = "consent"  # without it OpenID Connect ignores the scope
+    endpoint_parameters = {name for name, _ in parse_qsl(urlsplit(endpoint).query, keep_blank_values=True)}
+    conflicting = endpoint_parameters & (query.keys() | _RESERVED_PARAMETERS)
+    if conflicting:
         raise AuthorizationFailed(
-            f"the authorization_endpoint of {shown(authority.issuer)} says by itself what a login has to say "
-            f"({', '.join(sorted(doubled))}): somebody else could be logged in. It is not used; tell who runs the server."
+            f"the authorization_endpoint of {shown(authority.issuer)} already sets "
+            f"parameters of a login ({', '.join(sorted(conflicting))}): another user could be logged in. "
+            "It is not used; tell the administrator of the server."
         )
     url = f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query, quote_via=quote)}"
     return check_url(url, "the authorization_endpoint of the authorization server", local=local)
 
 
 def answers(browse: Browse, callback: str) -> bool:
-    """Whether a request to the redirect URI is the answer to `browse`. A listener drops what is not and goes on listening: other
-    programs and pages can reach it too."""
+    """Return True if a request to the redirect URI is the callback for `browse`.
+
+    Other programs and web pages can reach the listener too. It ignores every request for which this
+    is False, and continues to listen.
+    """
     try:
-        sent, given = (_single(_fields(_query(url)), "state") for url in (browse.url, callback))
+        sent = _single_value(_parse_query(_url_query(browse.url)), "state")
+        received = _single_value(_parse_query(_url_query(callback)), "state")
     except AuthorizationFailed:
         return False
-    return sent is not None and given is not None and Secret(sent) == Secret(given)
+    return sent is not None and received is not None and Secret(sent) == Secret(received)
 
 
 def code_in(callback: str, pending: Pending, *, iss_promised: bool) -> Secret:
-    """The code in the URL to which the browser was sent back. `iss_promised`: the server said that it always sends `iss`.
+    """Validate the callback URL and return its authorization code.
+
+    `iss_promised` is True if the server announced that it always sends `iss`.
 
     Raises:
-        AuthorizationFailed: there is none, or it cannot be trusted.
+        AuthorizationFailed: the callback has no code, or cannot be trusted.
     """
-    fields = _fields(_query(callback))
-    state = _single(fields, "state")
+    parameters = _parse_query(_url_query(callback))
+    state = _single_value(parameters, "state")
     if state is None or Secret(state) != pending.state:
         raise AuthorizationFailed(
             "the browser came back with the answer to another login (state does not match). Log in again."
         )
-    issuer = _single(fields, "iss")
+    issuer = _single_value(parameters, "iss")
     if issuer is None and iss_promised:
         raise AuthorizationFailed(
             f"the answer does not say which authorization server it is from, as {shown(pending.issuer)} promises (iss is "
@@ -139,29 +149,34 @@ def code_in(callback: str, pending: Pending, *, iss_promised: bool) -> Secret:
     if issuer is not None and issuer != pending.issuer:
         raise AuthorizationFailed(
             f"the answer comes from another authorization server than {shown(pending.issuer)} (iss does not match). It is not "
-            "used: somebody may have tried to get at the code."
+            "used: an attacker may have tried to get the code."
         )
-    error = _single(fields, "error")
+    error = _single_value(parameters, "error")
     if error is not None:
-        raise _refusal(error, _single(fields, "error_description"))
-    code = _single(fields, "code")
+        raise _login_error(error, _single_value(parameters, "error_description"))
+    code = _single_value(parameters, "code")
     if not code:
         raise AuthorizationFailed("the browser came back without a code and without an error. Log in again.")
     return Secret(code)
 
 
-def _refusal(error: str, description: str | None) -> AuthorizationFailed:
-    known = error_of(error, description)
-    if known is None:
+def _login_error(error: str, description: str | None) -> AuthorizationFailed:
+    """Build the exception for an error in the callback."""
+    readable = error_of(error, description)
+    if readable is None:
         return AuthorizationFailed(
             "the authorization server refused the login with an error that cannot be read"
         )
-    text = _TEXTS.get(known.error, "the authorization server refused the login")
-    detail = f" ({known.error_description})" if known.error_description else ""
-    return AuthorizationFailed(f"{text}: {known.error}{detail}", error=known.error)
+    text = _ERROR_TEXTS.get(readable.error, "the authorization server refused the login")
+    detail = f" ({readable.error_description})" if readable.error_description else ""
+    return AuthorizationFailed(f"{text}: {readable.error}{detail}", error=readable.error)
 
 
-def _query(url: str) -> str:
+def _url_query(url: str) -> str:
+    """Return the query of a callback URL.
+
+    Raise `AuthorizationFailed` if it is no URL or too long.
+    """
     if len(url) > _MAX_CALLBACK:
         raise AuthorizationFailed(f"the browser came back with a URL of more than {_MAX_CALLBACK} characters")
     try:
@@ -169,20 +184,25 @@ def _query(url: str) -> str:
             return urlsplit(url).query
     except ValueError:
         pass
-    raise AuthorizationFailed("the browser came back with something that is no URL")
+    raise AuthorizationFailed("the browser came back with something that is not a URL")
 
 
-def _fields(query: str) -> list[tuple[str, str]]:
+def _parse_query(query: str) -> list[tuple[str, str]]:
+    """Parse a query. Raise `AuthorizationFailed` if it has too many parameters."""
     try:
         return parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
-        raise AuthorizationFailed("the browser came back with more parameters than any answer has") from None
+        raise AuthorizationFailed("the browser came back with too many parameters") from None
 
 
-def _single(fields: list[tuple[str, str]], name: str) -> str | None:
-    found = [value for key, value in fields if key == name]
+def _single_value(parameters: list[tuple[str, str]], name: str) -> str | None:
+    """Return the value of a parameter, None if absent.
+
+    Raise `AuthorizationFailed` if it is repeated.
+    """
+    found = [value for key, value in parameters if key == name]
     if len(found) > 1:
         raise AuthorizationFailed(
-            f"the browser came back with {name} twice, which no honest answer has. Log in again."
+            f"the browser came back with {name} twice, which a valid response never has. Log in again."
         )
     return found[0] if found else None

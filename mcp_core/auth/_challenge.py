@@ -1,12 +1,9 @@
-"""What a server asks for when it refuses a request: `WWW-Authenticate`, parsed.
+"""A parser for `WWW-Authenticate`, the challenges with which a server rejects a request.
 
-Rules of this file:
-
-1. Any list of header values is read, whatever its bytes, without an exception: several headers, several challenges in one,
-   token68, quoted strings with commas and escapes. What cannot be read is skipped up to the next comma; a quoted string that
-   does not end takes the rest of its header with it.
-2. Of a parameter that stands twice the first counts.
-3. The work is linear in the length of the input, which is cut at `MAX_LENGTH`.
+1. Any input is read without an exception: several headers, several challenges in one header,
+   token68, quoted strings with commas and escapes.
+2. The work is linear in the length of the input, of which only the first `MAX_LENGTH` characters
+   are read.
 
 Sources: RFC 9110 section 11.6.1, RFC 6750 section 3, RFC 9728 section 5.1, RFC 9449 section 7.1.
 """
@@ -23,22 +20,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Challenge", "Demand", "challenges_in", "demand_in", "split_scopes"]
 
-MAX_LENGTH: Final = 16_384
+MAX_LENGTH: Final = 16_384  # characters of all headers together
 MAX_SCOPES: Final = 100
 
 _TCHAR: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 _SEPARATORS: Final = re.compile(r"[ \t,]*")
 _PARAM: Final = re.compile(rf"({_TCHAR}+)[ \t]*=[ \t]*(?:\"((?:[^\"\\]|\\.)*)\"|({_TCHAR}+))", re.DOTALL)
-_BROKEN: Final = re.compile(rf"{_TCHAR}+[ \t]*=[ \t]*\"")
+# A parameter whose quoted string does not end.
+_UNTERMINATED: Final = re.compile(rf"{_TCHAR}+[ \t]*=[ \t]*\"")
 _SCHEME: Final = re.compile(rf"{_TCHAR}+")
 _TOKEN68: Final = re.compile(r"[ ]+([A-Za-z0-9\-._~+/]+=*)[ \t]*(?:,|$)")
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
-# RFC 6749 section 3.3; longer ones than this were never seen
+# RFC 6749 section 3.3. No scope longer than this was ever seen.
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,256}")
 
 
 class Challenge(Struct, frozen=True):
-    """One challenge: its scheme in lower case, its parameters (names in lower case) or its token68."""
+    """One challenge: its scheme, and either its parameters or its token68.
+
+    The scheme and the names of the parameters are in lower case.
+    """
 
     scheme: str
     parameters: dict[str, str]
@@ -46,8 +47,11 @@ class Challenge(Struct, frozen=True):
 
 
 class Demand(Struct, frozen=True):
-    """What the Bearer and DPoP challenges of one response ask for. `scheme` is "" if there was none of them; `dpop`: there was one of
-    DPoP, beside Bearer or alone."""
+    """The Bearer and DPoP challenges of one response, merged.
+
+    `scheme` is "bearer" or "dpop", or "" if the response has neither. `dpop` is True if there is a
+    DPoP challenge, alone or beside Bearer.
+    """
 
     scheme: str = ""
     resource_metadata: str | None = None
@@ -57,25 +61,29 @@ class Demand(Struct, frozen=True):
 
 
 def challenges_in(values: Iterable[str]) -> list[Challenge]:
-    """The challenges of the `WWW-Authenticate` headers of a response, in their order."""
+    """Parse the `WWW-Authenticate` headers of a response. Return their challenges in order."""
     found: list[Challenge] = []
-    rest = MAX_LENGTH
+    remaining = MAX_LENGTH
     for value in values:
-        _read(value[:rest], found)
-        rest -= len(value)
-        if rest <= 0:
+        _parse_header(value[:remaining], found)
+        remaining -= len(value)
+        if remaining <= 0:
             break
     return found
 
 
 def demand_in(values: Iterable[str]) -> Demand:
-    """What a response asks for, all its challenges together; of a parameter the first. The scheme is DPoP if Bearer is not offered."""
+    """Parse the `WWW-Authenticate` headers of a response and merge its challenges.
+
+    The first value of a parameter counts. The scheme is "dpop" only if there is no Bearer
+    challenge.
+    """
     found = [challenge for challenge in challenges_in(values) if challenge.scheme in ("bearer", "dpop")]
     if not found:
         return Demand()
     merged: dict[str, str] = {}
     for challenge in found:
-        merged = challenge.parameters | merged
+        merged = challenge.parameters | merged  # earlier values win
     return Demand(
         scheme="bearer" if any(challenge.scheme == "bearer" for challenge in found) else "dpop",
         resource_metadata=merged.get("resource_metadata"),
@@ -86,41 +94,51 @@ def demand_in(values: Iterable[str]) -> Demand:
 
 
 def split_scopes(text: str) -> tuple[str, ...]:
-    """The scopes of a list with spaces, each once, in their order; what is no scope is left out."""
+    """Split a space-separated list of scopes. Return each valid scope once, in order.
+
+    At most the first `MAX_SCOPES` scopes are returned.
+    """
     scopes = dict.fromkeys(scope for scope in text.split(" ") if _SCOPE.fullmatch(scope))
     return tuple(scopes)[:MAX_SCOPES]
 
 
-def _read(text: str, found: list[Challenge]) -> None:
+def _parse_header(text: str, found: list[Challenge]) -> None:
+    """Append the challenges of one header to `found`. Skip what cannot be parsed."""
     at = 0
     current: Challenge | None = None
     while True:
-        at = _end(_SEPARATORS, text, at)
+        at = _match_end(_SEPARATORS, text, at)
         if at == len(text):
             return
         if match := _PARAM.match(text, at):
             name, quoted, token = match.groups()
             if current is not None:
                 value = token if quoted is None else _ESCAPE.sub(r"\1", quoted)
-                current.parameters.setdefault(name.lower(), value)
+                current.parameters.setdefault(name.lower(), value)  # the first value counts
             at = match.end()
-        elif _BROKEN.match(text, at):
-            return
+        elif _UNTERMINATED.match(text, at):
+            return  # the string may contain anything, so the rest of the header is lost
         elif match := _SCHEME.match(text, at):
-            scheme, at = match.group().lower(), match.end()
-            alone = _TOKEN68.match(text, at)
-            if alone:
-                at = alone.end()
-            current = Challenge(scheme, {}, alone.group(1) if alone else None)
+            scheme = match.group().lower()
+            at = match.end()
+            token68 = _TOKEN68.match(text, at)
+            if token68:
+                at = token68.end()
+            current = Challenge(scheme, {}, token68.group(1) if token68 else None)
             found.append(current)
         else:
+            # Not a challenge: continue after the next comma.
             comma = text.find(",", at)
             if comma < 0:
                 return
             at = comma
 
 
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+def _match_end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Return the position after a match of `pattern` at `at`.
+
+    The pattern must match the empty string.
+    """
     match = pattern.match(text, at)
-    assert match is not None  # the pattern takes the empty string too
+    assert match is not None
     return match.end()

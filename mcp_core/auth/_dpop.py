@@ -1,14 +1,13 @@
-"""Proofs that a request comes from who got the token (DPoP), the client's part.
+"""The client's DPoP proofs: a signature over each request with the key that the token is bound to.
 
-Rules of this file:
+1. The key is derived from a seed of 32 random bytes, written in base64url. The seed is stored with
+   the tokens, so that the next process can use them; it is sent nowhere.
+2. Every proof is for one request, has its own identifier (`jti`), and is never sent twice: a retry
+   with a nonce gets a new proof.
+3. A nonce is sent only to the origin that issued it.
 
-1. A key is made from 32 random bytes, its seed, in base64url. The seed is what is kept beside the tokens, so that a token can
-   be used again by the next process; it goes nowhere else.
-2. Every proof is made for one request, with an identifier of its own, and is never sent twice: not even after a nonce was asked
-   for.
-3. A nonce is remembered for the origin that gave it and sent to nobody else.
-
-The algorithm is ES256, which every implementation of RFC 9449 has in practice. Sources: RFC 9449 sections 4, 7.1, 8 and 9.
+The algorithm is ES256, which implementations of RFC 9449 support in practice. Sources: RFC 9449,
+sections 4, 7.1, 8 and 9.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._jsonrpc import encode
+from mcp_core.urls import origin_of
 
 from ._errors import AuthorizationFailed
 from ._jose import base64url, new_key, require, sign
 from ._secret import Secret
-from ._urls import origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,12 +29,12 @@ if TYPE_CHECKING:
 __all__ = ["ALGORITHM", "Prover", "can_sign", "new_seed"]
 
 ALGORITHM: Final = "ES256"
-_SEED: Final = 32  # bytes
-_MAX_NONCE: Final = 256
+_SEED_SIZE: Final = 32  # bytes
+_MAX_NONCE: Final = 256  # characters; a longer nonce is ignored
 
 
 def can_sign() -> bool:
-    """Whether proofs can be made here at all: joserfc is an extra."""
+    """Return True if proofs can be made: joserfc, which is an extra, is installed."""
     try:
         require()
     except ImportError:
@@ -44,31 +43,39 @@ def can_sign() -> bool:
 
 
 def new_seed(entropy: Callable[[int], bytes]) -> Secret:
-    """What a new key is made of."""
-    return Secret(base64url(entropy(_SEED)))
+    """Return the seed of a new key. `entropy` must return random bytes that are fit for secrets."""
+    return Secret(base64url(entropy(_SEED_SIZE)))
 
 
 class Prover:
-    """Makes proofs with one key; holds the nonces that were asked for. `entropy` and `wall_time` are those of the authorizer."""
+    """A signer of DPoP proofs with one key, which also stores the nonces of each origin.
+
+    Args:
+        seed: as returned by `new_seed`.
+        entropy: returns random bytes, for the identifiers of proofs.
+        wall_time: returns seconds since 1970, for their timestamps.
+
+    Raises:
+        AuthorizationFailed: joserfc is not installed, or the seed is invalid.
+    """
 
     __slots__ = ("_entropy", "_key", "_nonces", "_wall_time", "seed")
 
     def __init__(
         self, seed: Secret, *, entropy: Callable[[int], bytes], wall_time: Callable[[], float]
     ) -> None:
-        """Raises:
-        AuthorizationFailed: joserfc is not installed, or the seed is none.
-        """
         try:
-            raw = urlsafe_b64decode(seed.reveal() + "==")
-            if len(raw) != _SEED:
+            seed_bytes = urlsafe_b64decode(seed.reveal() + "==")
+            if len(seed_bytes) != _SEED_SIZE:
                 raise ValueError
-            self._key = new_key(lambda size: raw[:size])
+            self._key = new_key(lambda size: seed_bytes[:size])
         except ImportError as exc:
-            raise AuthorizationFailed(f"the MCP server wants tokens that are bound to a key: {exc}") from exc
+            raise AuthorizationFailed(
+                f"the MCP server requires tokens that are bound to a key: {exc}"
+            ) from exc
         except ValueError:
             raise AuthorizationFailed(
-                "the key that was kept for the MCP server is none; log in again"
+                "the stored DPoP key for the MCP server is invalid; log in again"
             ) from None
         self.seed = seed
         self._entropy = entropy
@@ -79,10 +86,14 @@ class Prover:
         return f"<Prover {ALGORITHM}, {len(self._nonces)} nonces>"
 
     def proof(self, method: str, url: str, token: Secret | None = None) -> str:
-        """The value of the header `DPoP` for one request; `token` is the access token sent along."""
+        """Return a new value of the `DPoP` header for one request.
+
+        `token` is the access token of that request.
+        """
         claims: dict[str, object] = {
             "jti": base64url(self._entropy(16)),
             "htm": method,
+            # Without query and fragment (RFC 9449, section 4.2).
             "htu": url.partition("?")[0].partition("#")[0],
             "iat": int(self._wall_time()),
         }
@@ -95,10 +106,10 @@ class Prover:
         return sign(header, encode(claims), self._key)
 
     def keep_nonce(self, url: str, nonce: str | None) -> bool:
-        """Remember the nonce that the server at `url` gave (header `DPoP-Nonce`); whether it is a new one."""
+        """Store the `DPoP-Nonce` of a response from `url`. Return True if it is a new value."""
         if not nonce or len(nonce) > _MAX_NONCE:
             return False
         origin = origin_of(url)
-        fresh = self._nonces.get(origin) != nonce
+        is_new = self._nonces.get(origin) != nonce
         self._nonces[origin] = nonce
-        return fresh
+        return is_new

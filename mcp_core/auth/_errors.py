@@ -1,11 +1,9 @@
-"""What can go wrong with authorization, as a user of this library sees it.
+"""The exceptions that authorization raises to users of this library.
 
-Rules of this file:
-
-1. The text of an error names the cause and the cure. It never holds a token, a code, a password or what a server wrote
-   into its answer beyond a short, printable `error` and `error_description`.
-2. `AuthRequired` (of the core) means: somebody has to act, a user or whoever configures the client. `AuthorizationFailed`
-   means: it was tried, and this came of it.
+1. The text names the cause and the cure. It never contains a token, a code or a password. Of a
+   server's response it contains at most a short, printable `error` and `error_description`.
+2. `AuthRequired` (of the core) means that a user or administrator has to act first.
+   `AuthorizationFailed` means that an attempt was made and failed.
 """
 
 from __future__ import annotations
@@ -16,9 +14,10 @@ __all__ = ["AuthorizationFailed", "FetchFailed"]
 
 
 class AuthorizationFailed(McpTrioError):
-    """Authorization was tried and failed; the text says at what, and what to do.
+    """A failed attempt to get authorization. The text says what failed and what to do.
 
-    `error` is the OAuth error code of the authorization server (RFC 6749 section 5.2), None if it was not it that refused.
+    `error` is the OAuth error code of the authorization server (RFC 6749, section 5.2), or None if
+    the failure has another origin.
     """
 
     def __init__(self, message: str, *, error: str | None = None) -> None:
@@ -27,7 +26,10 @@ class AuthorizationFailed(McpTrioError):
 
 
 class FetchFailed(McpTrioError):
-    """Thrown into a flow by who runs it: there is no complete response, and `reason` says why."""
+    """A `Fetch` that got no complete response.
+
+    The driver throws it into the flow; `reason` says why.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

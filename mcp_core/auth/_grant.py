@@ -1,16 +1,11 @@
-"""What a good token grants, and how it is read from what an authorization server says of a token: in the token itself, or when
-it is asked.
+"""The grant of an access token, read from the claims in the token or in an introspection response.
 
-Rules of this file:
+1. A claim that is present but invalid rejects the token. Null counts as absent, because servers
+   write it. Claims that are not needed are not read.
+2. A `Grant` does not contain the token, so it cannot leak it; nor does the text of an exception.
+3. Nothing here decides whether the claims are authentic. The caller has verified that.
 
-1. A claim that is there and cannot be read refuses the token: nothing is guessed. Null counts as absent, since servers write
-   it. What is not asked for is not looked at.
-2. The principal is told with its issuer, and a user is never the client of the same name. Nobody is the empty text.
-3. A token that is bound to a key is good with a proof of that key only. Of the ways to bind one (RFC 7800) DPoP is known
-   here, and whatever is bound in another way is refused.
-4. No text has anything in it of a token, and a `Grant` does not have the token at all: it cannot be passed on by accident.
-
-It does not know whether the claims may be believed. RFC 7519, 7662, 7800, 8693, 9068.
+Sources: RFC 7519, 7662, 7800, 8693, 9068.
 """
 
 from __future__ import annotations
@@ -38,23 +33,29 @@ __all__ = [
     "scopes_in",
 ]
 
-_LATEST: Final = 2.0**53  # seconds; every JSON implementation is exact up to there
+_MAX_TIME: Final = 2.0**53  # seconds; the largest integer that every JSON parser reads exactly
 
 Claims: TypeAlias = Mapping[str, Any]
 
 
 class VerifierUnavailable(McpTrioError):
-    """Whether a token is good cannot be told now: the authorization server did not answer, or not sensibly. That is no fault of
-    the client, who keeps the token and tries again. The text, for the log, says what was tried."""
+    """A failure to decide whether a token is valid.
+
+    The authorization server did not respond, or its response was unusable. This is not the client's
+    mistake: it keeps the token and tries again later. The text is for the log and says what failed.
+    """
 
 
 class Grant(Struct, frozen=True):
-    """Who asks, and what that one may do.
+    """The result of a successful token check: who sends the request, and what it may do.
 
-    `principal` is the name under which sessions, tasks and states are kept, unique among all issuers and never empty. `client_id`
-    is the program that asks. `expires_at` is in seconds since 1970, and `leeway` the seconds for which it is still good then, since
-    clocks differ. `claims` is all that was said; printed are neither they nor, since it is not here, the token. `jkt` is the
-    thumbprint of the key to which the token is bound (RFC 9449), if it is.
+    - `principal` identifies the owner of sessions, tasks and states. It is unique across issuers
+      and never empty.
+    - `client_id` is the program that sends the request.
+    - `expires_at` is in seconds since 1970. The grant is accepted for `leeway` seconds longer,
+      because clocks differ.
+    - `claims` are all claims of the token. The repr does not show them.
+    - `jkt` is the thumbprint of the key that the token is bound to (RFC 9449), or None.
     """
 
     principal: str
@@ -67,14 +68,14 @@ class Grant(Struct, frozen=True):
 
     @property
     def good_until(self) -> float | None:
-        """When what was granted ends, in seconds since 1970; None if it does not say."""
+        """The time at which the grant ends, in seconds since 1970, or None if it has no expiry."""
         return None if self.expires_at is None else self.expires_at + self.leeway
 
     def __post_init__(self) -> None:
         if not self.principal:
-            raise ValueError("a grant has a principal: the empty text is nobody")
+            raise ValueError("the principal of a grant must not be empty")
         if not isinstance(self.scopes, frozenset):
-            raise ValueError("the scopes of a grant are a frozenset of texts")
+            raise ValueError("the scopes of a grant must be a frozenset of texts")
 
     def __repr__(self) -> str:
         scopes = " ".join(sorted(self.scopes))
@@ -86,29 +87,32 @@ class Grant(Struct, frozen=True):
 
 
 class Verifier(Protocol):
-    """Something that knows which tokens are good.
+    """A verifier of access tokens.
 
-    `verify` is a flow: whoever runs it does the steps. `now` is in seconds since 1970.
+    `verify` is a flow, whose steps the driver executes. `now` is in seconds since 1970.
 
     Raises:
-        BadToken: it is not good.
-        VerifierUnavailable: that cannot be told now.
+        InvalidToken: the token is not valid.
+        VerifierUnavailable: that cannot be decided now.
     """
 
     def verify(self, token: str, now: float) -> Flow[Grant]: ...
 
 
-# Whatever else decides about a token: None, or `BadToken`, is a refusal. It may be `async`.
+# A function from a token to its grant, `async` or not. None and `InvalidToken` both reject the
+# token.
 VerifierFunction: TypeAlias = Callable[[str], "Grant | None | Awaitable[Grant | None]"]
 
 _read_claims = reader(dict[str, Any])
 
 
 def read_claims(payload: bytes) -> dict[str, Any]:
-    """Claims as JSON. A name that stands twice has no meaning that all would agree on (RFC 7519, section 4).
+    """Decode claims from JSON.
+
+    A repeated name is rejected, because parsers disagree about its meaning (RFC 7519, section 4).
 
     Raises:
-        BadToken: it is no JSON object, or one with such a name.
+        InvalidToken: it is not a JSON object, or a name is repeated.
     """
     try:
         members = members_of(payload)
@@ -120,15 +124,17 @@ def read_claims(payload: bytes) -> dict[str, Any]:
 
 
 def audiences(audience: str | Iterable[str]) -> frozenset[str]:
-    """The names under which we are meant. A URL of nothing but a host has two spellings, of which libraries add the one and drop the
-    other (RFC 3986, 6.2.3).
+    """Return the audience names to accept.
+
+    A URL with a host and no path is accepted with and without a slash at the end, because libraries
+    add or remove it (RFC 3986, 6.2.3).
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no name, or an empty one.
     """
     names = {audience} if isinstance(audience, str) else set(audience)
     if not names or "" in names:
-        raise ValueError("an audience is wanted: the URI of this server, for which its tokens are issued")
+        raise ValueError("an audience is required: the URI of this server, for which its tokens are issued")
     for name in tuple(names):
         scheme, _, rest = name.partition("://")
         host, slash, path = rest.partition("/")
@@ -140,15 +146,19 @@ def audiences(audience: str | Iterable[str]) -> frozenset[str]:
 def grant_of(
     claims: Claims, *, issuer: str, audience: Collection[str], now: float, leeway: float, expires: bool
 ) -> Grant:
-    """The grant that these claims are, to somebody whom `issuer` knows. `expires`: it has to say until when.
+    """Check the audience and the times of claims, and build the grant.
+
+    `expires` is True if an expiry is required.
 
     Raises:
-        BadToken: it is none, is not for us, or not now.
+        InvalidToken: a claim is invalid, the audience is another one, or the token is not valid
+            now.
     """
     _check_audience(claims, audience)
     expires_at = _check_time(claims, now, leeway, expires=expires)
-    client = _text(claims, "client_id") or _text(claims, "azp")
-    subject = _text(claims, "sub")
+    client = _text_claim(claims, "client_id") or _text_claim(claims, "azp")
+    subject = _text_claim(claims, "sub")
+    # The prefixes keep a user apart from a client with the same name.
     if subject:
         principal = f"{issuer}#sub:{subject}"
     elif client:
@@ -161,13 +171,20 @@ def grant_of(
         scopes=scopes_in(claims),
         expires_at=expires_at,
         claims=claims,
-        jkt=_bound_to(claims),
+        jkt=_key_thumbprint(claims),
         leeway=leeway,
     )
 
 
 def scopes_in(claims: Claims) -> frozenset[str]:
-    """`scope` is a text with spaces (RFC 8693, 4.2), and what others call `scp`, or write as a list, means the same."""
+    """Return the scopes of the claims.
+
+    Standard is `scope` as a space-separated text (RFC 8693, 4.2). Some servers call it `scp`, or
+    write a list.
+
+    Raises:
+        InvalidToken: the scopes cannot be read.
+    """
     value = claims.get("scope")
     if value is None:
         value = claims.get("scp") or ""
@@ -178,16 +195,20 @@ def scopes_in(claims: Claims) -> frozenset[str]:
 
 
 def _check_audience(claims: Claims, audience: Collection[str]) -> None:
+    """Raise `InvalidToken` unless `aud` names one of `audience`."""
     value = claims.get("aud")
-    named = [value] if isinstance(value, str) else value
-    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise BadToken("the token does not say for whom it is (aud)")
-    if not any(name in audience for name in named):
+    if not any(name in audience for name in names):
         raise BadToken("the token is for another audience: ask for one for this resource")
 
 
 def _check_time(claims: Claims, now: float, leeway: float, *, expires: bool) -> float | None:
-    expires_at, not_before, issued = (_time(claims, name) for name in ("exp", "nbf", "iat"))
+    """Raise `InvalidToken` unless the claims are valid at `now`. Return the expiry."""
+    expires_at = _time_claim(claims, "exp")
+    not_before = _time_claim(claims, "nbf")
+    issued_at = _time_claim(claims, "iat")
     if expires_at is None:
         if expires:
             raise BadToken("the token does not say when it expires (exp)")
@@ -195,34 +216,41 @@ def _check_time(claims: Claims, now: float, leeway: float, *, expires: bool) -> 
         raise BadToken("the token has expired")
     if not_before is not None and now < not_before - leeway:
         raise BadToken("the token is not valid yet")
-    if issued is not None and now < issued - leeway:
+    if issued_at is not None and now < issued_at - leeway:
         raise BadToken("the token was issued in the future")
     return expires_at
 
 
-def _time(claims: Claims, name: str) -> float | None:
+def _time_claim(claims: Claims, name: str) -> float | None:
+    """Return a claim as seconds since 1970, None if absent."""
     value = claims.get(name)
     if value is None:
         return None
-    if type(value) not in (int, float) or not 0 <= value < _LATEST:
+    if type(value) not in (int, float) or not 0 <= value < _MAX_TIME:
         raise BadToken(f"a time of the token cannot be read ({name})")
     return float(value)
 
 
-def _text(claims: Claims, name: str) -> str | None:
+def _text_claim(claims: Claims, name: str) -> str | None:
+    """Return a claim as printable text, None if absent."""
     value = claims.get(name)
     if value is None:
         return None
-    # Such a name is written into logs, and compared with others.
+    # Unprintable characters could forge log lines, or make two names look equal.
     if not isinstance(value, str) or not value or not value.isprintable():
         raise BadToken(f"a name in the token cannot be read ({name})")
     return value
 
 
-def _bound_to(claims: Claims) -> str | None:
+def _key_thumbprint(claims: Claims) -> str | None:
+    """Return the thumbprint of the key that the token is bound to, None for a bearer token.
+
+    Of the confirmation methods of RFC 7800 only DPoP's is supported. A token with any other is
+    rejected.
+    """
     cnf = claims.get("cnf")
     if cnf is None:
         return None
     if not isinstance(cnf, dict) or set(cnf) != {"jkt"} or not isinstance(cnf["jkt"], str) or not cnf["jkt"]:
-        raise BadToken("the token is bound to a key in a way that is not understood here (cnf)")
+        raise BadToken("the token is bound to a key in a way that is not supported (cnf)")
     return cnf["jkt"]

@@ -1,18 +1,15 @@
-"""Who may enter a server, and what it says to who may not: the resource server of OAuth 2.1, without a byte of HTTP.
+"""The resource server of OAuth 2.1: it authorizes requests and challenges rejected ones.
 
-Rules of this file:
+1. The head of a request is authorized first (`admit`): it must have exactly one valid token, in
+   `Authorization`. Then each message is authorized when it is read (`check`), because only then the
+   needed scopes are known.
+2. The responses are: no credentials, 401 without an error; an invalid token, 401 `invalid_token`;
+   missing scopes, 403 `insufficient_scope`; a malformed request, 400 `invalid_request`; a check
+   that could not be completed, 503.
+3. No text contains a part of a token: not a challenge, not a log line, not an exception of a
+   verifier. Texts of clients and of the application cannot leave the quotes of a challenge.
 
-1. A request is judged by its head (`admit`): there is a token, exactly one, in `Authorization`, and it is good. Nothing of a
-   query or a body is ever taken for a token.
-2. And each of its messages is judged again when it is read (`check`), for only then it is known what is asked: whether the grant
-   has all scopes that this takes. If not, all of them are named at once, so that the client need not come back for each.
-3. No credentials are answered without an error, bad ones with `invalid_token` (401), too few scopes with `insufficient_scope`
-   (403), what is no request for anything with `invalid_request` (400); and what cannot be told now with 503.
-4. Nothing that a client or a function of the user says can leave the quotes of a challenge. A refusal tells one sentence, the
-   same to the client and to the log but for 503, and nothing of a token is in it, nor in what a verifier raises.
-5. A token is not handed on: not even a `Grant` has it. What a server asks of others it asks with tokens of its own.
-
-It knows neither sessions nor what tools there are. 2026-07-28 basic/authorization; RFC 6750, 9449, 9728.
+Sources: 2026-07-28 basic/authorization; RFC 6750, 9449, 9728.
 """
 
 from __future__ import annotations
@@ -26,32 +23,36 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from mcp_core._jsonrpc import encode
+from mcp_core.urls import DEFAULT_PORTS, url_fault
 
 from ._grant import Grant, Verifier, VerifierFunction, VerifierUnavailable
 from ._jose import ASYMMETRIC, MAX_TOKEN, BadToken, require
 from ._proof import BadProof, NonceWanted, Proofs
 from ._secret import Opaque, Secret
 from ._steps import Step
-from ._urls import canonical_resource, resource_metadata_urls, url_fault
+from ._urls import canonical_resource, resource_metadata_urls
 
 __all__ = ["Admission", "Await", "Guard", "Presented", "Refusal", "Scopes"]
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
-# Of a tool or a resource: what scopes it takes, by its name or URI.
+# The scopes that a tool or resource needs, by its name or URI.
 Scopes: TypeAlias = Mapping[str, Iterable[str]] | Callable[[str], Iterable[str]]
 
 _BEARER: Final = "Bearer"
 _DPOP: Final = "DPoP"
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750, 2.1: b64token
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749, 3.3: scope-token
-_UNSPEAKABLE: Final = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")  # RFC 6750, 3: in error_description
+_NOT_QUOTABLE: Final = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")  # RFC 6750, 3
 _EXPIRED: Final = "the token has expired"
 _RETRY_AFTER: Final = (b"retry-after", b"5")
-_SHORTEST_SECRET: Final = 6  # characters; what is shorter stands in any text
+_MIN_SECRET_LENGTH: Final = 6  # characters; a shorter one would match inside ordinary words
 
 
 class Refusal(Struct, frozen=True):
-    """How a request is turned down: `message` is for the client, `reason` for the log. The names of `headers` are in lower case."""
+    """A denial: the response to the client, and a reason for the log.
+
+    `message` is for the client, `reason` for the log. The names of `headers` are in lower case.
+    """
 
     status: int
     message: str
@@ -60,7 +61,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Presented(Opaque, frozen=True):
-    """What a request shows: a token, as Bearer or DPoP, and with the latter a proof."""
+    """The credentials of a request: a token sent as Bearer or DPoP, the latter with a proof."""
 
     token: Secret
     scheme: str = _BEARER
@@ -68,7 +69,10 @@ class Presented(Opaque, frozen=True):
 
 
 class Await(Struct, frozen=True):
-    """A step of `Guard.admit`: await what the user's own verifier gave, and send in its result, or throw in what it raises."""
+    """A step of `OAuthResourceServer.admit`: await the result of the application's verifier.
+
+    Send the result into the flow, or throw in the exception.
+    """
 
     awaitable: Awaitable[Grant | None]
 
@@ -77,31 +81,40 @@ Admission: TypeAlias = Generator[Step | Await, Any, Grant | Refusal]
 
 
 class Guard:
-    """What protects a server: which tokens are good, and what they are good for.
+    """The authorization of an MCP server: which tokens are valid, and what they permit.
 
-    Give it to the server of HTTP (`auth=`). `mcp_core.http` calls `admit` for each request, `check` for each of its messages, and
-    serves `metadata()` at `metadata_paths`, to everybody.
+    Pass it to the HTTP server (`auth=`). `mcp_core.http` calls `admit` for each request, `check`
+    for each message in it, and serves `metadata()` at `metadata_paths` without authorization.
+
+    Tokens are never passed on: not even a `Grant` has one. For requests to other servers, an MCP
+    server needs tokens of its own.
 
     Args:
-        resource: the URI of the MCP server as clients know it, behind whatever stands before it; the audience of its tokens.
-        authorization_servers: the issuers whose tokens are good, as `verifier` knows them.
-        verifier: a `JwtVerifier`, an `IntrospectionVerifier`, or any function, `async` or not, from a token to a `Grant` or None.
-            Such a function answers for everything: signature, expiry, and that the token is for this server and no other.
-        scopes: what every request takes.
-        tool_scopes: what further scopes a tool takes, by its name: a mapping, or a function, which is asked about names that clients
-            make up, too.
-        resource_scopes: the same for resources that are read or subscribed to, by URI. A mapping is for resources that were declared
-            by their URI. For those of a template give a function: it gets the URI as the client wrote it, in any of its spellings.
-        satisfies: whether the scopes of a token include another one, for scopes that stand above others. Without it only those
-            that are there by name count.
-        scopes_supported: what the metadata lists; else it is `scopes`. Clients that are told nothing better ask for all of them.
-        resource_name: what people may call the server.
-        dpop: whether tokens may be bound to keys (RFC 9449). Those that are not stay good. A proof is good once in each process.
-        nonce_key: 32 bytes or more, known to all processes of this server: proofs then need a nonce, which has to be made for them
-            within ten minutes.
+        resource: the URI of the MCP server as clients know it, in front of any proxy. It is the
+            audience of its tokens.
+        authorization_servers: the issuers whose tokens are accepted, as `verifier` knows them.
+        verifier: a `JwtVerifier`, an `IntrospectionVerifier`, or a function, `async` or not, from a
+            token to a `Grant` or None. Such a function is responsible for everything: signature,
+            expiry, and that the token is for this server.
+        scopes: the scopes that every request needs.
+        tool_scopes: further scopes by the name of a tool: a mapping or a function. The function is
+            also called with names that clients invent.
+        resource_scopes: further scopes to read or subscribe to a resource, by URI: a mapping or a
+            function. A mapping is for resources that are declared by URI. For a resource template
+            pass a function: it gets the URI as the client wrote it, in any encoding.
+        satisfies: returns True if the scopes of a token include another scope, for scopes that
+            imply others. Default: a scope must be listed.
+        scopes_supported: the scopes in the metadata, by default `scopes`. Clients without other
+            information request all of them.
+        resource_name: the name of the server for people.
+        dpop: accept tokens that are bound to keys (RFC 9449), beside unbound ones. A proof is
+            accepted once in each process.
+        nonce_key: require a nonce in each proof. 32 bytes or more, the same in all processes of
+            this server. A nonce is accepted for at most ten minutes.
 
     Raises:
-        ValueError: `resource` or an issuer is no URL to use, or not in its canonical form; or a scope is none.
+        ValueError: `resource` or an issuer is not a usable URL, or not in canonical form; or a
+            scope is invalid.
         ImportError: `dpop` without joserfc: pip install 'mcp-trio[auth]'.
     """
 
@@ -121,23 +134,26 @@ class Guard:
         nonce_key: bytes | None = None,
     ) -> None:
         self.resource = _checked_resource(resource)
-        self._issuers = [_checked_issuer(issuer) for issuer in _several(authorization_servers)]
+        self._issuers = [_checked_issuer(issuer) for issuer in _checked_list(authorization_servers)]
         if not self._issuers:
-            raise ValueError("authorization_servers names no issuer whose tokens are good")
+            raise ValueError("authorization_servers must name at least one issuer")
         self._verifier = verifier
         self._scopes = _checked_scopes(scopes)
-        self._tools = _lookup(tool_scopes, str)
-        # The registry reads `%73` as `s` where a template wants it; so the two are one resource here.
-        self._resources = _lookup(resource_scopes, unquote)
-        self._satisfies = satisfies or _is_among
-        self._supported = self._scopes if scopes_supported is None else _checked_scopes(scopes_supported)
+        self._tool_scopes = _scope_lookup(tool_scopes, str)
+        # The registry decodes `%73` to `s` in template URIs, so both spellings are one resource
+        # here.
+        self._resource_scopes = _scope_lookup(resource_scopes, unquote)
+        self._satisfies = satisfies or _is_listed
+        self._scopes_supported = (
+            self._scopes if scopes_supported is None else _checked_scopes(scopes_supported)
+        )
         self._resource_name = resource_name
-        self._proofs: Proofs | None = None
+        self._dpop_verifier: Proofs | None = None
         if dpop:
             require()
-            self._proofs = Proofs(nonce_key)
+            self._dpop_verifier = Proofs(nonce_key)
         elif nonce_key is not None:
-            raise ValueError("nonce_key goes with dpop=True")
+            raise ValueError("nonce_key needs dpop=True")
         urls = resource_metadata_urls(self.resource)
         self._metadata_url = urls[0]
         self.metadata_paths = tuple(urlsplit(url).path for url in urls)
@@ -145,20 +161,24 @@ class Guard:
     def __repr__(self) -> str:
         return f"<Guard of {self.resource}: {self._verifier!r}>"
 
-    # -- What is public ------------------------------------------------------------------------------------------------
+    # -- Public metadata ---------------------------------------------------------------------------
 
     def metadata(self) -> bytes:
-        """The document of RFC 9728, as JSON, for all of `metadata_paths`: its own place, and the root, if nobody else's belongs there."""
+        """Return the protected resource metadata (RFC 9728) as JSON.
+
+        Serve it at each of `metadata_paths`: the first one belongs to this resource, the root one
+        only if no other resource claims it.
+        """
         document: dict[str, Any] = {
             "resource": self.resource,
             "authorization_servers": self._issuers,
             "bearer_methods_supported": ["header"],
         }
-        if self._supported:
-            document["scopes_supported"] = list(self._supported)
+        if self._scopes_supported:
+            document["scopes_supported"] = list(self._scopes_supported)
         if self._resource_name is not None:
             document["resource_name"] = self._resource_name
-        if self._proofs is not None:
+        if self._dpop_verifier is not None:
             document["dpop_signing_alg_values_supported"] = sorted(ASYMMETRIC)
         return encode(document)
 
@@ -170,102 +190,119 @@ class Guard:
         *,
         scheme: str = _BEARER,
     ) -> Headers:
-        """The `WWW-Authenticate` headers of a refusal: one for Bearer and, where tokens may be bound, one for DPoP. The error is that
-        of `scheme`, and `scopes` are those of what was asked for; None: of every request."""
+        """Build the `WWW-Authenticate` headers of a denial.
+
+        There is one for Bearer, and one for DPoP if bound tokens are accepted. `error` and
+        `description` stand in that of `scheme`. `scopes` are those that the request needs, by
+        default those of every request.
+        """
         wanted = self._scopes if scopes is None else scopes
         common = {
-            "scope": " ".join(scope for scope in wanted if _is_asked_for(scope)),
+            "scope": " ".join(scope for scope in wanted if _is_resource_scope(scope)),
             "resource_metadata": self._metadata_url,
         }
         problem = {"error": error or "", "error_description": description or ""}
-        offered = {_BEARER: {}, _DPOP: {"algs": " ".join(sorted(ASYMMETRIC))}}
-        if self._proofs is None:
-            del offered[_DPOP]
+        offered: dict[str, dict[str, str]] = {_BEARER: {}}
+        if self._dpop_verifier is not None:
+            offered[_DPOP] = {"algs": " ".join(sorted(ASYMMETRIC))}
         headers = []
-        for name, own in offered.items():
-            parameters = (problem if name == scheme else {}) | common | own
+        for name, extra in offered.items():
+            parameters = (problem if name == scheme else {}) | common | extra
             text = ", ".join(f'{key}="{_quotable(value)}"' for key, value in parameters.items() if value)
             headers.append((b"www-authenticate", f"{name} {text}".encode()))
         return headers
 
-    # -- The head of a request -----------------------------------------------------------------------------------------
+    # -- The head of a request ---------------------------------------------------------------------
 
     def admit(self, method: bytes, target: bytes, headers: Headers, now: float) -> Admission:
-        """Judge a request by its head; gives the grant of its token, or how it is refused.
+        """Authorize the head of a request. Returns the grant of its token, or a denial.
 
-        A flow: most often it ends at once, without a step. What a user's own verifier raises, other than `BadToken` and
-        `VerifierUnavailable`, passes through: nobody was admitted. `now` is in seconds since 1970.
+        This is a flow, which usually ends without a step. An exception of the application's
+        verifier, other than `InvalidToken` and `VerifierUnavailable`, passes through: the request
+        must then be denied. `now` is in seconds since 1970.
 
-        Scopes are judged here unless the method is POST: then by `check`, for every message.
+        Scopes are checked here too, except for a POST: for its messages call `check`.
         """
-        presented = self.token_of(headers)
-        if isinstance(presented, Refusal):
-            return presented
+        credentials = self.token_of(headers)
+        if isinstance(credentials, Refusal):
+            return credentials
         try:
-            grant = yield from self._verified(presented.token.reveal(), now)
-            self._check_binding(presented, grant, method, target, now)
+            grant = yield from self._verify_token(credentials.token.reveal(), now)
+            self._check_binding(credentials, grant, method, target, now)
         except NonceWanted as exc:
-            refusal = self._refused(401, "use_dpop_nonce", str(exc), scheme=_DPOP)
-            assert self._proofs is not None
-            nonce = self._proofs.nonce(now) or ""
-            refusal.headers.append((b"dpop-nonce", nonce.encode()))
-            return refusal
+            denial = self._deny(401, "use_dpop_nonce", str(exc), scheme=_DPOP)
+            assert self._dpop_verifier is not None
+            nonce = self._dpop_verifier.nonce(now) or ""
+            denial.headers.append((b"dpop-nonce", nonce.encode()))
+            return denial
         except BadProof as exc:
-            return self._refused(401, "invalid_dpop_proof", str(exc), scheme=_DPOP)
+            return self._deny(401, "invalid_dpop_proof", str(exc), scheme=_DPOP)
         except BadToken as exc:
-            return self._refused(401, "invalid_token", str(exc), scheme=presented.scheme)
+            return self._deny(401, "invalid_token", str(exc), scheme=credentials.scheme)
         except VerifierUnavailable as exc:
-            message = "whether the token is good cannot be told now; try again later"
-            return Refusal(503, message, [_RETRY_AFTER], _on_one_line(str(exc)))
+            message = "the token cannot be verified now; try again later"
+            return Refusal(503, message, [_RETRY_AFTER], _printable(str(exc)))
         if method != b"POST":
-            refused = self.check(grant)
-            if refused is not None:
-                return refused
+            scope_denial = self.check(grant)
+            if scope_denial is not None:
+                return scope_denial
         return grant
 
     def token_of(self, headers: Headers) -> Presented | Refusal:
-        """The token of a request, unverified. It is nowhere but in `Authorization`, which stands once."""
+        """Return the credentials of a request, not verified, or a denial.
+
+        Only `Authorization` is read. A token in the query or the body is ignored.
+        """
         values = [value.strip(b" \t") for name, value in headers if name.lower() == b"authorization"]
         if len(values) > 1:
-            return self._refused(400, "invalid_request", "there is more than one Authorization header")
+            return self._deny(400, "invalid_request", "there is more than one Authorization header")
         word, _, rest = (values[0] if values else b"").partition(b" ")
-        scheme = {b"bearer": _BEARER, b"dpop": _DPOP if self._proofs is not None else None}.get(word.lower())
-        if scheme is None:
-            # A client that has nothing, or nothing for us, did nothing wrong so far (RFC 6750, 3.1).
-            return self._refused(401, None, "an access token is needed, in an Authorization header")
+        word = word.lower()
+        if word == b"bearer":
+            scheme = _BEARER
+        elif word == b"dpop" and self._dpop_verifier is not None:
+            scheme = _DPOP
+        else:
+            # A client without credentials, or with others, made no mistake (RFC 6750, 3.1): no
+            # error code.
+            return self._deny(401, None, "an access token is needed, in an Authorization header")
         token = rest.lstrip(b" ")
         if len(token) > MAX_TOKEN:
             problem = f"the token is longer than {MAX_TOKEN} characters"
-            return self._refused(401, "invalid_token", problem, scheme=scheme)
+            return self._deny(401, "invalid_token", problem, scheme=scheme)
         if not _TOKEN.fullmatch(token):
-            problem = "the Authorization header has no token after its scheme, or more than that"
-            return self._refused(400, "invalid_request", problem, scheme=scheme)
+            problem = "the Authorization header must have one token after its scheme, and nothing else"
+            return self._deny(400, "invalid_request", problem, scheme=scheme)
         proof = None
         if scheme == _DPOP:
             proofs = [value.strip(b" \t") for name, value in headers if name.lower() == b"dpop"]
             if len(proofs) != 1:
-                problem = "a DPoP header with a proof has to come along, once"
-                return self._refused(401, "invalid_dpop_proof", problem, scheme=scheme)
+                problem = "exactly one DPoP header with a proof is required"
+                return self._deny(401, "invalid_dpop_proof", problem, scheme=scheme)
             proof = Secret(proofs[0].decode("latin-1"))
         return Presented(Secret(token.decode()), scheme, proof)
 
-    def _verified(self, token: str, now: float) -> Generator[Step | Await, Any, Grant]:
+    def _verify_token(self, token: str, now: float) -> Generator[Step | Await, Any, Grant]:
+        """Verify a token. Keep it out of the exceptions of the application's verifier."""
         try:
-            grant = yield from self._judged(token, now)
+            grant = yield from self._run_verifier(token, now)
         except (Exception, SystemExit) as exc:
-            if len(token) < _SHORTEST_SECRET or not _is_told(token, exc):
+            if len(token) < _MIN_SECRET_LENGTH or not _reveals(token, exc):
                 raise
-            # `TOKENS[token]` is soon written, and says of a wrong one: KeyError, and which.
-            kind = next(
-                (kind for kind in (BadToken, VerifierUnavailable) if isinstance(exc, kind)), RuntimeError
-            )
+            # A verifier such as `TOKENS[token]` raises a KeyError that contains the token.
+            kind: type[Exception] = RuntimeError
+            if isinstance(exc, BadToken):
+                kind = BadToken
+            elif isinstance(exc, VerifierUnavailable):
+                kind = VerifierUnavailable
             problem = f"the verifier raised {type(exc).__name__}, whose text is left out: the token is in it"
             raise kind(problem).with_traceback(exc.__traceback__) from None
         if not isinstance(grant, Grant):
-            raise TypeError("a verifier gives a Grant, or None")
+            raise TypeError("a verifier must return a Grant or None")
         return grant
 
-    def _judged(self, token: str, now: float) -> Generator[Step | Await, Any, Grant]:
+    def _run_verifier(self, token: str, now: float) -> Generator[Step | Await, Any, Grant]:
+        """Run the verifier: an object with `verify`, or a function."""
         verify = getattr(self._verifier, "verify", None)
         if verify is not None:
             grant: Grant = yield from verify(token, now)
@@ -275,68 +312,73 @@ class Guard:
         if isawaitable(found):
             found = yield Await(found)
         if found is None:
-            raise BadToken("the token is not good here")
+            raise BadToken("the token is not accepted here")
+        # The other verifiers have checked the expiry. A function may leave it to us.
         if isinstance(found, Grant) and found.good_until is not None and now >= found.good_until:
             raise BadToken(_EXPIRED)
         return found
 
     def _check_binding(
-        self, presented: Presented, grant: Grant, method: bytes, target: bytes, now: float
+        self, credentials: Presented, grant: Grant, method: bytes, target: bytes, now: float
     ) -> None:
+        """Raise `InvalidToken` unless token, scheme and proof fit together."""
         if grant.jkt is None:
-            if presented.scheme == _DPOP:
+            if credentials.scheme == _DPOP:
                 raise BadToken("the token is not bound to a key: send it as Bearer")
             return
-        if self._proofs is None:
-            raise BadToken("the token is bound to a key, and this server does not know such tokens")
-        if presented.proof is None:
+        if self._dpop_verifier is None:
+            raise BadToken("the token is bound to a key, which this server does not support")
+        if credentials.proof is None:
             raise BadToken("the token is bound to a key: send it as DPoP, with a proof")
-        # The resource may be named without the path at which it is served.
+        # The public URI of the resource may lack the path at which it is served here.
         parts = urlsplit(self.resource)
-        here = f"{parts.scheme}://{parts.netloc}{target.decode('latin-1')}"
-        self._proofs.check(
-            presented.proof.reveal(),
+        served_at = f"{parts.scheme}://{parts.netloc}{target.decode('latin-1')}"
+        self._dpop_verifier.check(
+            credentials.proof.reveal(),
             method=method.decode("latin-1"),
-            urls=(self.resource, here),
-            token=presented.token.reveal(),
+            urls=(self.resource, served_at),
+            token=credentials.token.reveal(),
             jkt=grant.jkt,
             now=now,
         )
 
-    # -- What is asked -------------------------------------------------------------------------------------------------
+    # -- Each message of a request -----------------------------------------------------------------
 
     def check(
         self, grant: Grant, method: str | None = None, params: Any = None, now: float | None = None
     ) -> Refusal | None:
-        """Whether `grant` has the scopes for one message: a request `method` with its decoded `params`. Without them, for what takes no
-        more than every request does: notifications, responses, a stream. With `now`, in seconds since 1970, also whether it still
-        lasts: who was admitted by a head may send the message long after it."""
+        """Authorize one message. Return None if `grant` covers it, or a denial.
+
+        `method` is the method of a request, `params` its decoded params. Without them the message
+        needs no more than every request does: a notification, a response, a stream. With `now`, in
+        seconds since 1970, the expiry is checked too: a body may arrive long after its head.
+        """
         scheme = _DPOP if grant.jkt else _BEARER
         if now is not None and grant.good_until is not None and now >= grant.good_until:
-            return self._refused(401, "invalid_token", _EXPIRED, scheme=scheme)
+            return self._deny(401, "invalid_token", _EXPIRED, scheme=scheme)
         needed = self.scopes_for(method, params)
         missing = [scope for scope in needed if not self._satisfies(grant.scopes, scope)]
         if not missing:
             return None
-        description = "the token has not all of the scopes that this takes"
-        refused = self._refused(403, "insufficient_scope", description, needed, scheme=scheme)
-        return Refusal(
-            refused.status, refused.message, refused.headers, f"{description}: {' '.join(missing)!r} missing"
-        )
+        description = "the token lacks scopes that this request needs"
+        # The challenge names all needed scopes at once, so that the client requests them together.
+        denial = self._deny(403, "insufficient_scope", description, needed, scheme=scheme)
+        reason = f"{description}: {' '.join(missing)!r} missing"
+        return Refusal(denial.status, denial.message, denial.headers, reason)
 
     def scopes_for(self, method: str | None, params: Any = None) -> tuple[str, ...]:
-        """All scopes that a request takes, each once."""
+        """Return all scopes that a request needs, each once."""
         needed = list(self._scopes)
         if method == "tools/call":
-            needed += self._tools(params.name)
+            needed += self._tool_scopes(params.name)
         elif method in ("resources/read", "resources/subscribe"):
-            needed += self._resources(params.uri)
+            needed += self._resource_scopes(params.uri)
         elif method == "subscriptions/listen":
             for uri in params.notifications.resource_subscriptions or ():
-                needed += self._resources(uri)
+                needed += self._resource_scopes(uri)
         return tuple(dict.fromkeys(needed))
 
-    def _refused(
+    def _deny(
         self,
         status: int,
         error: str | None,
@@ -345,77 +387,101 @@ class Guard:
         *,
         scheme: str = _BEARER,
     ) -> Refusal:
+        """Build a denial with challenges. `error` is None if the client made no mistake."""
         description = None if error is None else message
         challenges = self.challenge(error, description, scopes, scheme=scheme)
-        return Refusal(status, message, challenges, _on_one_line(message))
+        return Refusal(status, message, challenges, _printable(message))
 
 
-def _is_told(text: str, exc: BaseException) -> bool:
-    """Whether a log that shows an exception, with all that led to it, shows `text`."""
-    left: list[BaseException | None] = [exc]
+def _reveals(text: str, exc: BaseException) -> bool:
+    """Return True if a log of `exc`, with its causes, notes and members, would show `text`."""
+    pending: list[BaseException | None] = [exc]
     seen: set[int] = set()
-    while left:
-        each = left.pop()
+    while pending:
+        each = pending.pop()
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
         if text in f"{each} {each!r} {getattr(each, '__notes__', '')}":
             return True
-        left += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+        pending += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
     return False
 
 
-def _on_one_line(text: str) -> str:
+def _printable(text: str) -> str:
+    """Replace unprintable characters, so that `text` stays on one line of the log."""
     return text if text.isprintable() else "".join(each if each.isprintable() else "?" for each in text)
 
 
 def _quotable(text: str) -> str:
-    return _UNSPEAKABLE.sub("?", text)
+    """Replace characters that may not stand in a quoted string of a challenge."""
+    return _NOT_QUOTABLE.sub("?", text)
 
 
-def _is_asked_for(scope: str) -> bool:
-    # `offline_access` is between a client and its authorization server (2026-07-28): it makes no operation possible here.
+def _is_resource_scope(scope: str) -> bool:
+    """Return True if `scope` is a valid scope of a resource."""
+    # `offline_access` concerns a client and its authorization server (2026-07-28). It permits no
+    # operation here.
     return _SCOPE.fullmatch(scope) is not None and scope != "offline_access"
 
 
-def _is_among(granted: frozenset[str], scope: str) -> bool:
+def _is_listed(granted: frozenset[str], scope: str) -> bool:
     return scope in granted
 
 
-def _several(values: Iterable[str]) -> Iterable[str]:
+def _checked_list(values: Iterable[str]) -> Iterable[str]:
+    """Return `values`. Raise `ValueError` for a single text, which is iterable too."""
     if isinstance(values, str):
-        raise ValueError(f"a list of texts is wanted, not one text: [{values!r}]")
+        raise ValueError(f"expected a list of texts, not a single text: write [{values!r}]")
     return values
 
 
 def _checked_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(_several(scopes)))
+    """Return each scope once. Raise `ValueError` for an invalid one."""
+    found = tuple(dict.fromkeys(_checked_list(scopes)))
     for scope in found:
-        if not _is_asked_for(scope):
+        if not _is_resource_scope(scope):
             form = "printable ASCII without spaces, quotes and backslashes, and not offline_access"
-            raise ValueError(f"{scope!r} is no scope of a resource: {form}")
+            raise ValueError(f"{scope!r} is not a valid scope: {form}")
     return found
 
 
-def _lookup(scopes: Scopes | None, canonical: Callable[[str], str]) -> Callable[[str], Iterable[str]]:
+def _scope_lookup(scopes: Scopes | None, canonical: Callable[[str], str]) -> Callable[[str], Iterable[str]]:
+    """Return a function from a name to its scopes.
+
+    The keys of a mapping are compared after `canonical` was applied.
+    """
     if scopes is None:
-        return lambda name: ()
+        return _no_scopes
     if isinstance(scopes, Mapping):
         table = {canonical(name): _checked_scopes(needed) for name, needed in scopes.items()}
-        return lambda name: table.get(canonical(name), ())
-    asked = scopes
-    return lambda name: _several(asked(name))
+
+        def look_up(name: str) -> Iterable[str]:
+            return table.get(canonical(name), ())
+
+        return look_up
+    function = scopes
+
+    def call(name: str) -> Iterable[str]:
+        return _checked_list(function(name))
+
+    return call
+
+
+def _no_scopes(name: str) -> Iterable[str]:
+    return ()
 
 
 def _checked_resource(resource: str) -> str:
+    """Return `resource`. Raise `ValueError` unless it is a canonical resource URI."""
     fault = url_fault(resource, local=True)
     if fault is not None:
         raise ValueError(f"resource {fault}: {resource!r}")
     parts = urlsplit(resource)
     if "?" in resource:
         raise ValueError(f"resource has a query: {resource!r}")
-    if parts.port == {"https": 443, "http": 80}[parts.scheme]:
-        raise ValueError(f"resource has the port that goes without saying: {resource!r}")
+    if parts.port == DEFAULT_PORTS[parts.scheme]:
+        raise ValueError(f"resource has the default port of its scheme: {resource!r}")
     canonical = canonical_resource(resource)
     if canonical != resource:
         raise ValueError(f"resource is not in its canonical form: write {canonical!r}")
@@ -423,6 +489,7 @@ def _checked_resource(resource: str) -> str:
 
 
 def _checked_issuer(issuer: str) -> str:
+    """Return `issuer`. Raise `ValueError` unless it is a usable issuer URL."""
     fault = "has a query" if "?" in issuer else url_fault(issuer, local=True)
     if fault is not None:
         raise ValueError(f"an authorization server {fault}: {issuer!r}")

@@ -1,14 +1,12 @@
-"""Access tokens that mean nothing by themselves: the authorization server is asked what each of them grants (RFC 7662).
+"""Opaque access tokens: the verifier asks the authorization server about each one (RFC 7662).
 
-Rules of this file:
+1. `"active": true` alone is not enough: audience and times are checked as in any other token. A
+   server that issues tokens for several resources reports all of them as active.
+2. Only positive results are cached, for some seconds and not beyond the expiry. A revoked token is
+   therefore accepted until its cache entry expires.
+3. No response, or an unusable one, is `VerifierUnavailable` (503): it says nothing about the token.
 
-1. Only `"active": true` is a yes, and then audience and times are checked as in any other token: a server that answers for
-   several resources says yes to tokens of the others too.
-2. A yes is remembered for some seconds, under a digest of the token, and not beyond its expiry; so a token that is revoked is
-   good for as long. A no is not remembered: it costs who sends it as much as us.
-3. No answer, or one that makes no sense, is `VerifierUnavailable` (503): it says nothing about the token.
-
-The form of a token is not looked at, but for its length and its characters, which `Guard` has checked.
+Length and characters of the token were checked by `OAuthResourceServer`; it has no other format.
 """
 
 from __future__ import annotations
@@ -19,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from mcp_core._jsonrpc import Unreadable
+from mcp_core.urls import url_fault
 
 from ._errors import FetchFailed
 from ._grant import VerifierUnavailable, audiences, grant_of, read_claims
 from ._jose import BadToken, members_of
 from ._steps import MAX_BODY, Fetch, HttpRequest
-from ._urls import url_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,33 +32,35 @@ if TYPE_CHECKING:
 
 __all__ = ["IntrospectionVerifier"]
 
-_REMEMBERED: Final = 10_000
+_MAX_CACHED: Final = 10_000  # tokens
 
 
 class IntrospectionVerifier:
-    """Verifies access tokens by asking their issuer.
+    """A verifier that asks the issuer about each access token.
 
     Args:
-        issuer: the authorization server. If an answer has `iss`, it is the same to the letter.
-        audience: what the answer has to name in `aud`: the URI of this server, as in `Guard`. Several, if there is a reason.
-        endpoint: its introspection endpoint.
-        client_id: who we are there.
-        client_secret: what proves that (HTTP Basic, RFC 6749, 2.3.1).
-        remember: seconds for which a yes is good.
-        leeway: seconds by which clocks may differ.
+        issuer: the authorization server. If a response has `iss`, it must be equal, character by
+            character.
+        audience: what `aud` of a response must contain: the URI of this server, as in
+            `OAuthResourceServer`. Several, if there is a reason.
+        endpoint: the introspection endpoint of the issuer.
+        client_id: the identifier of this server at the issuer.
+        client_secret: its secret (HTTP Basic, RFC 6749, 2.3.1).
+        remember: the seconds for which a positive result is cached.
+        leeway: the seconds by which clocks may differ.
 
     Raises:
-        ValueError: `endpoint` is no URL to send a secret to.
+        ValueError: `endpoint` is not a URL to which a secret may be sent.
     """
 
     __slots__ = (
         "_audience",
         "_authorization",
+        "_cache",
+        "_cache_seconds",
         "_endpoint",
         "_issuer",
-        "_known",
         "_leeway",
-        "_remember",
     )
 
     def __init__(
@@ -80,33 +80,35 @@ class IntrospectionVerifier:
         self._issuer = issuer
         self._audience = audiences(audience)
         self._endpoint = endpoint
-        # A space is %20 and no plus sign: not every server reads that as one.
+        # A space becomes %20, not a plus sign: not every server decodes that.
         credentials = f"{quote(client_id, safe='')}:{quote(client_secret, safe='')}"
         self._authorization = "Basic " + b64encode(credentials.encode()).decode()
-        self._remember = remember
+        self._cache_seconds = remember
         self._leeway = leeway
-        # Digest of a token: what it grants, and until when that is believed. The oldest come first.
-        self._known: dict[bytes, tuple[Grant, float]] = {}
+        # By digest of the token: its grant, and the time until which the entry is used. Least
+        # recently used entries come first.
+        self._cache: dict[bytes, tuple[Grant, float]] = {}
 
     def __repr__(self) -> str:
-        return f"<IntrospectionVerifier of {self._issuer}, {len(self._known)} tokens remembered>"
+        return f"<IntrospectionVerifier of {self._issuer}, {len(self._cache)} tokens remembered>"
 
     def verify(self, token: str, now: float) -> Flow[Grant]:
-        """See `Verifier`."""
+        """Verify an access token. See `TokenVerifier`."""
         digest = sha256(token.encode()).digest()
-        known = self._known.pop(digest, None)
-        if known is None or not known[1] - self._remember <= now < known[1]:
-            claims = yield from self._ask(token)
-            known = self._judge(claims, now), now + self._remember
-        grant, until = known
+        entry = self._cache.pop(digest, None)
+        if entry is None or not entry[1] - self._cache_seconds <= now < entry[1]:
+            claims = yield from self._introspect(token)
+            entry = self._verify_response(claims, now), now + self._cache_seconds
+        grant, cached_until = entry
         if grant.good_until is not None and now >= grant.good_until:
             raise BadToken("the token has expired")
-        while len(self._known) >= _REMEMBERED:
-            del self._known[next(iter(self._known))]
-        self._known[digest] = grant, until
+        while len(self._cache) >= _MAX_CACHED:
+            del self._cache[next(iter(self._cache))]
+        self._cache[digest] = grant, cached_until
         return grant
 
-    def _ask(self, token: str) -> Flow[dict[str, Any]]:
+    def _introspect(self, token: str) -> Flow[dict[str, Any]]:
+        """Send an introspection request and return the claims of the response."""
         headers = [
             ("authorization", self._authorization),
             ("content-type", "application/x-www-form-urlencoded"),
@@ -131,9 +133,10 @@ class IntrospectionVerifier:
             raise VerifierUnavailable("the introspection endpoint did not answer as RFC 7662 says")
         return read_claims(reply.body)
 
-    def _judge(self, claims: Mapping[str, Any], now: float) -> Grant:
+    def _verify_response(self, claims: Mapping[str, Any], now: float) -> Grant:
+        """Check the claims of a response and build the grant."""
         if claims["active"] is not True:
-            raise BadToken("the token is not active: it has expired, was revoked, or never was one")
+            raise BadToken("the token is not active: it is expired, revoked or unknown")
         if claims.get("iss", self._issuer) != self._issuer:
             raise BadToken("the token is of another issuer")
         return grant_of(

@@ -1,18 +1,14 @@
-"""Signed tokens: who signed a JWS, by which of the keys that we trust; and signing what we ourselves have to say.
+"""Signed tokens (JWS): parse and verify those of others, sign our own.
 
-Rules of this file:
+1. The algorithm must be on our list, and the key must be of its kind. A public key can therefore
+   never serve as a shared secret, and `none` is not an algorithm.
+2. Every token has one encoding: base64url without padding or loose bits, each member once.
+   Extensions (`crit`, `b64`), encryption (JWE) and compression (`zip`) are rejected.
+3. No text of an exception contains a part of a token or a key.
 
-1. It alone knows joserfc, and only for what is arithmetic: keys and signatures. What a token may look like is decided here,
-   so that the answer does not depend on what a version of a library likes to understand. joserfc is imported on first use.
-2. The algorithm is that of a list of ours, and the key has to be of its kind. So a public key never serves as a shared secret,
-   and `none` is no algorithm.
-3. A token brings no keys along and names no places to find them: `jku`, `jwk`, `x5u`, `x5c` are not looked at, and `kid` is
-   compared and nothing else. (A DPoP proof has its key in `jwk` by definition; `_proof.py` reads it there.)
-4. What must be understood is not (`crit`, `b64`), and what must be taken apart first (JWE, `zip`) is refused. Every token has
-   one spelling: base64url without padding and without loose bits, and each member once.
-5. A text in an exception has nothing in it of a token or a key.
-
-It knows neither claims nor time. RFC 7515, 7517, 7518, 7638, 8037, 8725, 9864.
+Only this module imports joserfc, and uses it for keys and signatures only: what a token may look
+like must not depend on the version of a library. Claims and times are not checked here. Sources:
+RFC 7515, 7517, 7518, 7638, 8037, 8725, 9864.
 """
 
 from __future__ import annotations
@@ -53,15 +49,14 @@ __all__ = [
     "sign",
 ]
 
-MAX_TOKEN: Final = 16 * 1024  # characters; an HTTP header of that length is more than most servers take
+MAX_TOKEN: Final = 16 * 1024  # characters; more than most servers accept in an HTTP header
 MAX_KEYS: Final = 50
-_SHORTEST_MODULUS: Final = 2048  # NIST SP 800-131A
-_LONGEST_MODULUS: Final = (
-    8192  # the work for one signature grows with its square, and it may be somebody else's key
-)
-_LARGEST_EXPONENT: Final = 2**32
+_MIN_RSA_BITS: Final = 2048  # bits; NIST SP 800-131A
+# The work for one signature grows with its square, and the key may be an attacker's.
+_MAX_RSA_BITS: Final = 8192
+_MAX_RSA_EXPONENT: Final = 2**32
 
-# Algorithm: the kinds of key it is used with. A secret is no shorter than the digest (RFC 7518, 3.2).
+# The kinds of key of each algorithm. A secret is never shorter than the digest (RFC 7518, 3.2).
 _ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
     "RS256": ("RSA",),
     "RS384": ("RSA",),
@@ -80,7 +75,7 @@ _ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 SYMMETRIC: Final = frozenset(name for name in _ALGORITHMS if name.startswith("HS"))
 ASYMMETRIC: Final = frozenset(_ALGORITHMS) - SYMMETRIC
-# Curve: key type, and bytes of a coordinate.
+# Key type and coordinate size in bytes of each curve.
 _CURVES: Final = {
     "P-256": ("EC", 32),
     "P-384": ("EC", 48),
@@ -92,19 +87,26 @@ _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]*")
 
 
 class BadToken(McpTrioError):
-    """This is no token, or proof, that we may believe. The text says why, and holds nothing of it: it is told to the client and
-    goes into the log.
+    """A token, or DPoP proof, that is not valid.
 
-    A verifier of your own raises it to say why it refuses a token.
+    The text says why, and is sent to the client and logged: it must not contain a part of the
+    token. A verifier of your own raises this exception to reject a token.
     """
 
 
 class BadKey(McpTrioError, ValueError):
-    """This is no key that can be used here. The text says why, and holds nothing of it."""
+    """A key that is not valid or not supported.
+
+    The text says why, and must not contain a part of the key.
+    """
 
 
 class _Header(Struct):
-    """What is read of the header of a JWS. A parameter that nobody here understands means nothing (RFC 7515, section 4)."""
+    """The header parameters of a JWS that are read.
+
+    Unknown ones are ignored (RFC 7515, section 4). So are `jku`, `x5u` and `x5c`: a token can
+    neither bring its key nor name where to fetch it. Only for a DPoP proof `_proof.py` reads `jwk`.
+    """
 
     alg: str
     kid: str | None = None
@@ -117,7 +119,7 @@ class _Header(Struct):
 
 
 class _Jwk(Struct):
-    """What is read of a key (RFC 7517, section 4; RFC 7518, section 6)."""
+    """The members of a key that are read (RFC 7517, section 4; RFC 7518, section 6)."""
 
     kty: str
     kid: str | None = None
@@ -133,6 +135,8 @@ class _Jwk(Struct):
 
 
 class _KeySet(Struct):
+    """A JWK Set (RFC 7517, section 5)."""
+
     keys: list[Raw]
 
 
@@ -143,9 +147,10 @@ _read_key_set = reader(_KeySet)
 
 
 class Key:
-    """A key, ours or somebody's. `kid` is the name it goes by in its set, `kind` a curve, "RSA", or "oct" with its size.
+    """A key to verify or sign with. The functions of this module create it.
 
-    It shows its kind and nothing else. Made by the functions of this file.
+    `kid` is its name in a key set, `kind` a curve, "RSA", or "oct" with a size in bits. The repr
+    shows the kind only.
     """
 
     __slots__ = ("_alg", "_key", "kid", "kind")
@@ -161,27 +166,31 @@ class Key:
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """What it can be used with, the most common first."""
+        """The algorithms that the key supports, the most common first."""
         return tuple(name for name in _ALGORITHMS if self.fits(name))
 
     @property
     def public_jwk(self) -> dict[str, str]:
-        """What others have to know of it: only what RFC 7638 hashes."""
+        """The public key as a JWK, with only the members that RFC 7638 requires."""
         members = ("crv", "kty", "x", "y") if self.kind in _CURVES else ("e", "kty", "n")
         known = self._key.as_dict(private=False)
         return {name: str(known[name]) for name in members if name in known}
 
     @property
     def thumbprint(self) -> str:
-        """Its name that nobody has to give it: SHA-256 as in RFC 7638, in base64url."""
+        """The SHA-256 thumbprint of the key (RFC 7638), in base64url."""
         return self._key.thumbprint()
 
     def fits(self, algorithm: str) -> bool:
+        """Return True if the key supports `algorithm`."""
         return self.kind in _ALGORITHMS.get(algorithm, ()) and self._alg in (None, algorithm)
 
 
 class Jws:
-    """A token that can be read and is not believed yet: `alg`, `kid`, `typ` and `jwk` (encoded) of its header."""
+    """A parsed token whose signature is not verified yet.
+
+    `alg`, `kid`, `typ` and `jwk` (encoded JSON) are from its header.
+    """
 
     __slots__ = ("_payload", "_signature", "_signed", "alg", "jwk", "kid", "typ")
 
@@ -198,32 +207,37 @@ class Jws:
         return f"<Jws, {len(self._payload)} bytes>"
 
     def verify(self, key: Key) -> bytes:
-        """What `key` signed.
+        """Verify the signature with `key` and return the payload.
 
         Raises:
-            BadToken: it did not, or is no key for the algorithm.
+            InvalidToken: the signature is wrong, or the key does not support the algorithm.
         """
         if not key.fits(self.alg):
             raise BadToken("the token's algorithm and its key do not belong together")
-        if not _primitive(self.alg, key).verify(self._signed.encode(), self._signature, key._key):
+        algorithm = require().algorithms[_joserfc_name(self.alg, key)]
+        if not algorithm.verify(self._signed.encode(), self._signature, key._key):
             raise BadToken("the signature of the token is wrong")
         return self._payload
 
 
 def read_jws(token: str, algorithms: Collection[str]) -> Jws:
-    """Take a token (JWS compact serialization) apart. It is signed by one of `algorithms`, or said to be.
+    """Parse a token (JWS compact serialization) that names one of `algorithms`.
+
+    Call `Jws.verify` next: nothing is verified yet.
 
     Raises:
-        BadToken: it is none.
+        InvalidToken: the token is malformed, or its algorithm is not one of `algorithms`.
     """
     if len(token) > MAX_TOKEN:
         raise BadToken(f"the token is longer than {MAX_TOKEN} characters")
     parts = token.split(".")
     if len(parts) == 5:
-        raise BadToken("the token is encrypted (JWE): only signed ones are read here")
+        raise BadToken("the token is encrypted (JWE): only signed tokens are accepted")
     if len(parts) != 3:
-        raise BadToken("the token has not the form of a signed one (JWS)")
-    header, payload, signature = map(_from_base64url, parts)
+        raise BadToken("the token does not have the form of a signed token (JWS)")
+    header = _from_base64url(parts[0])
+    payload = _from_base64url(parts[1])
+    signature = _from_base64url(parts[2])
     if header is None or payload is None or signature is None:
         raise BadToken("the token is not written in base64url")
     try:
@@ -232,50 +246,53 @@ def read_jws(token: str, algorithms: Collection[str]) -> Jws:
     except Unreadable:
         raise BadToken("the header of the token cannot be read") from None
     if found.enc is not UNSET or found.zip is not UNSET:
-        raise BadToken("the token is encrypted or compressed: only signed ones are read here")
+        raise BadToken("the token is encrypted or compressed: only signed tokens are accepted")
     if found.crit is not UNSET or found.b64 is not UNSET:
-        raise BadToken("the token has an extension (crit or b64) that is not understood here")
+        raise BadToken("the token has an extension (crit or b64) that is not supported")
     if found.alg not in algorithms:
         raise BadToken("the token is signed by an algorithm that is not allowed here")
     return Jws(found, f"{parts[0]}.{parts[1]}", payload, signature)
 
 
 def members_of(data: bytes) -> dict[str, Raw]:
-    """The members of a JSON object, undecoded, of which none stands twice.
+    """Parse a JSON object with unique names. Return its members, not decoded.
 
     Raises:
-        Unreadable: it is no such object.
+        InvalidPayload: it is not a JSON object, or a name is repeated.
     """
     members = _read_members(data)
-    # What the decoder skips it does not look at closely.
+    # The decoder does not check the encoding of the values that it skips.
     try:
         data.decode()
     except UnicodeDecodeError:
         raise Unreadable("it is not UTF-8") from None
-    # The decoder keeps the last of equal names, so that quotes are missing. A quote in a name would hide that.
+    # The decoder keeps the last of equal names, so a repeated name shows as missing quotes. A quote
+    # inside a name would upset the count.
     quotes = sum(2 + bytes(value).count(b'"') for value in members.values())
     if quotes != data.count(b'"') or any('"' in name for name in members):
         raise Unreadable("a member stands twice")
     return members
 
 
-# -- Keys --------------------------------------------------------------------------------------------------------------
+# -- Keys ------------------------------------------------------------------------------------------
 
 
 def load_keys(document: bytes) -> list[Key]:
-    """The public keys for signatures in a JWK Set. What else is in it is left out: secrets, private keys, keys for encryption, and
-    keys of a kind that is not known here (RFC 7517, section 5).
+    """Return the public signature keys of a JWK Set.
+
+    Secrets, private keys, encryption keys and keys of unknown kinds are skipped (RFC 7517, section
+    5).
 
     Raises:
-        BadKey: it is no JWK Set, or has more than `MAX_KEYS` keys.
+        InvalidKey: it is not a JWK Set, or has more than `MAX_KEYS` keys.
         ImportError: joserfc is not installed.
     """
     try:
         found = _read_key_set(document).keys
     except Unreadable:
-        raise BadKey('it is no JWK Set, that is, an object with a list "keys"') from None
+        raise BadKey('it is not a JWK Set, that is, an object with a list "keys"') from None
     if len(found) > MAX_KEYS:
-        raise BadKey(f"it has {len(found)} keys; {MAX_KEYS} are the most")
+        raise BadKey(f"it has {len(found)} keys; at most {MAX_KEYS} are allowed")
     keys = []
     for raw in found:
         try:
@@ -286,51 +303,59 @@ def load_keys(document: bytes) -> list[Key]:
 
 
 def public_key(jwk: bytes) -> Key:
-    """A key to verify signatures with, as JSON.
+    """Load a public key for verifying signatures. `jwk` is JSON.
 
     Raises:
-        BadKey: it is none, or one that nobody should have made public.
+        InvalidKey: it is not a public signature key of a supported kind.
         ImportError: joserfc is not installed.
     """
     try:
         members_of(jwk)
         found = _read_jwk(jwk)
     except Unreadable:
-        raise BadKey("it is no JWK") from None
+        raise BadKey("it is not a JWK") from None
     if found.d is not UNSET or found.kty == "oct":
         raise BadKey("it is a private key or a secret, where a public key is wanted")
     if found.use not in (None, "sig") or "verify" not in (found.key_ops or ("verify",)):
         raise BadKey("it is not for signatures")
-    kind, values = _parts(found)
-    return Key(_imported({"kty": found.kty, **values}), kind, found.kid, found.alg)
+    kind, values = _public_members(found)
+    return Key(_import_key({"kty": found.kty, **values}), kind, found.kid, found.alg)
 
 
 def private_key(source: str | bytes | Mapping[str, Any], *, kid: str | None = None) -> Key:
-    """A key of ours to sign with: PEM, or a JWK as a mapping. `kid` names it, if the JWK does not.
+    """Load a private key for signing: PEM, or a JWK as a mapping.
+
+    `kid` is used if the JWK has none.
 
     Raises:
-        BadKey: it is no private key, or not of a kind that is used here.
+        InvalidKey: it is not a private key of a supported kind.
         ImportError: joserfc is not installed.
     """
     if isinstance(source, str | bytes):
-        key = _from_pem(source.encode() if isinstance(source, str) else source)
-        # A JWK of its public half, to be judged like any other.
+        key = _import_pem(source.encode() if isinstance(source, str) else source)
+        # Its public half, to be checked like any other key.
         found = _read_jwk(encode(key.as_dict(private=False)))
-        kind, _ = _parts(found)
+        kind, _ = _public_members(found)
         return Key(key, kind, kid)
     try:
         found = _read_jwk(encode(source))
     except (Unreadable, TypeError, ValueError):
-        raise BadKey("it is no JWK") from None
-    kind, values = _parts(found)
+        raise BadKey("it is not a JWK") from None
+    kind, values = _public_members(found)
     private = {name: source[name] for name in ("d", "p", "q", "dp", "dq", "qi") if name in source}
     if not private:
         raise BadKey("it is a public key, where a private key is wanted")
-    return Key(_imported({"kty": found.kty, **values, **private}), kind, found.kid or kid, found.alg)
+    return Key(_import_key({"kty": found.kty, **values, **private}), kind, found.kid or kid, found.alg)
 
 
 def new_key(entropy: Callable[[int], bytes]) -> Key:
-    """A new private key for ES256, made of 32 bytes of `entropy`; the same bytes make the same key."""
+    """Derive a private key for ES256 from 32 bytes of `entropy`.
+
+    The same bytes give the same key.
+
+    Raises:
+        ImportError: joserfc is not installed.
+    """
     require()
     from joserfc.jwk import ECKey
 
@@ -338,74 +363,82 @@ def new_key(entropy: Callable[[int], bytes]) -> Key:
 
 
 def secret_key(secret: bytes) -> Key:
-    """A secret that is shared with who signs, for HS256, HS384 and HS512.
+    """Load a secret that is shared with the signer, for HS256, HS384 and HS512.
 
     Raises:
-        BadKey: it is shorter than 32 bytes, or is a public key.
+        InvalidKey: it is shorter than 32 bytes, or is a public key.
         ImportError: joserfc is not installed.
     """
     require()
     from joserfc.jwk import OctKey
 
     if len(secret) < 32:
-        raise BadKey(f"the secret has {len(secret)} bytes; 32 are the least")
+        raise BadKey(f"the secret has {len(secret)} bytes; at least 32 are required")
     try:
         key = OctKey.import_key(secret)
     except ValueError:
-        raise BadKey("that is a public key: who knows it could sign everything") from None
-    return Key(key, f"oct{next(bits for bits in (512, 384, 256) if len(secret) * 8 >= bits)}")
+        raise BadKey("it is a public key: anyone who knows it could sign tokens") from None
+    size = next(bits for bits in (512, 384, 256) if len(secret) * 8 >= bits)
+    return Key(key, f"oct{size}")
 
 
 def sign(header: Mapping[str, Any], payload: bytes, key: Key) -> str:
-    """A JWS (compact serialization) of ours. `header` has `alg`.
+    """Sign `payload` and return a JWS (compact serialization). `header` must have `alg`.
 
     Raises:
-        BadKey: the key is public, or none for that algorithm.
+        InvalidKey: the key is public, or does not support the algorithm.
     """
     algorithm = str(header["alg"])
     if not key.fits(algorithm) or not key._key.is_private:
-        raise BadKey(f"it is no key to sign with {algorithm}")
-    signed = b"%b.%b" % (base64url(encode(header)).encode(), base64url(payload).encode())
-    return f"{signed.decode()}.{base64url(_primitive(algorithm, key).sign(signed, key._key))}"
+        raise BadKey(f"the key cannot sign with {algorithm}")
+    signed = f"{base64url(encode(header))}.{base64url(payload)}"
+    signature = require().algorithms[_joserfc_name(algorithm, key)].sign(signed.encode(), key._key)
+    return f"{signed}.{base64url(signature)}"
 
 
 def base64url(data: bytes) -> str:
-    """As JOSE writes bytes: base64url without padding."""
+    """Encode `data` in base64url without padding, as JOSE does."""
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def _from_base64url(text: str) -> bytes | None:
-    """None if it is not written exactly as `base64url` does."""
+    """Decode `text`. Return None if it is not exactly what `base64url` returns."""
     if len(text) % 4 == 1 or not _BASE64URL.fullmatch(text):
         return None
     data = urlsafe_b64decode(text + "==")
-    # The last character may have bits that mean nothing: two spellings of the same bytes.
+    # The last character may have unused bits, so several texts decode to the same bytes.
     return data if base64url(data) == text else None
 
 
-def _parts(jwk: _Jwk) -> tuple[str, dict[str, str]]:
-    """What kind of public key it is, and its numbers. A key may come from an enemy, as that of a DPoP proof does, so that sizes
-    are looked at before anybody calculates with it."""
+def _public_members(jwk: _Jwk) -> tuple[str, dict[str, str]]:
+    """Check a public key. Return its kind, and the JWK members that define it.
+
+    The key may come from an attacker, as that of a DPoP proof does. Sizes are checked before
+    anything is computed with it.
+    """
     if jwk.kty == "RSA":
-        modulus, exponent = _from_base64url(jwk.n), _from_base64url(jwk.e)
+        modulus = _from_base64url(jwk.n)
+        exponent = _from_base64url(jwk.e)
         bits = int.from_bytes(modulus or b"", "big").bit_length()
-        if not _SHORTEST_MODULUS <= bits <= _LONGEST_MODULUS:
-            raise BadKey(f"an RSA key has from {_SHORTEST_MODULUS} to {_LONGEST_MODULUS} bits")
-        if not 2 < int.from_bytes(exponent or b"", "big") < _LARGEST_EXPONENT:
-            raise BadKey("its exponent is none")
+        if not _MIN_RSA_BITS <= bits <= _MAX_RSA_BITS:
+            raise BadKey(f"an RSA key has from {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits")
+        if not 2 < int.from_bytes(exponent or b"", "big") < _MAX_RSA_EXPONENT:
+            raise BadKey("its RSA exponent is out of range")
         return "RSA", {"n": jwk.n, "e": jwk.e}
     kty, size = _CURVES.get(jwk.crv, ("", 0))
     if not kty or kty != jwk.kty:
-        raise BadKey("it is of a kind that is not used here")
+        raise BadKey("its kind is not supported")
     values = {"crv": jwk.crv, "x": jwk.x, "y": jwk.y}
     if kty == "OKP":
         del values["y"]
-    if any(len(_from_base64url(value) or b"") != size for name, value in values.items() if name != "crv"):
+    coordinates = [value for name, value in values.items() if name != "crv"]
+    if any(len(_from_base64url(coordinate) or b"") != size for coordinate in coordinates):
         raise BadKey("a coordinate of it has the wrong size")
     return jwk.crv, values
 
 
-def _imported(jwk: dict[str, str]) -> JoseKey:
+def _import_key(jwk: dict[str, str]) -> JoseKey:
+    """Convert a JWK to a key of joserfc."""
     require()
     from joserfc.errors import JoseError
     from joserfc.jwk import JWKRegistry
@@ -413,10 +446,11 @@ def _imported(jwk: dict[str, str]) -> JoseKey:
     try:
         return JWKRegistry.import_key(dict(jwk))
     except (JoseError, ValueError, TypeError):
-        raise BadKey("its numbers make no key") from None
+        raise BadKey("its numbers do not form a valid key") from None
 
 
-def _from_pem(pem: bytes) -> JoseKey:
+def _import_pem(pem: bytes) -> JoseKey:
+    """Convert a private key in PEM to a key of joserfc."""
     require()
     from joserfc.errors import JoseError
     from joserfc.jwk import ECKey, OKPKey, RSAKey
@@ -428,15 +462,15 @@ def _from_pem(pem: bytes) -> JoseKey:
             continue
         if key.is_private:
             return key
-    raise BadKey("it is no private key in PEM, unencrypted, of RSA, an elliptic curve or Ed25519")
+    raise BadKey("it is not an unencrypted private key in PEM, of RSA, an elliptic curve or Ed25519")
 
 
 @cache
 def require() -> type[JWSRegistry]:
-    """Load joserfc, at the time when the need for it is known rather than when the first token comes.
+    """Import joserfc. Call it where the need is known, not when the first token arrives.
 
     Raises:
-        ImportError: it is not installed.
+        ImportError: joserfc is not installed.
     """
     try:
         from joserfc.jws import JWSRegistry
@@ -446,6 +480,10 @@ def require() -> type[JWSRegistry]:
     return JWSRegistry
 
 
-def _primitive(algorithm: str, key: Key) -> Any:
-    """What signs and verifies. EdDSA goes by the curve, since joserfc warns of the name that leaves it open (RFC 9864)."""
-    return require().algorithms[key.kind if algorithm == "EdDSA" else algorithm]
+def _joserfc_name(algorithm: str, key: Key) -> str:
+    """Return joserfc's name of `algorithm` with this key.
+
+    EdDSA goes by the name of the curve: joserfc warns about the name that leaves it open (RFC
+    9864).
+    """
+    return key.kind if algorithm == "EdDSA" else algorithm

@@ -1,31 +1,29 @@
-"""The keys by which an issuer's tokens are known: given, or fetched where it publishes them, when they are needed.
+"""The keys that verify an issuer's tokens: configured, or fetched from its JWKS when needed.
 
-Rules of this file:
+1. Tokens cannot make the server send requests at will. The only URL that is fetched is the
+   configured one, or the one in the metadata of the configured issuer. An unknown key causes one
+   fetch in five minutes, or in ten seconds after a failure.
+2. If a key could not be looked up, the result is `VerifierUnavailable` (503), not `InvalidToken`
+   (401): the token may be valid.
+3. Flows that wait for the keys at the same time yield the same `Fetch` object. The driver runs it
+   once and sends the reply to all of them. If the flow that started the fetch is closed, the others
+   continue.
 
-1. Whoever sends tokens must not make us send requests. One address is fetched, that of the configuration or of the metadata of
-   the configured issuer, and nothing in a token names another. A key that is not known is a reason to fetch once in five
-   minutes; after a failure, once in ten seconds.
-2. Keys go out of date: after an hour they are fetched anew, and after a day without success they are not believed any more.
-3. What cannot be told is no refusal: if the key of a token could not be looked for, that is `VerifierUnavailable` (503), not
-   `BadToken` (401), for the token may be as good as ever.
-4. Flows that wait for the keys at the same time yield one and the same `Fetch` object. Who runs them makes it once, and gives all
-   of them its reply. If that one request is given up with the flow that came first, the next goes on.
-5. What metadata say is good for one search: an issuer may move its keys. And it does not lead into the network of the server:
-   keys at another origin than the issuer are fetched as something that the issuer has named (`Fetch.named_by`).
-
-It does not know what is signed with the keys. RFC 7517, 8414.
+Sources: RFC 7517, 8414.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mcp_core.urls import is_local, origin_of
+
 from ._discovery import find_server
 from ._errors import AuthorizationFailed, FetchFailed
 from ._grant import VerifierUnavailable
 from ._jose import BadKey, BadToken, load_keys
 from ._steps import MAX_BODY, Fetch, HttpReply, HttpRequest
-from ._urls import check_url, is_local, origin_of
+from ._urls import check_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,13 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = ["GivenKeys", "PublishedKeys"]
 
-# Seconds.
-_REFETCH: Final = 300.0
-_RETRY: Final = 10.0
-_FRESH: Final = 3600.0
-_BELIEVED: Final = 86400.0
+_UNKNOWN_KEY_INTERVAL: Final = 300.0  # seconds between two fetches for unknown keys
+_RETRY_INTERVAL: Final = 10.0  # seconds until a failed fetch is repeated
+_MAX_AGE: Final = 3600.0  # seconds after which the keys are fetched again
+_MAX_STALE_AGE: Final = 86400.0  # seconds without a successful fetch after which they are rejected
 
-_UNKNOWN: Final = "the token is signed with a key that its issuer does not publish"
+_UNKNOWN_KEY: Final = "the token is signed with a key that its issuer does not publish"
 
 
 class GivenKeys:
@@ -56,137 +53,157 @@ class GivenKeys:
         return f"<{len(self._keys)} keys>"
 
     def find(self, jws: Jws, now: float) -> Flow[Key]:
-        """The key that a token was signed with, by what it says.
+        """Return the key with which a token claims to be signed.
 
         Raises:
-            BadToken: there is none, or it does not say which.
+            InvalidToken: there is no such key, or several keys fit.
         """
-        yield from ()
-        key = _meant(self._keys, jws)
+        yield from ()  # a flow without steps, like that of `PublishedKeys`
+        key = _select_key(self._keys, jws)
         if key is None:
-            raise BadToken(_UNKNOWN)
+            raise BadToken(_UNKNOWN_KEY)
         return key
 
 
 class PublishedKeys:
-    """The keys that `issuer` publishes at `uri`, or, if that is None, where its metadata says."""
+    """The keys that `issuer` publishes at `uri`, or at the `jwks_uri` of its metadata if None."""
 
     __slots__ = (
-        "_asked_at",
+        "_error",
         "_fetched_at",
+        "_fetching",
         "_issuer",
         "_keys",
-        "_problem",
-        "_search",
-        "_step",
+        "_last_attempt_at",
+        "_pending_step",
         "_uri",
-        "_waiting",
+        "_waiting_flows",
     )
 
     def __init__(self, issuer: str, uri: str | None) -> None:
         self._issuer = issuer
         self._uri = uri
         self._keys: Sequence[Key] = ()
-        self._asked_at: float | None = None
+        self._last_attempt_at: float | None = None
         self._fetched_at: float | None = None
-        self._problem: str | None = None
-        # A search that is under way, what it wants done now, and how many flows wait for its end.
-        self._search: Flow[Sequence[Key]] | None = None
-        self._step: Step | None = None
-        self._waiting = 0
+        self._error: str | None = None
+        # A fetch in progress, the step that it waits for, and how many flows wait for its end.
+        self._fetching: Flow[Sequence[Key]] | None = None
+        self._pending_step: Step | None = None
+        self._waiting_flows = 0
 
     def __repr__(self) -> str:
         return f"<{len(self._keys)} keys>"
 
     def find(self, jws: Jws, now: float) -> Flow[Key]:
-        """The key that a token was signed with, by what it says.
+        """Return the key with which a token claims to be signed. Fetch the keys if necessary.
 
         Raises:
-            BadToken: there is none, or it does not say which.
-            VerifierUnavailable: that cannot be told now.
+            InvalidToken: there is no such key, or several keys fit.
+            VerifierUnavailable: the keys could not be fetched.
         """
-        if self._fetched_at is None or not 0 <= now - self._fetched_at < _FRESH:
+        if self._fetched_at is None or not 0 <= now - self._fetched_at < _MAX_AGE:
             yield from self._refresh(now)
-        key = _meant(self._believed(now), jws)
+        key = _select_key(self._trusted_keys(now), jws)
         if key is None:
             yield from self._refresh(now)
-            key = _meant(self._believed(now), jws)
+            key = _select_key(self._trusted_keys(now), jws)
         if key is not None:
             return key
-        if self._problem is not None:
-            raise VerifierUnavailable(self._problem)
-        raise BadToken(_UNKNOWN)
+        if self._error is not None:
+            raise VerifierUnavailable(self._error)
+        raise BadToken(_UNKNOWN_KEY)
 
-    def _believed(self, now: float) -> Sequence[Key]:
-        return self._keys if self._fetched_at is not None and now - self._fetched_at < _BELIEVED else ()
+    def _trusted_keys(self, now: float) -> Sequence[Key]:
+        """Return the keys, or none if the last successful fetch is too long ago."""
+        return self._keys if self._fetched_at is not None and now - self._fetched_at < _MAX_STALE_AGE else ()
 
     def _refresh(self, now: float) -> Flow[None]:
-        """Fetch the keys, unless that was done not long ago. What comes of it is in `_keys` and `_problem`."""
-        if self._search is None:
-            pause = _REFETCH if self._problem is None else _RETRY
-            if self._asked_at is not None and 0 <= now - self._asked_at < pause:
-                return
-            self._asked_at = now
-            self._problem = "the keys of the issuer were asked for and did not come"
-            self._search = self._published()
-            self._go_on(None, now)
-        self._waiting += 1
-        try:
-            while self._step is not None:
-                step = self._step
-                answer: HttpReply | FetchFailed
-                try:
-                    answer = yield step
-                except FetchFailed as exc:
-                    answer = exc
-                if step is self._step:
-                    self._go_on(answer, now)
-        finally:
-            self._waiting -= 1
-            # All who waited have gone. The next may ask again, but not at once, or hanging up would be a way to have us ask.
-            if not self._waiting:
-                self._search = self._step = None
+        """Fetch the keys, unless that was done recently. The outcome is in `_keys` and `_error`.
 
-    def _go_on(self, answer: HttpReply | FetchFailed | None, now: float) -> None:
-        assert self._search is not None
+        If a fetch is in progress, wait for it.
+        """
+        if self._fetching is None:
+            interval = _UNKNOWN_KEY_INTERVAL if self._error is None else _RETRY_INTERVAL
+            if self._last_attempt_at is not None and 0 <= now - self._last_attempt_at < interval:
+                return
+            self._last_attempt_at = now
+            self._error = "the keys of the issuer were requested, but did not arrive"
+            self._fetching = self._fetch_keys()
+            self._resume(None, now)  # runs to the first step
+        self._waiting_flows += 1
         try:
-            if isinstance(answer, FetchFailed):
-                self._step = self._search.throw(answer)
+            while self._pending_step is not None:
+                step = self._pending_step
+                outcome: HttpReply | FetchFailed
+                try:
+                    outcome = yield step
+                except FetchFailed as exc:
+                    outcome = exc
+                # Several flows may get the reply of one step. The first one resumes the fetch.
+                if step is self._pending_step:
+                    self._resume(outcome, now)
+        finally:
+            self._waiting_flows -= 1
+            # If all waiting flows were closed, the fetch is abandoned. The next token may start
+            # another one, but only after the usual interval: otherwise disconnecting clients could
+            # cause any number of fetches.
+            if not self._waiting_flows:
+                self._fetching = None
+                self._pending_step = None
+
+    def _resume(self, outcome: HttpReply | FetchFailed | None, now: float) -> None:
+        """Resume the fetch with a response, and store its next step or its outcome."""
+        assert self._fetching is not None
+        try:
+            if isinstance(outcome, FetchFailed):
+                self._pending_step = self._fetching.throw(outcome)
             else:
-                self._step = self._search.send(answer)
+                self._pending_step = self._fetching.send(outcome)
             return
         except StopIteration as done:
-            self._keys, self._fetched_at, self._problem = done.value, now, None
+            self._keys = done.value
+            self._fetched_at = now
+            self._error = None
         except (AuthorizationFailed, FetchFailed, BadKey) as exc:
-            # What was known before is still believed, for a while.
-            self._problem = f"the keys of the issuer could not be fetched: {exc}"
-        self._search = self._step = None
+            # The keys that were fetched before stay valid for a while.
+            self._error = f"the keys of the issuer could not be fetched: {exc}"
+        self._fetching = None
+        self._pending_step = None
 
-    def _published(self) -> Flow[Sequence[Key]]:
-        uri, named_by = self._uri, None
+    def _fetch_keys(self) -> Flow[Sequence[Key]]:
+        """Fetch the keys, after the metadata of the issuer if the URL is not configured."""
+        uri = self._uri
+        named_by = None
         if uri is None:
+            # The URL is looked up for each fetch: the issuer may move its keys.
             local = is_local(self._issuer)
             metadata = yield from find_server(self._issuer, local=local)
             if metadata.jwks_uri is None:
                 raise AuthorizationFailed("its metadata has no jwks_uri")
             uri = check_url(metadata.jwks_uri, "its jwks_uri", local=local)
+            # Keys of another origin must not lead into the server's own network.
             named_by = self._issuer if origin_of(uri) != origin_of(self._issuer) else None
-        accepted = ("accept", "application/jwk-set+json, application/json")
-        reply: HttpReply = yield Fetch(HttpRequest("GET", uri, [accepted]), named_by)
+        accept = ("accept", "application/jwk-set+json, application/json")
+        reply: HttpReply = yield Fetch(HttpRequest("GET", uri, [accept]), named_by)
         if reply.status != 200:
             raise AuthorizationFailed(f"HTTP status {reply.status}")
         if len(reply.body) > MAX_BODY:
             raise AuthorizationFailed(f"they are longer than {MAX_BODY} bytes")
         keys = load_keys(reply.body)
         if not keys:
-            raise AuthorizationFailed(
-                "none of them is a public key for signatures of a kind that is used here"
-            )
+            raise AuthorizationFailed("none of them is a public signature key of a supported kind")
         return keys
 
 
-def _meant(keys: Sequence[Key], jws: Jws) -> Key | None:
-    """The one key that a token can mean. A key without a name may be any that is not there by name."""
+def _select_key(keys: Sequence[Key], jws: Jws) -> Key | None:
+    """Return the key that the token's header names, or None.
+
+    A key without a `kid` is used if none with the token's `kid` fits.
+
+    Raises:
+        InvalidToken: several keys fit.
+    """
     fitting = [key for key in keys if key.fits(jws.alg)]
     if jws.kid is not None:
         named = [key for key in fitting if key.kid == jws.kid]

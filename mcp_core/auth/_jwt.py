@@ -1,12 +1,9 @@
-"""Access tokens that are JWTs: signed by the authorization server, for us, and not for long.
+"""Access tokens that are JWTs, signed by the authorization server.
 
-Rules of this file:
-
-1. First who signed, then what is said: before the signature is right no claim is looked at.
-2. An ID token, a logout token or a DPoP proof is no access token, as far as can be told (RFC 8725, 3.11; RFC 9068, 4).
-3. A secret is used if one was given, and then nothing else is: no token chooses between both.
-
-It refuses to know which scopes are needed: that a good token allows too little is another answer (`_guard.py`).
+1. The signature is verified before any claim is read.
+2. ID tokens, logout tokens and DPoP proofs are rejected as far as they can be recognized (RFC 8725,
+   3.11; RFC 9068, 4).
+3. Either a shared secret or public keys are configured. No token chooses between them.
 """
 
 from __future__ import annotations
@@ -14,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._jsonrpc import encode
+from mcp_core.urls import url_fault
 
 from ._grant import audiences, grant_of, read_claims
 from ._jose import ASYMMETRIC, SYMMETRIC, BadToken, load_keys, read_jws, require, secret_key
 from ._jwks import GivenKeys, PublishedKeys
-from ._urls import url_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,34 +25,41 @@ if TYPE_CHECKING:
 
 __all__ = ["JwtVerifier"]
 
-# RFC 9068 wants the first; most servers write the second, or nothing.
+# Accepted values of `typ`. RFC 9068 requires the first; most servers write the second, or none.
 _TYPES: Final = frozenset({"at+jwt", "jwt"})
-# An ID token is for the client that asked for it. These claims stand in no access token ...
-_OF_OTHERS: Final = ("nonce", "at_hash", "c_hash", "s_hash", "events")
-# ... and two widespread servers tell their tokens apart in claims of their own.
-_KINDS: Final = {"token_use": frozenset({"id"}), "typ": frozenset({"ID", "Refresh", "Offline", "Logout"})}
-_OTHER_KIND: Final = "this kind of token is no access token"
+# Claims of ID tokens and logout tokens, which access tokens never have.
+_FOREIGN_CLAIMS: Final = ("nonce", "at_hash", "c_hash", "s_hash", "events")
+# Values with which two widespread servers mark other kinds of tokens, in claims of their own.
+_FOREIGN_VALUES: Final = {
+    "token_use": frozenset({"id"}),
+    "typ": frozenset({"ID", "Refresh", "Offline", "Logout"}),
+}
+_WRONG_KIND: Final = "this kind of token is not an access token"
 
 
 class JwtVerifier:
-    """Verifies access tokens that are JWTs of `issuer` (RFC 7519, 9068). See `Verifier`.
+    """A verifier for access tokens that are JWTs of `issuer` (RFC 7519, 9068). See `TokenVerifier`.
 
-    Its public keys are at `jwks_uri`, or `jwks` itself, or, without both, where the metadata of the issuer says (RFC 8414). They
-    are fetched when the first token comes, and again after an hour, and when a token names another key: then once in five
-    minutes at most.
+    The public keys are `jwks`, or those at `jwks_uri`. Without both, the metadata of the issuer
+    names their URL (RFC 8414). They are fetched for the first token, and again after an hour. A
+    token with an unknown key causes a fetch too, at most one every five minutes.
 
     Args:
-        issuer: the authorization server, as it writes itself into `iss`; compared to the letter.
-        audience: what a token has to name in `aud`: the URI of this server, as in `Guard`. Several, if there is a reason.
-        jwks_uri: where the issuer publishes its keys.
+        issuer: the authorization server, as its tokens name it in `iss`. Compared character by
+            character.
+        audience: what `aud` of a token must contain: the URI of this server, as in
+            `OAuthResourceServer`. Several, if there is a reason.
+        jwks_uri: the URL at which the issuer publishes its keys.
         jwks: the keys, as a JWK Set, if they are not to be fetched.
-        secret: instead of them, 32 bytes or more that only the issuer knows too; then tokens are signed by HS256, HS384 or
-            HS512, and else never.
-        algorithms: fewer than all of RS*, PS*, ES*, EdDSA; or, with a secret, HS*.
-        leeway: seconds by which clocks may differ.
+        secret: instead of public keys, 32 bytes or more that only the issuer knows too. Tokens are
+            then signed with HS256, HS384 or HS512; without it never.
+        algorithms: the accepted algorithms. Default: all of RS*, PS*, ES*, EdDSA; with a secret,
+            all of HS*.
+        leeway: the seconds by which clocks may differ.
 
     Raises:
-        ValueError: several sources of keys, keys that are none, or an algorithm that does not go with them.
+        ValueError: there are several sources of keys, the keys are invalid, or an algorithm does
+            not go with them.
         ImportError: joserfc is not installed: pip install 'mcp-trio[auth]'.
     """
 
@@ -77,7 +81,7 @@ class JwtVerifier:
         possible = ASYMMETRIC if secret is None else SYMMETRIC
         self._algorithms = possible if algorithms is None else frozenset(algorithms)
         if not self._algorithms or not self._algorithms <= possible:
-            raise ValueError(f"algorithms are some of {', '.join(sorted(possible))}")
+            raise ValueError(f"algorithms must be some of {', '.join(sorted(possible))}")
         self._issuer = issuer
         self._audience = audiences(audience)
         self._leeway = leeway
@@ -87,7 +91,7 @@ class JwtVerifier:
         elif jwks is not None:
             keys = load_keys(jwks if isinstance(jwks, bytes) else encode(jwks))
             if not keys:
-                raise ValueError("jwks has no public key for signatures of a kind that is used here")
+                raise ValueError("jwks has no public signature key of a supported kind")
             self._keys = GivenKeys(keys)
         else:
             require()
@@ -100,17 +104,18 @@ class JwtVerifier:
         return f"<JwtVerifier of {self._issuer}, {self._keys!r}>"
 
     def verify(self, token: str, now: float) -> Flow[Grant]:
-        """See `Verifier`."""
+        """Verify an access token. See `TokenVerifier`."""
         jws = read_jws(token, self._algorithms)
         kind = (jws.typ or "jwt").lower().removeprefix("application/")
         if kind not in _TYPES:
-            raise BadToken(_OTHER_KIND)
+            raise BadToken(_WRONG_KIND)
         key = yield from self._keys.find(jws, now)
         claims = read_claims(jws.verify(key))
         if claims.get("iss") != self._issuer:
             raise BadToken("the token is of another issuer")
-        if kind != "at+jwt" and _is_of_another_kind(claims):
-            raise BadToken(_OTHER_KIND)
+        # `at+jwt` already says that it is an access token.
+        if kind != "at+jwt" and _is_other_token_type(claims):
+            raise BadToken(_WRONG_KIND)
         return grant_of(
             claims,
             issuer=self._issuer,
@@ -121,7 +126,8 @@ class JwtVerifier:
         )
 
 
-def _is_of_another_kind(claims: Mapping[str, Any]) -> bool:
-    return any(name in claims for name in _OF_OTHERS) or any(
-        isinstance(claims.get(name), str) and claims[name] in kinds for name, kinds in _KINDS.items()
+def _is_other_token_type(claims: Mapping[str, Any]) -> bool:
+    """Return True if the claims are those of an ID token, logout token or refresh token."""
+    return any(name in claims for name in _FOREIGN_CLAIMS) or any(
+        isinstance(claims.get(name), str) and claims[name] in kinds for name, kinds in _FOREIGN_VALUES.items()
     )

@@ -1,16 +1,16 @@
-"""The documents of OAuth as types: metadata of a resource and of an authorization server, answers to registration and token
-requests, and errors.
+"""The JSON documents of OAuth as types: metadata, registration and token responses, and errors.
 
-Rules of this file:
+1. Unknown members are ignored, and `null` counts as absent because many servers write it. A member
+   of the wrong type makes the whole document invalid.
+2. An invalid document raises one `AuthorizationFailed` that names the document and the member.
+3. What this module returns is safe to use: a token fits into a header, an error text onto a
+   terminal. No `repr` shows a secret.
 
-1. Members that are not needed are not looked at; `null` counts as absent, since many servers write it. A member of the wrong
-   type spoils its document: who writes `"scopes_supported": "a b"` cannot be trusted with the rest.
-2. What is wrong becomes one `AuthorizationFailed` that names the document and the member.
-3. What leaves this file is safe to use: a token can stand in a header, an error text on a terminal. Nothing prints a secret.
+URLs in metadata are not checked here but in `_discovery.py`, which knows whether the MCP server is
+on loopback.
 
-URLs are not judged here but where it is known whether the MCP server is on loopback (`_discovery.py`).
-
-Sources: RFC 9728 section 2, RFC 8414 section 2, RFC 7591 section 3.2, RFC 6749 sections 5.1 and 5.2, RFC 8693 section 2.2.1.
+Sources: RFC 9728 section 2, RFC 8414 section 2, RFC 7591 section 3.2, RFC 6749 sections 5.1 and
+5.2, RFC 8693 section 2.2.1.
 """
 
 from __future__ import annotations
@@ -46,17 +46,19 @@ __all__ = [
 
 T = TypeVar("T")
 
-# Ten years: what is longer is a mistake, and what is far longer does not fit into a date.
-_LONGEST: Final = 315_360_000.0
+# Seconds. Ten years: a longer lifetime is a mistake, and a much longer one does not fit into a
+# date.
+_MAX_LIFETIME: Final = 315_360_000.0
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
+# Error codes: RFC 6749 section 5.2 gives the characters, the limit of length is ours.
 _CODE: Final = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]{1,64}")
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]+")
-_LONGEST_TEXT: Final = 200
-_SHORTEST_SECRET: Final = 6
+_MAX_DESCRIPTION: Final = 200  # characters of an error description
+_MIN_SECRET_LENGTH: Final = 6  # characters
 
 
 class ResourceMetadata(Opaque, frozen=True):
-    """What an MCP server publishes about itself (RFC 9728)."""
+    """The metadata that an MCP server publishes about itself (RFC 9728)."""
 
     resource: str
     authorization_servers: list[str] | None = None
@@ -64,7 +66,10 @@ class ResourceMetadata(Opaque, frozen=True):
 
 
 class ServerMetadata(Opaque, frozen=True):
-    """What an authorization server publishes about itself (RFC 8414, OpenID Connect Discovery)."""
+    """The metadata of an authorization server.
+
+    Sources: RFC 8414, OpenID Connect Discovery.
+    """
 
     issuer: str
     authorization_endpoint: str | None = None
@@ -80,7 +85,7 @@ class ServerMetadata(Opaque, frozen=True):
 
 
 class RegistrationReply(Opaque, frozen=True):
-    """What a client was registered as (RFC 7591)."""
+    """The response to a dynamic client registration (RFC 7591)."""
 
     client_id: str
     client_secret: str | None = None
@@ -90,7 +95,10 @@ class RegistrationReply(Opaque, frozen=True):
 
 
 class TokenReply(Opaque, frozen=True):
-    """An access token, or the assertion that a token exchange gives. `expires_in` is in seconds, None if it is not known."""
+    """A token response: an access token, or the assertion that a token exchange returns.
+
+    `expires_in` is in seconds, or None if it is not known.
+    """
 
     access_token: str
     token_type: str = "Bearer"  # noqa: S105 - the kind of token, no token
@@ -101,55 +109,58 @@ class TokenReply(Opaque, frozen=True):
 
     @property
     def lifetime(self) -> float | None:
-        """`expires_in` as a number of seconds that can be added to a time; some servers write it as a string."""
+        """`expires_in` as a number of seconds, at most ten years; None if unknown or unusable.
+
+        Some servers write `expires_in` as a string.
+        """
         try:
             seconds = float(self.expires_in) if self.expires_in is not None else None
         except ValueError:
             return None
         if seconds is None or not isfinite(seconds):
             return None
-        return min(max(seconds, 0.0), _LONGEST)
+        return min(max(seconds, 0.0), _MAX_LIFETIME)
 
 
 class ErrorReply(Opaque, frozen=True):
-    """Why a request was refused: `error`, a code of OAuth, and a short text for people."""
+    """An OAuth error response: the code `error`, and a short text for people."""
 
     error: str
     error_description: str | None = None
 
 
-_resource_metadata: Final = reader(ResourceMetadata)
-_server_metadata: Final = reader(ServerMetadata)
-_registration: Final = reader(RegistrationReply)
-_token: Final = reader(TokenReply)
-_error: Final = reader(ErrorReply)
+_decode_resource_metadata: Final = reader(ResourceMetadata)
+_decode_server_metadata: Final = reader(ServerMetadata)
+_decode_registration: Final = reader(RegistrationReply)
+_decode_token: Final = reader(TokenReply)
+_decode_error: Final = reader(ErrorReply)
 
 
 def read_resource_metadata(body: bytes) -> ResourceMetadata:
-    """Protected-resource metadata.
+    """Decode protected resource metadata.
 
     Raises:
-        AuthorizationFailed: it is none.
+        AuthorizationFailed: the document is invalid.
     """
-    return _read(_resource_metadata, body, "the metadata of the MCP server")
+    return _decode(_decode_resource_metadata, body, "the metadata of the MCP server")
 
 
 def read_server_metadata(body: bytes) -> ServerMetadata:
-    """Authorization-server metadata.
+    """Decode authorization server metadata.
 
     Raises:
-        AuthorizationFailed: it is none.
+        AuthorizationFailed: the document is invalid.
     """
-    return _read(_server_metadata, body, "the metadata of the authorization server")
+    return _decode(_decode_server_metadata, body, "the metadata of the authorization server")
 
 
 def read_registration(body: bytes) -> RegistrationReply:
-    """The answer to a registration.
+    """Decode the response to a registration.
 
     Raises:
-        AuthorizationFailed: it is none.
+        AuthorizationFailed: the document is invalid, or its `client_id` is not usable.
     """
-    reply = _read(_registration, body, "the registration of this client")
+    reply = _decode(_decode_registration, body, "the registration of this client")
     if not _TOKEN.fullmatch(reply.client_id.replace(" ", "")):
         raise AuthorizationFailed(
             "the authorization server registered this client without a usable client_id"
@@ -158,50 +169,62 @@ def read_registration(body: bytes) -> RegistrationReply:
 
 
 def read_token(body: bytes) -> TokenReply:
-    """The answer to a token request.
+    """Decode a token response.
 
     Raises:
-        AuthorizationFailed: it is none, or the token cannot stand in a header.
+        AuthorizationFailed: the document is invalid, or the token does not fit into a header.
     """
-    reply = _read(_token, body, "the answer of the token endpoint")
+    reply = _decode(_decode_token, body, "the answer of the token endpoint")
     if not is_token(reply.access_token):
-        raise AuthorizationFailed("the token endpoint gave an access token that cannot stand in a header")
+        raise AuthorizationFailed("the token endpoint gave an access token that does not fit into a header")
     return reply
 
 
 def is_token(text: str) -> bool:
-    """Whether a text can stand in a header as a token."""
+    """Return True if `text` fits into an `Authorization` header as a token."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def read_error(body: bytes, hide: Iterable[Secret] = ()) -> ErrorReply | None:
-    """The error in an answer, with what is printable of its text; None if there is none. What is in `hide` is struck out."""
+    """Decode an OAuth error response. Return None if `body` is not one.
+
+    The values in `hide` are replaced by "..." in its texts.
+    """
     try:
-        reply = _error(body[:MAX_BODY])
+        reply = _decode_error(body[:MAX_BODY])
     except Unreadable:
         return None
     return error_of(reply.error, reply.error_description, hide)
 
 
 def error_of(error: str, description: str | None, hide: Iterable[Secret] = ()) -> ErrorReply | None:
-    """An error and its text as a stranger wrote them, made fit to be shown."""
+    """Sanitize an error code and its description, which the peer wrote.
+
+    Return None if the code is not printable or too long. The values in `hide` are replaced by
+    "...", and unprintable characters of the description by spaces.
+    """
     text = description or ""
-    for secret in (secret.reveal() for secret in hide):
-        # What is shorter stands in any word, and was no secret.
-        if len(secret) >= _SHORTEST_SECRET:
-            # As it is, and as it is sent: in a form, and by Basic.
-            for hidden in (secret, quote_plus(secret, errors="replace"), quote(secret, "", errors="replace")):
-                error, text = error.replace(hidden, "..."), text.replace(hidden, "...")
+    for hidden in hide:
+        secret = hidden.reveal()
+        # Do not redact very short secrets: they would match inside ordinary words.
+        if len(secret) >= _MIN_SECRET_LENGTH:
+            # In all forms in which it is sent: plain, in a form, and in Basic authentication.
+            in_form = quote_plus(secret, errors="replace")
+            in_basic = quote(secret, "", errors="replace")
+            for form in (secret, in_form, in_basic):
+                error = error.replace(form, "...")
+                text = text.replace(form, "...")
     if not _CODE.fullmatch(error):
         return None
     text = _UNPRINTABLE.sub(" ", text).strip()
-    return ErrorReply(error, text[:_LONGEST_TEXT] or None)
+    return ErrorReply(error, text[:_MAX_DESCRIPTION] or None)
 
 
-def _read(read: Callable[[bytes], T], body: bytes, what: str) -> T:
+def _decode(read: Callable[[bytes], T], body: bytes, document: str) -> T:
+    """Decode `body`, or raise `AuthorizationFailed` with a text about `document`."""
     if len(body) > MAX_BODY:
-        raise AuthorizationFailed(f"{what} is longer than {MAX_BODY} bytes")
+        raise AuthorizationFailed(f"{document} is longer than {MAX_BODY} bytes")
     try:
         return read(body)
     except Unreadable as exc:
-        raise AuthorizationFailed(f"{what} cannot be read: {exc}") from None
+        raise AuthorizationFailed(f"{document} cannot be read: {exc}") from None

@@ -1,11 +1,6 @@
-"""The three values that nobody else can guess: the PKCE verifier, its challenge, and the state of an authorization request.
+"""Random values of an authorization request: `state`, PKCE verifier and its challenge (RFC 7636).
 
-Rules of this file:
-
-1. Randomness is `entropy`, handed in; 32 bytes for each value, so that a verifier has 43 characters and 256 bits.
-2. The method is S256. `plain` does not exist here.
-
-Source: RFC 7636 sections 4.1 and 4.2.
+The method is S256 (section 4.2). `plain` is not implemented.
 """
 
 from __future__ import annotations
@@ -21,14 +16,18 @@ if TYPE_CHECKING:
 
 __all__ = ["challenge_of", "new_secret"]
 
-_BYTES: Final = 32
+# 256 bits. base64url writes them as 43 characters, the shortest verifier that RFC 7636 allows.
+_SECRET_SIZE: Final = 32
 
 
 def new_secret(entropy: Callable[[int], bytes]) -> Secret:
-    """A fresh verifier, state or identifier."""
-    return Secret(base64url(entropy(_BYTES)))
+    """Return a new PKCE verifier, `state` or identifier.
+
+    `entropy` returns that many random bytes. It must be fit for secrets.
+    """
+    return Secret(base64url(entropy(_SECRET_SIZE)))
 
 
 def challenge_of(verifier: Secret) -> str:
-    """The S256 code challenge of a verifier."""
+    """Return the S256 code challenge of `verifier`."""
     return base64url(sha256(verifier.reveal().encode()).digest())

@@ -1,12 +1,10 @@
-"""Who we are to authorization servers, in names that a user sets.
+"""The configuration of a client towards authorization servers.
 
-Rules of this file:
+1. A configuration that cannot work raises `ValueError` when it is created, before any login.
+2. Secrets have the type `Secret`, so a profile can be printed.
 
-1. What cannot work is refused when it is written down (`ValueError`), not when a user waits for a browser.
-2. Secrets are `Secret`: a profile can be printed.
-
-Sources: 2026-07-28 basic/authorization/client-registration; extensions/auth (client credentials, enterprise-managed);
-RFC 7591 section 2, RFC 8252 sections 7 and 8.3.
+Sources: 2026-07-28 basic/authorization/client-registration; extensions/auth (client credentials,
+enterprise-managed); RFC 7591 section 2, RFC 8252 sections 7 and 8.3.
 """
 
 from __future__ import annotations
@@ -17,8 +15,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from mcp_core.urls import is_local, url_fault
+
 from ._secret import Opaque, Secret
-from ._urls import is_local, url_fault
 
 __all__ = ["AuthMethod", "ClientProfile", "EnterpriseManaged", "GrantType", "JwtBearer"]
 
@@ -26,19 +25,26 @@ AuthMethod: TypeAlias = Literal["none", "client_secret_basic", "client_secret_po
 
 
 class JwtBearer(Opaque, frozen=True):
-    """A workload shows the JWT that its platform gave it (RFC 7523 section 2.1). `assertion` is asked for each time."""
+    """The JWT bearer grant (RFC 7523 section 2.1), for workloads.
+
+    The client presents a JWT that its platform issued. `assertion` returns it and is called for
+    each token request.
+    """
 
     assertion: Callable[[], str]
 
 
 class EnterpriseManaged(Opaque, frozen=True):
-    """The identity provider of the organisation decides: its ID token is exchanged there for an assertion (ID-JAG), and that at the
-    authorization server of the MCP server for a token. No browser is opened.
+    """The enterprise-managed grant: the organization's identity provider decides.
 
-    `id_token` is asked for each time. `token_endpoint`, `client_id` and `client_secret` are those of the identity provider.
+    No browser is opened. The client exchanges an ID token at the identity provider for an assertion
+    (ID-JAG), and that assertion at the MCP server's authorization server for an access token.
+
+    `id_token` returns the ID token and is called for each token request. `token_endpoint`,
+    `client_id` and `client_secret` are those of the identity provider.
 
     Raises:
-        ValueError: `client_secret` is no `Secret`.
+        ValueError: `client_secret` is not a `Secret`.
     """
 
     id_token: Callable[[], str]
@@ -54,8 +60,9 @@ GrantType: TypeAlias = Literal["authorization_code", "client_credentials"] | Jwt
 
 
 def _check_secret(name: str, value: object) -> None:
+    """Raise `ValueError` if `value` is neither None nor a `Secret`."""
     if value is not None and not isinstance(value, Secret):
-        raise ValueError(f"{name} is a Secret, so that nobody prints it: Secret(...)")
+        raise ValueError(f"{name} must be a Secret, so that it is never printed: Secret(...)")
 
 
 _EXTENSIONS: Final = {
@@ -65,22 +72,28 @@ _EXTENSIONS: Final = {
 
 
 class ClientProfile(Struct, frozen=True, kw_only=True):
-    """What authorization servers are told about this client, and what it has that they know it by.
+    """The description of this client for authorization servers, and its credentials.
 
-    - `client_name` is shown to the user who is asked for consent.
-    - `redirect_uri` is where the browser comes back to: `https`, or `http` on loopback. Port 0 means any that is free, the same one
-      as the last time if it is.
-    - `scopes` are asked for at every login, beside what the server demands; None: what the server demands or publishes.
-    - `client_id`, and `client_secret` or `private_key` (PEM), are those of a client that somebody registered by hand with the
-      authorization server `issuer`. Without `issuer` it is the first one that is met; credentials never go to another.
-    - `keep_secret`: `client_secret` is kept with the tokens, for whoever comes later and renews them without this profile.
-    - `client_metadata_url` is the https URL of a document that describes this client (Client ID Metadata Document).
-    - `grant` is how tokens are got: by a user in a browser ("authorization_code"), with the client's own credentials
-      ("client_credentials"), or with an assertion.
-    - `offline_access` asks for a refresh token where the authorization server has a scope for that.
+    - `client_name` is shown to the user on the consent page.
+    - `redirect_uri` is the URL to which the browser is redirected after the login: `https`, or
+      `http` on loopback. Port 0 means any free port; the port of the last login is preferred.
+    - `scopes` are requested at every login, in addition to those that the server demands. None:
+      only those that the server demands or publishes.
+    - `client_id`, and `client_secret` or `private_key` (PEM), are those of a client that was
+      registered by hand with the authorization server `issuer`. Without `issuer` they belong to the
+      first authorization server that is used. They are never sent to another one.
+    - `signing_algorithm` is the algorithm that `private_key` signs with. None: the most common one
+      for the key.
+    - `keep_secret`: store `client_secret` with the tokens, so that a client without this profile
+      can renew them later.
+    - `client_metadata_url` is the https URL of a document that describes this client (Client ID
+      Metadata Document).
+    - `grant` is how the client gets tokens: by a user in a browser ("authorization_code"), with its
+      own credentials ("client_credentials"), or with an assertion.
+    - `offline_access`: request a refresh token if the authorization server has that scope.
 
     Raises:
-        ValueError: it contradicts itself.
+        ValueError: the options contradict each other.
     """
 
     client_name: str = "mcp-trio"
@@ -101,40 +114,46 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
         try:
             _ = parts.port
         except ValueError:
-            raise ValueError("redirect_uri has a port that is none") from None
+            raise ValueError("redirect_uri has an invalid port") from None
         if parts.scheme != "https" and not (parts.scheme == "http" and is_local(self.redirect_uri)):
             raise ValueError("redirect_uri is neither https nor http on loopback")
         if parts.fragment:
             raise ValueError("redirect_uri has a fragment")
         url = self.client_metadata_url
         if url is not None and (url_fault(url, local=False) or urlsplit(url).path in ("", "/")):
-            raise ValueError("client_metadata_url is no https URL with a path")
+            raise ValueError("client_metadata_url must be an https URL with a path")
         for name in ("client_secret", "private_key"):
             _check_secret(name, getattr(self, name))
         if self.client_secret is not None and self.client_id is None:
-            raise ValueError("client_secret without client_id")
+            raise ValueError("client_secret needs client_id")
         if self.keep_secret and self.client_secret is None:
-            raise ValueError("keep_secret without client_secret")
-        known = self.client_id is not None or (url is not None and self.private_key is not None)
+            raise ValueError("keep_secret needs client_secret")
+        has_client_id = self.client_id is not None or (url is not None and self.private_key is not None)
         if self.grant == "client_credentials" and not (
-            known and (self.client_secret is not None or self.private_key is not None)
+            has_client_id and (self.client_secret is not None or self.private_key is not None)
         ):
             raise ValueError("client_credentials needs client_id, and client_secret or private_key")
-        if self.grant != "authorization_code" and not known:
-            raise ValueError("without a user there is no registration: give client_id")
+        if self.grant != "authorization_code" and not has_client_id:
+            raise ValueError("without a user the client cannot register: set client_id")
 
     @property
     def interactive(self) -> bool:
-        """Whether a user is needed to get a token."""
+        """True if a user is needed to get a token."""
         return self.grant == "authorization_code"
 
     @property
     def application_type(self) -> Literal["native", "web"]:
-        """What a registration calls this client (OpenID Connect Registration): native if the browser comes back to this machine."""
+        """The `application_type` of a registration (OpenID Connect Registration).
+
+        It is "native" if the redirect URI is on this machine.
+        """
         return "native" if is_local(self.redirect_uri) else "web"
 
     @property
     def extensions(self) -> dict[str, dict[str, object]]:
-        """What to declare among the client's `extensions`, for a server to know how it gets its tokens."""
+        """The MCP extensions to declare among the client's capabilities for this grant.
+
+        They let the server know how the client gets its tokens.
+        """
         name = _EXTENSIONS.get(self.grant if isinstance(self.grant, str) else type(self.grant))
         return {name: {}} if name is not None else {}

@@ -1,14 +1,11 @@
-"""Proofs that a request comes from who got the token (DPoP), the resource server's part: a stolen token alone opens nothing.
+"""DPoP proofs at the resource server: a stolen token is useless without its key.
 
-Rules of this file:
-
-1. A proof is good for one request: its method, its URL, its token, and this minute. It has an identifier, which is remembered
-   for as long as the proof could be good, and is good once.
-2. Only whoever has a good token and its key can fill that memory. If it is full, proofs are not refused but cannot be judged
-   (503): to forget one would be to accept it again.
-3. The key of a proof comes with the proof. It proves something since the token names that key, by its thumbprint, and so that
-   is compared first.
-4. Nonces, where they are wanted, are made from a key and the time and kept nowhere: any process that has the key knows them.
+1. A proof is valid for one request: one method, one URL, one token, within a minute of its
+   timestamp. Its identifier is stored until the proof expires, so that it is accepted only once.
+2. Only the owner of a valid token and its key can add to that table. If it is full, new proofs fail
+   with `VerifierUnavailable` (503). To drop an entry would mean accepting a proof twice.
+3. Nonces, if required, are computed from a key and the time and not stored. Every process with the
+   key accepts them.
 
 Source: RFC 9449, sections 4.3, 7, 9 and 11. The client's part is `_dpop.py`.
 """
@@ -24,35 +21,38 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mcp_core._jsonrpc import Unreadable, reader
+from mcp_core.urls import origin_of, url_fault
 
 from ._grant import VerifierUnavailable
 from ._jose import ASYMMETRIC, BadKey, BadToken, base64url, members_of, public_key, read_jws
-from ._urls import origin_of, url_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["BadProof", "NonceWanted", "Proofs", "same_url"]
 
-_WINDOW: Final = 60.0  # seconds that the clock of a client may be off, or a proof be on its way
-_NONCE_LIFE: Final = 300  # seconds; a nonce is good for up to twice as long
-_REMEMBERED: Final = 100_000
-_SHORTEST_KEY: Final = 32
-_PURPOSE: Final = b"mcp dpop nonce "
+_MAX_CLOCK_DIFFERENCE: Final = 60.0  # seconds; for clock differences and for the time in transit
+_NONCE_PERIOD: Final = 300  # seconds; a nonce is accepted for up to twice as long
+_MAX_STORED: Final = 100_000  # proofs
+_MIN_KEY_SIZE: Final = 32  # bytes
+# Separates these nonces from other uses of the same key.
+_NONCE_CONTEXT: Final = b"mcp dpop nonce "
 
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
 class BadProof(BadToken):
-    """The token may be good, but the proof that comes with it is not."""
+    """A DPoP proof that is not valid. The token may be valid."""
 
 
 class NonceWanted(BadProof):
-    """The proof is good but for its nonce: the client makes another one with the nonce that it is told."""
+    """A valid proof without a current nonce. The client sends a new one with the server's nonce."""
 
 
 class _Claims(Struct):
+    """The claims of a proof (RFC 9449, section 4.2)."""
+
     jti: str
     htm: str
     htu: str
@@ -65,7 +65,9 @@ _read_claims = reader(_Claims)
 
 
 class Proofs:
-    """The judge of proofs, who knows those that were used. With a `nonce_key`, of 32 bytes or more, proofs need a nonce.
+    """A verifier of DPoP proofs, which stores the identifiers of used ones.
+
+    With `nonce_key`, of 32 bytes or more, proofs need a nonce.
 
     Raises:
         ValueError: the key is too short.
@@ -74,50 +76,56 @@ class Proofs:
     __slots__ = ("_nonce_key", "_used")
 
     def __init__(self, nonce_key: bytes | None = None) -> None:
-        if nonce_key is not None and len(nonce_key) < _SHORTEST_KEY:
-            raise ValueError(f"the key for nonces has {len(nonce_key)} bytes; {_SHORTEST_KEY} are the least")
+        if nonce_key is not None and len(nonce_key) < _MIN_KEY_SIZE:
+            raise ValueError(f"nonce_key has {len(nonce_key)} bytes; at least {_MIN_KEY_SIZE} are required")
         self._nonce_key = nonce_key
-        # Digests of the proofs that were used, and until when each could be used again.
+        # Digests of used proofs, and the time until which each could be used again.
         self._used: dict[bytes, float] = {}
 
     def __repr__(self) -> str:
         return f"<Proofs, {len(self._used)} remembered{', with nonces' if self._nonce_key else ''}>"
 
     def nonce(self, now: float) -> str | None:
-        """The nonce of this time, None if there are none."""
-        return None if self._nonce_key is None else self._nonce(self._nonce_key, int(now) // _NONCE_LIFE)
+        """Return the nonce for clients at `now`, or None if none is required."""
+        return None if self._nonce_key is None else self._nonce_of(self._nonce_key, int(now) // _NONCE_PERIOD)
 
     def check(
         self, proof: str, *, method: str, urls: Iterable[str], token: str, jkt: str, now: float
     ) -> None:
-        """A proof by the key `jkt` (its thumbprint) that comes with a `token` to one of `urls`, all of which are this one request's.
+        """Verify a proof that arrived with `token`, and mark it as used.
+
+        `jkt` is the thumbprint of the key that the token is bound to. `urls` are the URLs by which
+        this one request may be known.
 
         Raises:
-            BadProof: it is none.
-            VerifierUnavailable: there are so many that it cannot be told.
+            InvalidDpopProof: the proof is not valid, or was used before.
+            VerifierUnavailable: too many proofs are stored.
         """
-        claims = self._believed(proof, jkt)
+        claims = self._verify_signature(proof, jkt)
         if claims.htm != method:
             raise BadProof("the proof is for another method (htm)")
         if not any(same_url(claims.htu, url) for url in urls):
             raise BadProof("the proof is for another URL (htu)")
-        if not hmac.compare_digest(claims.ath.encode(), base64url(sha256(token.encode()).digest()).encode()):
+        token_hash = base64url(sha256(token.encode()).digest())
+        if not hmac.compare_digest(claims.ath.encode(), token_hash.encode()):
             raise BadProof("the proof is for another token (ath)")
-        if not -_WINDOW <= now - claims.iat <= _WINDOW:
-            raise BadProof("the proof is too old, or of the future (iat)")
+        if not -_MAX_CLOCK_DIFFERENCE <= now - claims.iat <= _MAX_CLOCK_DIFFERENCE:
+            raise BadProof("the proof is too old, or from the future (iat)")
         if not claims.jti:
             raise BadProof("the proof has no identifier (jti)")
         if self._nonce_key is not None:
             self._check_nonce(self._nonce_key, claims.nonce, now)
-        self._use(sha256(f"{jkt} {claims.jti}".encode()).digest(), claims.iat + _WINDOW, now)
+        digest = sha256(f"{jkt} {claims.jti}".encode()).digest()
+        self._use(digest, claims.iat + _MAX_CLOCK_DIFFERENCE, now)
 
-    def _believed(self, proof: str, jkt: str) -> _Claims:
-        """What the proof says, after its signature was found good."""
+    def _verify_signature(self, proof: str, jkt: str) -> _Claims:
+        """Verify the signature of a proof and return its claims."""
         try:
             jws = read_jws(proof, ASYMMETRIC)
             if jws.typ != "dpop+jwt" or jws.jwk is None:
-                raise BadProof("it is no proof: its header has not the type dpop+jwt and a jwk")
+                raise BadProof("the header of the proof needs the type dpop+jwt and a jwk")
             key = public_key(jws.jwk)
+            # The key comes with the proof, so it proves nothing unless it is the token's key.
             if not hmac.compare_digest(key.thumbprint.encode(), jkt.encode()):
                 raise BadProof("the token is bound to another key than that of the proof")
             payload = jws.verify(key)
@@ -126,47 +134,58 @@ class Proofs:
         except BadProof:
             raise
         except BadToken as exc:
-            raise BadProof(f"the proof is none: {exc}") from None
+            raise BadProof(f"the proof is not valid: {exc}") from None
         except BadKey as exc:
             raise BadProof(f"the proof has no usable key: {exc}") from None
         except Unreadable:
-            raise BadProof("the proof has not the claims jti, htm, htu, iat and ath, each once") from None
+            raise BadProof("the proof needs the claims jti, htm, htu, iat and ath, each once") from None
 
     def _check_nonce(self, key: bytes, nonce: str | None, now: float) -> None:
-        period = int(now) // _NONCE_LIFE
+        """Raise `DpopNonceRequired` unless `nonce` is of this period or the one before."""
+        period = int(now) // _NONCE_PERIOD
         given = (nonce or "").encode()
-        good = [hmac.compare_digest(given, self._nonce(key, time).encode()) for time in (period, period - 1)]
-        if not any(good):
-            raise NonceWanted("the proof has not the nonce that this server gives")
+        # Compare both in any case: the duration must not reveal which one matched.
+        current = hmac.compare_digest(given, self._nonce_of(key, period).encode())
+        previous = hmac.compare_digest(given, self._nonce_of(key, period - 1).encode())
+        if not (current or previous):
+            raise NonceWanted("the proof lacks the current nonce of this server")
 
-    def _nonce(self, key: bytes, period: int) -> str:
-        return base64url(hmac.digest(key, _PURPOSE + str(period).encode(), "sha256")[:16])
+    def _nonce_of(self, key: bytes, period: int) -> str:
+        """Return the nonce of one period."""
+        digest = hmac.digest(key, _NONCE_CONTEXT + str(period).encode(), "sha256")
+        return base64url(digest[:16])
 
     def _use(self, digest: bytes, until: float, now: float) -> None:
+        """Mark a proof as used until the time `until`."""
         used = self._used
         if used.get(digest, now - 1) >= now:
             raise BadProof("the proof was used before (jti)")
-        # They are in the order of their coming, which is nearly that of their going.
+        # Entries are in order of arrival, which is nearly the order of expiry.
         while used and used[oldest := next(iter(used))] < now:
             del used[oldest]
-        if len(used) >= _REMEMBERED:
-            raise VerifierUnavailable("more proofs were used in the last minute than can be remembered")
+        if len(used) >= _MAX_STORED:
+            raise VerifierUnavailable("more proofs were used in the last minute than can be stored")
         used[digest] = until
 
 
 def same_url(one: str, other: str) -> bool:
-    """Whether two URLs are the same but for query and fragment, case of scheme and host, default port, and needless escapes."""
-    first = _normal(one)
-    return first is not None and first == _normal(other)
+    """Return True if two URLs are equal after normalization.
+
+    Ignored are query, fragment, case of scheme and host, default ports and needless escapes.
+    """
+    first = _normalize(one)
+    return first is not None and first == _normalize(other)
 
 
-def _normal(url: str) -> tuple[tuple[str, str, int], str] | None:
+def _normalize(url: str) -> tuple[tuple[str, str, int], str] | None:
+    """Return the normalized origin and path of a URL, or None if it is not valid."""
     bare = re.split("[?#]", url, maxsplit=1)[0]
     if url_fault(bare, local=True) is not None:
         return None
-    return origin_of(bare), _ESCAPE.sub(_unescaped, urlsplit(bare).path) or "/"
+    return origin_of(bare), _ESCAPE.sub(_decode_unreserved, urlsplit(bare).path) or "/"
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _decode_unreserved(match: re.Match[str]) -> str:
+    """Decode an escape of an unreserved character (RFC 3986, 6.2.2.2). Keep any other."""
     character = chr(int(match[1], 16))
     return character if character in _UNRESERVED else match[0].upper()

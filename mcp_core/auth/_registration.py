@@ -1,15 +1,15 @@
-"""Under which name an authorization server knows us: as it was agreed by hand, by a document of ours, or by registration.
+"""Client registration: the client_id and the authentication method for an authorization server.
 
-Rules of this file:
+1. The order is that of the specification: pre-registered, Client ID Metadata Document, dynamic
+   registration. If none is possible, `AuthRequired` is raised: a person has to register the client.
+2. What one authorization server issued is stored under its issuer and never sent to another.
+   Configured credentials belong to the configured issuer, or else to the first one in use. If the
+   MCP server names another one later, that is an error. The URL of a metadata document is no secret
+   and may go to every server.
+3. A stored registration is used only if it fits: same redirect URI, not expired, all scopes.
 
-1. The order is that of the specification: pre-registered, Client ID Metadata Document, dynamic registration. If nothing of it is
-   possible, somebody has to register us: `AuthRequired`.
-2. Whatever one authorization server gave is kept under its issuer and never shown to another. Credentials set by hand belong
-   to the issuer named beside them or else to the first one met; if the MCP server names another one later, that is an error
-   and no reason to send them there. The URL of a metadata document is no secret and goes everywhere.
-3. A registration is used again only if it fits: same redirect URI, not expired, the scopes that are now needed.
-
-Sources: 2026-07-28 basic/authorization/client-registration; RFC 7591 sections 2 and 3, OpenID Connect Registration.
+Sources: 2026-07-28 basic/authorization/client-registration; RFC 7591 sections 2 and 3, OpenID
+Connect Registration.
 """
 
 from __future__ import annotations
@@ -38,15 +38,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Identity", "client_key", "identify", "known_identity"]
 
-_BASIC, _POST, _NONE, _JWT = "client_secret_basic", "client_secret_post", "none", "private_key_jwt"
-# A client on somebody's machine cannot keep a secret, so none is the best it can have.
-_PREFERENCE: Final = (_NONE, _BASIC, _POST)
+_BASIC: Final = "client_secret_basic"
+_POST: Final = "client_secret_post"
+_NONE: Final = "none"
+_JWT: Final = "private_key_jwt"
+# In order of preference. A native app cannot keep a secret, so "none" is best.
+_PREFERRED_METHODS: Final = (_NONE, _BASIC, _POST)
 
 
 class Identity(Struct, frozen=True):
-    """A client as one authorization server knows it, and how it shows that: `method` of the token endpoint.
+    """A client as one authorization server knows it.
 
-    `registered` if it registered itself, `recalled` if that was an earlier time.
+    `method` is its authentication method at the token endpoint. `registered` is True if it was
+    registered dynamically, `recalled` if the registration was loaded from the storage.
     """
 
     client_id: str
@@ -57,7 +61,7 @@ class Identity(Struct, frozen=True):
 
 
 class _Kept(Opaque, frozen=True, kw_only=True, omit_defaults=True):
-    """A registration as it is written."""
+    """A registration in the form in which it is stored."""
 
     client_id: str
     method: str
@@ -67,11 +71,11 @@ class _Kept(Opaque, frozen=True, kw_only=True, omit_defaults=True):
     expires_at: float | None = None
 
 
-_read: Final = reader(_Kept)
+_decode: Final = reader(_Kept)
 
 
 def client_key(issuer: str) -> str:
-    """Under which key the registration with an authorization server is kept."""
+    """Return the storage key of the registration with an authorization server."""
     return f"client:{issuer}"
 
 
@@ -84,31 +88,40 @@ def identify(
     scopes: Sequence[str],
     now: float,
 ) -> Flow[Identity]:
-    """Who we are to `server`; `resource` is the canonical URI of the MCP server, `now` wall-clock seconds.
+    """Return the client's identity at `server`. Register it there if necessary.
+
+    `resource` is the canonical URI of the MCP server, `now` is in seconds since 1970.
 
     Raises:
-        AuthRequired: we are nobody there, and somebody has to register us.
-        AuthorizationFailed: the registration failed, or the credentials belong to another authorization server.
+        AuthRequired: the client is not registered and cannot register itself.
+        AuthorizationFailed: the registration failed, or the configured credentials belong to
+            another authorization server.
     """
     if profile.client_id is not None:
-        yield from _same_issuer(profile, server.issuer, f"issuer:{resource} {profile.client_id}")
+        yield from _check_issuer(profile, server.issuer, f"issuer:{resource} {profile.client_id}")
     identity = known_identity(profile, server)
     if identity is not None:
         return identity
     if server.registration_endpoint is None or not profile.interactive:
         raise AuthRequired(
-            f"the authorization server {shown(server.issuer)} registers no clients by itself. Register this one there by hand, with "
-            f"the redirect URI {_to_register(profile, redirect_uri)}, and give the client_id (and client_secret) that it gets."
+            f"the authorization server {shown(server.issuer)} has no dynamic registration. Register "
+            "this client there by hand, with the redirect URI "
+            f"{_redirect_uri_to_register(profile, redirect_uri)}, and set the client_id (and "
+            "client_secret) that it gets."
         )
-    kept = yield Load(client_key(server.issuer))
-    identity = _recalled(kept, redirect_uri, scopes, now)
+    stored: bytes | None = yield Load(client_key(server.issuer))
+    identity = _decode_registration(stored, redirect_uri, scopes, now)
     if identity is not None:
         return identity
     return (yield from _register(profile, server, server.registration_endpoint, redirect_uri, scopes))
 
 
-def _to_register(profile: ClientProfile, redirect_uri: str) -> str:
-    """The next time it is another port; who lets clients of somebody's own machine in takes any (RFC 8252 section 7.3)."""
+def _redirect_uri_to_register(profile: ClientProfile, redirect_uri: str) -> str:
+    """Return the redirect URI to register by hand, for the text of an error.
+
+    With port 0 in the profile the next login uses another port. Servers that support native apps
+    accept any port on loopback (RFC 8252 section 7.3).
+    """
     parts = urlsplit(profile.redirect_uri)
     if parts.port == 0:
         return f"{parts._replace(netloc=parts.netloc.removesuffix(':0')).geturl()} (at any port)"
@@ -118,10 +131,14 @@ def _to_register(profile: ClientProfile, redirect_uri: str) -> str:
 def known_identity(
     profile: ClientProfile, server: ServerMetadata, tokens: Tokens | None = None
 ) -> Identity | None:
-    """Who we are there without asking anybody; with `tokens`, as whom we got them. None if nobody."""
+    """Return the client's identity at `server` as far as no request is needed, or None.
+
+    With `tokens` the result is the identity to which they were issued, or None if it is not
+    available.
+    """
     identity: Identity | None = None
     if profile.client_id is not None:
-        identity = Identity(profile.client_id, _method(profile, server), profile.client_secret)
+        identity = Identity(profile.client_id, _auth_method(profile, server), profile.client_secret)
     elif profile.client_metadata_url is not None and server.client_id_metadata_document_supported:
         identity = Identity(profile.client_metadata_url, _NONE if profile.private_key is None else _JWT)
     elif tokens is not None and tokens.client_method is not None:
@@ -131,15 +148,18 @@ def known_identity(
     return identity
 
 
-def _same_issuer(profile: ClientProfile, issuer: str, key: str) -> Flow[None]:
-    """Credentials made by hand belong to one authorization server."""
+def _check_issuer(profile: ClientProfile, issuer: str, key: str) -> Flow[None]:
+    """Check that the configured client_id belongs to `issuer`.
+
+    Without a configured issuer, the first one is stored under `key` and binding from then on.
+    """
     owner = profile.issuer
     if owner is None:
-        kept: bytes | None = yield Load(key)
-        if kept is None:
+        stored: bytes | None = yield Load(key)
+        if stored is None:
             yield Save(key, issuer.encode())
             return
-        owner = kept.decode(errors="replace")
+        owner = stored.decode(errors="replace")
     if owner != issuer:
         raise AuthorizationFailed(
             f"the MCP server now names the authorization server {shown(issuer)}, but the client_id was made for "
@@ -147,7 +167,8 @@ def _same_issuer(profile: ClientProfile, issuer: str, key: str) -> Flow[None]:
         )
 
 
-def _method(profile: ClientProfile, server: ServerMetadata) -> str:
+def _auth_method(profile: ClientProfile, server: ServerMetadata) -> str:
+    """Return the authentication method for a configured client_id."""
     if profile.private_key is not None:
         return _JWT
     if profile.client_secret is None:
@@ -156,27 +177,32 @@ def _method(profile: ClientProfile, server: ServerMetadata) -> str:
     return _POST if _POST in supported and _BASIC not in supported else _BASIC
 
 
-def _recalled(kept: bytes | None, redirect_uri: str, scopes: Sequence[str], now: float) -> Identity | None:
-    """An earlier registration, if it can be read and still fits."""
-    if kept is None:
+def _decode_registration(
+    data: bytes | None, redirect_uri: str, scopes: Sequence[str], now: float
+) -> Identity | None:
+    """Decode a stored registration. Return None if it cannot be read or does not fit."""
+    if data is None:
         return None
     try:
-        found = _read(kept)
+        registration = _decode(data)
     except Unreadable:
         return None
-    if found.redirect_uri != redirect_uri or (found.expires_at is not None and found.expires_at <= now):
+    if registration.redirect_uri != redirect_uri or (
+        registration.expires_at is not None and registration.expires_at <= now
+    ):
         return None
-    if found.scope is not None and not set(scopes) <= set(found.scope.split()):
+    if registration.scope is not None and not set(scopes) <= set(registration.scope.split()):
         return None
-    secret = Secret(found.secret) if found.secret else None
-    return Identity(found.client_id, found.method, secret, registered=True, recalled=True)
+    secret = Secret(registration.secret) if registration.secret else None
+    return Identity(registration.client_id, registration.method, secret, registered=True, recalled=True)
 
 
 def _register(
     profile: ClientProfile, server: ServerMetadata, endpoint: str, redirect_uri: str, scopes: Sequence[str]
 ) -> Flow[Identity]:
+    """Register the client dynamically (RFC 7591) and store the result."""
     supported = server.token_endpoint_auth_methods_supported or [_BASIC]
-    method = next((name for name in _PREFERENCE if name in supported), _NONE)
+    method = next((name for name in _PREFERRED_METHODS if name in supported), _NONE)
     request: dict[str, object] = {
         "client_name": profile.client_name,
         "redirect_uris": [redirect_uri],
@@ -191,43 +217,48 @@ def _register(
     try:
         reply: HttpReply = yield Fetch(HttpRequest("POST", endpoint, headers, encode(request)))
     except FetchFailed as exc:
-        raise AuthorizationFailed(f"no registration with {shown(server.issuer)}: {exc.reason}") from exc
+        raise AuthorizationFailed(
+            f"the registration with {shown(server.issuer)} failed: {exc.reason}"
+        ) from exc
     if reply.status not in (200, 201):
-        raise _refusal(reply, server.issuer, redirect_uri)
-    found = read_registration(reply.body)
-    identity = _registered(found, method, server.issuer)
-    kept = _Kept(
+        raise _registration_error(reply, server.issuer, redirect_uri)
+    registration = read_registration(reply.body)
+    identity = _identity_from_response(registration, method, server.issuer)
+    stored = _Kept(
         client_id=identity.client_id,
         method=identity.method,
         redirect_uri=redirect_uri,
         secret=identity.secret.reveal() if identity.secret else None,
-        scope=found.scope,
-        expires_at=found.client_secret_expires_at or None,  # 0 means never
+        scope=registration.scope,
+        expires_at=registration.client_secret_expires_at or None,  # 0 means never
     )
-    yield Save(client_key(server.issuer), encode(kept))
+    yield Save(client_key(server.issuer), encode(stored))
     return identity
 
 
-def _registered(found: RegistrationReply, asked: str, issuer: str) -> Identity:
-    method = found.token_endpoint_auth_method or asked
-    secret = Secret(found.client_secret) if found.client_secret else None
-    if method not in _PREFERENCE or (method != _NONE and secret is None):
+def _identity_from_response(registration: RegistrationReply, requested: str, issuer: str) -> Identity:
+    """Convert the response of a registration. Raise if the client cannot authenticate that way."""
+    method = registration.token_endpoint_auth_method or requested
+    secret = Secret(registration.client_secret) if registration.client_secret else None
+    if method not in _PREFERRED_METHODS or (method != _NONE and secret is None):
         raise AuthorizationFailed(
-            f"the authorization server {shown(issuer)} registered this client for {method[:40]!r}, which it cannot do "
-            f"{'without a secret' if method in _PREFERENCE else 'here'}. Register it by hand and set client_id."
+            f"the authorization server {shown(issuer)} registered this client for {method[:40]!r}, which "
+            f"{'needs a secret' if method in _PREFERRED_METHODS else 'is not supported'}. "
+            "Register it by hand and set client_id."
         )
-    return Identity(found.client_id, method, secret if method != _NONE else None, registered=True)
+    return Identity(registration.client_id, method, secret if method != _NONE else None, registered=True)
 
 
-def _refusal(reply: HttpReply, issuer: str, redirect_uri: str) -> AuthorizationFailed:
+def _registration_error(reply: HttpReply, issuer: str, redirect_uri: str) -> AuthorizationFailed:
+    """Build the exception for a registration that the authorization server rejected."""
     error = read_error(reply.body)
-    said = f"status {reply.status}"
+    problem = f"status {reply.status}"
     if error is not None:
-        said = error.error + (f" ({error.error_description})" if error.error_description else "")
-    cure = "Register it by hand, and give the client_id that it gets."
+        problem = error.error + (f" ({error.error_description})" if error.error_description else "")
+    cure = "Register it by hand, and set the client_id that it gets."
     if error is not None and error.error == "invalid_redirect_uri":
-        cure = f"It does not take the redirect URI {redirect_uri}: set another redirect_uri, or register by hand."
+        cure = f"It does not accept the redirect URI {redirect_uri}: set another redirect_uri, or register by hand."
     return AuthorizationFailed(
-        f"the authorization server {shown(issuer)} did not register this client: {said}. {cure}",
+        f"the authorization server {shown(issuer)} did not register this client: {problem}. {cure}",
         error=error.error if error is not None else None,
     )

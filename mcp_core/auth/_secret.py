@@ -1,11 +1,7 @@
-"""Text that must not be seen: tokens, passwords, codes, private keys.
+"""Text that must not be shown: tokens, passwords, codes and private keys.
 
-Rules of this file:
-
-1. A `Secret` prints as what it is, never as what it holds: `repr`, `str`, f-strings and rich give `<secret>`.
-2. Who needs the text says so with `reveal()`; there is no other way to it, and so all of them can be found.
-3. A struct that has a secret among its texts is `Opaque`: it prints its name, or what it chooses to say.
-4. Two secrets are compared in a time that does not tell how much of them is equal.
+1. The text is available through `reveal()` only, so every use of it can be found by searching.
+2. A struct with a secret among its fields is a `RedactedStruct`.
 """
 
 from __future__ import annotations
@@ -19,7 +15,7 @@ __all__ = ["Opaque", "Secret"]
 
 
 class Secret:
-    """A string that hides itself."""
+    """A string that does not show its text: `repr`, `str`, f-strings and rich print `<secret>`."""
 
     __slots__ = ("_text",)
 
@@ -27,14 +23,16 @@ class Secret:
         self._text: str = text.reveal() if isinstance(text, Secret) else text
 
     def reveal(self) -> str:
-        """The text itself."""
+        """Return the text."""
         return self._text
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
-        one, two = (text.encode("utf-8", "surrogatepass") for text in (self._text, other._text))
-        return hmac.compare_digest(one, two)
+        text = self._text.encode("utf-8", "surrogatepass")
+        other_text = other._text.encode("utf-8", "surrogatepass")
+        # Constant time: the duration must not reveal how many leading characters are equal.
+        return hmac.compare_digest(text, other_text)
 
     def __hash__(self) -> int:
         return hash(self._text)
@@ -43,14 +41,14 @@ class Secret:
         return "<secret>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret is not pickled: it would be readable where it is kept")
+        raise TypeError("a Secret cannot be pickled: its text would be readable where it is stored")
 
 
 class Opaque(Struct, frozen=True):
-    """A struct that does not print its members."""
+    """A struct that prints its name instead of its fields, unless a subclass defines `__repr__`."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
-    # msgspec shows rich every member; without this rich takes the repr
+    # msgspec's own `__rich_repr__` shows every field. Without one, rich uses the repr.
     __rich_repr__ = None  # type: ignore[assignment]

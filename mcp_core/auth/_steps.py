@@ -1,15 +1,8 @@
-"""What authorization asks of the world, as data: fetch this, show that to the user, remember those bytes.
+"""The steps of authorization flows: I/O that a flow needs, described as data.
 
-Rules of this file:
-
-1. Everything in `mcp_core.auth` that needs the world is a generator of these steps; whoever runs it (the *runner*)
-   does what a step says and sends back its result. So a whole flow is tested as a list of steps and replies.
-2. A `Fetch` is one request and one response. The runner follows no redirect, opens only addresses that `may_fetch` allows,
-   reads no more than `MAX_BODY` bytes and gives up after a time of its own; what goes wrong it throws into the generator as
-   `FetchFailed`. A status is no failure.
-3. Nothing here shows a body or the value of a header when printed: they hold tokens, codes and passwords.
-
-It does not know what is fetched, or why.
+1. Everything in `mcp_core.auth` that needs I/O is a generator of these steps. The driver executes
+   each step and sends its result back, so a test of a flow is a list of steps and replies.
+2. No `repr` here shows a body, a header value or a query: they hold tokens, codes and passwords.
 """
 
 from __future__ import annotations
@@ -34,14 +27,17 @@ __all__ = [
     "Step",
 ]
 
-# No document of OAuth has a reason to be longer; in bytes, after decompression.
+# Bytes after decompression. No OAuth document has a reason to be longer.
 MAX_BODY: Final = 65_536
 
 T = TypeVar("T")
 
 
 class HttpRequest(Opaque, frozen=True):
-    """An HTTP request to send as it is. `url` is absolute, `headers` are pairs of name and value."""
+    """An HTTP request to send unchanged.
+
+    `url` is absolute, `headers` are pairs of name and value.
+    """
 
     method: str
     url: str
@@ -55,14 +51,17 @@ class HttpRequest(Opaque, frozen=True):
 
 
 class HttpReply(Opaque, frozen=True):
-    """The response to it: the names of `headers` in lower case, `body` complete and decompressed."""
+    """The response to an `HttpRequest`.
+
+    Header names are lower case, `body` is complete and decompressed.
+    """
 
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
 
     def header(self, name: str) -> str | None:
-        """The first value of a header; `name` in lower case."""
+        """Return the first value of a header, or None. `name` is in lower case."""
         return next((value for key, value in self.headers if key == name), None)
 
     def __repr__(self) -> str:
@@ -71,10 +70,15 @@ class HttpReply(Opaque, frozen=True):
 
 
 class Fetch(Struct, frozen=True):
-    """Send `request`; the reply is an `HttpReply`. Thrown in if there is none: `FetchFailed`.
+    """The step to send `request`. Its result is an `HttpResponse` of any status.
 
-    `named_by` is for who fetches what a server's own configuration says, from any address: the URL, which is configured, of who
-    named this one, which is not. It may be at an address that is not public only if that one is.
+    The driver follows no redirect, reads at most `MAX_BODY` bytes and applies a timeout of its own.
+    If there is no complete response, it throws in `FetchFailed`.
+
+    A client's driver connects only to addresses that `Authorizer.may_fetch` allows. A server's
+    driver fetches a configured URL from any address. `named_by` is set if the URL is not
+    configured: it is the configured URL whose document named it. Then the driver connects to a
+    non-public address only if `named_by` has no public address either.
     """
 
     request: HttpRequest
@@ -82,10 +86,11 @@ class Fetch(Struct, frozen=True):
 
 
 class Listen(Struct, frozen=True):
-    """A user is about to be sent to a login page: get ready for him to come back to `redirect_uri`, until the flow is over.
+    """The step to listen at `redirect_uri` for the browser, until the flow ends.
 
-    The reply is where he will come back to: the same, or the same at another port if it is taken, or is 0, and `any_port` will do.
-    If nobody can listen there, `AuthorizationFailed` is thrown in; if nobody can be asked, `AuthRequired`.
+    A `Browse` follows. The result is the redirect URI in use: the same one, or with another port if
+    `any_port` is set and the port is 0 or taken. The driver throws in `AuthorizationFailed` if it
+    cannot listen there, and `AuthRequired` if there is no user to send to a login page.
     """
 
     redirect_uri: str
@@ -93,10 +98,12 @@ class Listen(Struct, frozen=True):
 
 
 class Browse(Opaque, frozen=True):
-    """Let the user log in at `url`; the reply is the whole URL, with its query, to which the browser was sent back.
+    """The step to let the user log in at `url`.
 
-    A `Listen` came before. The runner takes the first request to `redirect_uri` that `answers` this step. `url` was judged by
-    `url_fault`. If nobody comes back, `AuthorizationFailed` is thrown in; if nobody can be asked, `AuthRequired`.
+    The result is the full URL to which the browser was redirected. A `ListenForRedirect` came
+    before. The driver takes the first request to `redirect_uri` for which `is_callback_for` is
+    true. `url` has passed `url_fault`. The driver throws in `AuthorizationFailed` if no such
+    request arrives in time, and `AuthRequired` if there is no user to ask.
     """
 
     url: str
@@ -107,10 +114,11 @@ class Browse(Opaque, frozen=True):
 
 
 class Load(Struct, frozen=True):
-    """Give what was saved under `key`, or None: also if it cannot be read, which the runner reports by itself.
+    """The step to read the bytes saved under `key`. Its result is None if there are none.
 
-    `to_replace`: it is about to be replaced. Until the next `Save` or `Listen`, or the end of the flow, no other process that says so
-    gets it, if the storage can arrange that.
+    The result is also None if they cannot be read; the driver reports that itself. `to_replace`
+    announces that a `Save` follows: until the next `Save` or `ListenForRedirect`, or the end of the
+    flow, a `Load` with `to_replace` in another process has to wait, if the storage has locks.
     """
 
     key: str
@@ -118,7 +126,11 @@ class Load(Struct, frozen=True):
 
 
 class Save(Opaque, frozen=True):
-    """Keep `value` under `key`, safe from other users, or forget what is there (None). No reply; the runner reports a failure."""
+    """The step to store `value` under `key`, or to delete the key if `value` is None.
+
+    Other users must not be able to read the value. There is no result. The driver reports a failure
+    itself.
+    """
 
     key: str
     value: bytes | None

@@ -1,11 +1,8 @@
-"""Access tokens with what belongs to them, and how they are kept.
+"""Access tokens with their metadata, and their stored form.
 
-Rules of this file:
-
-1. A token knows who issued it, for which resource and to which client. It is used for nothing else, and a refresh token goes
-   to no other authorization server than the one that gave it.
-2. It is renewed a little before it expires: a tenth of its life, at most a minute.
-3. Storage is bytes under a key. What cannot be read there is as good as nothing, and said once; it never stops anybody.
+1. A token is used only for the resource and the client that it was issued to. Its refresh token
+   goes only to the authorization server that issued it.
+2. Stored data that cannot be read counts as absent and never raises an exception.
 """
 
 from __future__ import annotations
@@ -25,17 +22,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Tokens", "decode_tokens", "encode_tokens", "tokens_from", "tokens_key"]
 
-_EARLIER: Final = 60.0
-_SHARE: Final = 0.1
+# Tokens are renewed before they expire: by a tenth of their lifetime, at most by a minute.
+_MAX_RENEW_MARGIN: Final = 60.0  # seconds
+_RENEW_MARGIN_SHARE: Final = 0.1
 
 
 class Tokens(Struct, frozen=True, kw_only=True):
-    """An access token. Times are wall-clock seconds; None means that it is not known when it ends.
+    """An access token, its refresh token, and what is needed to use them.
 
-    `scopes` is what was granted as far as the server told, `asked` what was asked for in all. `metadata_url` is where the MCP
-    server said its metadata is; `dpop_seed` what makes the key that the token is bound to (see `_dpop.py`), None for a bearer token.
-    `client_method` and `client_secret` are how a client shows who it is that registered itself, has no secret, or keeps it here (None: as
-    the profile says). `redirect_uri` is where its browser came back to.
+    Times are in seconds since 1970, or None if the expiry is unknown.
+
+    - `scopes` are those that the server granted, None if it did not say; `asked` are all that were
+      requested.
+    - `renew_at` is the time from which the token should be renewed, shortly before `expires_at`.
+    - `metadata_url` is the `resource_metadata` URL of the MCP server's challenge.
+    - `dpop_seed` is the seed of the key that the token is bound to, None for a bearer token.
+    - `client_method` and `client_secret` say how the client authenticates. They are set if it is
+      registered dynamically, has no secret, or stores its secret here; None: as the profile says.
+    - `redirect_uri` is the redirect URI of the login.
     """
 
     access: Secret
@@ -55,7 +59,10 @@ class Tokens(Struct, frozen=True, kw_only=True):
 
 
 class _Kept(Opaque, frozen=True, kw_only=True, omit_defaults=True):
-    """The same as it is written; `layout` changes when an older library must not read it."""
+    """`Tokens` in the form in which they are stored.
+
+    `layout` changes when older versions of this library must not read the data.
+    """
 
     layout: int = 0
     access: str
@@ -75,11 +82,11 @@ class _Kept(Opaque, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _LAYOUT: Final = 1
-_read: Final = reader(_Kept)
+_decode: Final = reader(_Kept)
 
 
 def tokens_key(resource: str) -> str:
-    """Under which key the tokens for an MCP server are kept; `resource` is its canonical URI."""
+    """Return the storage key of the tokens for an MCP server. `resource` is its canonical URI."""
     return f"tokens:{resource}"
 
 
@@ -92,8 +99,17 @@ def tokens_from(
     client_id: str,
     refresh: Secret | None = None,
 ) -> Tokens:
-    """The tokens in an answer. `refresh` is the refresh token used for it, which stays unless there is a new one."""
-    life = reply.lifetime
+    """Build `Tokens` from a token response.
+
+    `refresh` is the refresh token of the request. It stays in use unless the response has a new
+    one.
+    """
+    lifetime = reply.lifetime
+    expires_at = None
+    renew_at = None
+    if lifetime is not None:
+        expires_at = now + lifetime
+        renew_at = expires_at - min(_MAX_RENEW_MARGIN, lifetime * _RENEW_MARGIN_SHARE)
     return Tokens(
         access=Secret(reply.access_token),
         issuer=issuer,
@@ -101,13 +117,13 @@ def tokens_from(
         client_id=client_id,
         refresh=Secret(reply.refresh_token) if reply.refresh_token else refresh,
         scopes=split_scopes(reply.scope) if reply.scope is not None else None,
-        expires_at=None if life is None else now + life,
-        renew_at=None if life is None else now + life - min(_EARLIER, life * _SHARE),
+        expires_at=expires_at,
+        renew_at=renew_at,
     )
 
 
 def encode_tokens(tokens: Tokens) -> bytes:
-    """Tokens as bytes for the storage, which has to keep them from other users."""
+    """Encode tokens for the storage, which must keep them from other users."""
     return encode(
         _Kept(
             layout=_LAYOUT,
@@ -130,26 +146,26 @@ def encode_tokens(tokens: Tokens) -> bytes:
 
 
 def decode_tokens(data: bytes) -> Tokens | None:
-    """What was kept, None if it cannot be read or has another layout."""
+    """Decode stored tokens. Return None if they cannot be read or have another layout."""
     try:
-        kept = _read(data)
+        stored = _decode(data)
     except Unreadable:
         return None
-    if kept.layout != _LAYOUT or not is_token(kept.access):
+    if stored.layout != _LAYOUT or not is_token(stored.access):
         return None
     return Tokens(
-        access=Secret(kept.access),
-        issuer=kept.issuer,
-        resource=kept.resource,
-        client_id=kept.client_id,
-        refresh=Secret(kept.refresh) if kept.refresh else None,
-        scopes=tuple(kept.scopes) if kept.scopes is not None else None,
-        asked=kept.asked,
-        expires_at=kept.expires_at,
-        renew_at=kept.renew_at,
-        metadata_url=kept.metadata_url,
-        dpop_seed=Secret(kept.dpop_seed) if kept.dpop_seed else None,
-        client_method=kept.client_method,
-        client_secret=Secret(kept.client_secret) if kept.client_secret else None,
-        redirect_uri=kept.redirect_uri,
+        access=Secret(stored.access),
+        issuer=stored.issuer,
+        resource=stored.resource,
+        client_id=stored.client_id,
+        refresh=Secret(stored.refresh) if stored.refresh else None,
+        scopes=tuple(stored.scopes) if stored.scopes is not None else None,
+        asked=stored.asked,
+        expires_at=stored.expires_at,
+        renew_at=stored.renew_at,
+        metadata_url=stored.metadata_url,
+        dpop_seed=Secret(stored.dpop_seed) if stored.dpop_seed else None,
+        client_method=stored.client_method,
+        client_secret=Secret(stored.client_secret) if stored.client_secret else None,
+        redirect_uri=stored.redirect_uri,
     )

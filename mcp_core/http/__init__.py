@@ -6,12 +6,12 @@ Nothing here knows the sockets of a system.
 
 from __future__ import annotations
 
-from ._application import Application
+from mcp_core.urls import Url
+
 from ._asgi import AsgiExchange
 from ._asgi_socket import AsgiSocket, asgi_exchange
 from ._authority import Gate
-from ._call import Access, AccessAttempt, HttpCall, HttpClientOptions, Url
-from ._carriage import Carriage, Errand
+from ._call import Access, AccessAttempt, HttpCall, HttpClientOptions
 from ._client import HttpClient
 from ._conversation import Conversation
 from ._endpoint import Endpoint
@@ -27,7 +27,6 @@ from ._options import HttpLimits, HttpOptions, ServedOptions
 from ._pool import NotProcessed, Place, Pool, idle_time
 from ._site import PlainAnswer, Site
 from ._spelling import Spelling
-from ._visit import Visit
 from ._websocket import Close, Ping, Pong, SocketAction, Text, WebSocket
 
 __all__ = [
@@ -36,17 +35,14 @@ __all__ = [
     "AccessAttempt",
     "Action",
     "Admission",
-    "Application",
     "AsgiExchange",
     "AsgiSocket",
     "Body",
-    "Carriage",
     "Close",
     "Conversation",
     "Door",
     "End",
     "Endpoint",
-    "Errand",
     "Exchange",
     "FrameWatch",
     "Gate",
@@ -76,7 +72,6 @@ __all__ = [
     "TurnedAway",
     "Upgrade",
     "Url",
-    "Visit",
     "WebSocket",
     "asgi_exchange",
     "begins_http2",

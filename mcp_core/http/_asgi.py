@@ -1,14 +1,12 @@
-"""HTTP as ASGI 3 spells it: a scope is the head of a request, messages are its body and the response.
+"""Translation between ASGI 3 and HTTP: a scope is the head of a request, messages are the bodies.
 
-Rules of this file:
+1. An application is one endpoint, at its own root, where it is mounted, and at its path below it.
+   `root_path` says how deep it is mounted.
+2. Paths that are sent to a client start at the root of the server that the client sees.
+3. All output of one moment is one message, so the head of a stream comes with a body, an empty one
+   if need be: servers may hold a head back until there is one (ASGI, HTTP connection scope).
 
-1. An application is one endpoint. It is at its own root, which is where somebody has mounted it, and at its path beneath; how deep
-   it is mounted, `root_path` tells. Beside it there is nothing.
-2. A client is told paths as it sees them, from the root of the server that it talks to.
-3. What is said at the same time is one message. So the head of a stream comes with a body, an empty one if need be: servers may
-   hold a head back until there is one (ASGI, HTTP connection scope).
-
-It refuses to know how messages are waited for, and what is in them. Source: asgi.readthedocs.io, HTTP & WebSocket, version 2.5.
+Source: asgi.readthedocs.io, HTTP & WebSocket, version 2.5.
 """
 
 from __future__ import annotations
@@ -29,14 +27,14 @@ _CLOSE: Final = (b"connection", b"close")
 
 
 def split_scope(scope: Mapping[str, Any]) -> tuple[RequestHead, bytes]:
-    """The head of a request, and the path within the application."""
+    """Return the head of a request, and the path within the application."""
     root: str = scope.get("root_path", "").rstrip("/")
     path: str = scope["path"]
     target: bytes = scope.get("raw_path") or quote(path).encode()
     if root and (path == root or path.startswith(f"{root}/")):
         path = path[len(root) :]
     else:
-        # Somebody in front of the server has taken it away, or there is none.
+        # A proxy in front of the server has removed the prefix, or there is none.
         target = quote(root).encode() + target
     query: bytes = scope.get("query_string", b"")
     if query:
@@ -45,17 +43,17 @@ def split_scope(scope: Mapping[str, Any]) -> tuple[RequestHead, bytes]:
 
 
 class AsgiExchange:
-    """One request to a `site`, by the `scope` of type `http` that tells of it.
+    """One request to a `site`, made from a scope of type `http`.
 
-    Give it each message that arrives by `receive`, as long as it is not `over`; and when its token hears that there is something to
-    write, send what `messages_to_send` gives. As with all that belongs to a site, take the events out after each call. `gone`: nobody is
-    there any more.
+    Pass each message to `receive` as long as it is not `over`. When its token is poked, send what
+    `messages_to_send` returns. Call `Site.pump` after each call. `gone`: the client has
+    disconnected.
 
     Raises:
         ValueError: the scope is of another type.
     """
 
-    __slots__ = ("_closable", "exchange", "gone")
+    __slots__ = ("_closable", "_site", "exchange", "gone")
 
     def __init__(self, site: Site, scope: Mapping[str, Any], now: float, *, token: object) -> None:
         if scope["type"] != "http":
@@ -63,6 +61,7 @@ class AsgiExchange:
         head, path = split_scope(scope)
         self._closable = scope.get("http_version", "1.1") in ("1.0", "1.1")
         self.gone = False
+        self._site = site
         self.exchange = site.begin(head, now, path=path, token=token)
 
     def __repr__(self) -> str:
@@ -70,33 +69,32 @@ class AsgiExchange:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to be taken, or nobody is there any more."""
+        """True if the response is complete, or the client has disconnected."""
         return self.gone or self.exchange.over
 
     def receive(self, message: Mapping[str, Any], now: float) -> None:
-        """A message has arrived: `http.request` or `http.disconnect`."""
+        """Receive a message: `http.request` or `http.disconnect`."""
         if message["type"] == "http.disconnect":
             self.disconnected(now)
         elif message["type"] == "http.request":
-            body = message.get("body", b"")
-            if body:
-                self.exchange.receive_data(bytes(body), now)
-            if not message.get("more_body", False):
-                self.exchange.receive_data(b"", now)
+            body = bytes(message.get("body", b""))
+            end = not message.get("more_body", False)
+            if body or end:
+                self._site.receive_data(self.exchange, body, now, end=end)
 
     @property
     def paused(self) -> bool:
-        """Never: what is too much of a request is refused. A WebSocket is different."""
+        """Always False: a body that is too long is rejected. It is for WebSockets."""
         return False
 
     def disconnected(self, now: float) -> None:
-        """The client is gone, or nothing can be sent any more. Harmless when all was said."""
+        """Report that the client is gone. Harmless once the response is complete."""
         self.gone = True
-        self.exchange.disconnected(now)
+        self._site.disconnected(self.exchange, now)
 
     def messages_to_send(self, now: float) -> list[dict[str, Any]]:
-        """What is to be sent now: `http.response.start`, `http.response.body`, or nothing."""
-        actions = self.exchange.actions_to_send()
+        """Return what to send now: `http.response.start`, `http.response.body`, or nothing."""
+        actions = self._site.actions_to_send(self.exchange)
         if not actions:
             return []
         messages: list[dict[str, Any]] = []

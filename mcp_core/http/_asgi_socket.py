@@ -1,14 +1,13 @@
-"""A WebSocket as ASGI 3 spells it: a scope is the request for it, messages are messages.
+"""Translation between ASGI 3 and a WebSocket: a scope is the upgrade request.
 
-Whoever serves an application has looked at the handshake himself, spells all frames, and asks himself whether the client lives. So of
-the request only what is ours to judge is handed on, and the rest is said as it should have been.
+1. The ASGI server has checked the handshake, encodes all frames and sends the pings. So the scope's
+   handshake headers are replaced by valid ones, and only the rest is checked here.
+2. Nothing is sent before the server has reported the connect, nor after it has reported the
+   disconnect.
+3. A client that is rejected gets the reason if the server has the extension
+   `websocket.http.response`, and 403 otherwise.
 
-Rules of this file:
-
-1. Nothing is said before the server has told that somebody connects, and nothing after it has told that he is gone.
-2. Who is refused hears why if the server can say it (the extension `websocket.http.response`), and else 403.
-
-It refuses to know how messages are waited for. Source: asgi.readthedocs.io, HTTP & WebSocket, version 2.5.
+Source: asgi.readthedocs.io, HTTP & WebSocket, version 2.5.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["AsgiSocket", "asgi_exchange"]
 
 _HANDSHAKE: Final = (b"upgrade", b"connection", b"content-length", b"transfer-encoding")
-_OF_SOCKETS: Final = b"sec-websocket-"
-_AS_IT_SHOULD_BE: Final[Headers] = [
+_WEBSOCKET_PREFIX: Final = b"sec-websocket-"
+_VALID_HANDSHAKE: Final[Headers] = [
     (b"upgrade", b"websocket"),
     (b"connection", b"upgrade"),
     (b"sec-websocket-version", b"13"),
@@ -42,7 +41,7 @@ _NO_CODE: Final = 1005
 def asgi_exchange(
     site: Site, scope: Mapping[str, Any], now: float, *, token: Any
 ) -> AsgiExchange | AsgiSocket:
-    """What a scope of type `http` or `websocket` tells of.
+    """Return the exchange of a scope of type `http` or `websocket`.
 
     Raises:
         ValueError: the scope is of another type.
@@ -52,11 +51,22 @@ def asgi_exchange(
 
 
 class AsgiSocket:
-    """A request for a WebSocket to a `site`, by its `scope`, and then the WebSocket. To be used as an `AsgiExchange`, but nothing is to
-    be received while it is `paused`, and after what is received the token is to be taken for poked.
+    """An upgrade request to a `site`, made from its `scope`, and then the WebSocket.
+
+    Use it as an `AsgiExchange`, but receive nothing while it is `paused`. `gone`: the client has
+    disconnected.
     """
 
-    __slots__ = ("_accepted", "_connected", "_refuses", "_said", "_token", "exchange", "gone")
+    __slots__ = (
+        "_accepted",
+        "_connected",
+        "_ended",
+        "_sends_rejections",
+        "_site",
+        "_token",
+        "exchange",
+        "gone",
+    )
 
     def __init__(self, site: Site, scope: Mapping[str, Any], now: float, *, token: Any) -> None:
         head, path = split_scope({**scope, "method": "GET"})
@@ -64,13 +74,14 @@ class AsgiSocket:
         headers = [
             (name, value)
             for name, value in head.headers
-            if name not in _HANDSHAKE and not name.startswith(_OF_SOCKETS)
+            if name not in _HANDSHAKE and not name.startswith(_WEBSOCKET_PREFIX)
         ]
-        headers += [*_AS_IT_SHOULD_BE, (b"sec-websocket-protocol", offered)]
+        headers += [*_VALID_HANDSHAKE, (b"sec-websocket-protocol", offered)]
         head = RequestHead(b"GET", head.target, headers)
         self._token = token
-        self._refuses = _RESPONSE in (scope.get("extensions") or {})
-        self._connected = self._accepted = self._said = self.gone = False
+        self._sends_rejections = _RESPONSE in (scope.get("extensions") or {})
+        self._connected = self._accepted = self._ended = self.gone = False
+        self._site = site
         self.exchange = site.begin(head, now, path=path, token=token, may_switch=True)
 
     def __repr__(self) -> str:
@@ -78,17 +89,17 @@ class AsgiSocket:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to be taken, or nobody is there any more."""
-        return self.gone or self._said
+        """True if all was sent, the Close included, or the client has disconnected."""
+        return self.gone or self._ended
 
     @property
     def paused(self) -> bool:
-        """Whether nothing is to be received."""
+        """True if nothing may be received now."""
         socket = self.exchange.socket
         return socket is not None and socket.paused
 
     def receive(self, message: Mapping[str, Any], now: float) -> None:
-        """A message has arrived: `websocket.connect`, `websocket.receive` or `websocket.disconnect`."""
+        """Receive `websocket.connect`, `websocket.receive` or `websocket.disconnect`."""
         socket = self.exchange.socket
         if message["type"] == "websocket.connect":
             self._connected = True
@@ -103,24 +114,24 @@ class AsgiSocket:
                 socket.receive_binary(now)
             else:
                 socket.receive_text(text, now)
-            self._touch()
+            self._mark_dirty()
 
     def disconnected(self, now: float) -> None:
-        """The client is gone, or nothing can be sent any more. Harmless when all was said."""
+        """Report that the client is gone. Harmless once all was sent."""
         self.gone = True
-        self.exchange.disconnected(now)
+        self._site.disconnected(self.exchange, now)
 
     def messages_to_send(self, now: float) -> list[dict[str, Any]]:
-        """What is to be sent now; nothing if that is nothing."""
+        """Return what to send now; empty if there is nothing."""
         if not self._connected or self.over:
             return []
         messages: list[dict[str, Any]] = []
         if not self._accepted:
-            actions = self.exchange.actions_to_send()
+            actions = self._site.actions_to_send(self.exchange)
             if not actions:
                 return []
             if self.exchange.socket is None:
-                return self._refusal(actions)
+                return self._rejection(actions)
             self._accepted = True
             self.exchange.socket.leave_frames()
             messages.append({"type": "websocket.accept", "subprotocol": "mcp", "headers": []})
@@ -131,14 +142,14 @@ class AsgiSocket:
             else:
                 assert isinstance(action, Close)
                 messages.append({"type": "websocket.close", "code": action.code, "reason": action.reason})
-                self._said = True
-        self._said = self._said or self.exchange.socket.over
-        self._touch()
+                self._ended = True
+        self._ended = self._ended or self.exchange.socket.over
+        self._mark_dirty()
         return messages
 
-    def _refusal(self, actions: list[Action]) -> list[dict[str, Any]]:
-        self._said = True
-        if not self._refuses:
+    def _rejection(self, actions: list[Action]) -> list[dict[str, Any]]:
+        self._ended = True
+        if not self._sends_rejections:
             return [{"type": "websocket.close"}]
         head = actions[0]
         assert isinstance(head, Head)
@@ -148,7 +159,7 @@ class AsgiSocket:
             {"type": f"{_RESPONSE}.body", "body": body, "more_body": False},
         ]
 
-    def _touch(self) -> None:
-        """Have the events of the conversation taken, and its time looked at."""
+    def _mark_dirty(self) -> None:
+        """Have the conversation's events and its deadline looked at by the next pump."""
         assert self.exchange.conversation is not None
         self.exchange.conversation.touch()

@@ -1,19 +1,13 @@
-"""What a client of HTTP is told to do: the requests that it makes, and where they go.
+"""The calls that an `HttpClient` gives to its driver, its options, its view of authorization.
 
-Rules of this file:
-
-1. A `HttpCall` is complete: all its headers are there except the one that says how long the body is (`content-length`), which the
-   driver adds as it frames the body. It is given out when it is due, so that a driver has no times to keep.
-2. A URL is read once. What is in it that no request can carry is an error then.
-
-It refuses to know what is in a body, and how anything is sent.
+1. An `HttpCall` has all its headers but `content-length`, which the driver adds when it frames the
+   body.
+2. A call is given out when it is due, so a driver keeps no timers for calls.
 """
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final, Protocol
-from urllib.parse import quote, urljoin, urlsplit
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -24,32 +18,50 @@ if TYPE_CHECKING:
 
     from ._messages import Head, RequestHead
 
-__all__ = ["Access", "AccessAttempt", "HttpCall", "HttpClientOptions", "Url", "header"]
+__all__ = ["Access", "AccessAttempt", "HttpCall", "HttpClientOptions", "header"]
 
 
 class AccessAttempt(Protocol):
-    """The right to make one request, which may take several attempts (`mcp_core.auth.Attempt` is one)."""
+    """The authorization of one call, which may be sent several times.
+
+    See `mcp_core.auth.AuthAttempt`.
+    """
 
     def headers(self, method: str, url: str) -> list[tuple[str, str]]:
-        """What shows it, made anew each time."""
+        """Return the headers that authorize a request. Call it anew for each request.
+
+        A DPoP proof, for example, may be sent once only.
+        """
 
     def received(self, status: int, headers: Iterable[tuple[str, str]], url: str) -> bool:
-        """A response came; whether something can be done about it, so that the request is worth while another time."""
+        """Process the head of a response. Return True if a retry may succeed.
+
+        Before the retry the driver runs the authorization flow of this attempt.
+        """
 
 
 class Access(Protocol):
-    """Where the right to make requests comes from (`mcp_core.auth.Authorizer` is one)."""
+    """The authorization of a client's calls. See `mcp_core.auth.Authorizer`."""
 
     def attempt(self, operation: str = "") -> AccessAttempt:
-        """For one request; `operation` is what it does, such as `tools/call add`."""
+        """Begin the authorization of one call.
+
+        `operation` names it in errors, such as `tools/call add`.
+        """
 
 
 class HttpCall(Struct, gc=False):
-    """A request to make. `key` names it and its response from now on.
+    """One HTTP request for the driver to make.
 
-    `idempotent`: it may be made again if nothing shows that it arrived (`Pool.may_retry`). `long`: its response is not expected to
-    end, so that its connection is lost to others. `brief`: its response waits for nothing, while others may wait for it. `attempt`:
-    what gives the right to make it (`HttpClient.sign`); None if nothing does.
+    Attributes:
+        key: identifies the call and its response from now on.
+        head: method, target and headers, without `content-length`.
+        body: the complete body.
+        idempotent: whether it may be sent again if no response came (`Pool.may_retry`).
+        long: whether its response may never end, so that its connection is not counted as in use.
+        brief: whether the server responds to it without waiting for anything, while other calls may
+            wait for it. It never waits for a place in the pool.
+        attempt: its authorization, for `HttpClient.sign`; None without `HttpClientOptions.access`.
     """
 
     key: int
@@ -62,16 +74,19 @@ class HttpCall(Struct, gc=False):
 
 
 class HttpClientOptions(Struct, frozen=True, kw_only=True):
-    """What a client of HTTP can be told.
+    """The options of an `HttpClient`.
 
-    `headers`: of each request, beside those that the protocol sets. `attempts`: how often in a row it is tried to come back to a
-    stream that broke, before it is given up. `longest_wait`: seconds between them at most, also if the server wants more.
-    `entropy`: random bytes, of which a delay that we choose ourselves gets up to a quarter longer, so that the clients of a server
-    which was started again do not all come back at once. `heard`: called with each message of the server's; it must not fail.
-    `access`: gives the right to make each request.
+    Attributes:
+        headers: sent with each request, in addition to those of the protocol.
+        attempts: how often in a row a reconnect to a stream is tried before it fails.
+        longest_wait: the maximum of seconds between two attempts, also if the server asks for more.
+        entropy: returns that many random bytes. They lengthen our own delays by up to a quarter, so
+            that the clients of a restarted server do not reconnect all at once. None for no jitter.
+        heard: called with each message of the server; it must not raise.
+        access: authorizes each call; None for no authorization.
 
     Raises:
-        ValueError: a header cannot be sent, or is not for us to choose.
+        ValueError: a header cannot be sent, or is set by the protocol.
     """
 
     headers: Mapping[str, str] = {}
@@ -85,79 +100,14 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
         check_headers(self.headers)
 
     def __repr__(self) -> str:
-        # There may be a token among the headers.
+        # Names only: a value may be a token.
         return f"<HttpClientOptions, headers {', '.join(self.headers) or 'none'}, access by {self.access!r}>"
 
     __rich_repr__ = None  # type: ignore[assignment]
 
 
-_PORTS: Final = {"http": 80, "https": 443}
-_UNSAYABLE: Final = re.compile(r"[\x00-\x20\x7f]")
-# Everything that may stand in a path or a query, the sign of what is encoded already included.
-_SAFE: Final = "/?%:@!$&'()*+,;=~-._[]"
-
-
-class Url(Struct, frozen=True):
-    """Where a server is. `host` is in lower case and without brackets; `target` is path and query."""
-
-    text: str
-    scheme: str
-    host: str
-    port: int
-    target: bytes
-
-    @classmethod
-    def parse(cls, text: str) -> Url:
-        """Read `http://` or `https://`.
-
-        Raises:
-            ValueError: it is no such URL, or has a user's name in it.
-        """
-        parts = urlsplit(text)
-        if parts.scheme not in _PORTS or _UNSAYABLE.search(text):
-            raise ValueError(f"a URL of http or https is needed, not {text!r}")
-        if "@" in parts.netloc:
-            raise ValueError("a URL has no user's name or password in it: say it by a header")
-        try:
-            port = parts.port
-            host = parts.hostname or ""
-            if not host.isascii():
-                host = host.encode("idna").decode()
-        except ValueError:
-            raise ValueError(f"host and port of {text!r} cannot be read") from None
-        if not host or port == 0:
-            raise ValueError(f"host and port of {text!r} cannot be read")
-        target = quote(parts.path or "/", safe=_SAFE)
-        if parts.query:
-            target += "?" + quote(parts.query, safe=_SAFE)
-        return cls(text, parts.scheme, host, port or _PORTS[parts.scheme], target.encode())
-
-    def __str__(self) -> str:
-        """Without what may be secret."""
-        return self.text.partition("?")[0]
-
-    @property
-    def origin(self) -> tuple[str, str, int]:
-        """Scheme, host and port, which is what one connects to."""
-        return self.scheme, self.host, self.port
-
-    @property
-    def authority(self) -> bytes:
-        """What the header `host` says."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return (host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}").encode()
-
-    def join(self, reference: str) -> Url:
-        """What a reference in a document of this URL means.
-
-        Raises:
-            ValueError: it is no URL of http.
-        """
-        return Url.parse(urljoin(self.text, reference))
-
-
 def header(head: Head, name: bytes) -> bytes | None:
-    """The first header of this name."""
+    """Return the value of the first header of this name, in lower case; None if there is none."""
     for key, value in head.headers:
         if key == name:
             return bytes(value)

@@ -1,13 +1,13 @@
-"""What is found wrong with a request by its head alone, in which order, and what is answered.
+"""The checks of a request's head, in their order, and the error responses.
 
-Rules of this file:
+1. The order is a tuple for each verb (`LADDERS`): who may send requests at all, then what is
+   requested, then in which shape and revision. The first failed check is the response, and the body
+   is not read.
+2. A header that may occur once and occurs twice is rejected, whatever its values: one reader takes
+   the first, and another the last. Headers that repeat what the body says are checked with the body
+   (`_mirror.py`).
 
-1. The order is a tuple for each verb: who may ask at all, then what is asked, then in which shape and revision. The first that
-   fails is the answer, and the body is not read.
-2. A header that may stand once and stands twice is refused, whatever it says: one reader takes the first and another the last.
-   Those that repeat what the body says are judged with the body (`_mirror.py`).
-
-It does not know sessions, nor what is in a body. Source: 2026-07-28, basic/transports/streamable-http; RFC 9110.
+Sources: 2026-07-28, basic/transports/streamable-http; RFC 9110.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from ._headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
-from ._media import accepts, is_json
+from ._media import EVENT_STREAM, JSON, accepts, is_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,8 +32,18 @@ __all__ = ["ALLOWED", "LADDERS", "UPGRADE", "Asked", "Refused", "first_fault", "
 ALLOWED: Final = b"GET, POST, DELETE, OPTIONS"
 # Stands for the verb of a request that is to become a WebSocket; no verb has a space in it.
 UPGRADE: Final = b"GET a WebSocket"
+# What nearly every client sends. It is compared first, and anything else is parsed.
+_USUAL_ACCEPT: Final = b"application/json, text/event-stream"
 _SINGLE: Final = frozenset(
-    (b"host", b"origin", b"content-type", b"content-length", LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID)
+    (
+        b"host",
+        b"origin",
+        b"content-type",
+        b"content-length",
+        LAST_EVENT_ID,
+        PROTOCOL_VERSION,
+        SESSION_ID,
+    )
 )
 _READ: Final = _SINGLE | {
     METHOD,
@@ -45,7 +55,10 @@ _READ: Final = _SINGLE | {
 
 
 class Refused(Struct, frozen=True):
-    """How a request is turned down. `message` names the cause and the cure. `hang_up`: what may come behind it is not read."""
+    """An error response. `message` names the cause and the cure.
+
+    `hang_up`: close the connection after it, without reading what may follow.
+    """
 
     status: int
     message: str
@@ -54,8 +67,11 @@ class Refused(Struct, frozen=True):
 
 
 class Asked(Struct, gc=False):
-    """A request as far as its head tells: the headers that are read here, each once; one that stands twice; and those that may repeat
-    what the body says, as they came."""
+    """The head of a request, as far as it is read here.
+
+    `headers` has each header once, `doubled` one that occurs twice and must not, and `mirrored`
+    those that may repeat what the body says, as they came.
+    """
 
     headers: dict[bytes, bytes]
     doubled: bytes | None
@@ -63,7 +79,7 @@ class Asked(Struct, gc=False):
 
 
 def scan(headers: Headers) -> Asked:
-    """Find the headers that are read, in one pass."""
+    """Collect the headers that are read, in one pass."""
     found: dict[bytes, bytes] = {}
     mirrored: Headers = []
     doubled = None
@@ -81,90 +97,99 @@ def scan(headers: Headers) -> Asked:
     return Asked(found, doubled, mirrored)
 
 
-def first_fault(verb: bytes, asked: Asked, options: HttpOptions, config: Config) -> Refused | None:
-    """The first thing that is wrong, None if there is nothing."""
+def first_fault(verb: bytes, parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+    """Run all checks for `verb`. Return the response of the first that fails, or None."""
     for check in LADDERS.get(verb, _UNKNOWN_VERB):
-        refused = check(asked, options, config)
+        refused = check(parsed, options, config)
         if refused is not None:
             return refused
     return None
 
 
-def who_fault(asked: Asked, options: HttpOptions, config: Config) -> Refused | None:
-    """Of that, what tells of who asks, as far as the head of a request does."""
-    return _host(asked, options, config) or _origin(asked, options, config)
+def who_fault(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+    """Run only the `Host` and `Origin` checks, before authorization."""
+    return _host(parsed, options, config) or _origin(parsed, options, config)
 
 
-def _host(asked: Asked, options: HttpOptions, config: Config) -> Refused | None:
-    if options.gate.allows_host(asked.headers.get(b"host")):
+def _host(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+    host = parsed.headers.get(b"host")
+    gate = options.gate
+    if host in gate.known_hosts or gate.allows_host(host):
         return None
-    return Refused(421, "this server does not go by that name: its Host has to be allowed (hosts=)")
+    return Refused(421, "the name in Host is not allowed: list it in hosts=")
 
 
-def _origin(asked: Asked, options: HttpOptions, config: Config) -> Refused | None:
-    origin = asked.headers.get(b"origin")
-    if origin is None or options.gate.allows_origin(origin, asked.headers[b"host"]):
+def _origin(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+    origin = parsed.headers.get(b"origin")
+    if origin is None or options.gate.allows_origin(origin, parsed.headers[b"host"]):
         return None
-    return Refused(403, "pages of that origin may not ask here: it has to be allowed (origins=)")
+    return Refused(403, "the Origin is not allowed: list it in origins=")
 
 
-def _doubled(asked: Asked, options: HttpOptions, config: Config) -> Refused | None:
-    if asked.doubled is None:
+def _doubled(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+    if parsed.doubled is None:
         return None
-    return Refused(400, f"the header {asked.doubled.decode('ascii')} stands twice")
+    return Refused(400, f"the header {parsed.doubled.decode('ascii')} stands twice")
 
 
-def _verb(asked: Asked, options: HttpOptions, config: Config) -> Refused | None:
-    return Refused(405, "only GET, POST, DELETE and OPTIONS mean something here", [(b"allow", ALLOWED)])
+def _verb(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+    return Refused(405, "only GET, POST, DELETE and OPTIONS are supported", [(b"allow", ALLOWED)])
 
 
-def _length(asked: Asked, options: HttpOptions, config: Config) -> Refused | None:
-    length = asked.headers.get(b"content-length")
+def _length(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+    length = parsed.headers.get(b"content-length")
     if length is None:
         return None
     if not length.isdigit():
-        return Refused(400, "content-length is no number", hang_up=True)
+        return Refused(400, "content-length is not a number", hang_up=True)
     if len(length) > 18 or int(length) > config.limits.message:
         return too_long(config)
     return None
 
 
 def too_long(config: Config) -> Refused:
-    """What is answered to a body that is too long, as soon as that is seen."""
+    """Return the response to a body that exceeds the limit, declared or as it arrives."""
     return Refused(413, f"the body is longer than {config.limits.message} bytes", hang_up=True)
 
 
-def _json(asked: Asked, options: HttpOptions, config: Config) -> Refused | None:
-    if asked.headers.get(b"content-encoding", b"identity").lower() != b"identity":
-        return Refused(415, "encoded bodies are not read here", [(b"accept-encoding", b"identity")])
-    if is_json(asked.headers.get(b"content-type")):
+def _json(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+    if parsed.headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        return Refused(
+            415,
+            "a content-encoding other than identity is not supported",
+            [(b"accept-encoding", b"identity")],
+        )
+    content_type = parsed.headers.get(b"content-type")
+    if content_type == JSON or is_json(content_type):
         return None
-    return Refused(415, "the body has to be application/json, in UTF-8")
+    return Refused(415, "the body must be application/json, in UTF-8")
 
 
-def _accepts_answers(asked: Asked, options: HttpOptions, config: Config) -> Refused | None:
-    accept = asked.headers.get(b"accept")
+def _accepts_responses(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+    accept = parsed.headers.get(b"accept")
+    if accept == _USUAL_ACCEPT:
+        return None
     if options.reply == "json":
-        if accepts(accept, b"application/json"):
+        if accepts(accept, JSON):
             return None
-        return Refused(406, "the client has to accept application/json")
-    if accepts(accept, b"application/json", b"text/event-stream"):
+        return Refused(406, "the client must accept application/json")
+    if accepts(accept, JSON, EVENT_STREAM):
         return None
-    return Refused(406, "the client has to accept both application/json and text/event-stream")
+    return Refused(406, "the client must accept both application/json and text/event-stream")
 
 
-def _accepts_events(asked: Asked, options: HttpOptions, config: Config) -> Refused | None:
-    if accepts(asked.headers.get(b"accept"), b"text/event-stream"):
+def _accepts_events(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+    if accepts(parsed.headers.get(b"accept"), EVENT_STREAM):
         return None
-    return Refused(406, "the client has to accept text/event-stream")
+    return Refused(406, "the client must accept text/event-stream")
 
 
-_WHO: Final = (_host, _origin)
+_SENDER: Final = (_host, _origin)
 LADDERS: Final[Mapping[bytes, tuple[Callable[[Asked, HttpOptions, Config], Refused | None], ...]]] = {
-    b"POST": (*_WHO, _doubled, _length, _json, _accepts_answers),
-    b"GET": (*_WHO, _doubled, _accepts_events),
-    b"DELETE": (*_WHO, _doubled),
-    b"OPTIONS": _WHO,
-    UPGRADE: (*_WHO, _doubled),
+    b"POST": (*_SENDER, _doubled, _length, _json, _accepts_responses),
+    b"GET": (*_SENDER, _doubled, _accepts_events),
+    b"DELETE": (*_SENDER, _doubled),
+    b"OPTIONS": _SENDER,
+    UPGRADE: (*_SENDER, _doubled),
 }
-_UNKNOWN_VERB: Final = (*_WHO, _verb)
+_UNKNOWN_VERB: Final = (*_SENDER, _verb)

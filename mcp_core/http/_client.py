@@ -1,15 +1,13 @@
-"""The client's end of MCP over HTTP: messages of a connection to requests of HTTP, and responses to what the connection hears.
+"""The client side of MCP over HTTP, without IO: it turns messages of a `Connection` into requests.
 
-Rules of this file:
+1. `HttpClient` keeps the tables: which call belongs to which operation, what is to be made or
+   dropped, and which deadlines are set. A transport decides how a message is sent: Streamable HTTP
+   at first, and HTTP+SSE if the server is of 2024-11-05.
+2. What arrives is passed to the connection at once, and the events are queued here. A transport can
+   then tell, when a response ends, whether the result was in it.
+3. Each request of the connection ends, with a result or with an error of the network.
 
-1. It keeps the books: which call is whose `Trip`, what is still to be made or dropped, which times are asked for. How a message
-   travels is a `Transport`'s: Streamable HTTP to begin with, and for servers of 2024-11-05 HTTP+SSE.
-2. Whatever arrives is taken into the connection at once, and its events are kept here in order. So a transport can ask, when a response
-   ends, whether the answer was in it.
-3. It always tells the connection: a call that was made ends, whatever the network does.
-
-It knows no socket, no pool, and no revision. The driver makes `calls_to_make`, gives up `calls_to_drop`, and tells how each response
-goes on; between, it takes `next_event`, as from a connection.
+Sockets, the connection pool and the revisions are not known here.
 """
 
 from __future__ import annotations
@@ -24,8 +22,9 @@ from mcp_core._outbox import Kind
 from mcp_core._state import State
 from mcp_core._version import __version__
 from mcp_core.types import ListToolsResult
+from mcp_core.urls import Url
 
-from ._call import HttpCall, HttpClientOptions, Url
+from ._call import HttpCall, HttpClientOptions
 from ._messages import RequestHead
 from ._streamable import Streamable
 from ._tool_headers import ToolHeaders
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
     from mcp_core._events import Event, NeedData, Paused
     from mcp_core._outbox import Outgoing
+    from mcp_core._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
     from ._messages import Head, Headers
@@ -42,30 +42,35 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpClient"]
 
-# Seconds that a server has to end a response of which nothing more is wanted, before we do: its connection is good for more.
-_LINGERS: Final = 5.0
+# Seconds that a server has to end a response after its result. If it does, the connection is
+# reused.
+_LINGER_TIMEOUT: Final = 5.0
 
 
 class HttpClient:
-    """A client's conversation `conn` with the server at `url`.
+    """The client's side of a conversation with the server at `url`, over the connection `conn`.
 
-    To be driven like a connection (see there): after each call of any kind make `calls_to_make()`, give up `calls_to_drop()`, set
-    one timer to `next_deadline()`, and take `next_event()` until it gives `NEED_DATA`. Of a call tell `response_started`, `response_data`
-    as it comes, and `response_ended` once; nothing more of one that was dropped. The only header that a call lacks is
-    `content-length`. After the end of the conversation there may be calls left, to say good-bye, until `idle`.
+    After each call of any method, make `calls_to_make()`, abort `calls_to_drop()`, set one timer to
+    `next_deadline()`, and take `next_event()` until it returns `NEED_DATA`, as with a `Connection`.
+    For each call, report `response_started`, `response_data` for each chunk, and `response_ended`
+    once; for a dropped call, nothing more. The only header that a call lacks is `content-length`.
+    After the end of the connection, calls may remain, such as the DELETE of a session, until
+    `idle`.
 
-    With `options.access` a call is sent as `sign` gives its head, and `refused` is asked of each head that comes. If that says so, the
-    response is not told, but what the attempt asks for is done; meanwhile the call is `hold`. Then it is made again, or `denied`.
+    With `options.access`, send the head that `sign` returns, and ask `refused` for each response
+    head. If it returns True, do not report the response: run the authorization flow of the call's
+    `attempt`, and call `hold` before and after it. Then make the call again, or report `denied`.
 
-    A tool that cannot be called because of its `x-mcp-header` is left out of what `tools/list` gave, with a `MessageRejected` before.
+    Tools that cannot be called because of an invalid `x-mcp-header` are removed from the results of
+    `tools/list`. Each is reported by a `MessageRejected` before the result.
 
     Args:
         conn: a client's connection that is not open yet.
-        url: of the server: `http://` or `https://`.
-        options: what else there is to say.
+        url: the URL of the server, `http://` or `https://`.
+        options: headers, reconnect policy and authorization.
 
     Raises:
-        ValueError: the URL is none.
+        ValueError: the URL is invalid, see `Url.parse`.
     """
 
     def __init__(self, conn: Connection, url: str, options: HttpClientOptions | None = None) -> None:
@@ -75,38 +80,42 @@ class HttpClient:
         self.options = options or HttpClientOptions()
         self.tools = ToolHeaders()
         self._transport: Transport = Streamable(self)
-        self._key = 0
+        self._last_key = 0
         self._calls: list[HttpCall] = []
         self._drops: list[int] = []
-        self._trips: dict[int, Trip] = {}
-        self._times: dict[Trip | Transport, float] = {}
-        self._held: set[Trip] = set()  # whose call was refused, while the right to make it is got
+        self._operations: dict[int, Trip] = {}
+        self._deadlines: dict[Trip | Transport, float] = {}
+        # Operations whose timeout is stopped, because authorization for their call is in progress.
+        self._paused: set[Trip] = set()
         self._events: deque[Event] = deque()
         self._closed = False
-        own = {name.lower(): value for name, value in self.options.headers.items()}
-        own.setdefault("user-agent", f"mcp-trio/{__version__}")
-        self._own: Headers = [(name.encode("ascii"), value.encode("latin-1")) for name, value in own.items()]
+        configured = {name.lower(): value for name, value in self.options.headers.items()}
+        configured.setdefault("user-agent", f"mcp-trio/{__version__}")
+        self._configured_headers: Headers = [
+            (name.encode("ascii"), value.encode("latin-1")) for name, value in configured.items()
+        ]
 
     def __repr__(self) -> str:
         return (
-            f"<HttpClient of {self.url}: {self.conn!r}, {len(self._trips)} calls, {len(self._times)} waiting>"
+            f"<HttpClient of {self.url}: {self.conn!r}, {len(self._operations)} calls,"
+            f" {len(self._deadlines)} waiting>"
         )
 
     @property
     def idle(self) -> bool:
-        """Whether no call is under way, to be made, or planned."""
-        return not (self._trips or self._times)
+        """True if no call is in progress or queued, and no deadline is set."""
+        return not (self._operations or self._deadlines)
 
     def queued(self, related: RequestId | None = None) -> int:
-        """Bytes of messages that no driver has taken yet."""
+        """Return the number of bytes in messages that the driver has not taken yet."""
         return (
             self.conn.queued(related) + self._transport.queued + sum(len(call.body) for call in self._calls)
         )
 
-    # -- What to do now -------------------------------------------------------------------------------------------------
+    # -- What to do now ----------------------------------------------------------------------------
 
     def calls_to_make(self, now: float) -> list[HttpCall]:
-        """Requests to make, each at once and beside the others."""
+        """Return the calls to make now, each in parallel to all others."""
         for out in self.conn.messages_to_send():
             self._transport.send(out, now)
         if self.conn.state is not State.CLOSED:
@@ -114,121 +123,141 @@ class HttpClient:
         elif not self._closed:
             self._closed = True
             self._transport.close(now)
-        calls, self._calls = self._calls, []
+        calls = self._calls
+        self._calls = []
         return calls
 
     def calls_to_drop(self) -> list[int]:
-        """Keys of calls whose response is wanted no more: end their connection or stream."""
-        drops, self._drops = self._drops, []
+        """Return the keys of calls to abort: end their connection (HTTP/1.1) or stream (HTTP/2)."""
+        drops = self._drops
+        self._drops = []
         return drops
 
     def next_event(self) -> Event | NeedData | Paused:
-        """As `Connection.next_event`."""
+        """Return the next event, as `Connection.next_event` does."""
         event = self._events.popleft() if self._events else self.conn.next_event()
         if type(event) is ResultReceived and type(event.result) is ListToolsResult:
             peer = self.conn.peer
             if peer is not None and peer.dialect.http.mirrored:
-                complaints = self.tools.learn(event.result)
-                if complaints:
+                problems = self.tools.learn(event.result)
+                if problems:
                     self._events.appendleft(event)
-                    self._events.extendleft(MessageRejected(each) for each in reversed(complaints[1:]))
-                    return MessageRejected(complaints[0])
+                    self._events.extendleft(MessageRejected(each) for each in reversed(problems[1:]))
+                    return MessageRejected(problems[0])
         return event
 
     def next_deadline(self) -> float | None:
-        """As `Connection.next_deadline`."""
+        """Return when to call `handle_timeout`, or None, as `Connection.next_deadline` does."""
         deadline = self.conn.next_deadline()
-        if not self._times:
+        if not self._deadlines:
             return deadline
-        first = min(self._times.values())
+        first = min(self._deadlines.values())
         return first if deadline is None else min(first, deadline)
 
-    # -- What arrived ------------------------------------------------------------------------------------------------------
+    # -- What arrived ------------------------------------------------------------------------------
 
     def handle_timeout(self, now: float) -> None:
-        """As `Connection.handle_timeout`."""
+        """Act on all deadlines up to `now`. A call before the deadline does nothing."""
         self.conn.handle_timeout(now)
-        for who, when in list(self._times.items()):
-            if when <= now and self._times.pop(who, None) is not None:
+        for who, when in list(self._deadlines.items()):
+            # Acting on one deadline may remove another.
+            if when <= now and self._deadlines.pop(who, None) is not None:
                 who.due(now)
 
     def response_started(self, key: int, head: Head, now: float) -> None:
-        """The response to call `key` has begun. Names of headers are in lower case; what is only informational (1xx) is left out."""
-        trip = self._trips.get(key)
-        if trip is not None:
-            trip.started(head, now)
+        """Process the head of the response to call `key`. Leave out informational responses (1xx).
+
+        Header names must be in lower case.
+        """
+        operation = self._operations.get(key)
+        if operation is not None:
+            operation.started(head, now)
 
     def response_data(self, key: int, data: bytes, now: float) -> None:
-        """A piece of its body."""
-        trip = self._trips.get(key)
-        if trip is not None:
-            trip.data(data, now)
+        """Process a chunk of the response's body."""
+        operation = self._operations.get(key)
+        if operation is not None:
+            operation.data(data, now)
 
     def response_ended(self, key: int, now: float, *, error: str | None = None) -> None:
-        """It is complete. Or with an `error`, in a few words: no connection came about, or it broke before the end."""
-        trip = self._trips.pop(key, None)
-        if trip is not None:
-            self._held.discard(trip)
-            trip.key = 0
-            self._times.pop(trip, None)
-            trip.ended(error, now)
+        """Process the end of the response to call `key`.
 
-    # -- The right to make a call ---------------------------------------------------------------------------------------------
+        Args:
+            key: the call.
+            now: the time.
+            error: a short text if no connection was made, or if it broke before the end; None if
+                the response is complete.
+        """
+        operation = self._detach(key)
+        if operation is not None:
+            operation.ended(error, now)
+
+    # -- Authorization -----------------------------------------------------------------------------
 
     def sign(self, call: HttpCall) -> RequestHead:
-        """The head of a call as it is sent this time: with what gives the right to make it."""
+        """Return the head of a call, with authorization headers. Call it anew for each attempt."""
         head = call.head
         if call.attempt is None:
             return head
-        shown = call.attempt.headers(head.method.decode(), self._url_of(head))
-        own = [(name.encode(), value.encode("latin-1")) for name, value in shown]
-        named = {name for name, _ in own}
-        return RequestHead(
-            head.method, head.target, [*(each for each in head.headers if each[0] not in named), *own]
-        )
+        pairs = call.attempt.headers(head.method.decode(), self._url_of(head))
+        auth_headers = [(name.encode(), value.encode("latin-1")) for name, value in pairs]
+        replaced = {name for name, _ in auth_headers}
+        kept = (each for each in head.headers if each[0] not in replaced)
+        return RequestHead(head.method, head.target, [*kept, *auth_headers])
 
     def refused(self, call: HttpCall, head: Head) -> bool:
-        """Whether a response says that the right is missing, in a way that something can be done about. To be asked once for each
-        head, before anything else is told of it."""
+        """Return True if the server denied a call, and its authorization flow may help.
+
+        Call it once for each response head, before the response is reported.
+        """
         if call.attempt is None:
             return False
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
-        worth = call.attempt.received(head.status, headers, self._url_of(call.head))
-        trip = self._trips.get(call.key)
-        if trip is None or self.conn.state is State.CLOSED:
+        # The attempt sees every response, also one of a call that was dropped.
+        worth_retrying = call.attempt.received(head.status, headers, self._url_of(call.head))
+        operation = self._operations.get(call.key)
+        if operation is None or self.conn.state is State.CLOSED:
             return False
-        return worth and (trip.id is None or self.conn.awaits(trip.id))
+        return worth_retrying and (operation.id is None or self.conn.awaits(operation.id))
 
     def hold(self, key: int, now: float | None) -> None:
-        """Somebody is asked for the right to make a call, which may take long (None); that is over `now`."""
-        trip = self._trips.get(key)
-        if trip is not None:
+        """Stop the timeout of a call while its authorization flow runs, or restart it.
+
+        Call it with None when the flow begins, and with the time when it has ended. The flow may
+        take long, because a user may have to log in.
+        """
+        operation = self._operations.get(key)
+        if operation is not None:
             if self.conn.opener is not None:
                 self.conn.opener.hold(now)
             if now is None:
-                self._held.add(trip)
-                self.at(trip, None)
+                self._paused.add(operation)
+                self.at(operation, None)
             else:
-                self._held.discard(trip)
-                trip.resumed(now)
+                self._paused.discard(operation)
+                operation.resumed(now)
 
     def denied(self, key: int, error: McpTrioError, now: float) -> None:
-        """There is no right to make a call: what its caller is told, in place of an end of the response."""
-        trip = self._trips.pop(key, None)
-        if trip is not None:
-            self._held.discard(trip)
-            trip.key = 0
-            self._times.pop(trip, None)
-            trip.denied(error, now)
+        """End a call whose authorization failed. Report this in place of `response_ended`."""
+        operation = self._detach(key)
+        if operation is not None:
+            operation.denied(error, now)
 
     def _url_of(self, head: RequestHead) -> str:
         return f"{self.url.scheme}://{self.url.authority.decode()}{head.target.decode()}"
 
-    # -- What a transport needs ----------------------------------------------------------------------------------------------------
+    def _detach(self, key: int) -> Trip | None:
+        """Remove the operation of call `key` from all tables, and return it."""
+        operation = self._operations.get(key)
+        if operation is not None:
+            self.forget(operation)
+        return operation
+
+    # -- For operations and transports, see `OperationHost` ----------------------------------------
 
     @property
     def most(self) -> int:
-        """Bytes of a message of the server's."""
+        """The maximum size of a message of the server, in bytes."""
         return self.conn.config.limits.message
 
     def make(
@@ -242,20 +271,23 @@ class HttpClient:
         idempotent: bool = True,
         long: bool = False,
         brief: bool = False,
-        own: Headers = [],  # noqa: B006 - it is not kept
+        call_headers: Headers = [],  # noqa: B006 - it is not kept
         operation: str = "",
     ) -> None:
-        """Make a call. `operation` is what it does, for whoever gives the right to it. `own` are headers that the caller of a method
-        wants; they stand for those of the same name that are wanted for all."""
-        self._key = trip.key = key = self._key + 1
-        self._trips[key] = trip
-        named = {name for name, _ in own}
-        every = [header for header in self._own if header[0] not in named] if named else self._own
+        """Queue a call for the driver, see `OperationHost.make`."""
+        self._last_key += 1
+        key = self._last_key
+        trip.key = key
+        self._operations[key] = trip
+        configured = self._configured_headers
+        if call_headers:
+            replaced = {name for name, _ in call_headers}
+            configured = [header for header in configured if header[0] not in replaced]
         all_headers = [
             (b"host", self.url.authority),
             (b"accept-encoding", b"identity"),
-            *every,
-            *own,
+            *configured,
+            *call_headers,
             *headers,
         ]
         head = RequestHead(method, target, all_headers)
@@ -264,7 +296,7 @@ class HttpClient:
         self._calls.append(HttpCall(key, head, body, idempotent, long, brief, attempt))
 
     def withdraw(self, trip: Trip) -> bool:
-        """Forget a trip whose call no driver has taken yet, so that it is never made. False if one has."""
+        """Remove the call of `trip`. Return False if the driver has taken it already."""
         for call in self._calls:
             if call.key == trip.key:
                 self._calls.remove(call)
@@ -273,63 +305,72 @@ class HttpClient:
         return False
 
     def drop(self, trip: Trip) -> None:
-        """Nothing more of a trip is wanted."""
+        """Detach `trip`, and have the driver end its connection or stream."""
         if not self.withdraw(trip):
             if trip.key:
                 self._drops.append(trip.key)
             self.forget(trip)
 
     def forget(self, trip: Trip) -> None:
-        """Nothing more of it means anything; but its response may come to its end."""
-        self._times.pop(trip, None)
-        self._trips.pop(trip.key, None)
-        self._held.discard(trip)
+        """Detach `trip`: its response is ignored, but the driver lets it end."""
+        self._deadlines.pop(trip, None)
+        self._operations.pop(trip.key, None)
+        self._paused.discard(trip)
         trip.key = 0
 
     def at(self, who: Trip | Transport, when: float | None) -> None:
-        """Tell `who` when it is `when`; None for never."""
+        """Set the deadline at which `who.due` is called, or remove it (None)."""
         if when is None:
-            self._times.pop(who, None)
+            self._deadlines.pop(who, None)
         else:
-            self._times[who] = when
+            self._deadlines[who] = when
 
     def linger(self, trip: Trip, now: float) -> None:
-        """Nothing more of it is wanted but its end, or what the server says before, for which there are some seconds from the first
-        time on that this is said. Of one that is held the server knows nothing: it is never made."""
-        if trip in self._held:
+        """Drop `trip` unless its response ends within some seconds of the first such call.
+
+        A call that is paused for authorization is dropped at once: the server has not processed it.
+        """
+        if trip in self._paused:
             self.drop(trip)
         else:
-            self._times.setdefault(trip, now + _LINGERS)
+            self._deadlines.setdefault(trip, now + _LINGER_TIMEOUT)
 
     def receive(self, data: bytes, now: float, id: RequestId | None, status: int | None) -> None:
-        """A message has come, on the stream of our request `id`."""
+        """Pass a message of the server to the connection, see `OperationHost.receive`."""
         if self.options.heard is not None:
             self.options.heard(data)
         self.conn.receive_message(data, now, Via(id, None, status))
-        self._take()
+        self._queue_events()
 
     def failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
-        """A message did not arrive, or no answer came of it."""
+        """End a request with `error`, or report the error of another message.
+
+        `status` is that of the response, 0 without one.
+        """
         if out.kind is Kind.REQUEST:
             assert out.id is not None
             self.conn.receive_failure(out.id, error, now, status=status)
-            self._take()
+            self._queue_events()
         else:
             self.report(error)
 
     def report(self, error: McpTrioError) -> None:
-        """Tell of something that ends no call."""
+        """Emit an event for an error that ends no request."""
         problem = error if isinstance(error, ProtocolError) else RemoteProtocolError(str(error))
         self._events.append(MessageRejected(problem))
 
     def missed(self) -> None:
-        """What the server has told of changes may not have come here."""
+        """Emit `ChangesMissed`: notifications of the server may have been lost."""
         self._events.append(ChangesMissed())
 
     def turn_to(self, transport: Transport) -> None:
-        """From now on messages go by another one."""
+        """Send messages through another transport from now on."""
         self._transport = transport
 
-    def _take(self) -> None:
+    def param_headers(self, tool: str) -> ParamHeaders | None:
+        """Return which arguments of a tool are mirrored into headers, None if there are none."""
+        return self.tools.of(tool)
+
+    def _queue_events(self) -> None:
         while (event := self.conn.next_event()) is not NEED_DATA and event is not PAUSED:
             self._events.append(event)

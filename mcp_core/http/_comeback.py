@@ -1,15 +1,11 @@
-"""Coming back to a stream that ended before all was said: with which id, when, and how often.
+"""When to reconnect to an event stream that has ended, with which event id, and how often.
 
-Rules of this file:
-
-1. The server's word counts (`retry`), up to a bound. It is for the first time; after a failure our own delay counts too, which
-   doubles.
-2. An attempt that brings an event begins the count anew: a server may close its streams and be polled for as long as it likes. So
-   does one that lasted: what stands between may end whatever is silent for too long.
-3. A stream on which something may come at any time, and that was of use once, is never given up, for a server that was away may
-   come back. The longest wait is no burden to it.
-
-It does not know what the stream is for.
+1. The server's `retry` is the delay of the first attempt, up to `longest_wait`. After a failed
+   attempt our own delay is the minimum. It doubles each time.
+2. An attempt that brings an event, or that stays open for `longest_wait`, resets the count. A
+   server may end its streams and be polled, and intermediaries end streams on which nothing is
+   sent.
+3. An endless stream that was useful once is reconnected forever, because the server may return.
 """
 
 from __future__ import annotations
@@ -22,19 +18,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Comeback"]
 
-_FIRST: Final = 1.0
+_FIRST_DELAY: Final = 1.0  # seconds
 
 
 class Comeback:
-    """How to come back to one stream. `last_id` is "" as long as it gave none. `endless`: see rule 3."""
+    """The reconnects of one stream.
 
-    __slots__ = ("_endless", "_options", "_retry", "_useful", "failures", "last_id")
+    Call `heard` for each chunk, `lasted` when the stream ends, then `delay`. `last_id` is the id
+    for `Last-Event-ID`, "" without one; `failures` counts attempts in a row that brought nothing.
+
+    Args:
+        options: the number of attempts, the longest delay, and the source of jitter.
+        endless: whether rule 3 applies, as it does to the standalone stream of a session.
+    """
+
+    __slots__ = ("_endless", "_options", "_retry", "_was_useful", "failures", "last_id")
 
     def __init__(self, options: HttpClientOptions, *, endless: bool = False) -> None:
         self._options = options
         self._endless = endless
-        self._useful = False
-        self._retry: int | None = None
+        self._was_useful = False
+        self._retry: int | None = None  # milliseconds
         self.failures = 0
         self.last_id = ""
 
@@ -42,32 +46,38 @@ class Comeback:
         return f"<Comeback after {self.last_id!r}, {self.failures} failures>"
 
     def heard(self, decoder: SseDecoder, *, event: bool) -> None:
-        """The stream has said something; an `event`, or less."""
+        """Take id and `retry` from the decoder, after each chunk.
+
+        `event` is True if the chunk has completed an event.
+        """
         self.last_id = decoder.last_id
         if decoder.retry is not None:
             self._retry = decoder.retry
         if event:
-            self._useful = True
-            self.failures = 0
+            self._reset()
 
     def lasted(self, seconds: float) -> None:
-        """The stream has ended after so many seconds."""
+        """Process the end of a stream that was open for so many seconds."""
         if seconds >= self._options.longest_wait:
-            self._useful = True
-            self.failures = 0
+            self._reset()
 
     def delay(self) -> float | None:
-        """Seconds to wait before the next attempt, which is counted; None if there were enough."""
+        """Count an attempt, and return the seconds to wait before it; None if there were enough."""
         options = self._options
         failures = self.failures
         longest = options.longest_wait
         if failures >= options.attempts:
-            return longest if self._endless and self._useful else None
+            return longest if self._endless and self._was_useful else None
         self.failures = failures + 1
-        told = None if self._retry is None else min(self._retry / 1000, longest)
-        if told is not None and not failures:
-            return told
-        own = min(_FIRST * 2.0**failures, longest)
+        server_delay = None if self._retry is None else min(self._retry / 1000, longest)
+        if server_delay is not None and not failures:
+            return server_delay
+        own_delay = min(_FIRST_DELAY * 2.0**failures, longest)
         if options.entropy is not None:
-            own = min(own * (1 + options.entropy(1)[0] / 1020), longest)
-        return own if told is None else max(told, own)
+            # Jitter of up to a quarter: 255 / 1020.
+            own_delay = min(own_delay * (1 + options.entropy(1)[0] / 1020), longest)
+        return own_delay if server_delay is None else max(server_delay, own_delay)
+
+    def _reset(self) -> None:
+        self._was_useful = True
+        self.failures = 0

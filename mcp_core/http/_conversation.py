@@ -1,225 +1,290 @@
-"""A conversation as HTTP carries it: a connection, and which of its messages goes out on which stream.
+"""A conversation as HTTP carries it: a connection, and which of its messages goes to which stream.
 
-There are two kinds. A session lasts over many requests and has several streams; what is said without a request it tells on a
-stream of its own, for which the client asks by GET. A single exchange lasts as long as one request, and has one stream.
+There are two kinds. A session lives over many requests and has several streams; what belongs to no
+request goes to its standalone stream, which the client opens by GET. A one-shot conversation serves
+a single POST and has one stream.
 
-Rules of this file:
-
-1. A message goes to one stream: an answer to that of its request, what was said for a request too, the rest to the session's own
-   (2025-11-25, basic/transports, Multiple Connections).
-2. Nobody waits in here. Who says something on `conn` outside of an event calls `touch`, and the endpoint does the rest.
-3. What becomes of a stream that no response carries any more is decided here, in `let_go`, and nowhere else: it is kept for a client
-   who knows how to come back, and else it is nobody's.
-
-It refuses to know how a stream becomes a response.
+1. A message goes to exactly one stream: a response to that of its request, what was sent on behalf
+   of a request too, and the rest to the standalone stream (2025-11-25, basic/transports, Multiple
+   Connections).
+2. Nothing here calls the endpoint. What is for it goes into `SharedState`, and `finished` asks it
+   to end the conversation. After anything was sent on `conn` outside of an event, call `touch`.
+3. Only `detach` decides what becomes of a stream that no response carries any more: it is retained
+   if its client can resume it, and forgotten otherwise.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import UNSET
+
+from mcp_core import types as t
 from mcp_core._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected, RequestCancelled
+from mcp_core._jsonrpc import BadMessage, Unreadable, reader
 from mcp_core._outbox import Kind
 
 from ._exchange import Mode
-from ._stream import Stream
+from ._stream import EventLog, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from mcp_core._body import ParsedBody
     from mcp_core._connection import Connection
     from mcp_core._dialects import HttpRules
     from mcp_core._events import Event
     from mcp_core._outbox import Outgoing
     from mcp_core.types import RequestId
 
-    from ._endpoint import Endpoint
+    from ._exchange import Exchange
+    from ._options import HttpLimits
 
-__all__ = ["Conversation", "Session"]
+__all__ = ["Conversation", "Session", "SharedState", "cancelled_ids"]
 
 _ANSWER: Final = Kind.ANSWER
-_TELLING: Final = frozenset((ConnectionClosed, MessageRejected, RequestCancelled))
+_CANCELLED: Final = "notifications/cancelled"
+_read_cancelled = reader(t.CancelledParams)
+_CHANGES_STREAMS: Final = frozenset((ConnectionClosed, MessageRejected, RequestCancelled))
 _UNDECIDED, _STREAM = Mode.UNDECIDED, Mode.STREAM
-# Bytes that wait on a stream above which no change is told on it: it is told once they are gone.
-_ROOM: Final = 16 * 1024
+# Hold back change notifications while more than this many bytes are queued on the stream.
+_CHANGES_UNTIL: Final = 16 * 1024
 # The capacity of a pipe on Linux: what is queued above it waits for the client, not for us.
 _HIGH_WATER: Final = 64 * 1024
 
 
-class Conversation:
-    """One exchange by itself. `service` is the driver's own; `principal` who asks, as authenticated, "" where nobody is.
+class SharedState:
+    """What an endpoint shares with its conversations.
 
-    `conn.close` is for the endpoint alone. `ConnectionClosed` is the last event.
+    - `events`: events of all conversations, in order, for the driver.
+    - `dirty`: conversations whose connection may have events or output.
+    - `ready`: exchanges that have something to write.
+    - `log`: streams that clients can resume.
+    - `queued_limit`: bytes that may wait on one stream before it is closed.
+    - `now`: the time of the call that is under way.
+    - `token`: the endpoint's, for the driver.
     """
 
-    __slots__ = ("_rules", "conn", "current", "endpoint", "principal", "rejected", "service", "take")
+    __slots__ = ("dirty", "events", "log", "now", "queued_limit", "ready", "token")
+
+    def __init__(self, limits: HttpLimits, token: Any) -> None:
+        self.events: deque[tuple[Conversation, Event]] = deque()
+        self.dirty: dict[Conversation, None] = {}
+        self.ready: dict[Exchange, None] = {}
+        self.log = EventLog(limits)
+        self.queued_limit = limits.queued
+        self.now = 0.0
+        self.token = token
+
+
+class Conversation:
+    """A one-shot conversation. Its methods are for drivers, if not noted otherwise.
+
+    `service` belongs to the driver. `principal` is the authenticated client, "" if there is none.
+    `conn.close` is for the endpoint only. `ConnectionClosed` is the last event, unless `retired` is
+    True: then the conversation has ended without it, and the driver has to forget `service`.
+    """
+
+    __slots__ = (
+        "conn",
+        "current",
+        "finished",
+        "principal",
+        "rejected",
+        "retired",
+        "rules",
+        "service",
+        "shared",
+    )
 
     id = b""
     is_sse = False
-    gone = 503  # the status of what can no longer be answered
+    gone = 503  # the status of a request that can no longer be answered
 
-    def __init__(self, endpoint: Endpoint, conn: Connection, principal: str, rules: HttpRules) -> None:
-        self.endpoint = endpoint
+    def __init__(self, shared: SharedState, conn: Connection, principal: str, rules: HttpRules) -> None:
+        self.shared = shared
         self.conn = conn
         self.principal = principal
-        self._rules = rules
+        self.rules = rules  # the HTTP rules of the revision that is spoken
         self.service: Any = None
-        self.take: Callable[[Event], object] | None = None  # of whoever has his events from `Site.pump`
-        self.current: Stream | None = None  # the stream of what arrives just now, or of all
-        self.rejected = False  # something that arrived was no message
+        self.current: Stream | None = None  # the stream of the body that is being processed
+        self.rejected = False  # the body had something that is not a valid message
+        self.finished = False  # the endpoint has to end this conversation
+        self.retired = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {self.conn!r}>"
 
-    @property
-    def rules(self) -> HttpRules:
-        """What the revision that is spoken wants of HTTP."""
-        return self._rules
-
     def touch(self) -> None:
-        """Something was said on `conn`."""
-        self.endpoint.dirty[self] = None
+        """Report that something was sent on `conn`, or that its events have to be taken."""
+        self.shared.dirty[self] = None
 
     def queued(self, id: RequestId | None) -> int:
-        """Bytes that wait for the client who made request `id`, or (None) on the session's own stream. What waits for nobody, but
-        is kept until somebody comes back, does not count."""
+        """Return the bytes that wait for the client of request `id`.
+
+        None stands for the standalone stream. What is retained without a connected client does not
+        count.
+        """
         stream = self.stream_for(id)
         return stream.unsent if stream is not None and stream.exchange is not None else 0
 
     def full(self, id: RequestId | None) -> bool:
-        """Whether so much waits for the client who made request `id` that who sends without being asked has to wait."""
+        """True if the handler of request `id` should wait until less is queued (back-pressure)."""
         return self.queued(id) > _HIGH_WATER
 
     def has_room(self, id: RequestId | None) -> bool:
-        """Whether a change can be told now, to who listens by request `id` or to the session."""
+        """True if a change can be sent now, to a subscription (`id`) or to the session (None)."""
         stream = self.stream_for(id)
-        return stream is not None and stream.exchange is not None and stream.unsent < _ROOM
+        return stream is not None and stream.exchange is not None and stream.unsent < _CHANGES_UNTIL
 
     def release(self, id: RequestId, retry: float | None) -> bool:
-        """As `Endpoint.release`."""
-        return self.endpoint.release(self, id, retry=retry)
+        """End the response of the running request `id`; its client reconnects and resumes.
+
+        `retry` is the time in seconds after which it should, if that is sent. Return False if this
+        is not possible: then nothing happens (2025-11-25, basic/transports).
+        """
+        return False
 
     def stream_for(self, id: RequestId | None) -> Stream | None:
-        """The stream on which something for request `id` is told, None if nobody would hear it."""
+        """Return the stream for messages on behalf of request `id`, or None."""
         return self.current
 
     def close(self) -> None:
-        """End it. What runs is cancelled, and what was said is still told where somebody hears it."""
-        self.endpoint.alone.pop(self, None)
+        """For the endpoint: close the connection. What was sent still goes to connected clients."""
         self.conn.close()
-        self.touch()
+        self.shared.dirty[self] = None
 
-    # -- Where messages go ---------------------------------------------------------------------------------------------------
+    # -- Where messages go -------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Take the events to the endpoint, and what is queued to its streams."""
-        conn, endpoint = self.conn, self.endpoint
+        """For the endpoint: move events to `shared` and messages to their streams.
+
+        Look at `finished` afterwards.
+        """
+        conn, shared = self.conn, self.shared
         while True:
             event = conn.next_event()
             if event is NEED_DATA:
-                self._route_all()
+                for message in conn.messages_to_send():
+                    self._route(message)
                 return
             if event is PAUSED:
-                # Over HTTP nobody can stop reading: what is too much is refused. That is what this timer is for.
                 self._route_all()
-                conn.handle_timeout(endpoint.now)
+                # HTTP cannot stop reading. What exceeds the limits is rejected, and over HTTP the
+                # connection has a pause of 0 s, so its timeout makes it do so now.
+                conn.handle_timeout(shared.now)
                 continue
-            endpoint.events.append((self, event))
-            if type(event) in _TELLING:
-                self._note(event)
+            shared.events.append((self, event))
+            if type(event) in _CHANGES_STREAMS:
+                self._update_streams(event)
                 if type(event) is ConnectionClosed:
                     return
 
-    def _note(self, event: Event) -> None:
-        """What an event means for the streams."""
+    def _update_streams(self, event: Event) -> None:
         if isinstance(event, MessageRejected):
             self.rejected = True
             return
         self._route_all()
         if isinstance(event, RequestCancelled):
-            self.drop(event.id)  # what was asked for its sake is withdrawn where it was asked
+            # Cancellations of what the request itself has asked are routed by now, to its stream.
+            self.drop(event.id)
         else:
-            self._end()
+            self._end_streams()
 
     def _route_all(self) -> None:
         for message in self.conn.messages_to_send():
             self._route(message)
 
     def _route(self, message: Outgoing) -> None:
-        endpoint = self.endpoint
-        answers = message.kind is _ANSWER
-        stream = self._stream_of_answer(message.id) if answers else self._stream_of_note(message)
+        shared = self.shared
+        is_answer = message.kind is _ANSWER
+        stream = self._response_stream(message.id) if is_answer else self._message_stream(message)
         if stream is None:
             return
         exchange = stream.exchange
         if (
             exchange is not None
-            and stream.unsent > endpoint.options.limits.queued
-            and (stream.lasting or not answers)  # of answers there are no more than requests
+            and stream.unsent > shared.queued_limit
+            # There are never more responses than requests, so they may exceed the limit.
+            and (stream.lasting or not is_answer)
         ):
-            endpoint.break_off(exchange)
+            self.break_off(exchange)
             exchange = None
-        if answers:
+        if is_answer:
             stream.answer(message.data, message.id, message.error)
         else:
             stream.note(message.data)
         if exchange is None:
-            self._keep(stream)
+            self._retain(stream)
         elif exchange.mode is _STREAM or stream.noted:
-            self._keep(stream)
-            endpoint.ready[exchange] = None
+            self._retain(stream)
+            shared.ready[exchange] = None
         elif stream.over:
-            endpoint.ready[exchange] = None
+            shared.ready[exchange] = None
 
-    def _stream_of_answer(self, id: RequestId | None) -> Stream | None:
+    def _response_stream(self, id: RequestId | None) -> Stream | None:
         return self.current
 
-    def _stream_of_note(self, message: Outgoing) -> Stream | None:
+    def _message_stream(self, message: Outgoing) -> Stream | None:
+        """Return the stream for a message that is not a response; None to drop the message."""
         stream = self.current
         exchange = stream.exchange if stream is not None else None
         return stream if exchange is not None and exchange.reply != "json" else None
 
-    def _keep(self, stream: Stream) -> None:
-        """Its newest message goes to no response yet, or to one that streams."""
+    def _retain(self, stream: Stream) -> None:
+        """Act on a message that was added to a stream, and not to a JSON response."""
         if stream.abandoned:
-            self.close()
+            self.finished = True  # the client has gone, and no other can resume this stream
 
-    # -- How streams end -----------------------------------------------------------------------------------------------------
+    # -- How streams end ---------------------------------------------------------------------------
 
-    def let_go(self, stream: Stream, *, resumable: bool) -> None:
-        """No response carries `stream` any more. `resumable`: its client knows how to come back for the rest."""
-        if self.rules.cancels or stream.over:
-            self.close()
+    def detach(self, exchange: Exchange) -> None:
+        """For the endpoint: `exchange` carries its stream no more. Look at `finished` next."""
+        stream = exchange.stream
+        if stream is not None and stream.exchange is exchange:
+            stream.exchange = None
+            stream.unsent = 0
+            self._detached(stream, exchange)
+
+    def break_off(self, exchange: Exchange) -> None:
+        """For the endpoint: end a response in the middle. Look at `finished` afterwards."""
+        exchange.break_off()
+        self.shared.ready[exchange] = None
+        self.detach(exchange)
+
+    def _detached(self, stream: Stream, exchange: Exchange) -> None:
+        # Otherwise the handler runs on: before 2026-07-28 a disconnect is not a cancellation.
+        if stream.over or self.rules.cancels:
+            self.finished = True
 
     def drop(self, id: RequestId) -> None:
-        """The request `id` gets no answer."""
+        """For the endpoint: the request `id` gets no response."""
         stream = self.current
         assert stream is not None
         stream.drop(id)
-        self._mark(stream)
+        self._mark_if_over(stream)
 
-    def _end(self) -> None:
-        """The conversation is over."""
+    def _end_streams(self) -> None:
         assert self.current is not None
         self._end_stream(self.current)
 
     def _end_stream(self, stream: Stream) -> None:
-        stream.ended = True
+        stream.end()
         exchange = stream.exchange
         if exchange is not None:
             if exchange.mode is _UNDECIDED and not stream.log:
                 exchange.respond(self.gone)
-            self.endpoint.ready[exchange] = None
+            self.shared.ready[exchange] = None
 
-    def _mark(self, stream: Stream) -> None:
+    def _mark_if_over(self, stream: Stream) -> None:
         if stream.over and stream.exchange is not None:
-            self.endpoint.ready[stream.exchange] = None
+            self.shared.ready[stream.exchange] = None
 
 
 class Session(Conversation):
-    """A session. `id` is what its client shows; `own` the stream for what belongs to no request.
+    """A session. `id` is its `Mcp-Session-Id`; `own` its standalone stream.
 
-    `is_sse`: it is one of 2024-11-05, in which everything is told on one stream, and which ends with that.
+    `is_sse`: the HTTP+SSE transport of 2024-11-05, where everything goes to one stream, and the
+    session ends with it.
     """
 
     __slots__ = ("by_id", "id", "is_sse", "names", "own", "streams")
@@ -228,7 +293,7 @@ class Session(Conversation):
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        shared: SharedState,
         conn: Connection,
         principal: str,
         rules: HttpRules,
@@ -236,10 +301,10 @@ class Session(Conversation):
         *,
         is_sse: bool = False,
     ) -> None:
-        super().__init__(endpoint, conn, principal, rules)
+        super().__init__(shared, conn, principal, rules)
         self.id = id
         self.is_sse = is_sse
-        self.names = 0
+        self.names = 0  # streams that were opened for requests
         self.by_id: dict[RequestId, Stream] = {}
         self.own = Stream(b"0", owner=self, lasting=True)
         self.streams: dict[bytes, Stream] = {b"0": self.own}
@@ -247,22 +312,23 @@ class Session(Conversation):
 
     @property
     def batches(self) -> bool:
-        """Whether a body may be an array."""
+        """True if a body may be a batch."""
         peer = self.conn.peer
         return peer is not None and peer.dialect.batches
 
     @property
-    def rules(self) -> HttpRules:
-        peer = self.conn.peer
-        return peer.dialect.http if peer is not None else self._rules
-
-    @property
     def in_use(self) -> bool:
-        """Whether a client is there that waits for something."""
+        """True if a client is connected to one of the streams."""
         return any(stream.exchange is not None for stream in self.streams.values())
 
+    def settle(self) -> None:
+        super().settle()
+        peer = self.conn.peer
+        if peer is not None:
+            self.rules = peer.dialect.http  # known since the handshake
+
     def add_stream(self, ids: list[RequestId], *, batch: bool = False) -> Stream:
-        """A stream for the requests `ids`, all of one POST."""
+        """Open a stream for the requests `ids`, all of one POST."""
         self.names += 1
         stream = Stream(b"%d" % self.names, ids, owner=self, batch=batch)
         self.streams[stream.name] = stream
@@ -271,7 +337,7 @@ class Session(Conversation):
         return stream
 
     def make_room(self) -> bool:
-        """Forget the oldest stream that has ended, and is kept for a client who may come back. Whether there was one."""
+        """Forget the oldest stream that is only retained. Return False if there is none."""
         for stream in self.streams.values():
             if stream.abandoned:
                 self.forget(stream)
@@ -279,40 +345,55 @@ class Session(Conversation):
         return False
 
     def forget(self, stream: Stream) -> None:
-        """The stream was read to its end, or nobody can come back for it."""
+        """Forget a stream that was read to its end, or that no client can resume."""
         self.streams.pop(stream.name, None)
-        self.endpoint.log.forget(stream)
+        self.shared.log.forget(stream)
+
+    def release(self, id: RequestId, retry: float | None) -> bool:
+        if self.is_sse or not self.rules.primed:
+            return False
+        self.settle()  # what was sent before goes out before
+        stream = self.stream_for(id)
+        exchange = stream.exchange if stream is not None else None
+        if exchange is None or exchange.reply == "json":
+            return False
+        exchange.hand_over(None if retry is None else round(retry * 1000))
+        self.shared.ready[exchange] = None
+        self.detach(exchange)
+        return True
 
     def stream_for(self, id: RequestId | None) -> Stream | None:
         return self.own if id is None or self.is_sse else self.by_id.get(id)
 
-    def _stream_of_answer(self, id: RequestId | None) -> Stream | None:
+    def _response_stream(self, id: RequestId | None) -> Stream | None:
         if self.is_sse:
             return self.own
-        return self.current if id is None else self._kept(self.by_id.pop(id, None))
+        return self.current if id is None else self._if_open(self.by_id.pop(id, None))
 
-    def _stream_of_note(self, message: Outgoing) -> Stream | None:
+    def _message_stream(self, message: Outgoing) -> Stream | None:
         related = message.related
         if related is None or self.is_sse:
             return self.own
-        stream = self._kept(self.by_id.get(related))
+        stream = self._if_open(self.by_id.get(related))
         if stream is not None and stream.exchange is not None and stream.exchange.reply == "json":
             return self.own
         return stream
 
-    def _kept(self, stream: Stream | None) -> Stream | None:
-        """The stream, unless its client went before it knew how to come back."""
+    def _if_open(self, stream: Stream | None) -> Stream | None:
+        """Return the stream, or None if its client went before it could resume it."""
         return stream if stream is not None and stream.name in self.streams else None
 
-    def _keep(self, stream: Stream) -> None:
+    def _retain(self, stream: Stream) -> None:
         if not self.is_sse and not stream.ended and stream.name in self.streams:
-            self.endpoint.log.keep(stream, self.endpoint.now)
+            self.shared.log.keep(stream, self.shared.now)
 
-    def let_go(self, stream: Stream, *, resumable: bool) -> None:
+    def _detached(self, stream: Stream, exchange: Exchange) -> None:
         if self.is_sse:
-            self.endpoint.sessions.end(self)
-        elif stream.lasting or (resumable and not stream.ended and (stream.log or not stream.over)):
-            self._keep(stream)
+            self.finished = True
+        elif stream.lasting or (
+            exchange.may_be_resumed and not stream.ended and (stream.log or not stream.over)
+        ):
+            self._retain(stream)
         else:
             self.forget(stream)
 
@@ -320,12 +401,29 @@ class Session(Conversation):
         stream = self.by_id.pop(id, None)
         if stream is not None:
             stream.drop(id)
-            self._mark(stream)
+            self._mark_if_over(stream)
             if stream.abandoned and not stream.log:
                 self.forget(stream)
 
-    def _end(self) -> None:
+    def _end_streams(self) -> None:
         for stream in list(self.streams.values()):
             self._end_stream(stream)
             self.forget(stream)
         self.by_id.clear()
+
+
+def cancelled_ids(body: ParsedBody) -> list[RequestId]:
+    """Return the ids of the requests that the notifications in a body cancel."""
+    ids: list[RequestId] = []
+    for message in body.messages:
+        if isinstance(message, BadMessage) or message.method != _CANCELLED:
+            continue
+        if message.id is not UNSET or message.params is UNSET:
+            continue
+        try:
+            id = _read_cancelled(message.params).request_id
+        except Unreadable:
+            continue  # the connection rejects it
+        if id is not None:
+            ids.append(id)
+    return ids

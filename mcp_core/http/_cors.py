@@ -1,8 +1,6 @@
-"""What a browser has to be told before a page from elsewhere may read an answer (Fetch, CORS protocol).
+"""The headers that let a page of another origin read a response (Fetch, CORS protocol).
 
-Rule of this file: it is said to pages that were listed by name, and to nobody else; and never that credentials may be sent along.
-
-Which pages those are `_authority.py` decides.
+Only pages that were listed by name get them (`Gate`), and credentials are never allowed.
 """
 
 from __future__ import annotations
@@ -20,20 +18,23 @@ __all__ = ["preflight", "shared"]
 
 
 _EXPOSED: Final = b"mcp-session-id, mcp-protocol-version"
-_EXPOSED_AT_A_DOOR: Final = _EXPOSED + b", www-authenticate, dpop-nonce"
+_EXPOSED_IF_GUARDED: Final = _EXPOSED + b", www-authenticate, dpop-nonce"
 
 
 def shared(origin: bytes, *, guarded: bool) -> Headers:
-    """What every answer to a page of `origin` says. `guarded`: a page may have to read how it gets a token."""
+    """Return the headers of every response to a page of `origin`.
+
+    If the endpoint is `guarded`, a page can also read the challenge that says how to get a token.
+    """
     return [
         (b"access-control-allow-origin", origin),
-        (b"access-control-expose-headers", _EXPOSED_AT_A_DOOR if guarded else _EXPOSED),
+        (b"access-control-expose-headers", _EXPOSED_IF_GUARDED if guarded else _EXPOSED),
         (b"vary", b"origin"),
     ]
 
 
 def preflight(headers: Mapping[bytes, bytes]) -> Headers:
-    """What is said to a browser that asks beforehand. `headers` are those of its question."""
+    """Return the headers of the response to a preflight request. `headers` are the request's."""
     return [
         (b"access-control-allow-methods", ALLOWED),
         (b"access-control-allow-headers", headers.get(b"access-control-request-headers", b"*")),

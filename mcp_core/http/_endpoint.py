@@ -1,27 +1,25 @@
-"""One MCP endpoint over HTTP: which request is part of which conversation, and what becomes of the conversations.
+"""One MCP endpoint over HTTP: routes requests to conversations, and ends the conversations.
 
-Rules of this file:
+1. A request is routed by its verb, its revision and whether it names a session (`ROUTES`). Anything
+   else is rejected. The revision is in the version header, or else in the body: one without
+   handshakes makes each request a conversation, the others make each session one.
+2. A session belongs to the principal that began it. For any other the response is, to the letter,
+   that of a session that does not exist.
+3. A head and its body are two calls. What was checked for the head may have changed since, such as
+   the session, and is checked again for the body.
 
-1. What a request is, `ROUTES` says, by its verb, its era and whether it names a session; what is missing there is refused.
-2. The era of a request is in its header, or else in its body, and nowhere else: a revision without handshakes makes a conversation
-   of each request, the others one of each session.
-3. A session belongs to who began it. To anybody else it does not exist, and the answer is the same to the letter.
-4. Whoever hangs up has withdrawn the request where the revision says so. Elsewhere work goes on, and what comes of it is kept for
-   a while, if the client knows how to come back for it.
-5. A head and its body are two calls, and much may happen in between: what was true of the one is asked again at the other.
-6. What stands open for whatever may come ends with the grant by which it was asked for, and its client comes back with another. That
-   is looked at whenever something is said there, or nothing was for a while. A call that runs comes to its end.
-
-It refuses to know sockets, tasks and time; drivers are told what to write by `ready`. Sources: basic/transports of all revisions.
+Drivers learn what to write from `ready`. Sources: basic/transports of all revisions.
 """
 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict, deque
+from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
+from mcp_core._body import parse_body
 from mcp_core._connection import Connection
 from mcp_core._dialects import DIALECTS
 from mcp_core._events import ConnectionClosed, Peer, PeerReady
@@ -32,10 +30,9 @@ from mcp_core._rate import Bucket
 from mcp_core._state import State
 
 from ._checks import ALLOWED, UPGRADE, Refused, first_fault, scan, too_long, who_fault
-from ._conversation import Conversation, Session
+from ._conversation import Conversation, Session, SharedState, cancelled_ids
 from ._cors import preflight, shared
 from ._exchange import Exchange, Mode
-from ._glance import Glance, look_into
 from ._guarding import GUARDED, Admission
 from ._handshake import upgrade_fault
 from ._headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
@@ -49,6 +46,7 @@ from ._waiting import Waiting
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mcp_core._body import ParsedBody
     from mcp_core._config import Config
     from mcp_core._dialects import Dialect
     from mcp_core._events import Event, Granted
@@ -57,51 +55,53 @@ if TYPE_CHECKING:
 
     from ._checks import Asked
     from ._guarding import Door
-    from ._messages import Headers, RequestHead
+    from ._messages import Action, Headers, RequestHead
     from ._options import HttpOptions
 
 __all__ = ["ROUTES", "Endpoint"]
 
 _SERVER, _READY = Role.SERVER, State.READY
 _UNDECIDED, _STREAM = Mode.UNDECIDED, Mode.STREAM
-_LASTING: Final = frozenset(row.name.encode() for row in METHODS if row.lasting)
-_CARRIED: Final = b'"io.modelcontextprotocol/protocolVersion"'
-# What a revision wants that nobody has named yet, and which one a request without a version header is taken for (2025-06-18).
-_UNSAID: Final = DIALECTS["2025-03-26"]
+_LONG_LIVED: Final = frozenset(row.name.encode() for row in METHODS if row.lasting)
+_VERSION_IN_META: Final = b'"io.modelcontextprotocol/protocolVersion"'
+# The revision of a request without a version header (2025-06-18), until the handshake names one.
+_DEFAULT_DIALECT: Final = DIALECTS["2025-03-26"]
 _SESSION_QUERY: Final = b"session_id="
-# Principals whose calls are counted; of those who have asked longest ago nothing is remembered.
+# Principals whose calls are counted. Beyond that the one whose last call is oldest is forgotten.
 _MOST_BUCKETS: Final = 10_000
 _JSON: Final = (b"content-type", b"application/json")
 _RETRY_AFTER: Final[Headers] = [(b"retry-after", b"5")]
 _ONLY_POST: Final[Headers] = [(b"allow", b"POST, OPTIONS")]
 
 _ENDING: Final = Refused(503, "the server is being shut down", _RETRY_AFTER)
-_TOO_MANY: Final = Refused(503, "there are too many sessions; try again later", _RETRY_AFTER)
+_TOO_MANY_SESSIONS: Final = Refused(503, "there are too many sessions; try again later", _RETRY_AFTER)
 _TOO_BUSY: Final = Refused(503, "there are too many requests at once; try again later", _RETRY_AFTER)
 _TOO_MANY_STREAMS: Final = Refused(429, "too many streams of this session are open", _RETRY_AFTER)
-_NO_SESSION: Final = Refused(404, "there is no such session: begin a new one with initialize")
-_NOT_BEGUN: Final = Refused(
-    400, "a session has to be begun with initialize, and its Mcp-Session-Id to be sent"
+_NO_SESSION: Final = Refused(404, "unknown session: begin a new one with initialize")
+_NOT_INITIALIZED: Final = Refused(
+    400, "no session: send initialize first, then its Mcp-Session-Id with each request"
 )
-_IN_USE: Final = Refused(400, "a request id of this body is still in use")
-_EVENTS_GONE: Final = Refused(400, "what came after that event is not kept any more: send the request again")
-_OPEN_ALREADY: Final = Refused(409, "this session's stream is open already")
+_ID_IN_USE: Final = Refused(400, "a request id of this body is still in use")
+_EVENTS_GONE: Final = Refused(
+    400, "the events after Last-Event-ID are no longer retained: send the request again"
+)
+_OPEN_ALREADY: Final = Refused(409, "the stream of this session is already open")
 _NO_STREAM: Final = Refused(405, "there is no stream without a session", _ONLY_POST)
-_POSTED_HERE: Final = Refused(405, "messages are posted here", [(b"allow", b"POST")])
+_POST_HERE: Final = Refused(405, "send messages to this URL by POST", [(b"allow", b"POST")])
 
 
 class Endpoint:
-    """One MCP URL. `token` is the driver's own: which server this is, say.
+    """One MCP URL.
+
+    A `Site` has the same methods for all of its endpoints, and is what drivers use.
 
     Args:
-        configure: what the server is, as of now.
-        options: how it is served.
-        entropy: random bytes, for names that nobody can guess.
-        param_headers: which arguments of a tool are mirrored in headers.
-        token: for the driver.
-        door: who may enter; without one everybody.
-
-    A `Site` has the same methods for all of its endpoints.
+        configure: returns the configuration as it is now.
+        options: how the endpoint is served.
+        entropy: returns that many random bytes, for session ids that cannot be guessed.
+        param_headers: returns which arguments of a tool are mirrored in headers.
+        token: belongs to the driver, such as the server that this endpoint serves.
+        door: the authorization of requests; None serves every client.
     """
 
     def __init__(
@@ -118,33 +118,33 @@ class Endpoint:
         self.options = options
         self.token = token
         self.door = door
-        self.retry = round(options.retry * 1000)
-        self.now = 0.0
-        self.log = EventLog(limits)
+        self.shared = SharedState(limits, token)
+        self.events = self.shared.events
+        self.dirty = self.shared.dirty
+        self.ready = self.shared.ready
+        self.log = self.shared.log
         self.sessions = Sessions(limits)
-        self.alone: dict[Conversation, None] = {}  # conversations that are no sessions
+        self.alone: dict[Conversation, None] = {}  # conversations that are not sessions
         self.sockets = Sockets()
-        # What is to be looked after: conversations, what has happened in them, and exchanges with something to write.
-        self.dirty: dict[Conversation, None] = {}
-        self.events: deque[tuple[Conversation, Event]] = deque()
-        self.ready: dict[Exchange, None] = {}
+        self._retry = round(options.retry * 1000)
         self._configure = configure
         self._entropy = entropy
         self._param_headers = param_headers
         self._config: Config | None = None
         self._closing = False
-        self._quiet: Waiting[Exchange] = Waiting(options.comment)
+        # Exchanges without a complete response: when to send a comment, unless there is output.
+        self._silent: Waiting[Exchange] = Waiting(options.comment)
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def __repr__(self) -> str:
-        return f"<Endpoint with {len(self.sessions)} sessions, {len(self._quiet)} exchanges under way>"
+        return f"<Endpoint with {len(self.sessions)} sessions, {len(self._silent)} exchanges under way>"
 
     @property
     def idle(self) -> bool:
-        """Whether no answer is under way."""
-        return not self._quiet and not self.ready
+        """True if no response is under way."""
+        return not self._silent and not self.ready
 
-    # -- A request ---------------------------------------------------------------------------------------------------------
+    # -- The head of a request ---------------------------------------------------------------------
 
     def begin(
         self,
@@ -155,15 +155,18 @@ class Endpoint:
         principal: str = "",
         switches: bool = False,
     ) -> Exchange:
-        """A request begins. `principal` is who asks, as authenticated, where no guard finds that out. `switches`: it is to become a
-        WebSocket."""
-        self.now = now
+        """Begin the exchange of a request whose head has arrived.
+
+        `principal` is the authenticated client, where no `door` finds that out. `switches`: the
+        request asks for a WebSocket.
+        """
+        self.shared.now = now
         if self._configure() is not self._config:
             self._refresh()
         verb = head.method
-        exchange = Exchange(self, token)
-        asked = scan(head.headers)
-        headers = exchange.headers = asked.headers
+        exchange = Exchange(self, token, retry=self._retry)
+        parsed = scan(head.headers)
+        headers = exchange.headers = parsed.headers
         exchange.is_head = verb == b"HEAD"
         exchange.principal = principal
         exchange.switches = switches
@@ -171,111 +174,138 @@ class Endpoint:
         if origin is not None and self.options.gate.cross_origin(origin):
             exchange.extra = shared(origin, guarded=self.door is not None)
         if self.door is None or verb not in GUARDED:
-            return self._begun(exchange, head, asked)
-        refused = who_fault(asked, self.options, self._sessions)
+            self._handle_head(exchange, head, parsed)
+            return exchange
+        # Before authorization: a web page of another site must not learn whether its token is good.
+        refused = who_fault(parsed, self.options, self._session_config)
         if refused is not None:
             self.door.tell(f"{verb.decode('ascii')} refused with {refused.status}: {refused.message}")
-            return self._refuse(exchange, refused)
-        exchange.needs_grant = admission = Admission(self.door, exchange, head, asked)
-        admission.begin(now)
+            self._reject(exchange, refused)
+            return exchange
+        check = exchange.needs_grant = Admission(
+            self.door,
+            head,
+            on_granted=partial(self._granted, exchange, head, parsed),
+            on_denied=partial(self._denied, exchange),
+        )
+        check.begin(now)
         return exchange
 
-    def admitted(self, exchange: Exchange, head: RequestHead, asked: Asked, now: float) -> None:
-        """The guard knows who asks by `exchange`."""
-        self.now = now
-        self._begun(exchange, head, asked)
+    def _granted(
+        self, exchange: Exchange, head: RequestHead, parsed: Asked, grant: Granted, now: float
+    ) -> None:
+        if exchange.needs_grant is None:
+            return  # the client has disconnected meanwhile
+        self.shared.now = now
+        exchange.grant = grant
+        exchange.principal = grant.principal
+        self._handle_head(exchange, head, parsed)
+        # Last: if an exception is raised above, the request can still be denied.
+        exchange.needs_grant = None
 
-    def turn_away(self, exchange: Exchange, refused: Refused, now: float) -> None:
-        """The guard does not let `exchange` in."""
-        self.now = now
-        self._refuse(exchange, refused)
+    def _denied(self, exchange: Exchange, refused: Refused, now: float) -> None:
+        if exchange.needs_grant is None:
+            return  # as above
+        exchange.needs_grant = None
+        self.shared.now = now
+        self._reject(exchange, refused)
 
-    def _begun(self, exchange: Exchange, head: RequestHead, asked: Asked) -> Exchange:
-        verb, headers = head.method, asked.headers
+    def _handle_head(self, exchange: Exchange, head: RequestHead, parsed: Asked) -> None:
+        verb, headers = head.method, parsed.headers
         if exchange.switches:
-            return self._switch(exchange, head, asked)
-        refused = first_fault(verb, asked, self.options, self._sessions)
+            self._switch_to_websocket(exchange, head, parsed)
+            return
+        refused = first_fault(verb, parsed, self.options, self._session_config)
         if refused is not None:
-            return self._refuse(exchange, refused)
+            self._reject(exchange, refused)
+            return
         if verb == b"OPTIONS":
-            exchange.respond(204, headers=preflight(headers) if exchange.extra else [(b"allow", ALLOWED)])
-            return self._mark(exchange)
-        exchange.mirrored = asked.mirrored
+            allow = preflight(headers) if exchange.extra else [(b"allow", ALLOWED)]
+            self._respond(exchange, 204, allow)
+            return
+        exchange.mirrored = parsed.mirrored
         version = headers.get(PROTOCOL_VERSION)
         dialect = self._by_version.get(version) if version is not None else None
-        # A version is named, and none that has sessions.
+        # The header names a version, and not one that has sessions.
         stateless = version is not None and (dialect is None or not dialect.stateful)
-        modern = exchange.is_modern = stateless and self._exchanges is not None
-        id = None if modern else headers.get(SESSION_ID) or _queried(head.target)
+        modern = exchange.is_modern = stateless and self._stateless_config is not None
+        id = None if modern else headers.get(SESSION_ID) or _session_in_query(head.target)
         if stateless and (not modern or (dialect is None and verb != b"POST")):
-            # What is posted has the version in it again, and the answer to that is the better one.
-            served = ", ".join(self._sessions.versions)
-            return self._refuse(
-                exchange, Refused(400, f"that protocol version is not served; served are {served}")
-            )
+            # The body of a POST has the version again, and the error for that one is more precise.
+            served = ", ".join(self._session_config.versions)
+            text = f"that protocol version is not served; served are {served}"
+            self._reject(exchange, Refused(400, text))
+            return
         route = ROUTES.get((verb, modern, id is not None))
         if route is None:
-            sessions = self.options.sessions and self._sessions.stateful and not modern
+            sessions = self.options.sessions and self._session_config.stateful and not modern
             allow = [(b"allow", ALLOWED)] if sessions else _ONLY_POST
-            return self._refuse(exchange, Refused(405, "this revision has no use for that verb", allow))
+            self._reject(exchange, Refused(405, "this revision does not use that HTTP method", allow))
+            return
         if id is not None:
-            refused = self._find(exchange, id, dialect)
+            refused = self._find_session(exchange, id, dialect)
             if refused is not None:
-                return self._refuse(exchange, refused)
-        return route(self, exchange, head)
+                self._reject(exchange, refused)
+                return
+        route(self, exchange, head)
 
-    def _find(self, exchange: Exchange, id: bytes, dialect: Dialect | None) -> Refused | None:
-        """Find the session that a request names. `dialect` is what it says it speaks."""
+    def _find_session(self, exchange: Exchange, id: bytes, dialect: Dialect | None) -> Refused | None:
+        """Find the session that a request names. `dialect` is that of the version header."""
         session = self.sessions.get(id)
         is_sse = SESSION_ID not in exchange.headers
         if session is None or session.principal != exchange.principal or session.is_sse is not is_sse:
             if session is not None and self.door is not None:
-                self.door.tell("refused with 404: the session that is named is not one of who asks")
+                self.door.tell("refused with 404: the session belongs to another principal")
             return _NO_SESSION
         peer = session.conn.peer
         if peer is not None and dialect is not None and dialect is not peer.dialect:
-            return Refused(
-                400, f"this session speaks {peer.dialect.version}: MCP-Protocol-Version has to say so"
-            )
+            version = peer.dialect.version
+            text = f"this session speaks {version}: send it in MCP-Protocol-Version"
+            return Refused(400, text)
         exchange.session = exchange.conversation = session
-        self.sessions.heard(session, self.now)
+        self.sessions.heard(session, self.shared.now)
         return None
 
-    def _switch(self, exchange: Exchange, head: RequestHead, asked: Asked) -> Exchange:
+    def _switch_to_websocket(self, exchange: Exchange, head: RequestHead, parsed: Asked) -> None:
         assert self._config is not None
-        refused = first_fault(UPGRADE, asked, self.options, self._config)
+        refused = first_fault(UPGRADE, parsed, self.options, self._config)
         if refused is None and self._closing:
             refused = _ENDING
         if refused is None and len(self.alone) >= self.options.limits.sessions:
             refused = _TOO_BUSY
         refused = refused or upgrade_fault(head)
         if refused is not None:
-            return self._refuse(exchange, refused)
+            self._reject(exchange, refused)
+            return
         begin_socket(exchange, head, self, self._config)
-        return self._mark(exchange)
+        self.ready[exchange] = None
 
-    # -- Routes ------------------------------------------------------------------------------------------------------------
+    # -- Routes ------------------------------------------------------------------------------------
 
-    def _read_body(self, exchange: Exchange, head: RequestHead) -> Exchange:
+    def _read_body(self, exchange: Exchange, head: RequestHead) -> None:
+        """POST."""
         if self._closing and exchange.session is None:
-            return self._refuse(exchange, _ENDING)
+            self._reject(exchange, _ENDING)
+            return
         exchange.reading = True
-        exchange.body_limit = self._sessions.limits.message
-        return exchange
+        exchange.body_limit = self._session_config.limits.message
 
-    def _listen(self, exchange: Exchange, head: RequestHead) -> Exchange:
-        """GET: a session's own stream, or one that is taken up again."""
+    def _open_stream(self, exchange: Exchange, head: RequestHead) -> None:
+        """GET: the standalone stream of a session, or a stream that is resumed."""
         session = exchange.session
         assert isinstance(session, Session)
         last = exchange.headers.get(LAST_EVENT_ID)
         if session.is_sse:
-            return self._refuse(exchange, _POSTED_HERE)
+            self._reject(exchange, _POST_HERE)
+            return
         if last is None:
             stream = session.own
-            # What came while nobody was there, as far as it is still kept: it was promised to nobody.
+            # Of what came while no client was connected, whatever is still retained. None of it
+            # was promised to a client, so a gap is not an error.
             cursor = max(stream.taken, stream.evicted)
             if stream.exchange is not None:
-                return self._refuse(exchange, _OPEN_ALREADY)
+                self._reject(exchange, _OPEN_ALREADY)
+                return
         else:
             name, _, number = last.rpartition(b"-")
             found = session.streams.get(name)
@@ -286,310 +316,367 @@ class Endpoint:
                 or not found.reaches(cursor)
                 or (before is not None and before.mode is _UNDECIDED)
             ):
-                return self._refuse(exchange, _EVENTS_GONE)
+                self._reject(exchange, _EVENTS_GONE)
+                return
             stream = found
             if before is not None:
-                # Its client has lost it, and we have not noticed.
-                self.break_off(before, superseded=True)
-        exchange.stream, exchange.cursor, stream.exchange = stream, cursor, exchange
+                # The client has lost that response, and we have not noticed yet.
+                before.break_off()
+                self.ready[before] = None
+        exchange.stream = stream
+        exchange.cursor = cursor
+        stream.exchange = exchange
         if stream.lasting:
-            exchange.ends_at = self._granted_until(exchange)
+            exchange.ends_at = self._grant_expiry(exchange)
         stream.unsent = sum(len(data) for _, data, _ in stream.after(cursor))
         exchange.begin_stream()
-        session.touch()  # what waited for the stream may be told now
-        return self._wait(exchange)
+        session.touch()  # changes that were held back for the stream may be sent now
+        self._await_output(exchange)
 
-    def _listen_without_session(self, exchange: Exchange, head: RequestHead) -> Exchange:
-        """GET of a client that has no session: one of 2024-11-05 begins with it."""
-        if not self.options.sessions or not self._sessions.stateful or PROTOCOL_VERSION in exchange.headers:
-            return self._refuse(exchange, _NO_STREAM)
-        refused = self._no_room()
+    def _open_legacy_sse(self, exchange: Exchange, head: RequestHead) -> None:
+        """GET without a session: how a client of 2024-11-05 begins one."""
+        if (
+            not self.options.sessions
+            or not self._session_config.stateful
+            or PROTOCOL_VERSION in exchange.headers
+        ):
+            self._reject(exchange, _NO_STREAM)
+            return
+        refused = self._find_capacity_error()
         if refused is not None:
-            return self._refuse(exchange, refused)
+            self._reject(exchange, refused)
+            return
         session = self._new_session(exchange, is_sse=True)
-        self.sessions.enter(session, self.now)
+        self.sessions.enter(session, self.shared.now)
         exchange.stream = session.own
         session.own.exchange = exchange
-        exchange.ends_at = self._granted_until(exchange)
+        exchange.ends_at = self._grant_expiry(exchange)
         exchange.begin_stream()
         path = head.target.partition(b"?")[0]
-        where = b"%b?%b%b" % (path, _SESSION_QUERY, session.id)
-        exchange.send_raw(encode_event(where, event=b"endpoint"))
-        return self._wait(exchange)
+        post_to = b"%b?%b%b" % (path, _SESSION_QUERY, session.id)
+        exchange.send_raw(encode_event(post_to, event=b"endpoint"))
+        self._await_output(exchange)
 
-    def _end_session(self, exchange: Exchange, head: RequestHead) -> Exchange:
+    def _delete_session(self, exchange: Exchange, head: RequestHead) -> None:
         """DELETE."""
         assert isinstance(exchange.session, Session)
         self.sessions.end(exchange.session)
-        exchange.respond(204)
-        return self._mark(exchange)
+        self._respond(exchange, 204)
 
-    # -- Bodies ------------------------------------------------------------------------------------------------------------
+    # -- Bodies ------------------------------------------------------------------------------------
 
-    def receive_body(self, exchange: Exchange, body: bytes, now: float) -> None:
-        """The body of `exchange` is complete."""
-        self.now = now
+    def receive_data(self, exchange: Exchange, data: bytes, now: float, *, end: bool = False) -> None:
+        """Receive a piece of the body of `exchange`. `b""`, or a piece with `end`, is the last."""
+        self.shared.now = now
+        body = exchange.receive_data(data, end=end)
+        if body is not None:
+            self._handle_body(exchange, body)
+        elif exchange.too_long and exchange.reading:
+            self._reject(exchange, too_long(self._session_config))
+
+    def _handle_body(self, exchange: Exchange, data: bytes) -> None:
         session = exchange.session
-        if exchange.grant is not None and self._is_forbidden(exchange, body, exchange.grant):
+        config = session.conn.config if session is not None else self._session_config
+        body = parse_body(data, config.limits)
+        if exchange.grant is not None and self._is_denied(exchange, body, exchange.grant):
             return
         if isinstance(session, Session):
             if self.sessions.get(session.id) is not session:
-                self._refuse(exchange, _NO_SESSION)
+                self._reject(exchange, _NO_SESSION)
             else:
-                self._posted_in_session(exchange, session, body)
+                self._post_in_session(exchange, session, body)
         elif self._closing:
-            self._refuse(exchange, _ENDING)
-        elif self._exchanges is not None and (
+            self._reject(exchange, _ENDING)
+        elif self._stateless_config is not None and (
             exchange.is_modern
-            or not self._sessions.stateful
-            or (PROTOCOL_VERSION not in exchange.headers and _CARRIED in body)
+            or not self._session_config.stateful
+            or (PROTOCOL_VERSION not in exchange.headers and _VERSION_IN_META in data)
         ):
+            config = self._stateless_config
             exchange.method = exchange.headers.get(METHOD, b"").decode("ascii", "replace")
-            self._posted_alone(exchange, body, self._exchanges, self._exchanges.stateless[0])
+            if body.is_array:
+                body = body.as_message()
+            self._post_one_shot(exchange, body, config, config.stateless[0])
         else:
-            self._posted_first(exchange, body)
+            self._post_without_session(exchange, body)
 
-    def _is_forbidden(self, exchange: Exchange, body: bytes, grant: Granted) -> bool:
-        """Whether something in a body is not allowed to who asks; then it is answered."""
+    def _is_denied(self, exchange: Exchange, body: ParsedBody, grant: Granted) -> bool:
+        """Authorize each message in a body. Return True if one is denied; then it is answered."""
         assert self.door is not None
         assert self._config is not None
         refused = self.door.judge(grant, body, self._config)
         if refused is None:
             return False
-        glance = look_into(body, self._config.limits)
-        exchange.method = glance.method
-        self._refuse(exchange, refused, glance.ids[0] if glance.ids else None)
+        message = body.as_message()
+        exchange.method = message.method
+        ids = message.request_ids
+        self._reject(exchange, refused, ids[0] if ids else None)
         return True
 
-    def _posted_in_session(self, exchange: Exchange, session: Session, body: bytes) -> None:
+    def _post_in_session(self, exchange: Exchange, session: Session, body: ParsedBody) -> None:
         conn = session.conn
-        glance = look_into(body, conn.config.limits, batches=session.batches)
-        ids = glance.ids
-        exchange.method = glance.method
+        if not session.batches:
+            body = body.as_message()
+        ids = body.request_ids
+        exchange.method = body.method
         if session.is_sse:
             standing = session.own.exchange
             assert standing is not None  # the session ends with it
-            # It cannot be taken up again, and who posts has shown a newer token.
-            standing.ends_at = max(standing.ends_at, self._granted_until(exchange))
+            # The stream cannot be resumed, and the client has shown a newer token.
+            standing.ends_at = max(standing.ends_at, self._grant_expiry(exchange))
             self._feed(session, exchange, body)
-            exchange.respond(202)
-            self._mark(exchange)
-        elif glance.repeats or any(id in session.by_id for id in ids):
-            self._refuse(exchange, _IN_USE, ids[0] if len(ids) == 1 else None)
+            self._respond(exchange, 202)
+        elif len(set(ids)) < len(ids) or any(id in session.by_id for id in ids):
+            self._reject(exchange, _ID_IN_USE, ids[0] if len(ids) == 1 else None)
         elif ids and len(session.streams) > self.options.limits.streams and not session.make_room():
-            self._refuse(exchange, _TOO_MANY_STREAMS)
+            self._reject(exchange, _TOO_MANY_STREAMS)
         else:
-            self._post(exchange, session, body, glance)
-        for id in glance.cancelled:
+            self._post(exchange, session, body, ids)
+        for id in cancelled_ids(body):
             if not conn.owes(id):
-                session.drop(id)  # also if it only waited, and nobody is told
+                session.drop(id)  # a request that waited for a handler is gone without an event
         if conn.state is _READY:
-            self.sessions.begun(session, self.now)
+            self.sessions.begun(session, self.shared.now)
 
-    def _posted_first(self, exchange: Exchange, body: bytes) -> None:
-        """A body without a session, in a revision that has them."""
+    def _post_without_session(self, exchange: Exchange, body: ParsedBody) -> None:
+        """Process a body without a session, in a revision that has sessions."""
         sessions = self.options.sessions
         version = exchange.headers.get(PROTOCOL_VERSION)
-        dialect = self._by_version.get(version, _UNSAID) if version is not None else _UNSAID
-        glance = look_into(body, self._sessions.limits, batches=not sessions and dialect.batches)
-        exchange.method = glance.method
-        begins = glance.method == "initialize"
-        if sessions and begins and glance.ids:
-            self._begin_session(exchange, body, glance)
-        elif not sessions and not begins:
+        dialect = _DEFAULT_DIALECT
+        if version is not None:
+            dialect = self._by_version.get(version, _DEFAULT_DIALECT)
+        if sessions or not dialect.batches:
+            body = body.as_message()
+        ids = body.request_ids
+        exchange.method = body.method
+        is_initialize = body.method == "initialize"
+        if sessions and is_initialize and ids:
+            self._begin_session(exchange, body, ids)
+        elif not sessions and not is_initialize:
             peer = Peer(dialect, t.ClientCapabilities())
-            self._posted_alone(exchange, body, self._lone, dialect, peer, glance)
-        elif sessions and (glance.method or glance.is_response):
-            self._refuse(exchange, _NOT_BEGUN)
+            self._post_one_shot(exchange, body, self._one_shot_config, dialect, peer)
+        elif sessions and body.is_message:
+            self._reject(exchange, _NOT_INITIALIZED)
         else:
-            self._posted_alone(exchange, body, self._lone, self._lone.stateful[0], None, glance)
+            config = self._one_shot_config
+            self._post_one_shot(exchange, body, config, config.stateful[0])
 
-    def _begin_session(self, exchange: Exchange, body: bytes, glance: Glance) -> None:
-        refused = self._no_room()
+    def _begin_session(self, exchange: Exchange, body: ParsedBody, ids: list[RequestId]) -> None:
+        refused = self._find_capacity_error()
         if refused is not None:
-            self._refuse(exchange, refused)
+            self._reject(exchange, refused)
             return
         session = self._new_session(exchange)
-        self._post(exchange, session, body, glance)
+        self._post(exchange, session, body, ids)
         if session.conn.peer is not None:
-            self.sessions.enter(session, self.now)
+            self.sessions.enter(session, self.shared.now)
             exchange.is_new = True
         else:
             session.close()
 
-    def _posted_alone(
+    def _post_one_shot(
         self,
         exchange: Exchange,
-        body: bytes,
+        body: ParsedBody,
         config: Config,
         dialect: Dialect,
         peer: Peer | None = None,
-        glance: Glance | None = None,
     ) -> None:
-        """A body that is a conversation by itself, in `dialect`."""
+        """Process a body that is a conversation by itself, in `dialect`."""
         if len(self.alone) >= self.options.limits.sessions:
-            self._refuse(exchange, _TOO_BUSY)
+            self._reject(exchange, _TOO_BUSY)
             return
         principal = exchange.principal
-        conn = Connection(_SERVER, config, peer=peer, bucket=self.bucket(principal))
-        conversation = exchange.conversation = Conversation(self, conn, principal, dialect.http)
+        bucket = self.bucket(principal) if principal else None
+        conn = Connection(_SERVER, config, peer=peer, bucket=bucket)
+        conversation = Conversation(self.shared, conn, principal, dialect.http)
+        exchange.conversation = conversation
         self.alone[conversation] = None
-        lasting = exchange.headers.get(METHOD) in _LASTING
-        if lasting:
+        long_lived = exchange.headers.get(METHOD) in _LONG_LIVED
+        if long_lived:
             conn.has_room = conversation.has_room
-            exchange.ends_at = self._granted_until(exchange)
-        self._post(exchange, conversation, body, glance or look_into(body, config.limits), lasting=lasting)
-        if lasting and exchange.mode is _UNDECIDED:
-            # It asks nothing of anybody, and yet somebody has to attend to it.
-            self.events.append((conversation, PeerReady(Peer(dialect, t.ClientCapabilities()))))
+            exchange.ends_at = self._grant_expiry(exchange)
+        self._post(exchange, conversation, body, body.request_ids, long_lived=long_lived)
+        if long_lived and exchange.mode is _UNDECIDED:
+            # The connection answers this request by itself, so there is no event of it. Without an
+            # event the driver would not know of the conversation, and could publish no changes.
+            ready = PeerReady(Peer(dialect, t.ClientCapabilities()))
+            self.events.append((conversation, ready))
 
     def _post(
         self,
         exchange: Exchange,
         conversation: Conversation,
-        body: bytes,
-        glance: Glance,
+        body: ParsedBody,
+        ids: list[RequestId],
         *,
-        lasting: bool = False,
+        long_lived: bool = False,
     ) -> None:
-        """Have a body acted on, and answer it by this response."""
-        if glance.ids and isinstance(conversation, Session):
-            stream = conversation.add_stream(glance.ids, batch=glance.batch)
+        """Feed a body to its connection. The responses to the requests `ids` go to `exchange`."""
+        if ids and isinstance(conversation, Session):
+            stream = conversation.add_stream(ids, batch=body.is_batch)
         else:
-            stream = Stream(b"", glance.ids, batch=glance.batch)
+            stream = Stream(b"", ids, batch=body.is_batch)
         reply = self.options.reply
-        # There is no other way to be told of changes.
-        exchange.reply = "auto" if lasting and reply == "json" else reply
-        exchange.stream, stream.exchange = stream, exchange
+        # Changes can be sent on a stream only.
+        exchange.reply = "auto" if long_lived and reply == "json" else reply
+        exchange.stream = stream
+        stream.exchange = exchange
         conversation.current = stream
         self._feed(conversation, exchange, body)
-        if stream.pending:
-            for id in glance.ids:
+        is_session = isinstance(conversation, Session)
+        # On a connection of its own a single request is answered by now, or has a handler.
+        if stream.pending and (is_session or body.is_batch):
+            for id in ids:
                 if not conversation.conn.owes(id):
-                    conversation.drop(id)  # it looked like a request, and was none that is answered
-        if isinstance(conversation, Session):
+                    conversation.drop(id)  # it looked like a request, and gets no response
+        if is_session:
             conversation.current = None
         if stream.log or stream.pending:
             exchange.mode = _UNDECIDED
-            self._wait(exchange)
+            self._await_output(exchange)
         else:
-            exchange.respond(400 if conversation.rejected else 202)
-            self._mark(exchange)
-            self._let_go(exchange)
+            self._respond(exchange, 400 if conversation.rejected else 202)
+            self._detach(exchange, conversation)
 
-    def _feed(self, conversation: Conversation, exchange: Exchange, body: bytes) -> None:
+    def _feed(self, conversation: Conversation, exchange: Exchange, body: ParsedBody) -> None:
         conversation.rejected = False
         mirror = Mirror(exchange.mirrored, self._param_headers)
-        conversation.conn.receive_message(body, self.now, Via(mirror=mirror, grant=exchange.grant))
+        via = Via(mirror=mirror, grant=exchange.grant)
+        conversation.conn.receive_parsed(body, self.shared.now, via)
         conversation.settle()
+        if conversation.finished:
+            self._end(conversation)
 
-    # -- How exchanges go on -----------------------------------------------------------------------------------------------
+    # -- The rest of an exchange -------------------------------------------------------------------
 
-    def refuse_body(self, exchange: Exchange) -> None:
-        """The body of `exchange` is too long."""
-        self._refuse(exchange, too_long(self._sessions))
+    def disconnected(self, exchange: Exchange, now: float) -> None:
+        """Report that the client of `exchange` is gone, or no longer reads."""
+        self.shared.now = now
+        conversation = exchange.conversation
+        if exchange.socket is not None:
+            assert conversation is not None
+            exchange.socket.lost(now)
+            conversation.touch()
+        elif exchange.disconnected():
+            self._silent.discard(exchange)
+            self.ready.pop(exchange, None)
+            if conversation is not None:
+                self._detach(exchange, conversation)
 
-    def lost(self, exchange: Exchange, now: float) -> None:
-        """The client of `exchange` is gone."""
-        self.now = now
-        self._quiet.drop(exchange)
-        self.ready.pop(exchange, None)
-        self._let_go(exchange)
-
-    def taken(self, exchange: Exchange) -> None:
-        """Something of `exchange` goes out."""
+    def actions_to_send(self, exchange: Exchange) -> list[Action]:
+        """Return what to write of `exchange` now."""
+        actions = exchange.actions_to_send()
+        if not actions:
+            return actions
+        conversation = exchange.conversation
         if exchange.mode is _STREAM:
-            self._quiet.add(exchange, self.now)
-            assert exchange.conversation is not None
-            if not self._has_outlived(exchange):
-                exchange.conversation.touch()  # there may be room for more
+            self._silent.add(exchange, self.shared.now)
+            assert conversation is not None
+            if not self._close_if_expired(exchange):
+                conversation.touch()  # there may be capacity for more now
+            return actions
+        self._silent.discard(exchange)
+        if conversation is not None:
+            conversation.detach(exchange)
+            if conversation.finished and not self._retire(conversation):
+                self._end(conversation)
+        return actions
+
+    def _detach(self, exchange: Exchange, conversation: Conversation) -> None:
+        conversation.detach(exchange)
+        if conversation.finished:
+            self._end(conversation)
+
+    def _retire(self, conversation: Conversation) -> bool:
+        """End a conversation in which nothing is left to do, without an event.
+
+        The driver finds that out when it reports that the response was taken: so this is for
+        conversations only whose last response is taken now.
+        """
+        if (
+            conversation not in self.alone
+            or self.events
+            or conversation in self.dirty
+            or not conversation.conn.retire()
+        ):
+            return False
+        del self.alone[conversation]
+        conversation.retired = True
+        return True
+
+    def _end(self, conversation: Conversation) -> None:
+        conversation.finished = False
+        if isinstance(conversation, Session):
+            self.sessions.end(conversation)
         else:
-            self._quiet.drop(exchange)
-            self._let_go(exchange)
+            self.alone.pop(conversation, None)
+            conversation.close()
 
-    def break_off(self, exchange: Exchange, *, superseded: bool = False) -> None:
-        """End a response in the middle: its client does not read, or (`superseded`) has come back elsewhere."""
-        exchange.break_off()
-        self._mark(exchange)
-        if not superseded:
-            self._let_go(exchange)
-
-    def _granted_until(self, exchange: Exchange) -> float:
-        """When the grant of `exchange` ends, by the clock of this endpoint."""
+    def _grant_expiry(self, exchange: Exchange) -> float:
+        """Return when the grant of `exchange` expires, by the clock of this endpoint."""
         until = exchange.grant.good_until if exchange.grant is not None else None
         if until is None:
             return math.inf
         assert self.door is not None
-        return self.now + until - self.door.wall_time()
+        return self.shared.now + until - self.door.wall_time()
 
-    def _has_outlived(self, exchange: Exchange) -> bool:
-        """Whether a response has stood until the end of its grant; then it is ended."""
+    def _close_if_expired(self, exchange: Exchange) -> bool:
+        """Close a long-lived stream if its access token has expired. Return True if it was closed.
+
+        This is checked on every write and every keep-alive tick. The client reconnects with a new
+        token. Running calls may finish.
+        """
         conversation = exchange.conversation
-        if self.now < exchange.ends_at or conversation is None:
+        if self.shared.now < exchange.ends_at or conversation is None:
             return False
-        if conversation.is_sse and conversation.conn.stats().in_flight:
-            return False  # the answers come on it, too
-        self.break_off(exchange)
+        if conversation.is_sse and conversation.conn.in_flight:
+            return False  # the responses are sent on this stream, too
+        conversation.break_off(exchange)
+        if conversation.finished:
+            self._end(conversation)
         return True
 
-    def release(self, conversation: Conversation, id: RequestId, *, retry: float | None = None) -> bool:
-        """End the response of the running request `id`; its client comes back for the rest, in `retry` seconds if that is told.
-        False if it could not: then nothing happens (2025-11-25, basic/transports)."""
-        if not isinstance(conversation, Session) or conversation.is_sse or not conversation.rules.primed:
-            return False
-        conversation.settle()  # what was said before is told before
-        stream = conversation.stream_for(id)
-        exchange = stream.exchange if stream is not None else None
-        if exchange is None or exchange.reply == "json":
-            return False
-        exchange.hand_over(None if retry is None else round(retry * 1000))
-        self._mark(exchange)
-        self._let_go(exchange)
-        return True
-
-    def _let_go(self, exchange: Exchange) -> None:
-        """It carries its stream no more, if it did until now."""
-        stream, conversation = exchange.stream, exchange.conversation
-        if stream is not None and stream.exchange is exchange and conversation is not None:
-            stream.exchange = None
-            stream.unsent = 0
-            conversation.let_go(stream, resumable=exchange.may_be_resumed)
-
-    def _wait(self, exchange: Exchange) -> Exchange:
-        exchange.headers, exchange.mirrored = {}, []  # it may last, and they are of no use any more
-        self._quiet.add(exchange, self.now)
-        return self._mark(exchange)
-
-    def _mark(self, exchange: Exchange) -> Exchange:
+    def _await_output(self, exchange: Exchange) -> None:
+        exchange.headers, exchange.mirrored = {}, []  # it may live long and does not need them
+        self._silent.add(exchange, self.shared.now)
         self.ready[exchange] = None
-        return exchange
 
-    def _refuse(self, exchange: Exchange, refused: Refused, id: RequestId | None = None) -> Exchange:
-        legacy = not exchange.is_modern and bool(self._sessions.stateful)
+    def _respond(self, exchange: Exchange, status: int, headers: Headers | None = None) -> None:
+        exchange.respond(status, headers=headers)
+        self.ready[exchange] = None
+
+    def _reject(self, exchange: Exchange, refused: Refused, id: RequestId | None = None) -> None:
+        """Answer with an error, which has the `id` of the request if that is known."""
+        legacy = not exchange.is_modern and bool(self._session_config.stateful)
         error = encode(t.ErrorData(code=-32600, message=refused.message))
+        # Behind a rejected upgrade there may be WebSocket frames, which are not HTTP.
         exchange.hang_up = refused.hang_up or exchange.switches
         body = encode_error(id, error, null_id=legacy and id is None)
         exchange.respond(refused.status, body, [_JSON, *refused.headers])
-        return self._mark(exchange)
+        self.ready[exchange] = None
 
-    # -- Sessions ----------------------------------------------------------------------------------------------------------
+    # -- Sessions ----------------------------------------------------------------------------------
 
-    def _no_room(self) -> Refused | None:
+    def _find_capacity_error(self) -> Refused | None:
         if self._closing:
             return _ENDING
-        return _TOO_MANY if self.sessions.full else None
+        return _TOO_MANY_SESSIONS if self.sessions.full else None
 
     def _new_session(self, exchange: Exchange, *, is_sse: bool = False) -> Session:
         principal = exchange.principal
-        conn = Connection(_SERVER, self._sessions, bucket=self.bucket(principal))
+        conn = Connection(_SERVER, self._session_config, bucket=self.bucket(principal))
         id = self._entropy(16).hex().encode()
-        session = Session(self, conn, principal, _UNSAID.http, id, is_sse=is_sse)
+        session = Session(self.shared, conn, principal, _DEFAULT_DIALECT.http, id, is_sse=is_sse)
         exchange.session = exchange.conversation = session
         return session
 
     def bucket(self, principal: str) -> Bucket | None:
-        """What the calls of somebody are counted by who has a name. Who has none has nothing that could be counted by."""
-        rate = self._sessions.limits.tool_calls
+        """Return what counts the tool calls of `principal`, over all of its connections.
+
+        None for a client without a name: its connections are counted one by one.
+        """
+        rate = self._session_config.limits.tool_calls
         if not principal or rate is None:
             return None
         bucket = self._buckets.get(principal)
@@ -600,47 +687,54 @@ class Endpoint:
         self._buckets.move_to_end(principal)
         return bucket
 
-    # -- What to do now ----------------------------------------------------------------------------------------------------
+    # -- What to do now ----------------------------------------------------------------------------
 
     def next_event(self) -> tuple[Conversation, Event] | None:
-        """The next fact and the conversation in which it happened, None when all is settled."""
+        """Return the next event and its conversation; None if there is nothing left to process."""
         events, dirty = self.events, self.dirty
         while True:
             if events:
                 found = events.popleft()
                 if not isinstance(found[1], ConnectionClosed):
-                    dirty[found[0]] = None  # who is told of it may say something
+                    dirty[found[0]] = None  # whatever handles the event may send something
                 return found
             if not dirty:
                 return None
             conversation, _ = dirty.popitem()
             conversation.settle()
+            if conversation.finished:
+                self._end(conversation)
 
     def next_deadline(self) -> float | None:
-        """When to call `handle_timeout`."""
-        first: float | None = None
-        for waiting in (self._quiet, self.sessions, self.log, self.sockets):
-            due = waiting.next_deadline()
+        """Return when to call `handle_timeout`, None for never."""
+        first = self._silent.next_deadline()
+        tables: list[Sessions | EventLog | Sockets] = []
+        if self.sessions:
+            tables += (self.sessions, self.log)  # the streams in the log are those of sessions
+        if self.sockets.deadlines:
+            tables.append(self.sockets)
+        for table in tables:
+            due = table.next_deadline()
             if due is not None and (first is None or due < first):
                 first = due
         return first
 
     def handle_timeout(self, now: float) -> None:
-        """The time is `now`."""
-        self.now = now
-        for exchange in self._quiet.take_due(now):
-            self._quiet.add(exchange, now)
-            if self._has_outlived(exchange):
+        """Send comments on silent streams, and end what has expired."""
+        self.shared.now = now
+        for exchange in self._silent.pop_expired(now):
+            self._silent.add(exchange, now)
+            if self._close_if_expired(exchange):
                 continue
             if exchange.mode is _STREAM or exchange.reply != "json":
                 exchange.comment()
-                self._mark(exchange)
+                self.ready[exchange] = None
         self.sessions.handle_timeout(now)
         self.log.expire(now)
         self.sockets.handle_timeout(now)
 
     def wind_down(self) -> None:
-        """Take no more requests; what runs goes on until `close`."""
+        """Reject new requests; running ones go on until `close`."""
         self._closing = True
         for conversation in (*self.sessions.values(), *self.alone):
             conversation.conn.wind_down()
@@ -652,31 +746,30 @@ class Endpoint:
         for session in tuple(self.sessions.values()):
             self.sessions.end(session)
         for conversation in tuple(self.alone):
-            conversation.close()
-
-    # -- What the server is ------------------------------------------------------------------------------------------------
+            self._end(conversation)
 
     def _refresh(self) -> None:
+        """Take over a configuration that has changed, such as by a new tool."""
         config = self._config = self._configure()
         self._by_version: dict[bytes, Dialect] = {each.version.encode(): each for each in config.dialects}
-        self._sessions = config.over_http()
-        self._lone = config.over_http(lasting=False)
-        self._exchanges = config.over_http(handshake=False) if config.stateless else None
+        self._session_config = config.over_http()
+        self._one_shot_config = config.over_http(lasting=False)
+        self._stateless_config = config.over_http(handshake=False) if config.stateless else None
 
 
-# What a request is by its verb, whether its revision is one without handshakes, and whether it names a session.
-ROUTES: Final[Mapping[tuple[bytes, bool, bool], Callable[[Endpoint, Exchange, RequestHead], Exchange]]] = {
+# By verb, whether the revision has no handshake, and whether the request names a session.
+ROUTES: Final[Mapping[tuple[bytes, bool, bool], Callable[[Endpoint, Exchange, RequestHead], None]]] = {
     (b"POST", True, False): Endpoint._read_body,
     (b"POST", False, False): Endpoint._read_body,
     (b"POST", False, True): Endpoint._read_body,
-    (b"GET", False, True): Endpoint._listen,
-    (b"GET", False, False): Endpoint._listen_without_session,
-    (b"DELETE", False, True): Endpoint._end_session,
+    (b"GET", False, True): Endpoint._open_stream,
+    (b"GET", False, False): Endpoint._open_legacy_sse,
+    (b"DELETE", False, True): Endpoint._delete_session,
 }
 
 
-def _queried(target: bytes) -> bytes | None:
-    """The session that a URL names: how one is named in 2024-11-05."""
+def _session_in_query(target: bytes) -> bytes | None:
+    """Return the session id in the query of a URL, which is its place in 2024-11-05."""
     _, _, query = target.partition(b"?")
     for part in query.split(b"&") if query else ():
         if part.startswith(_SESSION_QUERY):

@@ -1,20 +1,21 @@
-"""One HTTP request and its response: the body in, and what is answered as head, body and end.
+"""One HTTP request and its response: the body in, and a head, a body and an end out.
 
-Rules of this file:
+1. The first output decides the kind of response. A result on its own becomes a JSON body, with the
+   status that the revision gives to it. Anything before the result, or a long silence, opens a
+   stream, whose status is 200 whatever the result is.
+2. A streamed response is a cursor in a `Stream`. It ends with that stream, or when the stream
+   continues in another response.
+3. What `actions_to_send` has returned counts as sent: nothing is returned twice.
 
-1. How a request is answered is decided by what is said first. An answer by itself is JSON and has the status that its revision
-   gives it; anything before the answer, or a long silence, begins a stream, whose status is 200 whatever comes.
-2. A response that streams is a cursor in a `Stream`. It ends with that, or when the stream goes on in another response.
-3. What a driver takes from here counts as sent. Nothing is handed out twice.
-
-It refuses to know which requests there are and whom they reach (`_endpoint.py`), and how bytes travel.
+An exchange reports facts. Its endpoint decides which conversation it belongs to, and what follows
+from a fact.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ._messages import Body, End, Head
 from ._sse import COMMENT, encode_event
@@ -23,27 +24,25 @@ if TYPE_CHECKING:
     from mcp_core._dialects import HttpRules
     from mcp_core._events import Granted
 
-    from ._checks import Asked, Refused
     from ._conversation import Conversation
-    from ._endpoint import Endpoint
     from ._guarding import Admission
-    from ._messages import Action, Headers, RequestHead
+    from ._messages import Action, Headers
     from ._stream import Stream
     from ._websocket import WebSocket
 
-__all__ = ["Exchange", "Mode"]
+__all__ = ["EndpointLike", "Exchange", "Mode"]
 
 
 class Mode(enum.Enum):
-    """How far a response is."""
+    """How far a response has come."""
 
     __hash__ = object.__hash__
 
     NONE = "the request is not complete"
-    UNDECIDED = "nothing was said"
-    STREAM = "a stream"
-    DONE = "all was said"
-    GONE = "nobody is there"
+    UNDECIDED = "no output yet: JSON or a stream"
+    STREAM = "streaming"
+    DONE = "complete, but perhaps not yet taken"
+    GONE = "the client has disconnected"
 
 
 NONE, UNDECIDED, STREAM, DONE, GONE = Mode
@@ -52,30 +51,45 @@ _JSON: Final = (b"content-type", b"application/json")
 _EVENTS: Final = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),
+    (b"x-accel-buffering", b"no"),  # nginx: do not buffer this response
 )
 _SESSION_ID: Final = b"mcp-session-id"
-_NOTHING: Final[Headers] = [(b"content-length", b"0")]
+_NO_LENGTH: Final[Headers] = [(b"content-length", b"0")]
+
+
+class EndpointLike(Protocol):
+    """The endpoint of an exchange: what a `Site` calls there on behalf of the driver."""
+
+    def receive_data(self, exchange: Exchange, data: bytes, now: float, *, end: bool) -> None: ...
+
+    def disconnected(self, exchange: Exchange, now: float) -> None: ...
+
+    def actions_to_send(self, exchange: Exchange) -> list[Action]: ...
 
 
 class Exchange:
     """One request and its response.
 
-    `token` is the driver's own. Give it the body by `receive_data` as long as it is `reading`; write what `actions_to_send` gives
-    whenever `Site.ready` names it; say that it was `disconnected` if the client goes before `over`. `hang_up`: the connection is to
-    be closed behind this response. `queued` are the bytes that wait to be taken. `needs_grant`: its guard wants something done first;
-    until then nothing is read. `ends_at`: when it is ended, if it would stand for ever. `socket`: when its head was taken, the
-    connection is this WebSocket.
+    A driver reads the attributes and leaves the methods to the `Site`. The attributes for drivers:
+
+    - `token`: belongs to the driver. The site calls its `poke` when there is output to take.
+    - `reading`: True while the site wants the request's body.
+    - `over`: True once the whole response was taken.
+    - `needs_grant`: the authorization check that is still undecided. No body is read until then.
+    - `hang_up`: True if the connection must be closed after this response.
+    - `queued`: bytes that wait to be taken.
+    - `socket`: the WebSocket that the connection becomes once the head of the response is sent.
+    - `conversation`: what the request belongs to, once that is known.
     """
 
     __slots__ = (
         "_actions",
-        "_began",
         "_body",
-        "_endpoint",
+        "_streamed",
         "body_limit",
         "conversation",
         "cursor",
+        "endpoint",
         "ends_at",
         "extra",
         "grant",
@@ -92,132 +106,126 @@ class Exchange:
         "principal",
         "reading",
         "reply",
+        "retry",
         "session",
         "socket",
         "stream",
         "switches",
         "token",
+        "too_long",
     )
 
-    def __init__(self, endpoint: Endpoint | None, token: Any) -> None:
-        self._endpoint = endpoint
+    def __init__(self, endpoint: EndpointLike | None, token: Any, *, retry: int = 0) -> None:
+        self.endpoint = endpoint  # None for a plain route, whose response is there at once
         self.token = token
+        self.retry = retry  # milliseconds after which a client should reconnect
         self.mode = NONE
         self.reading = False
         self.over = False
-        self._began = False  # a part of a stream was taken
         self.hang_up = False
-        self.body_limit = 0
-        self.extra: Headers = []  # what every head of this exchange has
+        self.body_limit = 0  # bytes
+        self.too_long = False  # more than that has arrived
         self._actions: list[Action] = []
         self._body: bytes | bytearray = b""
-        # What its endpoint found out about it.
+        self._streamed = False  # some part of a stream was taken
+        # What the endpoint has found out about the request.
         self.headers: dict[bytes, bytes] = {}
-        self.mirrored: Headers = []
+        self.mirrored: Headers = []  # those that repeat what the body says
+        self.extra: Headers = []  # for the head of every response, such as those of CORS
         self.principal = ""
-        self.needs_grant: Admission | None = None  # its guard has not judged
+        self.needs_grant: Admission | None = None
         self.grant: Granted | None = None
-        self.reply = "auto"
+        self.reply = "auto"  # as in `HttpOptions`
         self.session: Conversation | None = None
-        self.switches = False  # it is to become a WebSocket
+        self.switches = False  # the client asks for a WebSocket
         self.socket: WebSocket | None = None
-        self.is_new = False  # the session begins with it
-        self.is_modern = False
-        self.is_head = False  # nothing but the head of the response is wanted
-        self.method = ""  # of MCP, if it is a request of MCP
+        self.is_new = False  # this request has begun the session
+        self.is_modern = False  # the revision has no handshake
+        self.is_head = False  # the verb is HEAD: the response has no body
+        self.method = ""  # the MCP method, for the access log
         self.conversation: Conversation | None = None
         self.stream: Stream | None = None
-        self.cursor = 0
-        self.ends_at = math.inf
+        self.cursor = 0  # number of the last message of `stream` that was taken
+        self.ends_at = math.inf  # when a long-lived stream must end, with its access token
 
     def __repr__(self) -> str:
         stream = f" of {self.stream!r} at {self.cursor}" if self.stream is not None else ""
         return f"<Exchange {self.mode.name}{stream}>"
 
-    # -- Who asks --------------------------------------------------------------------------------------------------------
+    # -- What arrives ------------------------------------------------------------------------------
 
-    def granted(self, grant: Granted, head: RequestHead, asked: Asked, now: float) -> None:
-        """Its guard knows who asks: it goes on."""
-        if self.needs_grant is not None:
-            assert self._endpoint is not None
-            self.grant, self.principal = grant, grant.principal
-            self._endpoint.admitted(self, head, asked, now)
-            self.needs_grant = None  # only now, so that it can still be refused if something of ours fails
+    def receive_data(self, data: bytes, *, end: bool = False) -> bytes | None:
+        """Add a piece of the body. Return the complete body at its end, and None before.
 
-    def refused(self, refused: Refused, now: float) -> None:
-        """Its guard does not let it in."""
-        if self.needs_grant is not None:
-            assert self._endpoint is not None
-            self.needs_grant = None
-            self._endpoint.turn_away(self, refused, now)
-
-    # -- What arrives ----------------------------------------------------------------------------------------------------
-
-    def receive_data(self, data: bytes, now: float) -> None:
-        """A piece of the body; `b""` is its end. What is not wanted is dropped."""
+        `b""` is the end, and so is a piece that comes with `end`. If the body exceeds `body_limit`,
+        `too_long` is set; then answer with an error. What is not wanted is ignored.
+        """
         if not self.reading:
-            return
-        assert self._endpoint is not None
+            return None
         body = self._body
-        if not data:
-            self.reading, self._body = False, b""
-            self._endpoint.receive_body(self, bytes(body), now)
-        elif len(body) + len(data) > self.body_limit:
-            self._endpoint.refuse_body(self)
-        elif not body:
-            self._body = data
-        else:
-            # One buffer, since a list of short pieces would take many times their bytes.
-            if type(body) is not bytearray:
-                self._body = body = bytearray(body)
-            body += data
+        if data:
+            if len(body) + len(data) > self.body_limit:
+                self.too_long = True
+                return None
+            if not body:
+                body = data
+            else:
+                # One buffer, since a list of short pieces would take many times their bytes.
+                if type(body) is not bytearray:
+                    body = bytearray(body)
+                body += data
+            if not end:
+                self._body = body
+                return None
+        self.reading = False
+        self._body = b""
+        return bytes(body)
 
-    def disconnected(self, now: float) -> None:
-        """The client is gone, or no longer reads. Harmless when all was taken."""
-        if self.socket is not None:
-            assert self.conversation is not None
-            self.socket.lost(now)
-            self.conversation.touch()
-            return
+    def disconnected(self) -> bool:
+        """Drop all output. Return False if there was nothing left to lose."""
         if self.over or self.mode is GONE:
-            return
-        self.mode, self.reading, self.needs_grant = GONE, False, None
+            return False
+        self.mode = GONE
+        self.reading = False
+        self.needs_grant = None
         self._actions.clear()
         self._body = b""
-        if self._endpoint is not None:
-            self._endpoint.lost(self, now)
+        return True
 
-    # -- What is answered ------------------------------------------------------------------------------------------------
+    # -- The response ------------------------------------------------------------------------------
 
     @property
     def queued(self) -> int:
-        """Bytes that wait to be taken."""
+        """Bytes of the stream that wait to be taken."""
         stream = self.stream
         return stream.unsent if stream is not None and stream.exchange is self else 0
 
     def respond(self, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
-        """The whole response. The body is JSON unless `headers` say what it is."""
-        told = list(headers) if headers is not None else [_JSON] if body else []
+        """Queue a whole response. The body is JSON unless `headers` has its content type."""
+        if headers is not None:
+            head = [*headers]
+        else:
+            head = [_JSON] if body else []
         if body:
-            told.append((b"content-length", b"%d" % len(body)))
+            head.append((b"content-length", b"%d" % len(body)))
         elif status != 204:
-            told += _NOTHING
-        self._actions.append(Head(status, told + self.extra))
+            head += _NO_LENGTH
+        self._actions.append(Head(status, head + self.extra))
         if body and not self.is_head:
             self._actions.append(Body(body))
         self._actions.append(End())
-        self.mode, self.reading = DONE, False
+        self.mode = DONE
+        self.reading = False
         self._body = b""
 
     def switch(self, headers: Headers) -> None:
-        """The connection is a WebSocket from here on."""
+        """Queue the head that turns the connection into a WebSocket."""
         self._actions.append(Head(101, headers))
         self.mode = DONE
-        self.headers, self.mirrored = {}, []  # it may last, and they are of no use any more
+        self.headers, self.mirrored = {}, []  # a WebSocket lives long and does not need them
 
     def begin_stream(self) -> None:
-        """Answer with a stream from here on."""
-        assert self._endpoint is not None
+        """Queue the head of a stream; events follow."""
         self.mode = STREAM
         headers = [*_EVENTS, *self.extra]
         if self.is_new and self.session is not None:
@@ -225,15 +233,19 @@ class Exchange:
         self._actions.append(Head(200, headers))
         stream, rules = self.stream, self.rules
         if stream is not None and rules.primed and rules.resumable and self.session is not None:
+            # A priming event: an id to resume from, before there is any message (2025-11-25).
             id = b"%b-%d" % (stream.name, self.cursor)
-            self._actions.append(Body(encode_event(b"", id=id, retry=self._endpoint.retry)))
+            self._actions.append(Body(encode_event(b"", id=id, retry=self.retry)))
 
     def send_raw(self, data: bytes) -> None:
-        """Bytes of the stream that are no message."""
+        """Queue bytes of the stream that are not a message."""
         self._actions.append(Body(data))
 
     def comment(self) -> None:
-        """A sign of life, after a silence of ours. If it is the client who is silent, one has not been taken yet, and is enough."""
+        """Queue an SSE comment, to keep the stream alive through proxies.
+
+        If an earlier one was not taken yet, the silence is the client's, and one is enough.
+        """
         begins = self.mode is UNDECIDED
         if begins:
             self.begin_stream()
@@ -241,30 +253,28 @@ class Exchange:
             self._actions.append(Body(COMMENT))
 
     def hand_over(self, retry: int | None) -> None:
-        """The stream goes on in another response, in `retry` milliseconds: end this one with what there is."""
+        """End this response after what is queued; the client reconnects after `retry` ms."""
         if self.mode is UNDECIDED:
             self.begin_stream()
         self._take_messages()
         if retry is not None:
             self._actions.append(Body(b"retry: %d\n\n" % retry))
         self._finish()
-        self._began = True
+        self._streamed = True
 
     def break_off(self) -> None:
-        """End this response now; what was not taken is not for it any more."""
+        """End this response now. Messages that were not taken stay in the stream."""
         if self.mode is UNDECIDED:
             self.begin_stream()
         self._finish()
-        self._began = True
+        self._streamed = True
 
     def actions_to_send(self) -> list[Action]:
-        """What is to be written now, in this order; nothing if all that there is was taken."""
-        mode = self.mode
-        if mode is UNDECIDED:
+        """Return what to write now, in this order. Look at `mode` and `over` afterwards."""
+        if self.mode is UNDECIDED:
             self._decide()
-            mode = self.mode
-        if mode is STREAM:
-            self._began = True
+        if self.mode is STREAM:
+            self._streamed = True
             self._take_messages()
             if self.stream is not None and self.stream.over:
                 self._finish()
@@ -273,39 +283,39 @@ class Exchange:
             return []
         self._actions = []
         self.over = self.mode is DONE
-        if self._endpoint is not None:
-            self._endpoint.taken(self)
         return actions
 
     @property
     def may_be_resumed(self) -> bool:
-        """Whether its client has got an event with which it can come back."""
-        return self._began and self.session is not None and (self.rules.primed or self.cursor > 0)
+        """True if the client has received an event id with which it can resume the stream."""
+        return self._streamed and self.session is not None and (self.rules.primed or self.cursor > 0)
 
     @property
     def rules(self) -> HttpRules:
-        """What the revision wants that is spoken here."""
+        """The HTTP rules of the conversation's revision."""
         assert self.conversation is not None
         return self.conversation.rules
 
     def _decide(self) -> None:
+        """Choose between JSON and a stream, if there is something to send."""
         stream = self.stream
         assert stream is not None
         if stream.noted:
             self.begin_stream()
         elif stream.over:
-            statuses = self.rules.statuses
             status = 200
             if len(stream.log) == 1 and not stream.batch:
-                status = statuses.get(stream.log[0][2], 200)
+                code = stream.log[0][2]
+                if code:
+                    status = self.rules.statuses.get(code, 200)
             if stream.log and (status != 200 or self.reply != "sse"):
-                self._answer(stream, status)
+                self._send_json(stream, status)
             elif stream.log or self.reply != "json":
                 self.begin_stream()  # an empty one, if the request was cancelled
             else:
                 self.respond(202)
 
-    def _answer(self, stream: Stream, status: int) -> None:
+    def _send_json(self, stream: Stream, status: int) -> None:
         if stream.batch:
             body = b"[%b]" % b",".join([data for _, data, _ in stream.log])
         else:
@@ -318,12 +328,13 @@ class Exchange:
         self.respond(status, body, headers)
 
     def _take_messages(self) -> None:
+        """Encode the stream's messages behind the cursor as events."""
         stream = self.stream
         if stream is None or self.cursor == stream.last:
             return
         session = self.session
-        kept = session is not None and not session.is_sse and self.rules.resumable
-        if kept:
+        resumable = session is not None and not session.is_sse and self.rules.resumable
+        if resumable:
             name = stream.name
             for number, data, _ in stream.after(self.cursor):
                 self._actions.append(Body(encode_event(data, id=b"%b-%d" % (name, number))))
@@ -334,7 +345,7 @@ class Exchange:
             ]
         self.cursor = stream.taken = stream.last
         stream.unsent = 0
-        if not kept:
+        if not resumable:
             stream.clear()
 
     def _finish(self) -> None:

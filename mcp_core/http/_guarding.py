@@ -1,13 +1,13 @@
-"""Who may enter an endpoint, as far as HTTP has to know: a guard is asked about the head of a request, and about each message in it.
+"""Authorization of an endpoint's requests: of the head first, then of each message in the body.
 
-Rules of this file:
+1. The check runs after `Host` and `Origin` and before everything else. No byte of the body is
+   read before it has succeeded.
+2. Each message in a body is authorized before any of them is processed. If one is denied, the
+   whole body is denied.
+3. An exception in the resource server denies access. Each denial is one line in the log, without
+   any part of a token.
 
-1. The guard is asked behind `Host` and `Origin` and before all else. Until it has said who asks nothing of the body is read.
-2. It is asked again about every message before anybody acts on one, with its params as they are read by who acts. If one of them is
-   turned down, none is carried out.
-3. What a guard raises lets nobody in. Every refusal is told to the log, in one line that has nothing of a token.
-
-What a token is, it refuses to know: a guard's flow has steps, which the driver does. `mcp_core.auth.Guard` is such a guard.
+Tokens are the business of `mcp_core.auth`. Its `Guard` is such a server.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import UNSET, Struct
 
-from mcp_core._jsonrpc import BadMessage, Unreadable, decode, is_batch, split_batch
+from mcp_core._jsonrpc import BadMessage, Unreadable
 from mcp_core._methods import Role
 
 from ._checks import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import Callable, Generator
 
+    from mcp_core._body import ParsedBody
     from mcp_core._config import Config
     from mcp_core._events import Granted
+    from mcp_core._jsonrpc import Envelope
 
-    from ._checks import Asked
-    from ._exchange import Exchange
     from ._messages import Headers, RequestHead
 
 __all__ = ["GUARDED", "Admission", "Door", "Guard", "TurnedAway"]
 
-# Other verbs are answered alike whoever asks.
+# The response to any other method is the same for every client, so it needs no token.
 GUARDED: Final = frozenset((b"GET", b"POST", b"DELETE"))
 _NO_PARAMS: Final = b"{}"
 _INFO, _WARNING, _ERROR = 20, 30, 40  # as in `logging`
-_FAULT: Final = Refused(500, "who may enter cannot be told: the server's log says why")
-_TOO_SLOW: Final = Refused(
+_CHECK_FAILED: Final = Refused(500, "the authorization check failed: see the log of the server")
+_CHECK_TIMED_OUT: Final = Refused(
     503, "whether the token is good cannot be told now; try again later", [(b"retry-after", b"5")]
 )
 
 
 class TurnedAway(Protocol):
-    """How a guard turns a request down: `message` is for the client, `reason` for the log."""
+    """A resource server's denial: `message` is for the client, `reason` is for the log."""
 
     @property
     def status(self) -> int: ...
@@ -57,189 +57,180 @@ class TurnedAway(Protocol):
 
 
 class Guard(Protocol):
-    """What an endpoint asks of a guard. See `mcp_core.auth.Guard`. Of `metadata_paths` the first is its own place, the others are where
-    its `metadata` may be if that of nobody else is looked for there."""
+    """The resource server of an endpoint. See `mcp_core.auth.Guard`."""
 
     @property
-    def metadata_paths(self) -> tuple[str, ...]: ...
+    def metadata_paths(self) -> tuple[str, ...]:
+        """The paths at which clients look for the metadata, the resource's own path first.
 
-    def metadata(self) -> bytes: ...
+        The other paths belong to the whole host. The metadata is served there only if no other
+        resource claims them.
+        """
+
+    def metadata(self) -> bytes:
+        """Return the protected resource metadata (RFC 9728) as JSON."""
 
     def admit(
         self, method: bytes, target: bytes, headers: Headers, now: float
-    ) -> Generator[Any, Any, Granted | TurnedAway]: ...
+    ) -> Generator[Any, Any, Granted | TurnedAway]:
+        """Authorize the head of a request. Yields each step that the driver has to run."""
 
     def check(
         self, grant: Any, method: str | None = None, params: Any = None, now: float | None = None
-    ) -> TurnedAway | None: ...
+    ) -> TurnedAway | None:
+        """Return a denial unless `grant` covers this message. None stands for "allowed"."""
 
 
 class Door(Struct, frozen=True):
-    """The way into an endpoint: its `guard`; `wall_time` in seconds since 1970; and `log`, the method of that name of a
-    `logging.Logger`."""
+    """The authorization of one endpoint.
+
+    `wall_time` returns seconds since 1970, because token expiry is not on a monotonic clock.
+    `log` is the method of that name of a `logging.Logger`.
+    """
 
     guard: Guard
     wall_time: Callable[[], float]
     log: Callable[..., object]
 
     def tell(self, text: str, level: int = _INFO, exc: BaseException | None = None) -> None:
-        """Write a line to the log, with the exception if something of ours has failed."""
+        """Write one line to the log, with a traceback if `exc` is given."""
         self.log(level, "%s", text, exc_info=exc)
 
-    def judge(self, grant: Granted, body: bytes, config: Config) -> Refused | None:
-        """Whether all that is in a body is allowed to who has `grant`."""
+    def judge(self, grant: Granted, body: ParsedBody, config: Config) -> Refused | None:
+        """Return an error response unless `grant` covers every message in `body`."""
         try:
             now = self.wall_time()
-            for method, params in _asked_in(body, config):
-                turned = self.guard.check(grant, method, params, now)
-                if turned is not None:
-                    return self.turned_away(b"POST", turned, method)
-        except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3: scopes may be told by a function of the user's
+            for method, params in _guarded_messages(body, config):
+                denial = self.guard.check(grant, method, params, now)
+                if denial is not None:
+                    return self.turned_away(b"POST", denial, method)
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3; user code may run
             return self.failed(b"POST", exc)
         return None
 
-    def turned_away(self, verb: bytes, turned: TurnedAway, method: str | None = None) -> Refused:
-        what = verb.decode("ascii") if method is None else f"{verb.decode('ascii')} {method}"
-        # What is not the fault of who asks is something for who runs the server to know.
-        level = _INFO if turned.status < 500 else _WARNING
-        self.tell(f"{what} refused with {turned.status}: {turned.reason}", level)
-        return Refused(turned.status, turned.message, turned.headers)
+    def turned_away(self, verb: bytes, denial: TurnedAway, method: str | None = None) -> Refused:
+        """Log `denial` and convert it to a response. `method` is the denied MCP method."""
+        request = verb.decode("ascii") if method is None else f"{verb.decode('ascii')} {method}"
+        # A 5xx is not the client's mistake, so an operator should see it.
+        level = _INFO if denial.status < 500 else _WARNING
+        self.tell(f"{request} refused with {denial.status}: {denial.reason}", level)
+        return Refused(denial.status, denial.message, denial.headers)
 
     def failed(self, verb: bytes, exc: BaseException) -> Refused:
-        self.tell(f"{verb.decode('ascii')} refused with 500: the guard failed", _ERROR, exc)
-        return _FAULT
+        """Log an exception of the resource server. The response does not reveal it."""
+        verb_text = verb.decode("ascii")
+        self.tell(f"{verb_text} refused with 500: the authorization check raised an exception", _ERROR, exc)
+        return _CHECK_FAILED
 
     def too_slow(self, verb: bytes) -> Refused:
-        self.tell(f"{verb.decode('ascii')} refused with 503: the guard took too long", _WARNING)
-        return _TOO_SLOW
+        """Log that the check took too long, and ask the client to retry later."""
+        verb_text = verb.decode("ascii")
+        self.tell(f"{verb_text} refused with 503: the authorization check took too long", _WARNING)
+        return _CHECK_TIMED_OUT
 
 
 class Admission:
-    """A request at the door.
+    """The authorization of one request's head, which may need I/O.
 
-    `step` is what its guard wants done, None when it has judged: then the exchange goes on, or is answered. A driver does the step and
-    gives its reply to `send`, or what was raised to `throw`; if it takes too long, it may `give_up`.
+    Call `begin` first. While `step` is not None the driver runs that step and passes the outcome
+    to `send` or `throw`. The decision goes to `on_granted` or `on_denied`; if `on_granted` raises
+    an exception, `on_denied` is called as well.
     """
 
-    __slots__ = ("_asked", "_door", "_exchange", "_flow", "_head", "step")
+    __slots__ = ("_auth", "_flow", "_head", "_on_denied", "_on_granted", "step")
 
-    def __init__(self, door: Door, exchange: Exchange, head: RequestHead, asked: Asked) -> None:
-        self._door, self._exchange, self._head, self._asked = door, exchange, head, asked
+    def __init__(
+        self,
+        auth: Door,
+        head: RequestHead,
+        *,
+        on_granted: Callable[[Granted, float], object],
+        on_denied: Callable[[Refused, float], object],
+    ) -> None:
+        self._auth = auth
+        self._head = head
+        self._on_granted = on_granted
+        self._on_denied = on_denied
         self._flow: Generator[Any, Any, Granted | TurnedAway] | None = None
         self.step: Any = None
 
     def __repr__(self) -> str:
-        return f"<Admission, {'waiting' if self.step is not None else 'judged'}>"
+        return f"<Admission, {'waiting' if self.step is not None else 'done'}>"
 
     def begin(self, now: float) -> None:
-        """Ask the guard. Most often it can tell at once."""
+        """Start the check. Most checks need no I/O and are decided when this returns."""
         head = self._head
 
-        def ask() -> Any:
-            wall_time = self._door.wall_time()
-            self._flow = self._door.guard.admit(head.method, head.target, head.headers, wall_time)
+        def start() -> Any:
+            wall_time = self._auth.wall_time()
+            server = self._auth.guard
+            self._flow = server.admit(head.method, head.target, head.headers, wall_time)
             return next(self._flow)
 
-        self._go_on(ask, now)
+        self._resume(start, now)
 
     def send(self, reply: Any, now: float) -> None:
-        """The step was done."""
+        """Resume the check with the result of `step`. Then look at `step` again."""
         assert self._flow is not None
         flow = self._flow
-        self._go_on(lambda: flow.send(reply), now)
+        self._resume(lambda: flow.send(reply), now)
 
     def throw(self, exc: BaseException, now: float) -> None:
-        """The step failed."""
+        """Resume the check with the exception of `step`. Then look at `step` again."""
         assert self._flow is not None
         flow = self._flow
-        self._go_on(lambda: flow.throw(exc), now)
-
-    def done_by(
-        self, fetch: Callable[[Any], Awaitable[Any]] | None, clock: Callable[[], float]
-    ) -> Awaitable[None]:
-        """Awaited, it does the steps until the guard has judged: it awaits what is `awaitable`, and has `fetch` do the others, if
-        there is somebody who fetches."""
-        return _Doing(self, fetch, clock)
+        self._resume(lambda: flow.throw(exc), now)
 
     def give_up(self, now: float) -> None:
-        """Nobody waits for the step any more. Harmless when its guard has judged."""
+        """Deny the request if the check is still undecided. Otherwise do nothing."""
         if self.step is not None:
             self.step = None
-            self._exchange.refused(self._door.too_slow(self._head.method), now)
+            self._on_denied(self._auth.too_slow(self._head.method), now)
 
-    def _go_on(self, run: Callable[[], Any], now: float) -> None:
-        verb, exchange = self._head.method, self._exchange
+    def _resume(self, advance: Callable[[], Any], now: float) -> None:
+        verb = self._head.method
         try:
-            outcome = self._judged(run)
+            outcome = self._run_to_next_step(advance)
             if self.step is not None:
                 return
+            # Only a grant has a principal. The classes are in `auth`, which `http` may not import.
             if hasattr(outcome, "principal"):
-                exchange.granted(outcome, self._head, self._asked, now)
+                self._on_granted(outcome, now)
             else:
-                exchange.refused(self._door.turned_away(verb, outcome), now)
-        except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3; functions of users exit now and then
+                self._on_denied(self._auth.turned_away(verb, outcome), now)
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3; user code may call sys.exit
             self.step = None
-            exchange.refused(self._door.failed(verb, exc), now)
+            self._on_denied(self._auth.failed(verb, exc), now)
 
-    def _judged(self, run: Callable[[], Any]) -> Any:
-        """What came of it, unless there is another step."""
+    def _run_to_next_step(self, advance: Callable[[], Any]) -> Any:
+        """Set `step` to the flow's next step, or return the flow's result if it has ended."""
         self.step = None
         try:
-            self.step = run()
+            self.step = advance()
         except StopIteration as end:
             return end.value
 
 
-class _Doing:
-    def __init__(
-        self,
-        admission: Admission,
-        fetch: Callable[[Any], Awaitable[Any]] | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self._admission, self._fetch, self._clock = admission, fetch, clock
+def _guarded_messages(body: ParsedBody, config: Config) -> list[tuple[str | None, Any]]:
+    """Return the MCP method and the decoded params of each message in `body`.
 
-    def __await__(self) -> Generator[Any, Any, None]:
-        admission = self._admission
-        while (step := admission.step) is not None:
-            try:
-                reply = yield from self._awaitable(step).__await__()
-            except (Exception, SystemExit) as exc:  # noqa: BLE001 - the guard knows what to make of it
-                admission.throw(exc, self._clock())
-            else:
-                admission.send(reply, self._clock())
-
-    def _awaitable(self, step: Any) -> Awaitable[Any]:
-        found: Awaitable[Any] | None = getattr(step, "awaitable", None)
-        if found is not None:
-            return found
-        if self._fetch is None:
-            raise RuntimeError("nothing is fetched here: give the verifier its keys")
-        return self._fetch(step)
+    The method is None for a message that needs no more than any request does. There is at least
+    one, so that the resource server is asked about every body.
+    """
+    if not body.messages:
+        return [(None, None)]
+    return [_guarded_message(message, config) for message in body.messages]
 
 
-def _asked_in(body: bytes, config: Config) -> list[tuple[str | None, Any]]:
-    """The requests in a body, each with its params; and None for all that takes no more than every request does."""
-    messages = [body]
-    if is_batch(body):
-        try:
-            messages = split_batch(body)
-        except BadMessage:
-            messages = []
-        if not 0 < len(messages) <= config.limits.batch:
-            return [(None, None)]  # it is refused as a whole
-    return [_read(message, config) for message in messages]
-
-
-def _read(message: bytes, config: Config) -> tuple[str | None, Any]:
-    # What cannot be read is for the connection to refuse, which reads it again, in the same way.
+def _guarded_message(message: Envelope | BadMessage, config: Config) -> tuple[str | None, Any]:
+    # An invalid message counts as harmless here: the connection gets the same parse, and rejects it
+    # with the right JSON-RPC error.
+    if isinstance(message, BadMessage) or message.method is UNSET:
+        return None, None
+    row = config.rows[Role.SERVER].get(message.method)
+    if row is None:
+        return None, None
     try:
-        envelope = decode(message, config.limits.method, config.limits.id)
-        if envelope.method is UNSET:
-            return None, None
-        row = config.rows(Role.SERVER).get(envelope.method)
-        if row is None:
-            return None, None
-        return row.name, row.read_params(_NO_PARAMS if envelope.params is UNSET else envelope.params)
-    except (BadMessage, Unreadable):
+        return row.name, row.read_params(_NO_PARAMS if message.params is UNSET else message.params)
+    except Unreadable:
         return None, None

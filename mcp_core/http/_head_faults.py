@@ -1,7 +1,7 @@
-"""What no head of a request may be, in whichever version of HTTP it comes: the limits, and the words in which it is refused.
+"""Limits on the head of a request, and why a head is rejected, for every version of HTTP.
 
-Whoever reads HTTP/1.1 (`_http1.py`) and whoever reads HTTP/2 (`_http2_heads.py`) draw the same lines, so that no spelling gets past one
-that holds in the other. What only one of them can get wrong is said there.
+HTTP/1.1 (`_http1.py`) and HTTP/2 (`_http2_headers.py`) share these: no spelling passes one of
+them that the other rejects. Errors that only one version can have are in its own file.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import Final
 
 from msgspec import Struct
 
-MAX_HEAD: Final = (
-    32 * 1024
-)  # bytes; of HTTP/1.1 the request line and the empty line included, of HTTP/2 as RFC 9113 6.5.2 counts
+# Bytes: in HTTP/1.1 with request line and empty line, in HTTP/2 as RFC 9113, 6.5.2 counts.
+MAX_HEAD: Final = 32 * 1024
 MAX_FIELDS: Final = 100
 MAX_VALUE: Final = 8 * 1024  # bytes of one value
 MAX_TARGET: Final = 8 * 1024
-MAX_METHOD: Final = 32  # none that is registered has more than 17
-MAX_DIGITS: Final = 18  # of a length
+MAX_METHOD: Final = 32  # the longest registered method has 17 characters
+MAX_DIGITS: Final = 18  # of Content-Length
 
+# Fields of which only one value is used. If there were two lines, a proxy might use the other one.
 SINGLETONS: Final = (
     b"host",
     b"content-length",
@@ -33,14 +33,16 @@ SINGLETONS: Final = (
 
 
 class HeadFault(Struct, frozen=True):
-    """Why a head is refused: the status of the answer and a sentence for its body. After it nothing more of the request is read: over
-    HTTP/1.1 the connection is closed, over HTTP/2 the stream."""
+    """The rejection of a head: the status of the response, and a sentence for its body.
+
+    Read nothing more of the request: close the connection in HTTP/1.1, the stream in HTTP/2.
+    """
 
     status: int
     reason: str
 
 
-REPEATED: Final = HeadFault(400, "A header that must be there once is there several times.")
+REPEATED: Final = HeadFault(400, "A header that may occur only once is repeated.")
 BAD_LENGTH: Final = HeadFault(400, "Content-Length is not one plain decimal number.")
 HUGE_BODY: Final = HeadFault(413, "The body is too large.")
 LONG_TARGET: Final = HeadFault(414, f"The target has more than {MAX_TARGET} bytes.")

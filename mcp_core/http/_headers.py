@@ -1,13 +1,10 @@
-"""The headers of MCP: what they are called, and how a text travels in one.
+"""The HTTP headers of MCP: their names, and how text is encoded in them.
 
-Rules of this file:
-
-1. Names are in lower case, as `_messages.py` has them. On the wire their case means nothing.
-2. A text that a header cannot carry as it is travels as `=?base64?...?=`, and so does one that looks as if it did. Hence each
-   text has one spelling here, and no spelling has two meanings (2026-07-28, basic/transports/streamable-http, Value Encoding).
-3. What is read is taken by the letter: base64 that no encoder writes, or that is no UTF-8, is an error and never a text.
-
-It does not know which header says what; that is `_mirror.py`.
+1. Names are in lower case, as in `RequestHead`. On the wire their case does not matter.
+2. Text that a header cannot carry travels as `=?base64?...?=`, and so does text that looks like
+   that. Each text thus has one encoding, and each value one meaning (2026-07-28,
+   basic/transports/streamable-http, Value Encoding).
+3. Decoding is strict: base64 that no encoder produces, or that is not UTF-8, is an error.
 """
 
 from __future__ import annotations
@@ -35,34 +32,36 @@ NAME: Final = b"mcp-name"
 # `Mcp-Param-Region` for a property with `"x-mcp-header": "Region"`.
 PARAM_PREFIX: Final = b"mcp-param-"
 
-_BEGIN, _END = b"=?base64?", b"?="
-# Visible ASCII, with spaces inside. A tab would be allowed, but is white space that some hop may fold.
+_BEGIN: Final = b"=?base64?"
+_END: Final = b"?="
+# Visible ASCII, with spaces inside. A tab is valid too, but some proxies replace it by a space.
 _PLAIN: Final = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
 _VALUE: Final = re.compile(rb"[\t -~]*")
 
 
 def encode_value(text: str) -> bytes:
-    """A text as the value of `Mcp-Name` or `Mcp-Param-*`.
+    """Encode text as the value of `Mcp-Name` or `Mcp-Param-*`.
 
     Raises:
-        ValueError: it has half of a surrogate pair, which no UTF-8 can say.
+        ValueError: the text has half of a surrogate pair, which UTF-8 cannot encode.
     """
     if _PLAIN.fullmatch(text):
         value = text.encode("ascii")
-        # Where the two markers overlap we encode as well, since some may read that as one of these.
+        # Also if the two markers overlap: some decoder may take that for base64.
         if not (value.startswith(_BEGIN) and value.endswith(_END)):
             return value
     return b"%b%b%b" % (_BEGIN, b2a_base64(text.encode(), newline=False), _END)
 
 
 def decode_value(value: bytes) -> str:
-    """The text that the value of a header says. White space around it is the header's and not the text's.
+    """Decode the value of a header. White space around it belongs to the header, not to the text.
 
     Raises:
-        ValueError: it has characters that no header may have, or is marked as base64 and is not the base64 of a text.
+        ValueError: the value has invalid characters, or is marked as base64 but is not the base64
+            of UTF-8 text.
     """
     if not _VALUE.fullmatch(value):
-        raise ValueError("it has characters that do not belong into a header")
+        raise ValueError("it has characters that no header may have")
     value = value.strip(b" \t")
     if not (value.startswith(_BEGIN) and value.endswith(_END) and len(value) >= len(_BEGIN) + len(_END)):
         return value.decode("ascii")
@@ -71,10 +70,10 @@ def decode_value(value: bytes) -> str:
         data = a2b_base64(encoded)
     except Error:
         data = b""
-    # Reading is lenient, with everything that is not of the alphabet, with the padding and with bits that are left over.
+    # a2b_base64 ignores foreign characters, and is lenient about padding and leftover bits.
     if b2a_base64(data, newline=False) != encoded:
-        raise ValueError("it is marked as base64 and is none")
+        raise ValueError("it is marked as base64 but is not valid base64")
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise ValueError("it is base64 of something that is no UTF-8") from None
+        raise ValueError("its base64 is not UTF-8 text") from None

@@ -1,30 +1,32 @@
-r"""What a raw HTTP/1.1 request head must not be, told before a parser is lenient about it.
+r"""Validation of a raw HTTP/1.1 request head, before a parser that may be lenient reads it.
 
-Parsers forgive, each in its own way, and two that forgive differently read two different requests out of the same
-bytes: that is request smuggling. So this file takes only heads that have one reading, by RFC 9112, and the parser
-behind it (h11 in our drivers) then cannot disagree with whoever stands in front. Rules of this file:
+Parsers are lenient in different ways, and two of them can read different requests from the same
+bytes: request smuggling. This file accepts only heads with a single reading by RFC 9112. The parser
+behind it (h11 in our drivers) then cannot disagree with a proxy in front of it.
 
-1. **Every fault ends the connection.** Nobody knows where the next request would begin.
-2. **A head ends where h11 says it ends**, at the first empty line, be its ends CRLF or LF; a head with a bare LF in it is
-   refused as a whole. What is not refused here, h11 reads as exactly one request with this very method and target.
-3. **The verdict does not depend on how the bytes were split**, and each byte is looked at once while a head grows.
-4. An ordinary head costs two matches of fixed patterns, without backtracking, and no loop. The functions that find out
-   what is wrong run only when something is.
+1. **Every error ends the connection**, because it is unknown where the next request would begin.
+2. **A head ends where h11 says it ends**: at the first empty line, with CRLF or LF. A head with a
+   bare LF in it is rejected as a whole. From a head that is accepted, h11 reads exactly one request
+   with this method and target.
+3. **The result does not depend on how the bytes were split.** Each byte is examined once while a
+   head grows. A valid head costs two matches of fixed patterns, without backtracking, and no loop;
+   the functions that find out what is wrong run only if something is.
 
-Stricter than RFC 9112, because nobody who means well does it:
+Stricter than RFC 9112, because well-behaved clients do none of this:
 
-- An empty line before the request line (2.2 asks us to skip it; h11 does not, and no client of the last twenty years
-  sends it).
-- A target in absolute form (3.2.2) must name the authority that `Host` names; then it does not matter which of them
-  counts.
-- `Content-Length` with leading zeros, which some read as octal. Repeated with the same value (6.3 lets us choose).
-- `Transfer-Encoding` that is not `chunked` alone, or beside `Content-Length` (6.1), or in HTTP/1.0.
-- Control characters in values; `"`, `<`, `>` and `\` in the target. Bytes over 127 in a value are opaque (5.5) and pass.
-- Two lines of a field of which we read one value (`SINGLETONS`): whoever reads the other one sees another request. The
-  fields that mirror the body (`Mcp-*`, `MCP-Protocol-Version`) are not among them: their judge compares them with the
-  body, and its answer has a code of its own. Lists such as `Accept` may be repeated.
-
-It does not know which methods, paths or hosts are served, nor what a body holds.
+- An empty line before the request line (2.2 says to skip it; h11 does not, and no client of the
+  last twenty years sends it).
+- A target in absolute form (3.2.2) must name the same authority as `Host`; then it does not matter
+  which of them is used.
+- `Content-Length` with leading zeros, which some parse as octal, or repeated with the same value
+  (6.3 leaves the choice).
+- `Transfer-Encoding` other than `chunked` alone, or beside `Content-Length` (6.1), or in HTTP/1.0.
+- Control characters in values; `"`, `<`, `>` and `\` in the target. Bytes over 127 in a value are
+  opaque (5.5) and pass.
+- Two lines of a field of which one value is used (`SINGLETONS`): a proxy might use the other. The
+  fields that mirror the body (`Mcp-*`, `MCP-Protocol-Version`) are not among them: they are
+  compared with the body, and a mismatch has an error code of its own. Lists such as `Accept` may be
+  repeated.
 """
 
 from __future__ import annotations
@@ -61,8 +63,9 @@ _EMPTY_LINE: Final = re.compile(rb"\n\r?\n")
 _REQUEST_LINE: Final = re.compile(
     rb"(" + _TOKEN + rb"{1,%d}+) ([!$-;=?-\[\]-~]++) HTTP/1\.([01])\r(?=\n)" % MAX_METHOD
 )
-# Each field begins at the newline before it and leaves its own to the next one. So if there are as many fields as newlines
-# (less two: those of the last field and of the empty line), nothing stands between them.
+# A field begins at the newline before it, and leaves its own newline to the next field. So if there
+# are as many fields as newlines (less two: of the last field and of the empty line), nothing else
+# is between them.
 _FIELD: Final = re.compile(rb"\n(" + _TOKEN + rb"++):([\t -~\x80-\xff]*+)\r(?=\n)")
 _NAME: Final = re.compile(_TOKEN + rb"++")
 _VERSION: Final = re.compile(rb"HTTP/[0-9](?:\.[0-9])?")
@@ -90,47 +93,48 @@ _NO_HOST = HeadFault(400, "The Host header is missing.")
 _TWO_LENGTHS = HeadFault(400, "There are both Content-Length and Transfer-Encoding.")
 _OLD_CODING = HeadFault(400, "There is no Transfer-Encoding in HTTP/1.0.")
 _CODING = HeadFault(501, "The only Transfer-Encoding that is supported is chunked.")
-_OTHER_VERSION = HeadFault(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+_OTHER_VERSION = HeadFault(505, "Only HTTP/1.1 and HTTP/1.0 are supported.")
 
 
 def head_end(data: bytes | bytearray, seen: int = 0) -> int | None:
-    """Where the body begins: the index after the empty line that ends the head; None when more bytes are needed.
+    """Return the index after the empty line that ends the head, or None if it is not there yet.
 
-    `seen` is how many of the bytes were there when it was None the last time: they are not searched again.
+    `seen` is the number of bytes that were there when the last call returned None. They are not
+    searched again.
     """
     if data.startswith((b"\n", b"\r\n")):
-        # h11 takes an empty line at the very beginning for a head without anything; `head_fault` refuses it.
+        # h11 takes an empty line at the start for an empty head. `head_fault` rejects that.
         return 1 if data[0] == 0x0A else 2
-    # The last two bytes that were seen may be the beginning of the empty line.
+    # The last two bytes seen may be the start of the empty line.
     found = _EMPTY_LINE.search(data, max(seen - 2, 0))
     return found.end() if found else None
 
 
 def unfinished_fault(data: bytes | bytearray) -> HeadFault | None:
-    """What is wrong already with a head whose end has not come; so that nobody has to wait for it."""
+    """Return what is already wrong with an unfinished head, or None. Its end need not come."""
     if data and data[0] <= 0x20:
-        return _NO_REQUEST  # also what TLS begins with
+        return _NO_REQUEST  # a TLS handshake begins like this, too
     if len(data) > _MAX_LINE and data.find(b"\n", 0, _MAX_LINE) < 0:
         return LONG_TARGET
     return LONG_HEAD if len(data) > MAX_HEAD else None
 
 
 def head_fault(head: bytes) -> HeadFault | None:
-    """What is wrong with a whole head, which goes up to what `head_end` says; None if it may be parsed."""
+    """Return what is wrong with a head, up to `head_end`, or None if it may be parsed."""
     if len(head) > _MAX_LINE and (fault := unfinished_fault(head)):
         return fault
     line = _REQUEST_LINE.match(head)
     if line is None:
         return _line_fault(head)
     method, target, minor = line.groups()
-    # In lower case all of it: names have no case, nor has any value that is looked at here.
+    # All in lower case: names are case-insensitive, and so is every value that is compared here.
     pairs: list[tuple[bytes, bytes]] = _FIELD.findall(head.lower(), line.end())
     if len(pairs) != head.count(b"\n") - 2 or not head.endswith(b"\r\n\r\n"):
         return _field_fault(head)
     if len(pairs) > MAX_FIELDS:
         return MANY_FIELDS
     fields = dict(pairs)
-    if len(fields) != len(pairs) and _repeats(pairs):
+    if len(fields) != len(pairs) and _repeats_singleton(pairs):
         return REPEATED
     if len(head) > MAX_VALUE and any(len(value) > MAX_VALUE for _, value in pairs):
         return LONG_VALUE
@@ -148,20 +152,23 @@ def head_fault(head: bytes) -> HeadFault | None:
 
 
 def origin_form(target: bytes) -> bytes:
-    """The path and query of a target that `head_fault` let pass; `*` stays what it is. RFC 9112 3.2.2."""
+    """Return path and query of a target that `head_fault` accepted (RFC 9112, 3.2.2).
+
+    `*` stays as it is.
+    """
     if target[:1] == b"/" or not (absolute := _ABSOLUTE.match(target)):
         return target
     rest = target[absolute.end() :]
     return rest if rest[:1] == b"/" else b"/" + rest
 
 
-def _repeats(pairs: list[tuple[bytes, bytes]]) -> bool:
+def _repeats_singleton(pairs: list[tuple[bytes, bytes]]) -> bool:
     names = [name for name, _ in pairs]
     return any(names.count(name) > 1 for name in SINGLETONS)
 
 
 def _target_fault(method: bytes, target: bytes, fields: dict[bytes, bytes]) -> HeadFault | None:
-    """About a target that is no path."""
+    """Check a target that is not a path."""
     if target == b"*" and method == b"OPTIONS":
         return None
     absolute = _ABSOLUTE.match(target)
@@ -171,8 +178,9 @@ def _target_fault(method: bytes, target: bytes, fields: dict[bytes, bytes]) -> H
 
 
 def _body_fault(fields: dict[bytes, bytes], minor: bytes) -> HeadFault | None:
-    """About what says how long the body is, and when it comes."""
-    length, coding = fields.get(b"content-length"), fields.get(b"transfer-encoding")
+    """Check the fields about the length of the body and when it is sent."""
+    length = fields.get(b"content-length")
+    coding = fields.get(b"transfer-encoding")
     if coding is not None:
         if length is not None:
             return _TWO_LENGTHS
@@ -187,14 +195,14 @@ def _body_fault(fields: dict[bytes, bytes], minor: bytes) -> HeadFault | None:
         if len(length) > MAX_DIGITS:
             return HUGE_BODY
     expected = fields.get(b"expect")
-    # HTTP/1.0 knows no expectations and ignores them (RFC 9110 10.1.1).
+    # HTTP/1.0 has no expectations and ignores the field (RFC 9110, 10.1.1).
     if expected is None or expected.strip() == b"100-continue" or minor == b"0":
         return None
     return EXPECTATION
 
 
 def _line_fault(head: bytes) -> HeadFault:
-    """What is wrong with the first line, of which something is."""
+    """Return what is wrong with the first line, which is invalid."""
     if fault := unfinished_fault(head):
         return fault
     line, newline, _ = head.partition(b"\n")
@@ -218,7 +226,7 @@ def _line_fault(head: bytes) -> HeadFault:
 
 
 def _field_fault(head: bytes) -> HeadFault:
-    """What is wrong with the lines after the first, of which something is."""
+    """Return what is wrong with the lines after the first, of which one is invalid."""
     if b"\0" in head:
         return _NUL
     whole = head.count(b"\r\n")

@@ -1,11 +1,11 @@
-"""Heads over HTTP/2, as lists of headers: those of requests, of answers, and what stands behind a body. Rules of this file:
+"""Heads of HTTP/2 requests and responses, and trailers, as decoded lists of headers.
 
-1. **A request over HTTP/2 is the same request as over HTTP/1.1**: whoever is behind this sees one head, with `host`, whatever the
-   spelling was, and a head that could be read in two ways is none (RFC 9113 8.3.1, 8.2.2).
-2. A fault in a head ends its stream and no other. Nobody knows who else's requests a proxy has put on this connection.
+1. **A request over HTTP/2 becomes the same head as over HTTP/1.1**, with `host` in any case. A head
+   that could be read in two ways is rejected (RFC 9113, 8.3.1 and 8.2.2).
+2. An error in a head ends its stream only: a proxy may have put requests of other users on the same
+   connection.
 
-It does not know which methods, paths or hosts are served, and it decodes no HPACK. How much of it a peer may send is
-`_http2_frames.py`.
+How much of it a peer may send is in `_http2_frames.py`.
 """
 
 from __future__ import annotations
@@ -42,46 +42,55 @@ if TYPE_CHECKING:
 __all__ = ["request_fields", "request_head", "response_fields", "response_head", "trailer_fault"]
 
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9a-z]"
-# The names of a head, each with a newline behind it: those of the protocol's own come first. Of fields names have no upper case.
+# The names of a head, each followed by a newline. Pseudo-headers come first. Field names have no
+# upper case.
 _NAMES: Final = re.compile(rb"(?::[a-z]++\n)*+(?:" + _TOKEN + rb"++\n)*+")
-# What no value may have (one line for each): control characters, and white space around it.
-_NO_VALUE: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|(?:\A|\n)[ \t]|[ \t](?:\n|\Z)")
+# Not allowed in a value (one per line): control characters, and white space around it.
+_INVALID_IN_VALUE: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|(?:\A|\n)[ \t]|[ \t](?:\n|\Z)")
 _METHOD: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]" + rb"{1,%d}+" % MAX_METHOD)
 _PATH: Final = re.compile(rb"/[!$-;=?-\[\]-~]*+")
 _SCHEME: Final = re.compile(rb"[A-Za-z][A-Za-z0-9+\-.]*+")
 _STATUS: Final = re.compile(rb"[1-5][0-9][0-9]")
-_OVERHEAD: Final = 32  # what a field counts for beside its bytes, RFC 9113 6.5.2
-# They are about one connection and have no place here, whoever put them there (8.2.2).
-_OF_CONNECTIONS: Final = frozenset(
+_FIELD_OVERHEAD: Final = 32  # bytes that a field counts for beside its own (RFC 9113, 6.5.2)
+# Fields about one connection, which are not allowed in HTTP/2 (8.2.2).
+_CONNECTION_FIELDS: Final = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
 )
 
 _NO_NAME = HeadFault(400, "The name of a header has characters that no name may have, or is out of order.")
 _BAD_VALUE = HeadFault(400, "The value of a header has control characters, or white space around it.")
-_CONNECTION = HeadFault(400, "A header is about one connection, and has no place in HTTP/2.")
-_PSEUDO = HeadFault(400, "There is not exactly one method, scheme and path, and nothing else with a colon.")
+_CONNECTION_SPECIFIC = HeadFault(400, "A header concerns one connection only, which HTTP/2 does not allow.")
+_PSEUDO = HeadFault(
+    400, "The pseudo-headers are not exactly one method, scheme and path, and at most one authority."
+)
 _NO_HOST = HeadFault(400, "The authority is missing.")
 _OTHER_AUTHORITY = HeadFault(400, "The authority and the Host header name different servers.")
-_BAD_TARGET = HeadFault(400, "The path is none, or has characters that must be percent-encoded.")
+_BAD_TARGET = HeadFault(
+    400, "The path has no slash at its start, or characters that must be percent-encoded."
+)
 _BAD_STATUS = HeadFault(400, "The status is not one number.")
 
 
 def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadFault:
-    """The head of a request, from its list of headers as it was decoded.
+    """Build the head of a request from its decoded list of headers, or return an error.
 
-    A fault of status 400 is for resetting the stream with PROTOCOL_ERROR (8.1.1); others are answered as they say.
+    Reset the stream with PROTOCOL_ERROR for an error of status 400 (8.1.1). Respond to others with
+    their status.
     """
     fields = dict(headers)
     fault = _fields_fault(headers, fields)
     if fault is not None:
         return fault
-    method, path = fields.get(b":method"), fields.get(b":path")
+    method = fields.get(b":method")
+    path = fields.get(b":path")
     if method == b"CONNECT":
         return OTHER_METHOD
-    authority, host = fields.get(b":authority"), fields.get(b"host")
-    known = 3 if authority is None else 4
-    pseudo = sum([name[:1] == b":" for name, _ in headers[: known + 1]])
-    if method is None or path is None or b":scheme" not in fields or pseudo != known:
+    authority = fields.get(b":authority")
+    host = fields.get(b"host")
+    expected = 3 if authority is None else 4
+    # One more than expected, so that an additional pseudo-header is found.
+    pseudo = sum([name[:1] == b":" for name, _ in headers[: expected + 1]])
+    if method is None or path is None or b":scheme" not in fields or pseudo != expected:
         return _PSEUDO
     if not _METHOD.fullmatch(method) or not _SCHEME.fullmatch(fields[b":scheme"]):
         return _PSEUDO
@@ -97,14 +106,14 @@ def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadFa
         return _NO_HOST
     if fields.get(b"expect", b"100-continue").lower() != b"100-continue":
         return EXPECTATION
-    rest = [header for header in headers[known:] if header[0] != b"host"]
+    rest = [header for header in headers[expected:] if header[0] != b"host"]
     if b"cookie" in fields:
         rest = _with_one_cookie(rest)
     return RequestHead(method, path, [(b"host", host), *rest])
 
 
 def trailer_fault(headers: Sequence[tuple[bytes, bytes]]) -> HeadFault | None:
-    """What is wrong with the fields behind a body. A fault is for resetting the stream with PROTOCOL_ERROR."""
+    """Return what is wrong with trailers, or None. Reset the stream with PROTOCOL_ERROR then."""
     fault = _fields_fault(headers, dict(headers))
     if fault is None and any(name[:1] == b":" for name, _ in headers):
         return _PSEUDO
@@ -112,8 +121,10 @@ def trailer_fault(headers: Sequence[tuple[bytes, bytes]]) -> HeadFault | None:
 
 
 def response_head(headers: Sequence[tuple[bytes, bytes]]) -> Head | HeadFault:
-    """The head of a response, from its list of headers as it was decoded. A fault is for resetting the stream with
-    PROTOCOL_ERROR, whatever its status."""
+    """Build the head of a response from its decoded list of headers, or return an error.
+
+    Reset the stream with PROTOCOL_ERROR for any error.
+    """
     fields = dict(headers)
     fault = _fields_fault(headers, fields)
     if fault is not None:
@@ -125,46 +136,48 @@ def response_head(headers: Sequence[tuple[bytes, bytes]]) -> Head | HeadFault:
 
 
 def request_fields(head: RequestHead, scheme: str) -> Headers:
-    """The list of headers that says `head`: what is about one connection is left out, and `host` is the authority.
+    """Return the list of headers for `head`.
+
+    Fields about one connection are left out, and `host` becomes the authority.
 
     Raises:
-        ValueError: the request cannot be said in HTTP.
+        ValueError: HTTP cannot carry the request.
     """
     host = next((value for name, value in head.headers if name == b"host"), b"")
-    told = [
+    fields_of_head = [
         (b":method", head.method),
         (b":scheme", scheme.encode("ascii")),
         (b":authority", host),
         (b":path", head.target),
-        *_of_messages(head.headers),
+        *_without_connection_fields(head.headers),
     ]
-    fault = _fields_fault(told, dict(told))
-    # Whether it is too long the server says.
+    fault = _fields_fault(fields_of_head, dict(fields_of_head))
+    # Limits (431) are for the server to apply.
     if fault is not None and fault.status == 400:
-        raise ValueError(f"the request cannot be said in HTTP: {fault.reason}")
-    return told
+        raise ValueError(f"the request cannot be sent over HTTP: {fault.reason}")
+    return fields_of_head
 
 
 def response_fields(status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """The list of headers that says the head of a response; what is about one connection is left out.
+    """Return the list of headers for a response, without fields about one connection.
 
     Raises:
-        ValueError: one of them is no header.
+        ValueError: a name or a value is invalid.
     """
-    told = [(name.lower(), value.strip(b" \t")) for name, value in headers]
-    told = [(b":status", b"%d" % status), *_of_messages(told)]
-    fault = _fields_fault(told, dict(told))
+    fields_of_head = [(name.lower(), value.strip(b" \t")) for name, value in headers]
+    fields_of_head = [(b":status", b"%d" % status), *_without_connection_fields(fields_of_head)]
+    fault = _fields_fault(fields_of_head, dict(fields_of_head))
     if fault is not None and fault.status == 400:
         raise ValueError(fault.reason)
-    return told
+    return fields_of_head
 
 
-def _of_messages(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    return [header for header in headers if header[0] not in _OF_CONNECTIONS and header[0] != b"host"]
+def _without_connection_fields(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    return [header for header in headers if header[0] not in _CONNECTION_FIELDS and header[0] != b"host"]
 
 
 def _fields_fault(headers: Sequence[tuple[bytes, bytes]], fields: dict[bytes, bytes]) -> HeadFault | None:
-    """What is wrong with the fields of a head, whatever they are about."""
+    """Check what all heads and trailers have in common. Return what is wrong, or None."""
     if len(headers) > MAX_FIELDS + 4:
         return MANY_FIELDS
     names = b"\n".join([name for name, _ in headers])
@@ -172,17 +185,17 @@ def _fields_fault(headers: Sequence[tuple[bytes, bytes]], fields: dict[bytes, by
     ends = len(headers) - 1
     if names.count(b"\n") != ends or not _NAMES.fullmatch(names + b"\n"):
         return _NO_NAME
-    if values.count(b"\n") != ends or _NO_VALUE.search(values):
+    if values.count(b"\n") != ends or _INVALID_IN_VALUE.search(values):
         return _BAD_VALUE
-    if not _OF_CONNECTIONS.isdisjoint(fields) or (b"te" in fields and _encodes(headers)):
-        return _CONNECTION
-    if len(fields) != len(headers) and _repeats(headers):
+    if not _CONNECTION_FIELDS.isdisjoint(fields) or (b"te" in fields and _has_other_te(headers)):
+        return _CONNECTION_SPECIFIC
+    if len(fields) != len(headers) and _repeats_singleton(headers):
         return REPEATED
     size = len(names) + len(values) - 2 * ends
     if size > MAX_VALUE:
         if any(len(value) > MAX_VALUE for name, value in headers if name != b":path"):
             return LONG_VALUE
-        if size + _OVERHEAD * len(headers) > MAX_HEAD:
+        if size + _FIELD_OVERHEAD * len(headers) > MAX_HEAD:
             return LONG_HEAD
     length = fields.get(b"content-length")
     if length is not None:
@@ -193,12 +206,13 @@ def _fields_fault(headers: Sequence[tuple[bytes, bytes]], fields: dict[bytes, by
     return None
 
 
-def _encodes(headers: Sequence[tuple[bytes, bytes]]) -> bool:
-    """Whether something else is said with `te` than that trailers are understood."""
+def _has_other_te(headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    """Return True if a `te` field has another value than `trailers`."""
     return any(name == b"te" and value.lower() != b"trailers" for name, value in headers)
 
 
-def _repeats(headers: Sequence[tuple[bytes, bytes]]) -> bool:
+def _repeats_singleton(headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    """Return True if a pseudo-header or a single-valued field is repeated."""
     seen = set()
     for name, _ in headers:
         if name in seen and (name[:1] == b":" or name in SINGLETONS):
@@ -208,6 +222,6 @@ def _repeats(headers: Sequence[tuple[bytes, bytes]]) -> bool:
 
 
 def _with_one_cookie(headers: Headers) -> Headers:
-    """A cookie may come in pieces (8.2.3), and is one to everybody else."""
+    """Join the pieces of a cookie (8.2.3), as HTTP/1.1 requires."""
     pieces = [value for name, value in headers if name == b"cookie"]
     return [*(header for header in headers if header[0] != b"cookie"), (b"cookie", b"; ".join(pieces))]

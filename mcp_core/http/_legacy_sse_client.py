@@ -1,15 +1,11 @@
-"""HTTP+SSE of 2024-11-05 from the client's end: one stream on which everything comes, and another URL to which everything is POSTed.
+"""HTTP+SSE of 2024-11-05: one event stream for the server's messages, a second URL for POSTs.
 
-A server of that kind is found out when it refuses the handshake: then the stream is asked for, and if its first event says where to
-post, the same message is sent there (2025-11-25 and 2026-07-28, basic/transports, Backwards Compatibility). If not, it is the first
-refusal that is told, for that is what the server has said to what was wanted of it.
-
-Rules of this file:
-
-1. The URL to post to is one of the same server: of the same scheme, host and port. Anything else would have us send what the user
-   says to somebody he did not name.
-2. What comes back from a POST is no answer, whatever it is; only a status that refuses counts.
-3. The stream is the conversation: when it ends, that does. There is nothing to take up again.
+1. A server of this kind rejects the handshake of Streamable HTTP. Then the event stream is opened;
+   if its first event is `endpoint`, the same message is posted there (2025-11-25 and 2026-07-28,
+   basic/transports, Backwards Compatibility). If not, the user gets the first rejection as the
+   error, because that was about the URL that they gave.
+2. The body of a response to a POST is ignored. Only the status of an error counts.
+3. The stream is the conversation: when it ends, the connection ends. There is nothing to resume.
 
 Source: basic/transports of 2024-11-05.
 """
@@ -21,32 +17,45 @@ from typing import TYPE_CHECKING, Final
 from mcp_core._errors import AuthRequired, ConnectionLost, RemoteProtocolError
 
 from ._response import Response, refusal
-from ._transport import Sent, Transport, Trip, may_repeat, operation_of, own_headers
+from ._transport import (
+    ACCEPT_EVENT_STREAM,
+    CONTENT_TYPE_JSON,
+    Sent,
+    Transport,
+    Trip,
+    may_repeat,
+    operation_of,
+    own_headers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core._errors import McpTrioError
     from mcp_core._outbox import Outgoing
+    from mcp_core.urls import Url
 
-    from ._call import Url
-    from ._client import HttpClient
     from ._messages import Head
+    from ._transport import OperationHost
 
 __all__ = ["LegacySse"]
 
-_ACCEPT: Final = (b"accept", b"text/event-stream")
-_JSON: Final = (b"content-type", b"application/json")
-# Seconds for the event that says where to post, which is the first.
-_FIRST_EVENT: Final = 10.0
+# Seconds for the event `endpoint`, which is the first on the stream.
+_ENDPOINT_TIMEOUT: Final = 10.0
 
 
 class LegacySse(Transport):
-    """The transport of 2024-11-05. `first` is what the server at the URL of `client` has refused, sent by `before`; `refused` tells of
-    that refusal if nothing comes of this either."""
+    """The transport of 2024-11-05. Call `begin` to try it.
+
+    Args:
+        client: the client, with the URL at which the stream is expected.
+        first: the message of the handshake that the server has rejected.
+        before: the transport that sent it; used again if the server does not support HTTP+SSE.
+        refused: called with the time in that case, to report the rejection.
+    """
 
     def __init__(
-        self, client: HttpClient, first: Outgoing, before: Transport, refused: Callable[[float], object]
+        self, client: OperationHost, first: Outgoing, before: Transport, refused: Callable[[float], object]
     ) -> None:
         super().__init__(client)
         self._first = first
@@ -59,15 +68,16 @@ class LegacySse(Transport):
         return f"<LegacySse {'no endpoint yet' if self._endpoint is None else self._endpoint}>"
 
     def begin(self, now: float) -> None:
-        """Ask for the stream."""
+        """Open the stream, and become the transport of the client."""
         client = self.client
         client.turn_to(self)
-        client.make(self._stream, b"GET", client.url.target, [_ACCEPT], long=True)
-        client.at(self._stream, now + _FIRST_EVENT)
+        client.make(self._stream, b"GET", client.url.target, [ACCEPT_EVENT_STREAM], long=True)
+        client.at(self._stream, now + _ENDPOINT_TIMEOUT)
 
     def send(self, out: Outgoing, now: float) -> None:
         if self._endpoint is None:
-            # The connection was opened by something else after all: a late answer to the question which revisions there are.
+            # The server is of another kind after all: a late response to the version probe has
+            # opened the connection, and this is its first message.
             self.client.drop(self._stream)
             self.client.turn_to(self._before)
             self._before.send(out, now)
@@ -76,19 +86,19 @@ class LegacySse(Transport):
 
     def _make(self, out: Outgoing, now: float) -> _Told:
         assert self._endpoint is not None
-        told = _Told(self.client, out)
+        post = _Told(self.client, out)
         self.client.make(
-            told,
+            post,
             b"POST",
             self._endpoint.target,
-            [(b"accept", b"*/*"), _JSON],
+            [(b"accept", b"*/*"), CONTENT_TYPE_JSON],
             body=out.data,
             idempotent=may_repeat(out),
             brief=True,
-            own=own_headers(out),
+            call_headers=own_headers(out),
             operation=operation_of(out),
         )
-        return told
+        return post
 
     def cancel(self, out: Outgoing, now: float) -> None:
         self.post(out, now)
@@ -98,27 +108,28 @@ class LegacySse(Transport):
         self.client.drop(self._stream)
 
     def said_where(self, reference: bytes, now: float) -> None:
-        """The stream names the URL to post to.
+        """Take the URL for POSTs from the event `endpoint`, and send the first message there.
+
+        Later events of this type are ignored.
 
         Raises:
-            RemoteProtocolError: it is none, or none of this server's.
+            RemoteProtocolError: it is not a URL, or not of the same origin.
         """
         if self._endpoint is not None:
             return
         try:
             endpoint = self.client.url.join(reference.decode())
         except ValueError:
-            raise RemoteProtocolError("the endpoint event of the stream has no URL") from None
+            raise RemoteProtocolError("the endpoint event contains no URL") from None
+        # Another origin would get the messages, and the headers, of a user who did not name it.
         if endpoint.origin != self.client.url.origin:
-            raise RemoteProtocolError(
-                f"the endpoint event of the stream names another server, {endpoint.text[:200]}"
-            )
+            raise RemoteProtocolError(f"the endpoint event names another server, {endpoint.text[:200]}")
         self._endpoint = endpoint
         self.client.at(self._stream, None)
         self.send(self._first, now)
 
     def ended(self, error: McpTrioError, now: float) -> None:
-        """There is no stream (any more)."""
+        """Close the connection, or return to `before` if the endpoint is still unknown."""
         self.client.drop(self._stream)
         if self._endpoint is not None or isinstance(error, AuthRequired):
             self.client.conn.close(error)
@@ -127,13 +138,13 @@ class LegacySse(Transport):
             self._refused(now)
 
     def denied(self, error: McpTrioError, now: float) -> None:
-        """There is no right to the stream."""
+        """Close the connection: authorization of the stream failed."""
         self.client.drop(self._stream)
         self.client.conn.close(error)
 
 
 class _Stream(Trip):
-    """The one stream."""
+    """The GET of the event stream."""
 
     def __init__(self, transport: LegacySse) -> None:
         self.transport = transport
@@ -145,7 +156,7 @@ class _Stream(Trip):
             self.transport.ended(exc, now)
         else:
             if self.response.events is None:
-                self.transport.ended(refusal("the stream of events: ", self.response), now)
+                self.transport.ended(refusal("the event stream: ", self.response), now)
 
     def data(self, data: bytes, now: float) -> None:
         response = self.response
@@ -161,23 +172,23 @@ class _Stream(Trip):
 
     def ended(self, error: str | None, now: float) -> None:
         why = error or "the server has ended it"
-        self.transport.ended(ConnectionLost(f"the stream of events: {why}"), now)
+        self.transport.ended(ConnectionLost(f"the event stream: {why}"), now)
 
     def denied(self, error: McpTrioError, now: float) -> None:
         self.transport.denied(error, now)
 
     def due(self, now: float) -> None:
-        self.transport.ended(ConnectionLost("the stream of events does not begin"), now)
+        self.transport.ended(ConnectionLost("the event stream brought no endpoint event in time"), now)
 
 
 class _Told(Sent):
-    """A message that was POSTed; the answer comes on the stream."""
+    """The POST of a message. A JSON-RPC response arrives on the event stream."""
 
     def started(self, head: Head, now: float) -> None:
         try:
             self.response = Response(head, self.client.most)
         except RemoteProtocolError:
-            pass  # a good status, and a body of no interest
+            pass  # an encoded body with a good status, which is ignored like any other body
 
     def data(self, data: bytes, now: float) -> None:
         if self.response is not None and not self.response.good:

@@ -1,15 +1,15 @@
-"""Media types: what a body says it is (`Content-Type`) and what the other side can read (`Accept`). RFC 9110 8.3 and 12.5.1.
+"""Media types: `Content-Type` and `Accept` (RFC 9110, 8.3 and 12.5.1).
 
-Rules of this file:
+1. **A body is JSON only if its type is exactly `application/json`.** A browser posts `text/plain`,
+   and types it does not know, to any site without asking that site first. It does not do so with
+   `application/json`. So what is nearly JSON is not JSON.
+2. `Accept` is read leniently: parameters of a range are ignored, and so is a range that cannot be
+   parsed. Sending a response that the peer may not like does no harm.
+3. Results are cached for exact values, in caches of a fixed size: a client sends the same value
+   with each request.
 
-1. **A body is JSON only if it says so exactly.** A browser posts `text/plain`, and types it does not understand, to any
-   site without asking that site; `application/json` it does not. So what is nearly JSON is not JSON.
-2. What a peer *accepts* is read with good will: parameters of a range are ignored, and so is a range that nobody can
-   read. Serving somebody who may not like it harms nobody.
-3. Verdicts are kept for exact values, in caches of a fixed size: a client says the same with each of its requests.
-
-Several lines of `Accept` are joined by `, ` before they come here; several of `Content-Type` are refused before they
-do. It does not know which methods need which types.
+Several lines of `Accept` must be joined by `, ` before they are passed in. Several lines of
+`Content-Type` are rejected earlier, with the head.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ __all__ = ["EVENT_STREAM", "JSON", "accepts", "is_event_stream", "is_json", "med
 JSON: Final = b"application/json"
 EVENT_STREAM: Final = b"text/event-stream"
 
-_VERDICTS: Final = 128  # of each question
-_LONGEST: Final = 1024  # bytes of a value; browsers send 150. A longer one says nothing, and is not kept
+_CACHE_SIZE: Final = 128  # values per function
+# Bytes of a value; browsers send 150. A longer value matches nothing, and is not cached.
+_MAX_VALUE: Final = 1024
 
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _TYPE: Final = re.compile(rb"[ \t]*+(" + _TOKEN + rb"/" + _TOKEN + rb")")
-# A parameter may be empty: RFC 9110 5.6.6. Only matched as far as it is well-formed; the caller looks at where it stopped.
+# A parameter may be empty (RFC 9110, 5.6.6). This matches as far as the text is well-formed; the
+# caller checks where it stopped.
 _PARAMETER: Final = re.compile(
     rb"[ \t]*+;[ \t]*+(?:("
     + _TOKEN
@@ -37,58 +39,64 @@ _PARAMETER: Final = re.compile(
     + rb")))?+"
 )
 _END: Final = re.compile(rb"[ \t]*+\Z")
-_NEXT: Final = re.compile(rb'(?:[^,"]|"(?:[^"\\]|\\.)*+"?+)*+(?:,|\Z)', re.DOTALL)
-_NOTHING: Final = re.compile(rb"0(?:\.0{0,3})?+")
+_LIST_ITEM: Final = re.compile(rb'(?:[^,"]|"(?:[^"\\]|\\.)*+"?+)*+(?:,|\Z)', re.DOTALL)
+_ZERO_WEIGHT: Final = re.compile(rb"0(?:\.0{0,3})?+")
 _WEIGHT: Final = re.compile(rb"0(?:\.[0-9]{0,3})?+|1(?:\.0{0,3})?+")
 
 Parameters = tuple[tuple[bytes, bytes], ...]
 
 
 def is_json(content_type: bytes | None) -> bool:
-    """Whether it is `application/json`, in UTF-8 if it names a charset. Other parameters do not matter."""
-    return content_type is not None and len(content_type) <= _LONGEST and _is_json(content_type)
+    """Return True for `application/json`, in UTF-8 if it names a charset, with any parameters."""
+    return content_type is not None and len(content_type) <= _MAX_VALUE and _is_json(content_type)
 
 
 def is_event_stream(content_type: bytes | None) -> bool:
-    """Whether it is `text/event-stream`. That one is always UTF-8, whatever its parameters claim (WHATWG HTML, 9.2.5)."""
+    """Return True for `text/event-stream`, with any parameters.
+
+    An event stream is always UTF-8, even if its parameters name a charset (WHATWG HTML, 9.2.5).
+    """
     return media_type(content_type) == EVENT_STREAM
 
 
 def media_type(content_type: bytes | None) -> bytes | None:
-    """The type without its parameters, in lower case; None if there is none, or more than one, or none that can be read."""
-    if content_type is None or len(content_type) > _LONGEST:
+    """Return the type in lower case, without parameters; None if it is missing or malformed."""
+    if content_type is None or len(content_type) > _MAX_VALUE:
         return None
-    read = _read(content_type)
-    return read[0] if read else None
+    parsed = _parse_type(content_type)
+    return parsed[0] if parsed else None
 
 
 def accepts(accept: bytes | None, *types: bytes) -> bool:
-    """Whether each of `types` (in lower case) may be sent to a peer that says so. Without `Accept` anything may be."""
-    return accept is None or (len(accept) <= _LONGEST and _accepts(accept, types))
+    """Return True if the peer accepts each of `types` (in lower case).
+
+    Without an `Accept` header it accepts everything.
+    """
+    return accept is None or (len(accept) <= _MAX_VALUE and _accepts(accept, types))
 
 
-@lru_cache(_VERDICTS)
+@lru_cache(_CACHE_SIZE)
 def _is_json(content_type: bytes) -> bool:
-    read = _read(content_type)
-    if read is None or read[0] != JSON:
+    parsed = _parse_type(content_type)
+    if parsed is None or parsed[0] != JSON:
         return False
-    charsets = [value for name, value in read[1] if name == b"charset"]
+    charsets = [value for name, value in parsed[1] if name == b"charset"]
     return not charsets or charsets == [b"utf-8"]
 
 
-@lru_cache(_VERDICTS)
-def _read(value: bytes) -> tuple[bytes, Parameters] | None:
-    """A type and its parameters, in lower case; None if `value` is not just that."""
+@lru_cache(_CACHE_SIZE)
+def _parse_type(value: bytes) -> tuple[bytes, Parameters] | None:
+    """Return a type and its parameters, in lower case; None if `value` is malformed."""
     value = value.lower()
-    named = _TYPE.match(value)
-    if named is None:
+    type_match = _TYPE.match(value)
+    if type_match is None:
         return None
-    parameters, position = _parameters(value, named.end())
-    return (named[1], parameters) if _END.match(value, position) else None
+    parameters, position = _parse_parameters(value, type_match.end())
+    return (type_match[1], parameters) if _END.match(value, position) else None
 
 
-def _parameters(value: bytes, position: int) -> tuple[Parameters, int]:
-    """The parameters from there on, and where they end."""
+def _parse_parameters(value: bytes, position: int) -> tuple[Parameters, int]:
+    """Return the parameters from `position` on, and where they end."""
     parameters: list[tuple[bytes, bytes]] = []
     while found := _PARAMETER.match(value, position):
         position = found.end()
@@ -98,34 +106,34 @@ def _parameters(value: bytes, position: int) -> tuple[Parameters, int]:
     return tuple(parameters), position
 
 
-@lru_cache(_VERDICTS)
+@lru_cache(_CACHE_SIZE)
 def _accepts(accept: bytes, types: tuple[bytes, ...]) -> bool:
-    ranges = _ranges(accept.lower())
-    return all(_may_be_sent(type, ranges) for type in types)
+    ranges = _parse_ranges(accept.lower())
+    return all(_is_acceptable(type, ranges) for type in types)
 
 
-def _may_be_sent(type: bytes, ranges: dict[bytes, bool]) -> bool:
-    """The most specific range decides, however much a wider one likes the type."""
+def _is_acceptable(type: bytes, ranges: dict[bytes, bool]) -> bool:
+    """Return True if the most specific range that matches allows the type."""
     for candidate in (type, type.partition(b"/")[0] + b"/*", b"*/*"):
         if candidate in ranges:
             return ranges[candidate]
     return False
 
 
-def _ranges(accept: bytes) -> dict[bytes, bool]:
-    """Each range and whether it is wanted at all; which is liked better makes no difference to us."""
+def _parse_ranges(accept: bytes) -> dict[bytes, bool]:
+    """Return each range, and whether its weight is above 0. Higher weights make no difference."""
     ranges: dict[bytes, bool] = {}
     position = 0
     while position < len(accept):
-        following = _NEXT.match(accept, position)
-        assert following  # it matches anything, nothing included
+        following = _LIST_ITEM.match(accept, position)
+        assert following  # the pattern matches even the empty string
         item = accept[position : following.end()].removesuffix(b",")
         position = following.end()
-        named = _TYPE.match(item)
-        if named is None:
+        type_match = _TYPE.match(item)
+        if type_match is None:
             continue
-        parameters, end = _parameters(item, named.end())
+        parameters, end = _parse_parameters(item, type_match.end())
         weight = next((value for name, value in parameters if name == b"q"), b"1")
         if _END.match(item, end) and _WEIGHT.fullmatch(weight):
-            ranges[named[1]] = ranges.get(named[1], False) or not _NOTHING.fullmatch(weight)
+            ranges[type_match[1]] = ranges.get(type_match[1], False) or not _ZERO_WEIGHT.fullmatch(weight)
     return ranges

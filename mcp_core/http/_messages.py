@@ -1,8 +1,7 @@
-"""The words in which HTTP is spoken of here: the head of a request, and a response as head, body and end.
+"""HTTP requests and responses, in the terms that h11, h2 and ASGI share.
 
-They are what h11, h2 and ASGI have in common, so that a driver only spells them. Rules of this file: names of headers are in lower
-case; no word says how a body is framed, for that is the driver's; none prints the value of a header, or a query: there may be a
-token in it.
+Names of headers are in lower case. How a body is framed is left to the driver. No `repr` shows the
+value of a header or a query: it may contain a token.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class RequestHead(Struct, gc=False):
-    """What a request begins with. `target` is a path with its query, as it came."""
+    """The head of a request. `target` is the path with its query, as received."""
 
     method: bytes
     target: bytes
@@ -24,12 +23,12 @@ class RequestHead(Struct, gc=False):
     def __repr__(self) -> str:
         return f"<RequestHead {_text(self.method)} {_text(self.target.partition(b'?')[0])} {_names(self.headers)}>"
 
-    # msgspec shows rich every member; without this rich takes the repr
+    # msgspec has rich show every member. Without it rich uses the repr, which hides the values.
     __rich_repr__ = None  # type: ignore[assignment]
 
 
 class Head(Struct, gc=False):
-    """What a response begins with. Without `content-length` among the headers the body ends with `End`."""
+    """The head of a response. Without a `content-length` the body ends with `End`."""
 
     status: int
     headers: Headers
@@ -41,13 +40,13 @@ class Head(Struct, gc=False):
 
 
 class Body(Struct, gc=False):
-    """A piece of the body of a response."""
+    """A part of the body of a response."""
 
     data: bytes
 
 
 class End(Struct, gc=False):
-    """The response is complete."""
+    """The end of a response."""
 
 
 Action = Head | Body | End

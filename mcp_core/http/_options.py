@@ -1,6 +1,6 @@
-"""How one endpoint is served over HTTP: what it answers with, whom it lets in, and its limits beside those of every conversation.
+"""The options and limits of an endpoint, beside those of every connection (`mcp_core.Limits`).
 
-Rule of this file: everything that clients can make grow has a limit, and every default has its reason next to it.
+Everything that clients can make grow has a limit, and every default has its reason next to it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ __all__ = ["HttpLimits", "HttpOptions", "ServedOptions"]
 
 
 class ServedOptions(TypedDict, total=False):
-    """How a server is served over HTTP, whatever speaks that.
+    """How a server is served over HTTP, under any of the HTTP servers.
 
     Keys:
-        hosts: names under which it is reached, beside `localhost` and addresses: `"mcp.example.com"`, with a port if only that one is
-            meant. Requests for other names are refused (421), for they may be a web page's that plays tricks with names.
-        origins: web pages that may ask from elsewhere, as browsers write it: `"https://app.example.com"`.
-        reply: `"auto"`, which is the default, answers with JSON unless something is to be said before the answer, `"sse"` always with
-            a stream, `"json"` never with one.
-        sessions: whether the revisions that have a handshake get sessions, as they do by default. Without them nothing lasts longer
-            than a request.
+        hosts: names of this server, beside `localhost` and addresses: `"mcp.example.com"`, with a
+            port if only that one is meant. Requests for other names get 421, because a web page may
+            have sent them by DNS rebinding.
+        origins: web pages of other origins that may send requests, as browsers write them:
+            `"https://app.example.com"`.
+        reply: `"auto"`, the default, answers with JSON unless something is sent before the result;
+            `"sse"` always with a stream, `"json"` never with one.
+        sessions: True, the default, gives sessions to the revisions that have a handshake. Without
+            them no state outlives a request.
     """
 
     hosts: Iterable[str]
@@ -35,37 +37,50 @@ class ServedOptions(TypedDict, total=False):
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):
-    """Upper bounds of one endpoint. Sizes are in bytes, times in seconds. What a message and a conversation may have is in
-    `mcp_core.Limits`."""
+    """Upper bounds of one endpoint. Sizes are in bytes, times in seconds.
 
-    # A session costs some KiB: these are some tens of MiB, and a table that is still quick to look through. As many requests that
-    # belong to no session may be worked on; without sessions those count whose clients are gone, for nobody withdraws them.
+    Those of a message and of a connection are in `mcp_core.Limits`.
+    """
+
+    # A session costs some KiB: these are some tens of MiB. As many one-shot requests may be in
+    # progress. Before 2026-07-28 those of disconnected clients count too, since a disconnect does
+    # not cancel them.
     sessions: int = 10_000
-    # Sessions whose handshake is not complete. Anybody can begin one: so they are few, and soon over.
+    # Sessions whose handshake is not complete. Any client can begin one, so they are few and expire
+    # soon.
     uninitialized: int = 1_000
     initialize: float = 30.0
-    # How long a session is kept that nobody uses. Half an hour is what people expect of a login that nobody uses, too.
+    # How long an unused session is kept. Half an hour is also a usual timeout of an unused login.
     idle: float = 30 * 60.0
-    # Streams that one session may have open at once. Each is a connection of the client's. What is kept of others makes room.
+    # Streams that one session may have open at once. Each is a connection of the client. Streams
+    # that are only retained make room.
     streams: int = 256
-    # What is kept of a stream for a client that lost it: so many events, for so long, and so much memory for all streams of a
-    # session and of all sessions. A client that lives comes back within seconds.
+    # What is retained of a stream so that its client can resume it: events, their age, and the
+    # memory for all streams of a session and of all sessions. A client that is alive reconnects
+    # within seconds.
     events: int = 256
     event_age: float = 5 * 60.0
     session_bytes: int = 4 * 1024 * 1024
     all_bytes: int = 256 * 1024 * 1024
-    # Bytes that wait on one stream for a client who does not read. When there is more, and more comes, the stream is closed.
+    # Bytes that wait on one stream for a client that does not read. When there are more, and
+    # another message comes, the stream is closed.
     queued: int = 1024 * 1024
 
 
 class HttpOptions(Struct, frozen=True, kw_only=True):
     """How an endpoint is served.
 
-    `gate` says whose `Host` and `Origin` are let in. `reply`: `"auto"` answers with JSON unless something is to be said before the
-    answer, `"sse"` always with a stream, `"json"` never with one: then what is said before an answer is lost, or told on the
-    session's own stream. `sessions`: whether revisions with a handshake get a session; without one nothing lasts from one request
-    to the next. `retry`: seconds after which a client whose stream broke should come back. `comment`: seconds of silence after
-    which a comment is sent on a stream, so that nobody in between takes it for dead.
+    Args:
+        gate: which values of `Host` and `Origin` are accepted.
+        reply: `"auto"` answers with JSON unless something is sent before the result, `"sse"` always
+            with a stream, `"json"` never with one: then messages before a result are dropped, or go
+            to the standalone stream of the session.
+        sessions: True if revisions with a handshake get a session. Without one no state outlives a
+            request.
+        retry: seconds after which a client should reconnect when its stream breaks.
+        comment: seconds of silence after which a comment is sent on a stream, so that proxies do
+            not close it.
+        limits: upper bounds.
     """
 
     gate: Gate
@@ -82,10 +97,15 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         scheme: Literal["http", "https"] | None = None,
         **told: Unpack[ServedOptions],
     ) -> HttpOptions:
-        """What was `told` of a server that `listens` at an address, if that is known; and by which `scheme`.
+        """Make the options of a server.
+
+        Args:
+            listens: the address that it listens on, if that is known.
+            scheme: the scheme of its URLs, if that is known.
+            told: what the user has chosen.
 
         Raises:
-            ValueError: one of `hosts` or `origins` is not written as it has to be.
+            ValueError: one of `hosts` or `origins` is malformed.
         """
         gate = Gate(listens, told.get("hosts", ()), told.get("origins", ()), scheme=scheme)
         return HttpOptions(gate=gate, reply=told.get("reply", "auto"), sessions=told.get("sessions", True))

@@ -1,14 +1,13 @@
-"""One response under way, from the client's end: what its body is, and what is in it.
+"""One HTTP response at the client: its body, kept or decoded as events, and what its status means.
 
-Rules of this file:
+1. A body is an event stream, or it is kept until it ends. The body of an error has a small limit of
+   its own, above which it is discarded, because it only explains the status.
+2. The client asks for unencoded bodies. An encoded one is rejected and never unpacked: a few bytes
+   of it may become gigabytes.
+3. One table says what each status means for a call without a JSON-RPC response, and what to do
+   about it.
 
-1. A body is a stream of events, or it is kept until it ends. It is kept within a limit, which for a body that only explains an
-   error is a small one; beyond that it explains nothing.
-2. We ask for bodies as they are. One that is encoded all the same is refused instead of being unpacked, for a few bytes of it may
-   be gigabytes.
-3. What a status means for a call that gets no other answer is one table, with what to do about it.
-
-It does not know what was asked, and looks into no message but for the words of an error.
+JSON-RPC messages are not decoded here, but for the text of an error.
 """
 
 from __future__ import annotations
@@ -34,20 +33,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Response", "error_in", "refusal"]
 
-_EXPLAINS: Final = 64 * 1024  # bytes of a body that comes with an error
-_SHOWN: Final = 200  # characters of it in the text of ours
-_UNSHOWABLE: Final = re.compile(r"[^\x20-\x7e\xa0-\U0010ffff]+")
+_MAX_ERROR_BODY: Final = 64 * 1024  # bytes
+_MAX_SHOWN: Final = 200  # characters of a text of the server that an error repeats
+_UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e\xa0-\U0010ffff]+")
 _SCOPES: Final = re.compile(r'(?:^|[ ,])scope="([^"]*)"')
 
 
 class Response:
-    """A response that has begun with `head`. `most` is the limit of its body, or of each of its events; `last_id` the id after
-    which a stream is resumed.
+    """A response whose head has arrived. Pass each chunk of its body to `feed`.
 
-    `events` is what reads them, None if the body is something else; `good` whether the status says so.
+    `events` is the decoder of an event stream, None for any other body. `good` is True if the
+    status is 2xx.
+
+    Args:
+        head: the head of the response.
+        most: the maximum size of the body, or of each event, in bytes.
+        last_id: the event id with which a stream is resumed.
 
     Raises:
-        RemoteProtocolError: the body is encoded.
+        RemoteProtocolError: the body is encoded, and the status is good.
     """
 
     __slots__ = ("_body", "_most", "events", "good", "head", "status")
@@ -63,11 +67,11 @@ class Response:
         if coding not in (b"identity", b""):
             if self.good:
                 raise RemoteProtocolError(
-                    f"the body is encoded ({coding.decode('latin-1')[:40]}), which was not asked for; is it a proxy that does that?"
+                    f"the body is encoded ({coding.decode('latin-1')[:40]}), which the client did not request; does a proxy encode it?"
                 )
             self._body = None
         elif self.good and is_event_stream(header(head, b"content-type")):
-            self.events = SseDecoder(last_id, most=most)
+            self.events = SseDecoder(last_id, limit=most)
 
     def __repr__(self) -> str:
         kind = "events" if self.events is not None else f"{len(self._body or b'')} bytes"
@@ -75,18 +79,22 @@ class Response:
 
     @property
     def is_json(self) -> bool:
+        """True if the body is JSON, by its content type."""
         return is_json(header(self.head, b"content-type"))
 
     @property
     def body(self) -> bytes:
-        """What was kept; `b""` if it was too much."""
+        """The body as far as it has arrived; `b""` if it is not kept."""
         return bytes(self._body or b"")
 
     def feed(self, data: bytes) -> Iterator[SseEvent]:
-        """Take in a piece of the body; gives the events that are complete with it.
+        """Process a chunk of the body, and yield the events that it completes.
+
+        This is a generator: the chunk is processed while it is iterated over.
 
         Raises:
-            RemoteProtocolError: it is over the limit. Events before that have been given.
+            RemoteProtocolError: the body or an event is over the limit. Events before it were
+                yielded.
         """
         decoder = self.events
         if decoder is None:
@@ -103,28 +111,28 @@ class Response:
         body = self._body
         if body is None:
             return
-        if len(body) + len(data) <= (self._most if self.good else _EXPLAINS):
+        if len(body) + len(data) <= (self._most if self.good else _MAX_ERROR_BODY):
             body += data
         elif self.good:
-            raise RemoteProtocolError(f"the body of the answer is longer than {self._most} bytes")
+            raise RemoteProtocolError(f"the body of the response is longer than {self._most} bytes")
         else:
             self._body = None
 
 
-# -- What a status means ---------------------------------------------------------------------------------------------------
+# -- What a status means ---------------------------------------------------------------------------
 
-_MEANS: Final = {
+_STATUS_TEXTS: Final = {
     400: "Bad Request",
     401: "Unauthorized: the server wants an access token, in the header authorization: connect with auth=True, or log in with"
     " `mcp-trio login`",
-    403: "Forbidden: the server does not let us in, or not under this name",
+    403: "Forbidden: the server denies access, or does not accept this host name or origin",
     404: "Not Found: is this the URL of an MCP server?",
     405: "Method Not Allowed: is this the URL of an MCP server?",
-    406: "Not Acceptable: the server can answer neither by JSON nor by events. Is this the URL of an MCP server?",
+    406: "Not Acceptable: the server can send neither JSON nor an event stream. Is this the URL of an MCP server?",
     408: "Request Timeout",
-    413: "Content Too Large: the server takes no message of this size",
-    415: "Unsupported Media Type: the server does not take JSON",
-    421: "Misdirected Request: the server does not answer under this name",
+    413: "Content Too Large: the server does not accept a message of this size",
+    415: "Unsupported Media Type: the server does not accept JSON",
+    421: "Misdirected Request: the server is not responsible for this host name",
     429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error: its log may say why",
@@ -133,52 +141,58 @@ _MEANS: Final = {
     503: "Service Unavailable",
     504: "Gateway Timeout: the server behind it does not answer",
 }
-# It may go well another time.
+# A later attempt may succeed.
 _BUSY: Final = frozenset({429, 502, 503, 504})
-_DENIED: Final = (401, 403)
+_DENIED_STATUS: Final = (401, 403)
 
 
 def refusal(prefix: str, response: Response) -> McpTrioError:
-    """The error of a request for which the server has this response and no answer; `prefix` is what its text begins with. Of a
-    `RemoteProtocolError` the `fault` is `BUSY` if it is worth a later try, and `data` has the `status`, and `retryAfter` as it was
-    said."""
-    head, status = response.head, response.status
+    """Build the error for a request that got this response, and no JSON-RPC response in it.
+
+    Returns:
+        `AuthRequired` for 401, and for 403 with a challenge; else a `RemoteProtocolError`. Its
+        `fault` is `BUSY` if a later attempt may succeed. Its `data` has the `status`, and
+        `retryAfter` as the server wrote it. The text begins with `prefix`.
+    """
+    head = response.head
+    status = response.status
     text = f"{prefix}HTTP status {status}"
-    if status in _MEANS:
-        text += f" {_MEANS[status]}"
+    if status in _STATUS_TEXTS:
+        text += f" {_STATUS_TEXTS[status]}"
     if 300 <= status < 400:
         location = header(head, b"location")
-        where = "" if location is None else f": connect to {_shown(location.decode('latin-1'))} instead"
+        where = "" if location is None else f": connect to {_printable(location.decode('latin-1'))} instead"
         return RemoteProtocolError(f"{text}, redirects are not followed{where}", data={"status": status})
     challenge = header(head, b"www-authenticate")
-    if status == 401 or (status in _DENIED and challenge is not None):
-        said = "" if challenge is None else challenge.decode("latin-1")
-        found = _SCOPES.search(said)
-        return AuthRequired(text, found[1].split() if found else (), challenge=said)
+    if status == 401 or (status in _DENIED_STATUS and challenge is not None):
+        value = "" if challenge is None else challenge.decode("latin-1")
+        found = _SCOPES.search(value)
+        return AuthRequired(text, found[1].split() if found else (), challenge=value)
     data: dict[str, int | str] = {"status": status}
     after = header(head, b"retry-after")
     if after is not None and status in _BUSY:
-        data["retryAfter"] = shown = _shown(after.decode("latin-1"))
-        text += f"; try again after {shown}{' s' if shown.isdigit() else ''}"
+        retry_after = _printable(after.decode("latin-1"))
+        data["retryAfter"] = retry_after
+        text += f"; try again after {retry_after}{' s' if retry_after.isdigit() else ''}"
     elif status in _BUSY:
         text += "; try again later"
-    said = _explanation(response)
-    if said:
-        text += f" ({said})"
+    explanation = _explanation(response)
+    if explanation:
+        text += f" ({explanation})"
     return RemoteProtocolError(text, Fault.BUSY if status in _BUSY else Fault.INVALID_REQUEST, data)
 
 
 def _explanation(response: Response) -> str:
-    """What the server says in plain words. A page is none."""
+    """Return the text in the body, or the message of a JSON-RPC error. HTML explains nothing."""
     type = media_type(header(response.head, b"content-type"))
     if type not in (b"text/plain", JSON):
         return ""
-    said = error_in(response.body) if type == JSON else None
-    return _shown(response.body.decode("utf-8", "replace") if said is None else said.message)
+    error = error_in(response.body) if type == JSON else None
+    return _printable(response.body.decode("utf-8", "replace") if error is None else error.message)
 
 
 def error_in(body: bytes) -> PeerError | None:
-    """The JSON-RPC error that a body is, if it is one."""
+    """Return the JSON-RPC error in a body, None if it is something else."""
     try:
         raw = decode(body).error
     except BadMessage:
@@ -187,6 +201,6 @@ def error_in(body: bytes) -> PeerError | None:
     return error if isinstance(error, PeerError) else None
 
 
-def _shown(text: str) -> str:
-    text = _UNSHOWABLE.sub(" ", text).strip()
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+def _printable(text: str) -> str:
+    text = _UNPRINTABLE.sub(" ", text).strip()
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."

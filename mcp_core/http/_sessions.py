@@ -1,11 +1,8 @@
-"""The sessions of an endpoint, by their ids: how many there may be, and when one is over that nobody uses.
+"""The sessions of an endpoint by id: how many there may be, and when they expire.
 
-Rules of this file:
-
-1. A session whose handshake does not come to its end has a short time, and there are few of those, since anybody can begin one.
-2. Any other one lives as long as its client is heard of or something of it is under way, and then for a long time.
-
-It refuses to know whose a session is, and what it is asked: `_endpoint.py` does.
+1. A session whose handshake is not complete expires soon, and there are few of those, since any
+   client can begin one.
+2. Any other session expires a long time after its last request, unless a response is open then.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ __all__ = ["Sessions"]
 
 
 class Sessions(dict[bytes, "Session"]):
-    """All that are open. `enter` one, `end` one; to be driven by `next_deadline` and `handle_timeout`."""
+    """The open sessions by id. Call `handle_timeout` at `next_deadline`."""
 
     __slots__ = ("_limits", "beginning", "idle")
 
@@ -34,44 +31,44 @@ class Sessions(dict[bytes, "Session"]):
 
     @property
     def full(self) -> bool:
-        """Whether no other one may be begun."""
+        """True if no other session may begin."""
         return len(self) >= self._limits.sessions or len(self.beginning) >= self._limits.uninitialized
 
     def enter(self, session: Session, now: float) -> None:
-        """It begins."""
+        """Add a session that begins."""
         self[session.id] = session
         self.beginning.add(session, now)
 
     def begun(self, session: Session, now: float) -> None:
-        """Its handshake has come to its end, perhaps long ago."""
+        """Report that the handshake is complete. May be called again."""
         if session in self.beginning:
-            self.beginning.drop(session)
+            self.beginning.discard(session)
             self.idle.add(session, now)
 
     def heard(self, session: Session, now: float) -> None:
-        """Its client is there."""
+        """Restart the idle timeout: the client has sent a request."""
         if session not in self.beginning:
             self.idle.add(session, now)
 
     def end(self, session: Session) -> None:
-        """It is over."""
+        """Remove a session, and close it."""
         self.pop(session.id, None)
-        self.beginning.drop(session)
-        self.idle.drop(session)
+        self.beginning.discard(session)
+        self.idle.discard(session)
         session.close()
 
     def next_deadline(self) -> float | None:
-        """When to call `handle_timeout`; None for never."""
+        """Return when to call `handle_timeout`, None for never."""
         first, second = self.beginning.next_deadline(), self.idle.next_deadline()
         if first is None or second is None:
             return second if first is None else first
         return min(first, second)
 
     def handle_timeout(self, now: float) -> None:
-        """The time is `now`."""
-        for session in self.beginning.take_due(now):
+        """End the sessions that have expired."""
+        for session in self.beginning.pop_expired(now):
             self.end(session)
-        for session in self.idle.take_due(now):
+        for session in self.idle.pop_expired(now):
             if session.in_use:
                 self.idle.add(session, now)
             else:

@@ -1,9 +1,7 @@
-"""What is served at one address: endpoints by their paths, and plain routes beside them.
+"""Everything that is served at one address: endpoints by path, and plain routes beside them.
 
-Rule of this file: a path is compared to the letter, but for one slash at its end. What is nowhere is 404, and who asks for it learns
-nothing else.
-
-It refuses to know what is behind a plain route: a function that gives a whole answer at once.
+Paths are compared literally, but for one slash at the end. An unknown path gets 404 and no more. A
+plain route is a function that returns a whole response at once.
 """
 
 from __future__ import annotations
@@ -27,13 +25,13 @@ if TYPE_CHECKING:
     from ._conversation import Conversation
     from ._endpoint import Endpoint
     from ._guarding import Door
-    from ._messages import RequestHead
+    from ._messages import Action, RequestHead
 
 __all__ = ["PlainAnswer", "Site"]
 
 
 class PlainAnswer(Struct, frozen=True):
-    """A whole response, of a plain route. `headers` are further ones; their names are in lower case."""
+    """The whole response of a plain route. `headers` are added; their names are in lower case."""
 
     status: int = 200
     body: bytes = b""
@@ -42,16 +40,25 @@ class PlainAnswer(Struct, frozen=True):
 
 
 class Site:
-    """Endpoints and plain routes by path.
+    """Endpoints and plain routes by path, for a driver.
 
-    For each request call `begin`, give its body to the `Exchange`, and then, as after every other call: take `next_event` until it
-    gives `NEED_DATA`, write what the exchanges of `ready` have to send, and set one timer to `next_deadline`. `pump` does the first
-    two.
+    For each request call `begin`, run the steps of its `needs_grant` if there is one, then
+    `receive_data` as long as the exchange is `reading`. After every call, call `pump`: it delivers
+    the events, and calls `poke` on the token of each exchange with output, for which the driver
+    then calls `actions_to_send`. If a client goes away before its exchange is `over`, call
+    `disconnected`. Set one timer to `next_deadline`.
 
-    A plain route is called with the head of a request, without its body, and must not block. What it raises passes through `begin`.
+    When the output of an exchange was sent, or never will be, look at its conversation: if that is
+    `retired`, there is no event of its end, and its `service` must be closed.
+
+    Without `pump`: take `next_event` until it returns `NEED_DATA`, then serve `ready`.
+
+    A plain route is called with the head of a request, without its body, and must not block. Its
+    exceptions pass through `begin`.
 
     Raises:
-        ValueError: two endpoints are at the same path; or the metadata of two guards belong at the same place, and are not the same.
+        ValueError: two endpoints have the same path; or two guards publish different metadata at
+            the same path.
     """
 
     def __init__(
@@ -63,12 +70,12 @@ class Site:
         self._by_path: dict[bytes, Endpoint] = {}
         for path, endpoint in endpoints.items():
             if self._by_path.setdefault(_canonical(path.encode()), endpoint) is not endpoint:
-                raise ValueError(f"two servers are at {path!r}: a slash at the end makes no difference")
+                raise ValueError(f"two servers have the path {path!r}: a trailing slash makes no difference")
         self._routes = {_canonical(path.encode()): route for path, route in (routes or {}).items()}
         doors = [endpoint.door for endpoint in self.endpoints if endpoint.door is not None]
-        for place, document in _published(doors).items():
-            self._routes.setdefault(place, partial(_metadata, document))
-        self._plain: list[Exchange] = []
+        for place, document in _published_metadata(doors).items():
+            self._routes.setdefault(place, partial(_serve_metadata, document))
+        self._plain: list[Exchange] = []  # exchanges of plain routes with something to write
         self._pumping = False
 
     def __repr__(self) -> str:
@@ -76,8 +83,10 @@ class Site:
 
     @property
     def idle(self) -> bool:
-        """Whether no answer is under way."""
+        """True if no response is under way."""
         return not self._plain and all(endpoint.idle for endpoint in self.endpoints)
+
+    # -- One exchange ------------------------------------------------------------------------------
 
     def begin(
         self,
@@ -89,12 +98,19 @@ class Site:
         principal: str = "",
         may_switch: bool = False,
     ) -> Exchange:
-        """A request begins. If it `needs_grant`, do what its guard wants. `path` is where in this site, if it is not where the client
-        sees it; `token` is the driver's own; `principal` who asks, as authenticated; `may_switch`: the connection can go on as a
-        WebSocket."""
-        path = _canonical(head.target.partition(b"?")[0] if path is None else path)
+        """Begin the exchange of a request whose head has arrived.
+
+        Args:
+            head: the head of the request.
+            now: the time, in seconds, of any monotonic clock.
+            path: the path within this site, if that is not the path of the request's target.
+            token: belongs to the driver; see `Exchange`.
+            principal: the authenticated client, where no guard finds that out.
+            may_switch: the connection can become a WebSocket.
+        """
+        path = (head.target.partition(b"?")[0] if path is None else path).removesuffix(b"/")
         endpoint = self._by_path.get(path)
-        switches = may_switch and is_upgrade(head)
+        switches = may_switch and head.method == b"GET" and is_upgrade(head)
         if endpoint is not None:
             return endpoint.begin(head, now, token=token, principal=principal, switches=switches)
         exchange = Exchange(None, token)
@@ -109,8 +125,28 @@ class Site:
         self._plain.append(exchange)
         return exchange
 
+    def receive_data(self, exchange: Exchange, data: bytes, now: float, *, end: bool = False) -> None:
+        """Receive a piece of the request's body. `b""`, or a piece with `end`, is the last."""
+        if exchange.endpoint is not None:
+            exchange.endpoint.receive_data(exchange, data, now, end=end)
+
+    def disconnected(self, exchange: Exchange, now: float) -> None:
+        """Report that the client is gone or no longer reads. Harmless once all was taken."""
+        if exchange.endpoint is not None:
+            exchange.endpoint.disconnected(exchange, now)
+        else:
+            exchange.disconnected()
+
+    def actions_to_send(self, exchange: Exchange) -> list[Action]:
+        """Return what to write now, in this order; empty if there is nothing at the moment."""
+        if exchange.endpoint is not None:
+            return exchange.endpoint.actions_to_send(exchange)
+        return exchange.actions_to_send()
+
+    # -- What to do now ----------------------------------------------------------------------------
+
     def next_event(self) -> tuple[Conversation, Event] | NeedData:
-        """The next fact, and the conversation in which it happened."""
+        """Return the next event and the conversation that it belongs to."""
         for endpoint in self.endpoints:
             found = endpoint.next_event()
             if found is not None:
@@ -118,7 +154,7 @@ class Site:
         return NEED_DATA
 
     def ready(self) -> list[Exchange]:
-        """The exchanges that have something to write since the last time this was asked."""
+        """Return the exchanges that have something to write since the last call."""
         found, self._plain = self._plain, []
         for endpoint in self.endpoints:
             if endpoint.ready:
@@ -126,31 +162,35 @@ class Site:
                 endpoint.ready.clear()
         return found
 
-    def pump(self, welcome: Callable[[Conversation], Callable[[Event], object]]) -> None:
-        """Act on the events, and poke the tokens of the exchanges that have something to write. Neither may wait; both may end up here
-        again, which does nothing, for the call that is under way goes on with what there is then.
+    def pump(self, on_event: Callable[[Conversation, Event], object]) -> None:
+        """Pass each event to `on_event`, and wake the tokens of exchanges that have output.
 
-        `welcome` is called at the first event of a conversation, and gives what is called with each of its events."""
+        Neither may wait. Both may call `pump` again, which does nothing: the call that is under way
+        continues with what they brought about.
+        """
         if self._pumping:
             return
         self._pumping = True
         try:
             while True:
-                while isinstance(found := self.next_event(), tuple):
-                    conversation, event = found
-                    if conversation.take is None:
-                        conversation.take = welcome(conversation)
-                    conversation.take(event)
-                ready = self.ready()
-                if not ready:
+                for endpoint in self.endpoints:
+                    while endpoint.events or endpoint.dirty:
+                        found = endpoint.next_event()
+                        if found is not None:
+                            on_event(*found)
+                exchanges, self._plain = self._plain, []
+                for endpoint in self.endpoints:
+                    exchanges += endpoint.ready
+                    endpoint.ready.clear()
+                if not exchanges:
                     return
-                for exchange in ready:
+                for exchange in exchanges:
                     exchange.token.poke()
         finally:
             self._pumping = False
 
     def next_deadline(self) -> float | None:
-        """When to call `handle_timeout`, None for never."""
+        """Return when to call `handle_timeout`, None for never."""
         first: float | None = None
         for endpoint in self.endpoints:
             due = endpoint.next_deadline()
@@ -159,12 +199,12 @@ class Site:
         return first
 
     def handle_timeout(self, now: float) -> None:
-        """The time is `now`: keep streams alive, end what nobody uses."""
+        """Keep streams alive, and end what has expired."""
         for endpoint in self.endpoints:
             endpoint.handle_timeout(now)
 
     def wind_down(self) -> None:
-        """Take no more requests; what runs goes on until `close`."""
+        """Reject new requests; running ones go on until `close`."""
         for endpoint in self.endpoints:
             endpoint.wind_down()
 
@@ -175,7 +215,7 @@ class Site:
 
 
 _READ: Final = b"GET, HEAD, OPTIONS"
-_FOR_ALL: Final[Headers] = [(b"access-control-allow-origin", b"*")]
+_ANY_ORIGIN: Final[Headers] = [(b"access-control-allow-origin", b"*")]
 _PREFLIGHT: Final[Headers] = [
     (b"access-control-allow-methods", _READ),
     (b"access-control-allow-headers", b"*"),
@@ -183,33 +223,35 @@ _PREFLIGHT: Final[Headers] = [
 ]
 
 
-def _published(doors: Iterable[Door]) -> dict[bytes, bytes]:
-    """The metadata of guarded endpoints, by their paths. Each is at its own place. The root, where clients look that found nothing
-    there, can speak for one resource only: with several it is silent, for whom it named would get the tokens for all.
+def _published_metadata(doors: Iterable[Door]) -> dict[bytes, bytes]:
+    """Return the metadata documents of guarded endpoints, by path.
+
+    Each is at its resource's own path. The path of the whole host, where clients look next, serves
+    the metadata only if there is a single resource: with several, the one it names would get the
+    tokens of all.
 
     Raises:
-        ValueError: two are at the same place, and are not the same.
+        ValueError: two guards publish different metadata at the same path.
     """
     own: dict[bytes, bytes] = {}
-    spare: dict[bytes, set[bytes]] = {}
+    shared: dict[bytes, set[bytes]] = {}
     for door in doors:
         document = door.guard.metadata()
-        place, *others = door.guard.metadata_paths
-        if own.setdefault(_canonical(place.encode()), document) != document:
-            raise ValueError(
-                f"two guards have their metadata at {place!r}: give each a resource with a path of its own"
-            )
+        path, *others = door.guard.metadata_paths
+        if own.setdefault(_canonical(path.encode()), document) != document:
+            raise ValueError(f"two guards have their metadata at {path!r}: give each resource its own path")
         for other in others:
-            spare.setdefault(_canonical(other.encode()), set()).add(document)
-    return {place: documents.pop() for place, documents in spare.items() if len(documents) == 1} | own
+            shared.setdefault(_canonical(other.encode()), set()).add(document)
+    single = {path: documents.pop() for path, documents in shared.items() if len(documents) == 1}
+    return single | own
 
 
-def _metadata(document: bytes, head: RequestHead) -> PlainAnswer:
-    """How tokens for a guarded endpoint are come by (RFC 9728): for everybody, also for pages of any origin."""
+def _serve_metadata(document: bytes, head: RequestHead) -> PlainAnswer:
+    """Serve the metadata of a protected resource (RFC 9728), to pages of any origin too."""
     if head.method in (b"GET", b"HEAD"):
-        return PlainAnswer(200, document, "application/json", _FOR_ALL)
+        return PlainAnswer(200, document, "application/json", _ANY_ORIGIN)
     if head.method == b"OPTIONS":
-        return PlainAnswer(204, headers=[*_FOR_ALL, *_PREFLIGHT])
+        return PlainAnswer(204, headers=[*_ANY_ORIGIN, *_PREFLIGHT])
     return PlainAnswer(405, headers=[(b"allow", _READ)])
 
 

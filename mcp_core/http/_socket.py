@@ -1,14 +1,10 @@
-"""The conversation of an endpoint that goes over a WebSocket: how it begins, and how its events get among those of the others.
+"""A session over a WebSocket: how an endpoint begins it, and how its events join the others.
 
-Rules of this file:
-
-1. It begins like any other request: `Host` and `Origin`, then the guard, then whether there is room, then the handshake. Only then
-   there is a WebSocket (`begin_socket`), and whoever is refused hears so over HTTP.
-2. The connection does not go on when it was refused, for what comes behind may be meant for a WebSocket, and come from somebody else
-   than who asked: there are proxies that do not wait for the answer.
-3. By what somebody was let in, each of his messages is judged, as if it came by POST.
-
-It refuses to know frames.
+1. It begins like any other request: `Host` and `Origin`, authorization, capacity, then the
+   handshake. A client that is rejected gets an HTTP response.
+2. The connection is closed after a rejected upgrade. What follows may be WebSocket frames, and may
+   come from another client: some proxies do not wait for the response.
+3. Each message is authorized by the grant of the upgrade request, as if it came by POST.
 """
 
 from __future__ import annotations
@@ -28,6 +24,7 @@ from ._handshake import accepted
 from ._websocket import WebSocket
 
 if TYPE_CHECKING:
+    from mcp_core._body import ParsedBody
     from mcp_core._config import Config
     from mcp_core.types import RequestId
 
@@ -37,20 +34,21 @@ if TYPE_CHECKING:
 
 __all__ = ["SocketConversation", "Sockets", "begin_socket"]
 
-_LOOK: Final = 30.0  # seconds
+_LONGEST_CHECK: Final = 30.0  # seconds
 
 
 class SocketConversation(Conversation):
-    """All that goes over the WebSocket that `exchange` has become."""
+    """The conversation over the WebSocket that `exchange` has become."""
 
-    __slots__ = ("exchange", "looked_at", "socket")
+    __slots__ = ("endpoint", "exchange", "looked_at", "socket")
 
     def __init__(self, exchange: Exchange, endpoint: Endpoint, config: Config, now: float) -> None:
         principal = exchange.principal
         conn = Connection(Role.SERVER, config, bucket=endpoint.bucket(principal))
-        super().__init__(endpoint, conn, principal, config.dialects[0].http)
+        super().__init__(endpoint.shared, conn, principal, config.dialects[0].http)
+        self.endpoint = endpoint
         self.exchange = exchange
-        self.looked_at = math.inf  # when `Sockets` looks at it next
+        self.looked_at = math.inf  # when `Sockets` checks its deadline next
         grant, door = exchange.grant, endpoint.door
         until: float | None = None
         if grant is not None and door is not None and grant.good_until is not None:
@@ -59,16 +57,16 @@ class SocketConversation(Conversation):
             conn,
             now,
             grant=grant,
-            judge=self._judge if grant is not None else None,
+            judge=self._authorize if grant is not None else None,
             until=until,
             patience=endpoint.options.limits.initialize,
         )
 
-    def _judge(self, message: bytes) -> str | None:
+    def _authorize(self, body: ParsedBody) -> str | None:
         door, grant = self.endpoint.door, self.exchange.grant
         assert door is not None
         assert grant is not None
-        refused = door.judge(grant, message, self.conn.config)
+        refused = door.judge(grant, body, self.conn.config)
         return None if refused is None else refused.message
 
     def queued(self, id: RequestId | None) -> int:
@@ -88,30 +86,33 @@ class SocketConversation(Conversation):
 
 
 class Sockets:
-    """When something is due at any of the WebSockets of an endpoint.
+    """The deadlines of the WebSockets of an endpoint.
 
-    To put a deadline off costs nothing here: who is looked at too early is looked at once more. `_LOOK` bounds how long one that is
-    over is remembered.
+    Moving a deadline back costs nothing: a WebSocket that is checked too early is checked again.
+    `_LONGEST_CHECK` limits how long one that is over stays in the heap.
     """
 
-    __slots__ = ("_looks", "_numbers")
+    __slots__ = ("_numbers", "deadlines")
 
     def __init__(self) -> None:
-        self._looks: list[tuple[float, int, SocketConversation]] = []
+        self.deadlines: list[tuple[float, int, SocketConversation]] = []
         self._numbers = count()
 
     def watch(self, conversation: SocketConversation, now: float) -> None:
+        """Check `conversation` at its next deadline. Call it after every change."""
         due = conversation.socket.next_deadline()
         if due is not None and due < conversation.looked_at:
-            conversation.looked_at = due = min(due, now + _LOOK)
-            heappush(self._looks, (due, next(self._numbers), conversation))
+            conversation.looked_at = due = min(due, now + _LONGEST_CHECK)
+            heappush(self.deadlines, (due, next(self._numbers), conversation))
 
     def next_deadline(self) -> float | None:
-        return self._looks[0][0] if self._looks else None
+        """Return when to call `handle_timeout`, None for never."""
+        return self.deadlines[0][0] if self.deadlines else None
 
     def handle_timeout(self, now: float) -> None:
-        while self._looks and self._looks[0][0] <= now:
-            when, _, conversation = heappop(self._looks)
+        """Handle the timeouts of the WebSockets that are due, and mark these dirty."""
+        while self.deadlines and self.deadlines[0][0] <= now:
+            when, _, conversation = heappop(self.deadlines)
             if when == conversation.looked_at:
                 conversation.looked_at = math.inf
                 conversation.socket.handle_timeout(now)
@@ -119,10 +120,11 @@ class Sockets:
 
 
 def begin_socket(exchange: Exchange, head: RequestHead, endpoint: Endpoint, config: Config) -> None:
-    """Answer a request in which there is no fault: from here on it is a WebSocket."""
-    conversation = SocketConversation(exchange, endpoint, config, endpoint.now)
+    """Accept a request that passed all checks: from here on it is a WebSocket."""
+    conversation = SocketConversation(exchange, endpoint, config, endpoint.shared.now)
     exchange.conversation, exchange.socket = conversation, conversation.socket
     endpoint.alone[conversation] = None
-    # Who only listens asks nothing of anybody, and yet somebody has to attend to him.
+    # A client may only listen. Without an event the driver would not know of the conversation, and
+    # could publish no changes.
     endpoint.events.append((conversation, PeerReady(Peer(config.dialects[0], t.ClientCapabilities()))))
     exchange.switch(accepted(head))

@@ -1,9 +1,7 @@
-"""Between a `WebSocket` and a library that knows its frames: bytes in and out, nothing decided.
+"""WebSocket frames: the adapter between a `WebSocket` and the library that encodes frames.
 
-The library is `wsproto.frame_protocol`, which a driver hands in: it chooses the masks at random, so it is not for the core to have.
-
-Rule of this file: the length of a frame is told as soon as its head is there. That is what `_Lengths` is for, which to the library is an
-extension, and to the peer nothing.
+The library is `wsproto.frame_protocol`. A driver passes it in, because it draws random masks, which
+the core must not do.
 """
 
 from __future__ import annotations
@@ -19,29 +17,35 @@ if TYPE_CHECKING:
 
 __all__ = ["Spelling"]
 
-# RFC 6455, 11.8
+# Opcodes (RFC 6455, 11.8).
 _TEXT: Final = 1
 _BINARY: Final = 2
 _PING: Final = 9
 _PONG: Final = 10
-_CONTROL: Final = 8  # and above
+_FIRST_CONTROL: Final = 8  # opcodes from here on are control frames
 _NO_BITS: Final = (False, False, False)
-# Bytes. Who takes so much in the time of a stall is read to, at 8 KiB a second.
-_PIECE: Final = 256 * 1024
+# Bytes. A peer that reads a chunk within the write timeout reads at least 8 KiB a second.
+_CHUNK: Final = 256 * 1024
 
 
 class Spelling:
-    """The frames of `socket`, at the `client`'s end or the server's. `library` is `wsproto.frame_protocol`."""
+    """The frames of `socket`, for a client or a server.
 
-    __slots__ = ("_fault", "_frames", "_socket")
+    Args:
+        socket: receives what was read.
+        library: the module `wsproto.frame_protocol`.
+        client: True at the client, which masks its frames.
+    """
+
+    __slots__ = ("_frames", "_parse_failed", "_socket")
 
     def __init__(self, socket: WebSocket, library: Any, *, client: bool) -> None:
         self._socket = socket
         self._frames = library.FrameProtocol(client, [_Lengths(socket)])
-        self._fault: type[Exception] = library.ParseFailed
+        self._parse_failed: type[Exception] = library.ParseFailed
 
     def read(self, data: bytes, now: float) -> None:
-        """Tell the machine what is in bytes that have arrived."""
+        """Decode received bytes and pass the messages and control frames to the WebSocket."""
         socket = self._socket
         if socket.deaf:
             return
@@ -59,11 +63,11 @@ class Spelling:
                 else:
                     code, reason = payload
                     socket.receive_close(code, reason, now)
-        except self._fault as exc:
+        except self._parse_failed as exc:
             socket.receive_fault(exc.code, str(exc), now)  # type: ignore[attr-defined]
 
     def write(self, actions: Sequence[SocketAction]) -> bytes:
-        """What the machine says, as bytes."""
+        """Encode actions of the WebSocket."""
         frames = self._frames
         parts: list[bytes] = []
         for action in actions:
@@ -78,15 +82,18 @@ class Spelling:
         return b"".join(parts)
 
     def pieces(self, actions: Sequence[SocketAction], clock: Callable[[], float]) -> Iterator[memoryview]:
-        """The same in pieces, to be written one after the other: whoever takes one says by that that the one before has left."""
+        """Encode actions in chunks, to be written one after the other.
+
+        Asking for the next chunk means that the one before was written.
+        """
         data = memoryview(self.write(actions))
-        for start in range(0, len(data), _PIECE):
+        for start in range(0, len(data), _CHUNK):
             self._socket.wrote(clock())
-            yield data[start : start + _PIECE]
+            yield data[start : start + _CHUNK]
 
 
 class _Lengths:
-    """An extension that changes nothing, and tells `socket` how long a frame of data will be."""
+    """A wsproto extension that only reports the length of each data frame, from its head."""
 
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
@@ -95,7 +102,7 @@ class _Lengths:
         return True
 
     def frame_inbound_header(self, frames: Any, opcode: int, bits: Any, length: int) -> Any:
-        if opcode < _CONTROL:
+        if opcode < _FIRST_CONTROL:
             self._socket.frame_begins(length)
         return _NO_BITS
 

@@ -1,17 +1,16 @@
-"""A stream of messages as a numbered log, and what is kept of such logs for clients that come back.
+"""The messages of an SSE stream as a numbered log, and the logs that are retained for clients.
 
-A response that streams is a cursor in a log. So a client that lost it takes it up again by a new response with an older cursor
-(`Last-Event-ID`), and every message is heard once and in order.
+A streamed response is a cursor in a log. A client that lost its connection resumes the stream by a
+new response with an older cursor (`Last-Event-ID`), so it gets every message once and in order.
 
-Rules of this file:
+1. Retention is limited by number of events, bytes and age. A client that asks for an event which is
+   no longer retained gets an error; no event is skipped silently.
+2. A message that a connected response has not taken yet is never evicted. How much may wait there
+   is limited elsewhere, by `HttpLimits.queued`.
+3. Memory is counted as it is used: a short message, and a stream with a few of them, cost more than
+   their bytes.
 
-1. What is kept has a window: so many events, so much memory, so much time. What has left the window is gone, and who asks for it
-   is told so; nothing is skipped in silence.
-2. A message that no response has taken is not thrown away as long as one is there to take it. How much may wait is the
-   exchange's to say.
-3. Memory is counted as it is used: a short message, and a stream with a few of them, cost more than their bytes.
-
-It refuses to know HTTP, and which revision wants what. Source: basic/transports, Resumability and Redelivery.
+Source: basic/transports, Resumability and Redelivery.
 """
 
 from __future__ import annotations
@@ -31,27 +30,32 @@ if TYPE_CHECKING:
 
 __all__ = ["EventLog", "Stream"]
 
-
-_EMPTY: Final[deque[tuple[int, bytes, int]]] = deque()  # of the many that never have a message
-# Bytes that a stream, and each of its messages, take beside the message itself.
+_EMPTY: Final[deque[tuple[int, bytes, int]]] = deque()  # shared by all streams without a message
+# Estimated bytes of memory of a stream with messages, and of each message beside its own bytes.
 _STREAM: Final = 1_500
 _MESSAGE: Final = 150
 
 
 class Owner(Protocol):
-    """Whose stream it is."""
+    """The session that a stream belongs to."""
 
     def forget(self, stream: Stream) -> None: ...
 
 
 class Stream:
-    """The messages of one POST, or a session's own, in order.
+    """The messages of one POST, or of a session's standalone stream, in order.
 
-    `name` is unique in its session. `pending`: requests whose answers are still to come on it; a `lasting` stream has none and
-    ends with its session. `batch`: its answers belong together. `noted`: something was said before the answers. `unsent`: bytes
-    that `exchange`, the response that carries it now, has not taken. `counted`: what an `EventLog` holds of it, in bytes of memory.
-    `last` is the number of the newest message, `taken` that of the newest one which a response has taken, `evicted` that of the
-    newest one which is gone.
+    - `name`: unique in its session.
+    - `pending`: requests whose responses are still to come on it.
+    - `lasting`: True for a standalone stream. It has no requests and ends with its session.
+    - `batch`: its responses answer one batch, and leave together.
+    - `noted`: a message came before the responses.
+    - `over`: nothing more will come.
+    - `exchange`: the response that carries the stream now.
+    - `unsent`: bytes that this response has not taken.
+    - `last`, `taken`, `evicted`: numbers of the newest message, of the newest one that a response
+      has taken, and of the newest one that was evicted.
+    - `bytes`, `counted`: bytes of the messages, and the memory that an `EventLog` counts for them.
     """
 
     __slots__ = (
@@ -66,6 +70,7 @@ class Stream:
         "log",
         "name",
         "noted",
+        "over",
         "owner",
         "pending",
         "taken",
@@ -86,41 +91,45 @@ class Stream:
         self.pending = set(pending)
         self.lasting = lasting
         self.batch = batch
-        self.log = _EMPTY  # number, message, code of an error that answers
+        # Number, message, and the code if it is an error response (0 if not).
+        self.log = _EMPTY
         self.last = self.taken = self.evicted = 0
         self.bytes = self.unsent = self.counted = 0
-        self.noted = self.ended = False
+        self.noted = False
+        self.ended = False  # by `end`, whatever is pending
+        self.over = not (self.pending or lasting)
         self.exchange: Exchange | None = None
 
     def __repr__(self) -> str:
         return f"<Stream {self.name.decode()}, {self.last} messages, {len(self.pending)} pending>"
 
     @property
-    def over(self) -> bool:
-        """Whether nothing more will come."""
-        return self.ended or not (self.pending or self.lasting)
-
-    @property
     def abandoned(self) -> bool:
-        """Whether nothing more will come, and no response is there that could take what has."""
+        """True if nothing more will come, and no response is connected to take what has come."""
         return self.over and self.exchange is None
 
     def note(self, data: bytes) -> None:
-        """A message that is no answer."""
+        """Append a message that is not a response."""
         self.noted = True
-        self._put(data, 0)
+        self._append(data, 0)
 
     def answer(self, data: bytes, id: RequestId | None, code: int) -> None:
-        """The answer to `id`; `code` is that of an error, 0 if it is none."""
+        """Append the response to request `id`; `code` is that of an error, 0 if it is none."""
         if id is not None:
             self.pending.discard(id)
-        self._put(data, code)
+            self.over = self.ended or not (self.pending or self.lasting)
+        self._append(data, code)
 
     def drop(self, id: RequestId) -> None:
-        """The request `id` gets no answer."""
+        """Stop waiting for the response to request `id`: there will be none."""
         self.pending.discard(id)
+        self.over = self.ended or not (self.pending or self.lasting)
 
-    def _put(self, data: bytes, code: int) -> None:
+    def end(self) -> None:
+        """End the stream, whatever is pending: its session has ended."""
+        self.ended = self.over = True
+
+    def _append(self, data: bytes, code: int) -> None:
         self.last += 1
         if self.log is _EMPTY:
             self.log = deque()
@@ -130,16 +139,16 @@ class Stream:
         self.unsent += size
 
     def after(self, cursor: int) -> Iterator[tuple[int, bytes, int]]:
-        """The messages behind number `cursor`."""
+        """Iterate over the messages with numbers above `cursor`."""
         log = self.log
         return (log[place] for place in range(cursor - self.last, 0))
 
     def reaches(self, cursor: int) -> bool:
-        """Whether all messages behind number `cursor` are still here."""
+        """True if all messages with numbers above `cursor` are still here."""
         return self.evicted <= cursor <= self.last
 
     def evict(self) -> bool:
-        """Forget the oldest message, unless there is none, or a response is there that has not taken it."""
+        """Remove the oldest message. Return False if there is none or a response needs it."""
         exchange = self.exchange
         if not self.log or (exchange is not None and exchange.cursor < self.log[0][0]):
             return False
@@ -148,7 +157,7 @@ class Stream:
         return True
 
     def clear(self) -> None:
-        """Forget all messages, but those that a response is there to take."""
+        """Remove all messages, but for those that a connected response has not taken."""
         exchange = self.exchange
         if exchange is None or exchange.cursor == self.last:
             self.log = _EMPTY
@@ -159,7 +168,7 @@ class Stream:
 
 
 class _Shelf:
-    """What is kept of the streams of one owner, oldest first, and how much that is."""
+    """The retained streams of one session, oldest first, and the memory that they take."""
 
     __slots__ = ("bytes", "streams")
 
@@ -169,7 +178,10 @@ class _Shelf:
 
 
 class EventLog:
-    """What is kept of streams that can be taken up again, within `limits`. `bytes` is the memory that it takes."""
+    """The streams that are retained so that clients can resume them, within `limits`.
+
+    `bytes` is the memory that they take, as it is estimated here.
+    """
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
@@ -181,7 +193,7 @@ class EventLog:
         return f"<EventLog of {len(self._streams)} streams, {self.bytes} bytes>"
 
     def keep(self, stream: Stream, now: float) -> None:
-        """What `stream` has now is to be kept for a while. May forget older messages, of any stream."""
+        """Retain what `stream` holds, and restart its age. Evict older messages if need be."""
         limits = self._limits
         shelf = self._shelves.get(stream.owner)
         if shelf is None:
@@ -193,17 +205,17 @@ class EventLog:
             pass
         self._count(stream, shelf)
         if shelf.bytes > limits.session_bytes:
-            self._make_room(shelf.streams, lambda: shelf.bytes <= limits.session_bytes)
+            self._evict_until(shelf.streams, lambda: shelf.bytes <= limits.session_bytes)
         if self.bytes > limits.all_bytes:
-            self._make_room(self._streams, lambda: self.bytes <= limits.all_bytes)
+            self._evict_until(self._streams, lambda: self.bytes <= limits.all_bytes)
 
     def forget(self, stream: Stream) -> None:
-        """Keep nothing of `stream` any more."""
+        """Retain nothing of `stream` any more. Do nothing if it is not retained."""
         shelf = self._shelves.get(stream.owner)
         if shelf is None or stream not in shelf.streams:
             return
         stream.clear()
-        self._streams.drop(stream)
+        self._streams.discard(stream)
         self.bytes -= stream.counted
         shelf.bytes -= stream.counted
         stream.counted = 0
@@ -212,19 +224,19 @@ class EventLog:
             del self._shelves[stream.owner]
 
     def next_deadline(self) -> float | None:
-        """When the oldest is too old."""
+        """Return the time at which the oldest stream expires, or None."""
         return self._streams.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Forget what is too old."""
-        for stream in self._streams.take_due(now):
+        """Forget the streams that are too old."""
+        for stream in self._streams.pop_expired(now):
             if stream.exchange is not None and stream.unsent:
-                self._streams.add(stream, now)  # somebody is there, and has still to take it
+                self._streams.add(stream, now)  # a connected client has still to take it
             else:
-                self._drop(stream)
+                self._discard(stream)
 
-    def _make_room(self, streams: Iterable[Stream], enough: Callable[[], bool]) -> None:
-        """Forget the oldest of `streams` until it is enough."""
+    def _evict_until(self, streams: Iterable[Stream], enough: Callable[[], bool]) -> None:
+        """Evict the oldest messages of `streams` until `enough` returns True."""
         empty = []
         for stream in streams:
             shelf = self._shelves[stream.owner]
@@ -235,14 +247,15 @@ class EventLog:
             if enough():
                 break
         for stream in empty:
-            self._drop(stream)
+            self._discard(stream)
 
-    def _drop(self, stream: Stream) -> None:
+    def _discard(self, stream: Stream) -> None:
         self.forget(stream)
         if stream.abandoned and stream.owner is not None:
             stream.owner.forget(stream)
 
     def _count(self, stream: Stream, shelf: _Shelf) -> None:
+        """Bring the counters up to date with what `stream` holds."""
         held = len(stream.log)
         size = stream.bytes + _STREAM + held * _MESSAGE if held else 0
         more = size - stream.counted

@@ -1,21 +1,19 @@
-"""Streamable HTTP from the client's end: each message is POSTed, its answer is the body of the response or on a stream of events.
+"""Streamable HTTP: one POST per message, a response as JSON or as an event stream, sessions.
 
-What there is between the requests is here: the session that a handshake may have begun, the order that the handshake needs, the
-stream of the session. One request and its response are a trip of `_trips.py`.
+1. Once `initialized` has been accepted, the standalone stream is opened, and other messages wait
+   for it: many servers drop what they send on it before. They wait a second only, because other
+   servers send no response headers before the first event. Without such a stream (405) the
+   conversation goes on.
+2. If the server has lost the session (404), the connection negotiates a new one
+   (`Connection.renew`). Rejected messages were not processed and are sent again; calls with an open
+   stream are lost. A server that loses the new session before it has accepted anything in it is
+   given up.
+3. A stateless server learns of a cancellation by the disconnect. A stateful one gets a message
+   (2026-07-28 and 2025-11-25, basic/utilities/cancellation); its stream is read on for some
+   seconds, because it cancels its own requests for that call there.
 
-Rules of this file:
-
-1. When `initialized` has been accepted the stream of the session is asked for, and the rest waits for it too, for many servers do not
-   keep what they say on it before; but not for long, since others say nothing of it until they have something to say on it.
-2. A session that the server has lost (404) is begun anew, by a handshake of the connection's (`Connection.renew`). A message that was
-   refused for that reason was not carried out and is sent again; a call whose stream was of that session is lost. A server that loses
-   the new one too, before it has taken anything, is given up.
-3. Who hangs up on a stateless server wants no answer, and need not say so; a stateful one is told (2026-07-28 and 2025-11-25,
-   basic/utilities/cancellation), and listened to for a while: what it has asked for that call it takes back on the same stream.
-4. The session's own stream is a courtesy: a server that has none (405), or with which it cannot be kept, is a server without it. If
-   it was away and comes back without its past, changes may have been missed.
-
-Sources: basic/transports of 2025-03-26 to 2025-11-25; basic/transports/streamable-http of 2026-07-28.
+Single requests are in `_trips.py`. Sources: basic/transports of 2025-03-26 to 2025-11-25;
+basic/transports/streamable-http of 2026-07-28.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import ConnectionLost, LocalProtocolError, RemoteProtocolError
-from mcp_core._methods import METHODS, Method, Step
+from mcp_core._methods import Method, Step
 from mcp_core._outbox import Kind
 from mcp_core._state import State
 from mcp_core.types import CallToolParams, Params
@@ -32,8 +30,18 @@ from mcp_core.types import CallToolParams, Params
 from ._call import header
 from ._comeback import Comeback
 from ._headers import PROTOCOL_VERSION, SESSION_ID
+from ._legacy_sse_client import LegacySse
+from ._media import EVENT_STREAM, JSON
 from ._mirror import request_headers
-from ._transport import Transport, may_repeat, operation_of, own_headers, step_of
+from ._transport import (
+    CONTENT_TYPE_JSON,
+    Transport,
+    is_long_lived,
+    may_repeat,
+    operation_of,
+    own_headers,
+    step_of,
+)
 from ._trips import Farewell, Post, Stream
 
 if TYPE_CHECKING:
@@ -43,32 +51,33 @@ if TYPE_CHECKING:
     from mcp_core._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
-    from ._client import HttpClient
     from ._messages import Head, Headers
+    from ._response import Response
+    from ._transport import OperationHost
 
 __all__ = ["Streamable"]
 
-_LASTING: Final = frozenset(row.name for row in METHODS if row.lasting)
-_ACCEPT: Final = (b"accept", b"application/json, text/event-stream")
-_JSON: Final = (b"content-type", b"application/json")
-_SESSION: Final = re.compile(rb"[!-~]{1,1024}")
-# Seconds that a server has to say whether there is a stream of the session.
-_OPENS: Final = 1.0
+_ACCEPT: Final = (b"accept", JSON + b", " + EVENT_STREAM)
+# The specification allows visible ASCII; the length is our limit.
+_SESSION_ID: Final = re.compile(rb"[!-~]{1,1024}")
+# Seconds that a server has to respond to the GET of the standalone stream.
+_STREAM_OPEN_TIMEOUT: Final = 1.0
 
 
 class Streamable(Transport):
-    """The transport of every revision but the first.
+    """The transport of every revision but 2024-11-05.
 
-    `session` is what the server has called it; None for none.
+    `session` is the session id that the server has assigned; None without a session.
     """
 
-    def __init__(self, client: HttpClient) -> None:
+    def __init__(self, client: OperationHost) -> None:
         super().__init__(client)
         self.session: bytes | None = None
-        self._renewing = False
-        self._unproven = False  # a session was begun anew, and the server has taken nothing in it
-        self._reading: dict[RequestId, Post | Stream] = {}  # who reads the answer to which request of ours
-        self._own: Stream | None = None
+        self._renewing = False  # a new session is being negotiated
+        self._unproven = False  # a new session was negotiated, and nothing accepted in it yet
+        # By the id of our request: the operation on which its response is expected.
+        self._reading: dict[RequestId, Post | Stream] = {}
+        self._standalone_stream: Stream | None = None
 
     def __repr__(self) -> str:
         session = "no session" if self.session is None else "a session"
@@ -76,19 +85,19 @@ class Streamable(Transport):
 
     def close(self, now: float) -> None:
         super().close(now)
-        for reading in self._reading.values():
-            self.client.drop(reading)
+        for operation in self._reading.values():
+            self.client.drop(operation)
         self._reading.clear()
-        if self._own is not None:
-            self.client.drop(self._own)
+        if self._standalone_stream is not None:
+            self.client.drop(self._standalone_stream)
         if self.session is not None:
             self.client.make(Farewell(), b"DELETE", self.client.url.target, self.headers(), brief=True)
 
-    # -- Sending -----------------------------------------------------------------------------------------------------------
+    # -- Sending -----------------------------------------------------------------------------------
 
     def _make(self, out: Outgoing, now: float) -> Post | None:
         try:
-            headers = self._headers_of(out)
+            headers = self._message_headers(out)
         except ValueError as exc:
             problem = f"{out.method} cannot be sent over HTTP: {exc}"
             self.client.failed(out, LocalProtocolError(problem), now, 0)
@@ -100,21 +109,21 @@ class Streamable(Transport):
             post,
             b"POST",
             self.client.url.target,
-            [_ACCEPT, _JSON, *headers],
+            [_ACCEPT, CONTENT_TYPE_JSON, *headers],
             body=out.data,
             idempotent=may_repeat(out),
-            long=out.method in _LASTING,
+            long=is_long_lived(out),
             brief=out.kind is not Kind.REQUEST,
-            own=own_headers(out),
+            call_headers=own_headers(out),
             operation=operation_of(out),
         )
         return post
 
-    def _headers_of(self, out: Outgoing) -> Headers:
-        """What the revision wants beside.
+    def _message_headers(self, out: Outgoing) -> Headers:
+        """Return the headers that the revision requires for a message.
 
         Raises:
-            ValueError: a header cannot say what the message does.
+            ValueError: an argument of the message has no spelling as a header.
         """
         if step_of(out) is Step.INITIALIZE:
             return []
@@ -131,10 +140,12 @@ class Streamable(Transport):
         if out.method != "tools/call":
             return None
         params = out.params
-        return self.client.tools.of(params.name if isinstance(params, CallToolParams) else params["name"])
+        return self.client.param_headers(
+            params.name if isinstance(params, CallToolParams) else params["name"]
+        )
 
     def headers(self, dialect: Dialect | None = None) -> Headers:
-        """What each request of a stateful revision carries, once that is known."""
+        """Return version and session id as headers of a stateful revision, as far as known."""
         peer = self.client.conn.peer
         if dialect is None and peer is not None:
             dialect = peer.dialect
@@ -148,91 +159,106 @@ class Streamable(Transport):
     def cancel(self, out: Outgoing, now: float) -> None:
         assert out.id is not None
         assert out.dialect is not None
-        reading = self._reading.pop(out.id, None)
-        if reading is None or self.client.withdraw(reading):
-            return  # it was answered in the meantime, or never made
-        if out.dialect.http.cancels or reading.session != self.session:
-            self.client.drop(reading)
+        operation = self._reading.pop(out.id, None)
+        if operation is None or self.client.withdraw(operation):
+            return  # answered in the meantime, or not sent yet
+        if out.dialect.http.cancels or operation.session != self.session:
+            self.client.drop(operation)
             return
-        if reading.key:
-            self._reading[out.id] = reading
-            self.client.linger(reading, now)
+        if operation.key:
+            # Still read, because the server may cancel its own requests on this stream (rule 3).
+            self._reading[out.id] = operation
+            self.client.linger(operation, now)
         else:
-            self.client.drop(reading)
+            self.client.drop(operation)
         self.post(out, now)
 
-    # -- What responses say about the session -----------------------------------------------------------------------------------
+    # -- What responses say about the session ------------------------------------------------------
 
     def accepted(self, post: Post, head: Head) -> None:
-        """The server has taken a message.
+        """Take the session id from the response to the handshake, or note that the session works.
 
         Raises:
-            RemoteProtocolError: what it calls the session cannot be said in a header.
+            RemoteProtocolError: the session id is not visible ASCII, or too long.
         """
         step = step_of(post.out)
         if step is Step.INITIALIZE:
             session = header(head, SESSION_ID)
-            if session is not None and not _SESSION.fullmatch(session):
+            if session is not None and not _SESSION_ID.fullmatch(session):
                 raise RemoteProtocolError(
-                    "the name that the server gives to the session is not visible ASCII"
+                    "the session id of the server is not visible ASCII, or longer than 1024 characters"
                 )
             self.session = session
         elif step is not Step.INITIALIZED and post.session == self.session:
             self._unproven = False
 
+    def try_legacy_sse(self, post: Post, response: Response, now: float) -> None:
+        """Try HTTP+SSE of 2024-11-05, because the server has rejected the handshake `post`.
+
+        If the server does not support that either, `response` is what the user gets to see.
+        """
+        LegacySse(self.client, post.out, self, lambda now: post.refused(response, now)).begin(now)
+
     def come_back(self, post: Post, now: float) -> None:
-        """Take up again the stream that was the response to a message."""
+        """Resume the stream that was the response to a message."""
         assert post.id is not None
         stream = self._reading[post.id] = Stream(self, post.comeback, post.out)
         stream.again("the stream ended", now)
 
     def no_stream(self, problem: McpTrioError | None) -> None:
-        """There is no stream of the session, or no longer."""
-        self._own = None
+        """Forget the standalone stream, and report why; None if the server has none."""
+        self._standalone_stream = None
         if problem is not None:
             self.client.report(problem)
 
     def session_lost(self, trip: Post | Stream, now: float) -> None:
-        """The server does not know the session that the request named."""
+        """Negotiate a new session: the server does not know the one that `trip` named."""
         client = self.client
+        # Requests that were in flight in the old session get a 404 too, after the first one.
         first = trip.session == self.session
         client.forget(trip)
         if client.conn.state is not State.READY:
             return
         if first and self._unproven:
-            client.conn.close(ConnectionLost("the server loses each session that it begins"))
+            client.conn.close(
+                ConnectionLost("the server lost a new session before it accepted a message in it")
+            )
             return
         if first:
             self.session = None
-            self._renewing = self._unproven = True
+            self._renewing = True
+            self._unproven = True
             self._wait_for(None, now)
-            self._lose_calls(trip, now)
+            self._fail_streams(trip, now)
             client.conn.renew(now)
         if isinstance(trip, Post):
             out = trip.out
             self.over(trip)
+            # Responses are not repeated: the requests that they answer ended with the session.
             again = out.kind is Kind.NOTIFICATION if trip.id is None else client.conn.awaits(trip.id)
             if again and step_of(out) is not Step.INITIALIZED:
                 self.send(out, now)
         elif trip.id is not None:
-            trip.fail(_lost(trip), now)
+            trip.fail(_session_lost_error(trip), now)
 
-    def _lose_calls(self, but: Post | Stream, now: float) -> None:
-        """The streams of a session that is no more will say nothing. Of requests without a response the server will say itself what
-        becomes of them."""
-        if self._own is not None:
-            self.client.drop(self._own)
-            self._own = None
-        for reading in list(self._reading.values()):
-            if reading is not but and reading.streams:
-                reading.fail(_lost(reading), now)
+    def _fail_streams(self, but: Post | Stream, now: float) -> None:
+        """Fail the requests with an open stream: a lost session sends nothing on it.
+
+        Requests without a response are left alone: the server will reject each of them by itself.
+        """
+        if self._standalone_stream is not None:
+            self.client.drop(self._standalone_stream)
+            self._standalone_stream = None
+        for operation in list(self._reading.values()):
+            if operation is not but and operation.streams:
+                operation.fail(_session_lost_error(operation), now)
 
     def over(self, reading: Post | Stream) -> None:
-        """Nobody waits for it any more."""
+        """Forget an operation: its request has been answered, or has failed."""
         if reading.id is not None and self._reading.get(reading.id) is reading:
             del self._reading[reading.id]
 
-    # -- In which order -----------------------------------------------------------------------------------------------------------
+    # -- Order of messages -------------------------------------------------------------------------
 
     def _must_wait(self, out: Outgoing) -> bool:
         return self._renewing or super()._must_wait(out)
@@ -240,34 +266,36 @@ class Streamable(Transport):
     def _go_on(self, now: float) -> None:
         gate = self._gate
         if isinstance(gate, Post) and step_of(gate.out) is Step.INITIALIZED and gate.accepted:
-            self._own = Stream(self, Comeback(self.client.options, endless=True))
-            self._own.connect()
-            self._wait_for(self._own, now, _OPENS)
+            self._standalone_stream = Stream(self, Comeback(self.client.options, endless=True))
+            self._standalone_stream.connect()
+            self._wait_for(self._standalone_stream, now, _STREAM_OPEN_TIMEOUT)
             return
         if gate is not None and gate.id is None:
+            # The handshake is complete: `initialized` was answered, and the stream is open or will
+            # not be.
             self._renewing = False
-            self._leave_old()
-            self._fail_foreign(now)
+            self._drop_answered()
+            self._fail_other_revisions(now)
         super()._go_on(now)
 
-    def _leave_old(self) -> None:
-        """Nobody reads the answer to the question which revision to speak any more, if that took too long."""
-        for id, reading in list(self._reading.items()):
+    def _drop_answered(self) -> None:
+        """Drop operations of requests that have ended, such as a version probe that timed out."""
+        for id, operation in list(self._reading.items()):
             if not self.client.conn.awaits(id):
-                self.over(reading)
-                self.client.drop(reading)
+                self.over(operation)
+                self.client.drop(operation)
 
-    def _fail_foreign(self, now: float) -> None:
-        """What was said in the revision of an old session, if the new one has another, cannot be said."""
+    def _fail_other_revisions(self, now: float) -> None:
+        """Fail held messages that were encoded for a revision other than the session's."""
         client = self.client
         peer = client.conn.peer
         assert peer is not None
         for out in list(self._held):
             if out.dialect not in (None, peer.dialect):
                 self._held.remove(out)
-                problem = f"{out.method}: the server has lost the session and speaks another revision in the new one"
+                problem = f"{out.method}: the server has lost the session, and negotiated another revision for the new one"
                 client.failed(out, ConnectionLost(problem), now, 0)
 
 
-def _lost(reading: Post | Stream) -> ConnectionLost:
-    return ConnectionLost(f"{reading.prefix}the server has lost the session before it answered")
+def _session_lost_error(operation: Post | Stream) -> ConnectionLost:
+    return ConnectionLost(f"{operation.prefix}the server has lost the session before it answered")

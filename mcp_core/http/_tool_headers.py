@@ -1,11 +1,9 @@
-"""Which arguments of which tools travel in headers too, as a client has learned it from the lists of tools.
+"""Which arguments of which tools a client mirrors into headers, as learned from `tools/list`.
 
-Rules of this file:
-
-1. A tool whose annotations break a rule is left out of the list, and the others stay: nobody could call it so that all on the way
-   agree on what is asked (2026-07-28, basic/transports/streamable-http, Custom Headers from Tool Parameters).
-2. What is known is what was listed last. A server that knows better refuses the call, and the list is asked for anew
-   (`Caller.call_tool`).
+1. A tool whose `x-mcp-header` annotations are invalid is removed from the list, the others stay
+   (2026-07-28, basic/transports/streamable-http, Custom Headers from Tool Parameters).
+2. The last list counts. If the server has changed a tool since, it rejects the call, and the list
+   is requested again (`AbstractClient.call_tool`).
 """
 
 from __future__ import annotations
@@ -21,40 +19,46 @@ if TYPE_CHECKING:
 
 __all__ = ["ToolHeaders"]
 
-# Tools with such arguments that are remembered. Who has more of them has those forgotten that were listed first, and a call of one
-# costs one more list.
-_MOST: Final = 4096
+# Tools with mirrored arguments that are remembered. Above it the tools listed first are forgotten,
+# and a call of one of them costs one more `tools/list`.
+_MAX_TOOLS: Final = 4096
 
 
 class ToolHeaders:
     """The mirrored arguments of a server's tools."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_by_tool",)
 
     def __init__(self) -> None:
-        self._known: dict[str, ParamHeaders] = {}
+        self._by_tool: dict[str, ParamHeaders] = {}
 
     def __repr__(self) -> str:
-        return f"<ToolHeaders of {len(self._known)} tools>"
+        return f"<ToolHeaders of {len(self._by_tool)} tools>"
 
     def of(self, tool: str) -> ParamHeaders | None:
-        return self._known.get(tool)
+        """Return the mirrored arguments of a tool, or None if it has none or was not listed."""
+        return self._by_tool.get(tool)
 
     def learn(self, page: ListToolsResult) -> list[RemoteProtocolError]:
-        """Learn from a page, and take out of it the tools that cannot be called; gives what is wrong with each of those."""
-        usable, complaints = [], []
+        """Learn from a page of `tools/list`, and remove the tools from it that cannot be called.
+
+        Returns:
+            An error for each tool that was removed.
+        """
+        usable = []
+        problems = []
         for tool in page.tools:
-            self._known.pop(tool.name, None)
+            self._by_tool.pop(tool.name, None)
             try:
                 mirrored = param_headers(tool.input_schema)
             except ValueError as exc:
-                complaints.append(RemoteProtocolError(f"tool {tool.name!r} is left out: {exc}"))
+                problems.append(RemoteProtocolError(f"tool {tool.name!r} is left out: {exc}"))
                 continue
             usable.append(tool)
             if mirrored:
-                self._known[tool.name] = mirrored
-                if len(self._known) > _MOST:
-                    del self._known[next(iter(self._known))]
-        if complaints:
+                self._by_tool[tool.name] = mirrored
+                if len(self._by_tool) > _MAX_TOOLS:
+                    del self._by_tool[next(iter(self._by_tool))]
+        if problems:
             page.tools = usable
-        return complaints
+        return problems

@@ -1,23 +1,20 @@
-"""What the two transports over HTTP have in common, from the client's end: a message goes out by a request of its own, and
-what comes of that request is told to the connection.
+"""What both client transports over HTTP share: one POST per message, and an outcome of each.
 
-Rules of this file:
+1. Each message is a request of its own, so messages may overtake each other. Where the order
+   matters, later messages are held until the server has responded to the first: all messages behind
+   `initialized`, and requests behind `logging/setLevel`. A timeout ends the wait.
+2. Each request of the client ends: with its response, or with an error that says what HTTP did
+   instead.
+3. No caller awaits a notification or a response to the server. If it does not accept one in time,
+   that is reported as an event, and nothing else happens.
 
-1. Each message travels by itself, and the second might be there first. Where the order means something the later ones are held
-   until the server has spoken to the first: all of them behind `initialized`, and requests behind `logging/setLevel`, which says how
-   they are to be answered. But not for ever.
-2. A call of ours always gets an end: its answer, or an error that says what HTTP did instead.
-3. A message that is no request of ours has nobody who waits for it. If the server does not take it, or not in time, that is
-   reported and no more.
-4. What is safe to say twice is a property of the method.
-
-It does not know sessions, streams and when to use which of them.
+Sessions and event streams are in `_streamable.py` and `_legacy_sse_client.py`.
 """
 
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import UNSET
 
@@ -27,45 +24,73 @@ from mcp_core._methods import METHODS, Step
 from mcp_core._outbox import Kind
 from mcp_core._state import State
 
+from ._media import EVENT_STREAM, JSON
 from ._response import refusal
 
 if TYPE_CHECKING:
+    from mcp_core._connection import Connection
     from mcp_core._errors import McpTrioError
     from mcp_core._outbox import Outgoing
+    from mcp_core._param_headers import ParamHeaders
     from mcp_core.types import RequestId
+    from mcp_core.urls import Url
 
-    from ._client import HttpClient
+    from ._call import HttpClientOptions
     from ._messages import Head, Headers
     from ._response import Response
 
-__all__ = ["Sent", "Transport", "Trip", "may_repeat", "operation_of", "own_headers", "step_of"]
+__all__ = [
+    "ACCEPT_EVENT_STREAM",
+    "CONTENT_TYPE_JSON",
+    "OperationHost",
+    "Sent",
+    "Transport",
+    "Trip",
+    "is_long_lived",
+    "may_repeat",
+    "operation_of",
+    "own_headers",
+    "step_of",
+]
+
+ACCEPT_EVENT_STREAM: Final = (b"accept", EVENT_STREAM)
+CONTENT_TYPE_JSON: Final = (b"content-type", JSON)
 
 _STEPS: Final = {row.name: row.step for row in METHODS}
 _REPEATABLE: Final = frozenset(row.name for row in METHODS if not row.acts)
+_LONG_LIVED: Final = frozenset(row.name for row in METHODS if row.lasting)
 _SET_LEVEL: Final = "logging/setLevel"
-_DENIED: Final = (401, 403)
-# Seconds that others wait for what comes first. A server that takes longer to take it is at fault already.
-_PATIENCE: Final = 10.0
-# Seconds to say what becomes of a message that nobody waits for; of a request its caller decides.
-_LONGEST: Final = 30.0
+_DENIED_STATUS: Final = (401, 403)
+# Seconds that messages are held behind another one. A server that needs longer is at fault already.
+_GATE_TIMEOUT: Final = 10.0
+# Seconds for the response to a POST without a request in it. For a request, its caller decides.
+_RESPONSE_TIMEOUT: Final = 30.0
 
 
 def may_repeat(out: Outgoing) -> bool:
-    """Whether a message may be sent again if it is not known whether it arrived. What others have defined may do anything."""
+    """Return True if a message may be sent again without knowing whether it arrived.
+
+    Custom methods may do anything, so they are never repeated.
+    """
     return out.kind is Kind.ANSWER or out.method in _REPEATABLE
 
 
+def is_long_lived(out: Outgoing) -> bool:
+    """Return True if the response to a message stays open for as long as both sides like."""
+    return out.method in _LONG_LIVED
+
+
 def own_headers(out: Outgoing) -> Headers:
-    """The headers that the caller wants."""
+    """Return the headers that the caller of the method set."""
     return [(name.lower().encode(), value.encode("latin-1")) for name, value in (out.headers or {}).items()]
 
 
 def operation_of(out: Outgoing) -> str:
-    """What a message does, in a few words: its method, and which tool, prompt or resource."""
-    return f"{out.method} {_named_by(out.params)}".rstrip()
+    """Return a message's method, and the name of its tool, prompt or resource."""
+    return f"{out.method} {_target_name(out.params)}".rstrip()
 
 
-def _named_by(params: object) -> str:
+def _target_name(params: object) -> str:
     for name in ("name", "uri"):
         value = params.get(name) if isinstance(params, dict) else getattr(params, name, None)
         if isinstance(value, str):
@@ -74,15 +99,18 @@ def _named_by(params: object) -> str:
 
 
 def step_of(out: Outgoing) -> Step | None:
-    """What a message means to the handshake."""
+    """Return the step of the handshake that a message takes."""
     return _STEPS.get(out.method)
 
 
 class Trip(abc.ABC):
-    """A request of HTTP, and what its response is for. It is told of that by `HttpClient`, unless it is dropped.
+    """An HTTP request, and what is done with its response.
 
-    `key` is that of its call while that is under way, else 0; `id` that of the request of ours whose answer it brings, if it is for
-    one; `response` what has come of the last call, None before its head.
+    `HttpClient` calls the methods below until the operation is dropped.
+
+    `key` is the key of its call while that is in progress, else 0. `id` is the id of our JSON-RPC
+    request whose response it carries, if there is one. `response` is the response to the last call,
+    None until its head has arrived.
     """
 
     key = 0
@@ -91,56 +119,135 @@ class Trip(abc.ABC):
 
     @abc.abstractmethod
     def started(self, head: Head, now: float) -> None:
-        """The response has begun."""
+        """Process the head of the response."""
 
     @abc.abstractmethod
     def data(self, data: bytes, now: float) -> None:
-        """A piece of its body."""
+        """Process a chunk of the response's body."""
 
     @abc.abstractmethod
     def ended(self, error: str | None, now: float) -> None:
-        """It is complete; or, with an `error`, there will be no more of it."""
+        """Process the end of the response. With an `error` it broke, or no connection was made."""
 
     @abc.abstractmethod
     def denied(self, error: McpTrioError, now: float) -> None:
-        """It could not be made, for there is no right to it."""
+        """Fail, because authorization for the call failed."""
 
-    def resumed(self, now: float) -> None:  # noqa: B027 - most have no times of their own
-        """It was held for lack of the right to it, and is made again."""
+    def resumed(self, now: float) -> None:  # noqa: B027 - most operations have no timeout of their own
+        """Start the timeout, or restart it after authorization, during which it was stopped."""
 
     def due(self, now: float) -> None:
-        """The time has come that it asked for."""
+        """Act on the deadline that was set with `OperationHost.at`."""
         raise AssertionError("it asked for none")  # pragma: no cover
 
 
-class Transport(abc.ABC):
-    """How messages go to the server of `client`, and come from it."""
+class OperationHost(Protocol):
+    """What operations and transports need of the client that they belong to.
 
-    def __init__(self, client: HttpClient) -> None:
+    `HttpClient` is the only one. Operations and transports know this protocol and not the class, so
+    that no module below `_client.py` depends on it.
+    """
+
+    @property
+    def conn(self) -> Connection: ...
+    @property
+    def url(self) -> Url: ...
+    @property
+    def options(self) -> HttpClientOptions: ...
+
+    @property
+    def most(self) -> int:
+        """The maximum size of a message of the server, in bytes."""
+
+    def make(
+        self,
+        trip: Trip,
+        method: bytes,
+        target: bytes,
+        headers: Headers,
+        *,
+        body: bytes = b"",
+        idempotent: bool = True,
+        long: bool = False,
+        brief: bool = False,
+        call_headers: Headers = ...,
+        operation: str = "",
+    ) -> None:
+        """Queue a call for the driver. `trip` gets its response.
+
+        `idempotent`, `long` and `brief` are as of `HttpCall`, `operation` as of
+        `AuthorizerLike.attempt`. `call_headers` were set by the caller of a method; they replace
+        configured headers of the same name.
+        """
+
+    def withdraw(self, trip: Trip) -> bool:
+        """Remove the call of `trip`. Return False if the driver has taken it already."""
+
+    def drop(self, trip: Trip) -> None:
+        """Detach `trip`, and have the driver end its connection or stream."""
+
+    def forget(self, trip: Trip) -> None:
+        """Detach `trip`: its response is ignored, but the driver lets it end."""
+
+    def linger(self, trip: Trip, now: float) -> None:
+        """Drop `trip` unless its response ends within some seconds of the first such call."""
+
+    def at(self, who: Trip | Transport, when: float | None) -> None:
+        """Set the deadline at which `who.due` is called, or remove it (None)."""
+
+    def receive(self, data: bytes, now: float, id: RequestId | None, status: int | None) -> None:
+        """Pass a message of the server to the connection.
+
+        `id` is our request on whose stream it came, `status` that of the response.
+        """
+
+    def failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
+        """End a request with `error`, or report the error of another message.
+
+        `status` is that of the response, 0 without one.
+        """
+
+    def report(self, error: McpTrioError) -> None:
+        """Emit an event for an error that ends no request."""
+
+    def missed(self) -> None:
+        """Emit `ChangesMissed`: notifications of the server may have been lost."""
+
+    def turn_to(self, transport: Transport) -> None:
+        """Send messages through another transport from now on."""
+
+    def param_headers(self, tool: str) -> ParamHeaders | None:
+        """Return which arguments of a tool are mirrored into headers, None if there are none."""
+
+
+class Transport(abc.ABC):
+    """A way to send the messages of `client` to its server and to receive those of the server."""
+
+    def __init__(self, client: OperationHost) -> None:
         self.client = client
         self._held: list[Outgoing] = []
-        self._gate: Trip | None = None  # what others wait for
+        self._gate: Trip | None = None  # the operation that held messages wait for
 
     @abc.abstractmethod
     def _make(self, out: Outgoing, now: float) -> Sent | None:
-        """Make the call that sends a message; None if there can be none."""
+        """Queue the call that sends a message. Return None if the message cannot be sent."""
 
     @abc.abstractmethod
     def cancel(self, out: Outgoing, now: float) -> None:
-        """Send the word that a request is given up, or what stands for it."""
+        """Send the cancellation of a request, or do what replaces it."""
 
     def close(self, now: float) -> None:
-        """The conversation is over: let go of everything, and tell the server what it has to know."""
+        """End all operations, and send the server what it must know of the end."""
         self._held.clear()
         self._wait_for(None, now)
 
     @property
     def queued(self) -> int:
-        """Bytes of messages that are held."""
+        """The number of bytes in held messages."""
         return sum(len(out.data) for out in self._held)
 
     def send(self, out: Outgoing, now: float) -> None:
-        """Send a message, or hold it until it may be sent."""
+        """Send a message, or hold it until its turn."""
         step = step_of(out)
         if out.kind is Kind.CANCEL:
             for held in self._held:
@@ -155,108 +262,118 @@ class Transport(abc.ABC):
         elif self._must_wait(out):
             self._held.append(out)
         else:
-            trip = self.post(out, now)
+            sent = self.post(out, now)
             if out.method == _SET_LEVEL:
-                self._wait_for(trip, now)
+                self._wait_for(sent, now)
 
     def post(self, out: Outgoing, now: float) -> Sent | None:
-        """Send a message now."""
+        """Send a message at once. Return None if it cannot be sent."""
         sent = self._make(out, now)
         if sent is not None:
             sent.resumed(now)
         return sent
 
     def look(self, now: float) -> None:
-        """See whether what others wait for has been heard of."""
+        """Send the held messages if the operation that they wait for has been answered."""
         gate = self._gate
         if gate is None:
             return
-        # To a request the head of its response says nothing: many servers begin a stream before they have read the message.
-        heard = (gate.response or not gate.key) if gate.id is None else not self.client.conn.awaits(gate.id)
-        if heard:
+        if gate.id is None:
+            answered = gate.response is not None or not gate.key
+        else:
+            # Response headers prove nothing to a request: many servers open the event stream before
+            # they parse the body. Wait for the result.
+            answered = not self.client.conn.awaits(gate.id)
+        if answered:
             self._go_on(now)
 
     def due(self, now: float) -> None:
-        """That took too long."""
+        """Send the held messages: the timeout of what they wait for has expired."""
         self._go_on(now)
 
     def _must_wait(self, out: Outgoing) -> bool:
-        # Answers are not for a request to wait for: the server may need one before it can go on.
+        # Responses never wait for a client's request: the server may need one before it can answer.
         return self._gate is not None and (self._gate.id is None or out.kind is Kind.REQUEST)
 
-    def _wait_for(self, trip: Trip | None, now: float, seconds: float = _PATIENCE) -> None:
+    def _wait_for(self, trip: Trip | None, now: float, seconds: float = _GATE_TIMEOUT) -> None:
+        """Hold messages until `trip` has been answered, for at most `seconds`."""
         self._gate = trip
         self.client.at(self, None if trip is None else now + seconds)
 
     def _go_on(self, now: float) -> None:
-        """What was held goes out, as far as nothing of that is to be waited for."""
+        """Send the held messages, up to one that later ones have to wait for in turn."""
         self._wait_for(None, now)
-        held, self._held = self._held, []
+        held = self._held
+        self._held = []
         for out in held:
             self.send(out, now)
 
 
 class Sent(Trip):
-    """A message that was POSTed."""
+    """The POST of one message."""
 
-    def __init__(self, client: HttpClient, out: Outgoing) -> None:
+    def __init__(self, client: OperationHost, out: Outgoing) -> None:
         self.client = client
         self.out = out
         self.id = out.id if out.kind is Kind.REQUEST else None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.out.method or 'an answer'}, {self.response or 'no response'}>"
+        return f"<{type(self).__name__} {self.out.method or 'a response'}, {self.response or 'no response'}>"
 
     @property
     def prefix(self) -> str:
-        """What the text of an error begins with: which message it is about. But who connects has sent none that he knows of."""
-        return "" if self._opens else f"{self.out.method or 'an answer'}: "
+        """The start of an error's text: the method, or "" while connecting."""
+        return "" if self._is_opening else f"{self.out.method or 'a response'}: "
 
     @property
-    def _opens(self) -> bool:
+    def _is_opening(self) -> bool:
         opening = step_of(self.out) is Step.INITIALIZE or self.client.conn.state is State.OPENING
         return opening and self.id is not None
 
     def doubt(self, problem: str) -> RemoteProtocolError:
-        """The error of a response that makes no sense. At first that is mostly since there is something else at this URL."""
-        question = "; is this the URL of an MCP server?" if self._opens else ""
+        """Build the error for a response that cannot be understood."""
+        # While connecting, the usual cause is a URL at which something else is served.
+        question = "; is this the URL of an MCP server?" if self._is_opening else ""
         return RemoteProtocolError(f"{self.prefix}{problem}{question}")
 
     def resumed(self, now: float) -> None:
         if self.id is None:
-            self.client.at(self, now + _LONGEST)
+            self.client.at(self, now + _RESPONSE_TIMEOUT)
 
     def due(self, now: float) -> None:
-        """Its response takes too long, or does not end."""
         if self.id is None:
-            self.lost(f"no response within {_LONGEST:g} s", now)
+            self.lost(f"no response within {_RESPONSE_TIMEOUT:g} s", now)
         else:
+            # Set by `linger`: the request has its result, but the response did not end.
             self.client.drop(self)
 
     def fail(self, error: McpTrioError, now: float, status: int = 0) -> None:
-        """Whatever still comes is not wanted."""
+        """End the operation with an error. What still arrives is ignored."""
         self.client.drop(self)
         self.client.failed(self.out, error, now, status)
 
     def denied(self, error: McpTrioError, now: float) -> None:
-        self.fail(error, now, _DENIED[0])
+        self.fail(error, now, _DENIED_STATUS[0])
 
     def lost(self, error: str | None, now: float) -> None:
+        """End the operation with `ConnectionLost`; without `error`, the connection was closed."""
         self.fail(ConnectionLost(f"{self.prefix}{error or 'the connection was closed'}"), now)
 
     def refused(self, response: Response, now: float) -> None:
-        """The response is complete, and its status is that of an error. What a JSON-RPC error in its body says is more."""
+        """End the operation with a complete response that has the status of an error.
+
+        A JSON-RPC error in its body is more precise than the status, so it is preferred.
+        """
         status = response.status
-        answer = None if self.id is None or status in _DENIED else answer_in(response.body, self.id)
+        answer = None if self.id is None or status in _DENIED_STATUS else _response_in(response.body, self.id)
         if answer is not None:
             self.client.receive(answer, now, self.id, status)
         else:
             self.fail(refusal(self.prefix, response), now, status)
 
 
-def answer_in(body: bytes, id: RequestId) -> bytes | None:
-    """The answer to our request in the body of a response with a status of an error. There was one request, so an error is for that
-    one, whatever id it carries: those who refuse before they have read the body do not know it."""
+def _response_in(body: bytes, id: RequestId) -> bytes | None:
+    """Return the response to request `id` from the body of an HTTP error, None if it has none."""
     try:
         envelope = decode(body)
     except BadMessage:
@@ -265,4 +382,6 @@ def answer_in(body: bytes, id: RequestId) -> bytes | None:
         return None
     if envelope.id == id and type(envelope.id) is type(id):
         return body
+    # The body answers one request only, so an error is for that one, also with another id: a server
+    # that rejects a request before it has parsed the body does not know the id.
     return None if envelope.error is UNSET else encode_error(id, bytes(envelope.error))

@@ -1,59 +1,91 @@
-"""The requests of Streamable HTTP and what becomes of their responses: a message that is POSTed, a stream that is listened to or
-taken up again, and the end of a session.
+"""The requests of Streamable HTTP and their responses: POST, GET of an event stream, DELETE.
 
-Rules of this file:
-
-1. A stream that ends without the answer is taken up again, if the revision has that and an event had an id; from there on, and not
-   from the beginning, so that nothing is carried out twice (2025-11-25, basic/transports, Resumability). Before any id there is
-   nothing to come back to: the call is lost, and nothing is posted again.
-2. What is in a response counts, and its status only if there is no message in it. The exceptions are those that have nothing to do
-   with what was asked: no token (401), and a session that is no more (404).
-3. Once its answer is there a stream is left to end, for the connection is good for more; but not for ever.
+1. A stream that ends before the result is resumed, if the revision allows that and an event had an
+   id. Resuming repeats nothing: the server sends only what came after that id (2025-11-25,
+   basic/transports, Resumability). Without an id the call is lost; nothing is posted again.
+2. A JSON-RPC message in the body counts more than the status. Exceptions are 401 and 403, which are
+   about authorization, and 404 to a request with a session id: the session has ended.
+3. After its result, a stream has some seconds to end by itself: then the connection can be reused.
 
 Sources: as of `_streamable.py`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import UNSET
 
 from mcp_core._errors import AuthRequired, ConnectionLost, RemoteProtocolError
 from mcp_core._jsonrpc import BadMessage, decode, is_batch
-from mcp_core._methods import METHODS, Step
+from mcp_core._methods import Step
 from mcp_core._opening import MODERN_ERRORS
 from mcp_core._state import State
 
 from ._call import header
 from ._comeback import Comeback
 from ._headers import LAST_EVENT_ID
-from ._legacy_sse_client import LegacySse
 from ._response import Response, error_in, refusal
-from ._transport import Sent, Trip, step_of
+from ._transport import ACCEPT_EVENT_STREAM, Sent, Trip, is_long_lived, step_of
 
 if TYPE_CHECKING:
+    from mcp_core._dialects import Dialect
     from mcp_core._errors import McpTrioError
     from mcp_core._outbox import Outgoing
     from mcp_core.types import RequestId
 
-    from ._messages import Head
-    from ._streamable import Streamable
+    from ._messages import Head, Headers
+    from ._transport import OperationHost
 
-__all__ = ["Farewell", "Post", "Stream"]
+__all__ = ["Farewell", "Post", "SessionTransport", "Stream"]
 
-_LASTING: Final = frozenset(row.name for row in METHODS if row.lasting)
-_ACCEPT_EVENTS: Final = (b"accept", b"text/event-stream")
-# A GET with one of these may go well another time; with any other status below 500 it never will.
-_PASSING: Final = frozenset({408, 429})
-# What a server that knows no POST, or no `initialize` there, has said about it (2025-11-25 and 2026-07-28, Backwards Compatibility).
-_NO_SUCH_THING: Final = frozenset({400, 404, 405})
+# A GET that got one of these may succeed later; with any other status below 500 it will not.
+_TEMPORARY: Final = frozenset({408, 429})
+# The status with which a server of HTTP+SSE rejects a POST, or the `initialize` in it (2025-11-25
+# and 2026-07-28, basic/transports, Backwards Compatibility).
+_NO_STREAMABLE_HTTP: Final = frozenset({400, 404, 405})
+
+
+class SessionTransport(Protocol):
+    """What the operations of a session need of their transport, `StreamableHttpTransport`."""
+
+    @property
+    def client(self) -> OperationHost: ...
+
+    @property
+    def session(self) -> bytes | None:
+        """The id of the session, None without one."""
+
+    def headers(self, dialect: Dialect | None = None) -> Headers:
+        """Return the headers of each request: protocol version and session id, as far as known."""
+
+    def accepted(self, post: Post, head: Head) -> None:
+        """Process a good status for a message.
+
+        Raises:
+            RemoteProtocolError: the session id in `head` cannot be sent in a header.
+        """
+
+    def try_legacy_sse(self, post: Post, response: Response, now: float) -> None:
+        """Try HTTP+SSE, because the server has rejected the handshake with `response`."""
+
+    def come_back(self, post: Post, now: float) -> None:
+        """Resume the stream that was the response to a message."""
+
+    def no_stream(self, problem: McpTrioError | None) -> None:
+        """Forget the standalone stream of the session. A `problem` is reported."""
+
+    def session_lost(self, trip: Post | Stream, now: float) -> None:
+        """Process status 404: the server does not know the session of a request."""
+
+    def over(self, reading: Post | Stream) -> None:
+        """Forget an operation: its request has been answered, or has failed."""
 
 
 class Post(Sent):
-    """A message, and the response to it. `session` is the one that it named."""
+    """A message, and the response to it. `session` is the session id that was sent with it."""
 
-    def __init__(self, transport: Streamable, out: Outgoing) -> None:
+    def __init__(self, transport: SessionTransport, out: Outgoing) -> None:
         super().__init__(transport.client, out)
         self.transport = transport
         dialect = out.dialect
@@ -62,10 +94,12 @@ class Post(Sent):
 
     @property
     def accepted(self) -> bool:
+        """True if the response has begun, with a good status."""
         return self.response is not None and self.response.good
 
     @property
     def streams(self) -> bool:
+        """True if the response has begun, and is an event stream."""
         return self.response is not None and self.response.events is not None
 
     def started(self, head: Head, now: float) -> None:
@@ -77,12 +111,12 @@ class Post(Sent):
             if response.good:
                 self.transport.accepted(self, head)
                 if self.id is not None and head.status == 200 and not (self.streams or response.is_json):
-                    raise RemoteProtocolError(_neither(head))
+                    raise RemoteProtocolError(_unexpected_content_type(head))
         except RemoteProtocolError as exc:
-            self.fail(_about(self.prefix, exc), now, head.status)
+            self.fail(_with_prefix(self.prefix, exc), now, head.status)
 
     def data(self, data: bytes, now: float) -> None:
-        _read(self, data, now)
+        _process_body(self, data, now)
 
     def ended(self, error: str | None, now: float) -> None:
         response = self.response
@@ -91,9 +125,9 @@ class Post(Sent):
         elif response.events is not None:
             self._stream_ended(error, now)
         elif not response.good:
-            self._refused(response, now)
+            self._handle_error_status(response, now)
         elif self.id is not None:
-            self._judge(response, self.id, now)
+            self._handle_body(response, self.id, now)
 
     def due(self, now: float) -> None:
         self.transport.over(self)
@@ -110,79 +144,87 @@ class Post(Sent):
         dialect = self.out.dialect
         if dialect is not None and dialect.http.resumable and self.comeback.last_id:
             self.transport.come_back(self, now)
-        elif error is not None or self.out.method in _LASTING:
-            self.lost(f"the stream broke before the answer came ({error or 'it ended'})", now)
+        elif error is not None or is_long_lived(self.out):
+            self.lost(f"the stream broke before the response arrived ({error or 'it ended'})", now)
         else:
-            self.fail(self.doubt("the stream ended without the answer"), now, 200)
+            self.fail(self.doubt("the stream ended without the response"), now, 200)
 
-    def _refused(self, response: Response, now: float) -> None:
-        out = self.out
+    def _handle_error_status(self, response: Response, now: float) -> None:
         if (
-            step_of(out) is Step.INITIALIZE
-            and response.status in _NO_SUCH_THING
+            step_of(self.out) is Step.INITIALIZE
+            and response.status in _NO_STREAMABLE_HTTP
             and self.client.conn.state is State.OPENING
-            and not _says_modern(response.body)
+            and not _is_modern_body(response.body)
         ):
-            # Perhaps it is a server of 2024-11-05. If not, this is what it has said.
-            LegacySse(self.client, out, self.transport, lambda now: self.refused(response, now)).begin(now)
+            self.transport.try_legacy_sse(self, response, now)
         else:
             self.refused(response, now)
 
-    def _judge(self, response: Response, id: RequestId, now: float) -> None:
-        """A body that is no stream, complete, with a good status."""
-        problem = self._fault_of(response, id)
+    def _handle_body(self, response: Response, id: RequestId, now: float) -> None:
+        """Process a complete body with a good status that is not an event stream."""
+        problem = self._find_error(response, id)
         if problem is not None:
             self.fail(self.doubt(problem), now, response.status)
             return
         self.transport.over(self)
         self.client.receive(response.body, now, id, response.status)
+        # A batch may lack the response, and a response of the wrong shape is rejected.
         if self.client.conn.awaits(id):
-            missing = self.doubt("there is no answer to it in the response")
+            missing = self.doubt("the body does not contain the response to the request")
             self.client.failed(self.out, missing, now, response.status)
 
-    def _fault_of(self, response: Response, id: RequestId) -> str | None:
-        """Why it cannot be the answer."""
-        body, dialect = response.body, self.out.dialect
+    def _find_error(self, response: Response, id: RequestId) -> str | None:
+        """Return why the body cannot be the response to request `id`, None if it can."""
+        body = response.body
+        dialect = self.out.dialect
         if response.status != 200 or not body:
-            return f"the server accepts it (status {response.status}) and gives no answer"
+            return f"the server accepted the request (status {response.status}) but sent no response to it"
         if is_batch(body) and dialect is not None and dialect.batches:
             return None
         try:
             envelope = decode(body)
         except BadMessage as exc:
-            return f"the answer is none: {exc.message}"
+            return f"the response is invalid: {exc.message}"
         if envelope.method is not UNSET:
-            return "the body of the response is another message than its answer"
+            return "the body is another message than the response to the request"
         if envelope.id != id or type(envelope.id) is not type(id):
-            return "the answer is that to another request"
+            return "the response is for another request"
         return None
 
 
 class Stream(Trip):
-    """A stream that is asked for by GET: the rest of a response, of which `out` was the request, or the stream of the session, where
-    that is None."""
+    """A GET of an event stream.
 
-    def __init__(self, transport: Streamable, comeback: Comeback, out: Outgoing | None = None) -> None:
+    It resumes the response to `out`; if that is None, it is the standalone stream of the session.
+    """
+
+    # As of `Post.streams`: here also before the response has begun.
+    streams = True
+
+    def __init__(self, transport: SessionTransport, comeback: Comeback, out: Outgoing | None = None) -> None:
         self.transport = transport
         self.client = transport.client
         self.comeback = comeback
         self.out = out
         self.id = None if out is None else out.id
         self.session = transport.session
-        self._since: float | None = None  # when the server last began to send it
+        self._started_at: float | None = None  # of the last response with a good status
 
     def __repr__(self) -> str:
         whose = "the session" if self.out is None else self.out.method
         return f"<Stream of {whose}, {self.comeback!r}>"
 
-    streams = True
-
     @property
     def prefix(self) -> str:
-        return "the stream of the session: " if self.out is None else f"{self.out.method}: "
+        """The start of an error's text."""
+        return "the standalone stream: " if self.out is None else f"{self.out.method}: "
 
     def connect(self) -> None:
-        headers = [_ACCEPT_EVENTS, *self.transport.headers(None if self.out is None else self.out.dialect)]
+        """Queue the GET, with the id of the last event if there was one."""
+        headers = [
+            ACCEPT_EVENT_STREAM,
+            *self.transport.headers(None if self.out is None else self.out.dialect),
+        ]
         if self.comeback.last_id:
             headers.append((LAST_EVENT_ID, self.comeback.last_id.encode()))
         self.response = None
@@ -195,17 +237,18 @@ class Stream(Trip):
         try:
             self.response = response = Response(head, self.client.most, self.comeback.last_id)
             if response.good and response.events is None:
-                raise RemoteProtocolError(_neither(head))
+                raise RemoteProtocolError(_unexpected_content_type(head))
         except RemoteProtocolError as exc:
-            self.fail(_about(self.prefix, exc), now)
+            self.fail(_with_prefix(self.prefix, exc), now)
             return
         if response.good:
-            if self.out is None and self._since is not None and not self.comeback.last_id:
+            # Reconnected without an event id: what the server sent in between is lost.
+            if self.out is None and self._started_at is not None and not self.comeback.last_id:
                 self.client.missed()
-            self._since = now
+            self._started_at = now
 
     def data(self, data: bytes, now: float) -> None:
-        _read(self, data, now)
+        _process_body(self, data, now)
 
     def ended(self, error: str | None, now: float) -> None:
         response = self.response
@@ -213,18 +256,19 @@ class Stream(Trip):
             self.transport.over(self)
         elif response is None or response.events is not None:
             if response is not None:
-                assert self._since is not None
-                self.comeback.lasted(now - self._since)
+                assert self._started_at is not None
+                self.comeback.lasted(now - self._started_at)
             self.again(error or "the stream ended", now)
-        elif response.status in _PASSING or response.status >= 500:
+        elif response.status in _TEMPORARY or response.status >= 500:
             self.again(str(refusal("", response)), now)
         elif self.out is not None:
-            error_there = refusal(self.prefix, response)
-            if not isinstance(error_there, AuthRequired):
-                error_there = ConnectionLost(str(error_there))
-            self.fail(error_there, now)
+            status_error = refusal(self.prefix, response)
+            if not isinstance(status_error, AuthRequired):
+                status_error = ConnectionLost(str(status_error))
+            self.fail(status_error, now)
         elif self.comeback.last_id:
-            self.comeback.last_id = ""  # it has forgotten what was said there, and may have more to say
+            # The server does not know that event any more. A stream without a past may still work.
+            self.comeback.last_id = ""
             self.again(str(refusal("", response)), now)
         else:
             self.transport.no_stream(None)
@@ -233,11 +277,11 @@ class Stream(Trip):
         self.fail(error, now)
 
     def again(self, problem: str, now: float) -> None:
-        """Try it once more, if there is any use in it."""
+        """Reconnect after a delay, or fail with `problem` after too many attempts."""
         delay = self.comeback.delay()
         if delay is None:
-            given_up = f"{self.prefix}given up after {self.comeback.failures} attempts: {problem}"
-            self.fail(ConnectionLost(given_up), now)
+            text = f"{self.prefix}no success after {self.comeback.failures} attempts: {problem}"
+            self.fail(ConnectionLost(text), now)
         else:
             self.response = None
             self.client.at(self, now + delay)
@@ -246,10 +290,12 @@ class Stream(Trip):
         if not self.key:
             self.connect()
         else:
+            # Set by `linger`: the request has its result, but the stream did not end.
             self.transport.over(self)
             self.client.drop(self)
 
     def fail(self, error: McpTrioError, now: float, status: int = 0) -> None:
+        """End the operation with an error."""
         self.client.drop(self)
         if self.out is None:
             self.transport.no_stream(error)
@@ -259,24 +305,26 @@ class Stream(Trip):
 
 
 class Farewell(Trip):
-    """The end of a session. Whatever comes of it."""
+    """The DELETE that ends a session. Its outcome is ignored: a server may answer 405."""
 
     def started(self, head: Head, now: float) -> None:
-        """Told."""
+        """Ignore the status."""
 
     def data(self, data: bytes, now: float) -> None:
-        """Of no interest."""
+        """Ignore the body."""
 
     def ended(self, error: str | None, now: float) -> None:
-        """Over."""
+        """Ignore the end, and how it came about."""
 
     def denied(self, error: McpTrioError, now: float) -> None:
-        """Over as well."""
+        """Ignore the error: the client is closed already."""
 
 
-def _read(trip: Post | Stream, data: bytes, now: float) -> None:
-    """A piece of a response whose messages are for the connection."""
-    response, client, id = trip.response, trip.client, trip.id
+def _process_body(trip: Post | Stream, data: bytes, now: float) -> None:
+    """Pass events to the connection, or keep the chunk of a body that is no event stream."""
+    response = trip.response
+    client = trip.client
+    id = trip.id
     assert response is not None
     some = False
     try:
@@ -285,7 +333,7 @@ def _read(trip: Post | Stream, data: bytes, now: float) -> None:
             if event.is_message:
                 client.receive(event.data, now, id, response.status)
     except RemoteProtocolError as exc:
-        trip.fail(_about(trip.prefix, exc), now, response.status)
+        trip.fail(_with_prefix(trip.prefix, exc), now, response.status)
         return
     if response.events is not None:
         trip.comeback.heard(response.events, event=some)
@@ -293,17 +341,17 @@ def _read(trip: Post | Stream, data: bytes, now: float) -> None:
             client.linger(trip, now)
 
 
-def _says_modern(body: bytes) -> bool:
-    """Whether a refusal is one of those that only a stateless server gives."""
+def _is_modern_body(body: bytes) -> bool:
+    """Return True if a body is an error that only a stateless server sends."""
     error = error_in(body)
     return error is not None and error.code in MODERN_ERRORS
 
 
-def _neither(head: Head) -> str:
-    said = header(head, b"content-type")
-    type = "no type" if said is None else f"type {said.decode('latin-1')[:80]!r}"
-    return f"the answer is of {type} instead of JSON or a stream of events; is this the URL of an MCP server?"
+def _unexpected_content_type(head: Head) -> str:
+    value = header(head, b"content-type")
+    type = "no type" if value is None else f"type {value.decode('latin-1')[:80]!r}"
+    return f"the response is of {type} instead of JSON or an event stream; is this the URL of an MCP server?"
 
 
-def _about(prefix: str, error: RemoteProtocolError) -> RemoteProtocolError:
+def _with_prefix(prefix: str, error: RemoteProtocolError) -> RemoteProtocolError:
     return RemoteProtocolError(f"{prefix}{error}", error.fault, error.data)

@@ -1,7 +1,7 @@
-"""Who waits for a time to come, where all wait equally long.
+"""A queue of equal timeouts.
 
-Rule of this file: who begins to wait again stands behind all others. So the order in which they stand is that in which they are due,
-and neither to begin, nor to stop, nor to ask who is first costs more when there are many.
+Every entry waits equally long, and adding an entry again moves it to the end. Insertion order is
+therefore expiry order: no heap is needed, and add, discard and next deadline are O(1).
 """
 
 from __future__ import annotations
@@ -18,47 +18,55 @@ T = TypeVar("T")
 
 
 class Waiting(Generic[T]):
-    """Each waits for so many `seconds` from the time at which it was added last."""
+    """Entries that expire a fixed number of `seconds` after they were last added.
 
-    __slots__ = ("_due", "seconds")
+    The queue has no clock. Pass `now` to `add`, wait until `next_deadline`, then call
+    `pop_expired`. Iteration yields the entries in the order in which they expire.
+    """
+
+    __slots__ = ("_deadlines", "seconds")
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        # A plain dict has to step over all that were taken from its front to find the first one.
-        self._due: OrderedDict[T, float] = OrderedDict()
+        # A plain dict keeps the slots of deleted keys, so finding its first key after many
+        # deletions at the front is O(n). An OrderedDict finds it in O(1).
+        self._deadlines: OrderedDict[T, float] = OrderedDict()
 
     def __repr__(self) -> str:
-        return f"<Waiting: {len(self._due)} for {self.seconds:g} s>"
+        return f"<Waiting: {len(self._deadlines)} for {self.seconds:g} s>"
 
     def __len__(self) -> int:
-        return len(self._due)
+        return len(self._deadlines)
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self._due)
+        return iter(self._deadlines)
 
-    def __contains__(self, each: T) -> bool:
-        return each in self._due
+    def __contains__(self, entry: T) -> bool:
+        return entry in self._deadlines
 
-    def add(self, each: T, now: float) -> None:
-        """It begins to wait, or begins anew. `now` is never less than it was before."""
-        self._due[each] = now + self.seconds
-        self._due.move_to_end(each)
+    def add(self, entry: T, now: float) -> None:
+        """Start the timeout of `entry`, or restart it.
 
-    def drop(self, each: T) -> None:
-        """It does not wait any more, if it ever did."""
-        self._due.pop(each, None)
+        `now` must not be lower than in any earlier call: the order of the queue depends on it.
+        """
+        self._deadlines[entry] = now + self.seconds
+        self._deadlines.move_to_end(entry)  # assigning to an existing key keeps its old place
+
+    def discard(self, entry: T) -> None:
+        """Remove `entry` without letting it expire. Do nothing if it is not in the queue."""
+        self._deadlines.pop(entry, None)
 
     def next_deadline(self) -> float | None:
-        """When the first one is due."""
-        return next(iter(self._due.values())) if self._due else None
+        """Return the time at which the first entry expires, or None if the queue is empty."""
+        return next(iter(self._deadlines.values())) if self._deadlines else None
 
-    def take_due(self, now: float) -> list[T]:
-        """Those whose time has come. They wait no more."""
-        due = []
-        for each, deadline in self._due.items():
+    def pop_expired(self, now: float) -> list[T]:
+        """Remove and return the entries whose deadline is `now` or earlier, oldest first."""
+        expired = []
+        for entry, deadline in self._deadlines.items():
             if now < deadline:
-                break
-            due.append(each)
-        for each in due:
-            del self._due[each]
-        return due
+                break  # all later entries expire later
+            expired.append(entry)
+        for entry in expired:
+            del self._deadlines[entry]
+        return expired

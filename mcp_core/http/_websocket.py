@@ -1,19 +1,17 @@
-"""A conversation over a WebSocket, from either end: a text message is a message of JSON-RPC, and the rest is looked after here.
+"""A connection over a WebSocket, for both sides: one text message is one JSON-RPC message.
 
-No revision of MCP has this transport; as a custom one it keeps their messages and their order of events as they are (2026-07-28,
-basic/transports, Custom Transports), and it is not more than this: how to open it is `_handshake.py`, and whoever spells frames does
-what it is told by `WebSocket`.
+No revision of MCP has this transport. As a custom transport (2026-07-28, basic/transports, Custom
+Transports) it changes neither messages nor the order of events. How it is opened is in
+`_websocket_upgrade.py`; bytes, masks and opcodes are in `_websocket_frames.py`.
 
-Rules of this file:
+1. Every error ends in a Close frame with a code of `CODES`. Messages before it are processed, what
+   is queued is sent, running requests are cancelled, and then the peer has a moment to close too.
+2. The length of a frame is checked when its head has arrived. Nothing too long is ever buffered.
+3. A silent peer is pinged; a peer that does not read or does not close is waited for only so long.
+   All these times are in `next_deadline`, so a driver has none of its own. Nothing is read while
+   `paused`, and nothing more is taken to send before the last was written: back-pressure.
 
-1. What is wrong has one end, the Close frame with the code of `CODES`. What came before it is still heard, what is queued is still
-   sent, what runs is cancelled, and then the other side has a moment to close as well.
-2. The length of a frame is judged when its head is there. Nothing that is too long is ever kept.
-3. Whoever is silent is asked whether he lives, and whoever does not read or does not close is waited for only so long. All of these
-   times are in `next_deadline`, so that a driver has none of its own.
-4. Pressure reaches the peer: nothing is read while `paused`, nothing is taken from here before what was taken has been written.
-
-It refuses to know bytes, masks and opcodes. Sources: RFC 6455, 5.5 and 7.
+Sources: RFC 6455, 5.5 and 7.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from mcp_core import types as t
+from mcp_core._body import parse_body
 from mcp_core._errors import ConnectFailed, ConnectionLost, Fault, RemoteProtocolError
 from mcp_core._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected
 from mcp_core._intake import Via
@@ -32,59 +31,59 @@ from mcp_core._jsonrpc import encode, encode_error
 from mcp_core._keep_alive import Due, KeepAlive
 from mcp_core._methods import Role
 
-from ._glance import look_into
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mcp_core._body import ParsedBody
     from mcp_core._connection import Connection
     from mcp_core._errors import McpTrioError
     from mcp_core._events import Event, Granted, NeedData, Paused
 
 __all__ = ["CODES", "Close", "Ping", "Pong", "SocketAction", "Text", "WebSocket"]
 
-# Why a WebSocket is closed, in RFC 6455's numbers (7.4.1).
+# The causes of a Close, and their codes (RFC 6455, 7.4.1).
 CODES: Final = {
     "done": 1000,  # a client has no more to ask
     "going away": 1001,  # a server stops
-    "protocol": 1002,  # frames that are none, and a ping that nobody answers
+    "protocol": 1002,  # invalid frames, or a ping without a pong
     "binary": 1003,
-    "garbage": 1007,  # text that is no UTF-8, and what is no JSON again and again
-    "policy": 1008,  # the right to be here has ended, or nobody makes use of it
+    "garbage": 1007,  # text that is not UTF-8, or repeated messages that are not JSON
+    "policy": 1008,  # the token has expired, or the client is idle or too slow
     "too long": 1009,
     "own fault": 1011,
 }
-_REASON: Final = 123  # bytes: what a control frame has room for, without the code
-_NO_CODE: Final = 1005  # what is heard if the peer's Close says none; never sent
-_NO_CLOSE: Final = 1006  # what is said where there was none
+_MAX_REASON: Final = 123  # bytes: a control frame without the code
+_NO_CODE: Final = 1005  # reported if the peer's Close has no code; never sent
+_NO_CLOSE: Final = 1006  # reported if there was no Close; never sent
 
-# Seconds. A proxy forgets a connection that is silent after a minute; two of these are less.
-_PING: Final = 20.0
-_PONGS: Final = 16
-_CLOSING: Final = 1.0  # for the peer's Close behind ours
-_STALL: Final = 30.0  # for a peer who does not read
-# In this time so many bytes of a message have to come that has begun, as of a body of HTTP; it is kept meanwhile.
-_SLOW: Final = 30.0
-_PROGRESS: Final = 30 * 1024
-# So many messages that are no JSON, within so long, and nobody at the other end speaks this.
-_GARBAGE: Final = 3
-_GARBAGE_WITHIN: Final = 10.0
+# Seconds. Proxies drop a connection that is silent for a minute; two of these are less.
+_PING_INTERVAL: Final = 20.0
+_MAX_PONGS: Final = 16
+_CLOSE_TIMEOUT: Final = 1.0  # for the peer's Close after ours
+_WRITE_TIMEOUT: Final = 30.0  # for a peer that does not read
+# A message that has begun must grow by this many bytes in this time, as the body of an HTTP request
+# must: it is buffered all the while.
+_SLOW_PERIOD: Final = 30.0
+_MIN_PROGRESS: Final = 30 * 1024
+# A peer that sends this many messages that are not JSON, within this time, does not speak MCP.
+_MAX_GARBAGE: Final = 3
+_GARBAGE_PERIOD: Final = 10.0
 
 _CLIENT: Final = Role.CLIENT
 
 
 class Text(Struct, gc=False):
-    """A message, whole, in a frame of its own."""
+    """A whole message, in a frame of its own."""
 
     text: str
 
 
 class Ping(Struct, gc=False):
-    """The question whether the peer lives, without a payload."""
+    """A ping without payload: does the peer still respond?"""
 
 
 class Pong(Struct, gc=False):
-    """The answer to the ping that had this `payload`."""
+    """The response to a ping with this `payload`."""
 
     payload: bytes
 
@@ -100,46 +99,47 @@ SocketAction = Text | Ping | Pong | Close
 
 
 class WebSocket:
-    """Carries the conversation of `conn` over a WebSocket that is open.
+    """A `Connection` on a WebSocket that is open.
 
-    Tell it what arrives by `frame_begins`, the methods that begin with `receive`, and `lost`. After each call, and each call into `conn`:
-    take `next_event` until it gives `NEED_DATA` or `PAUSED` (a `mcp_core.Pump` does); write what `messages_to_send` gives, and say
-    `wrote` when a part of it has left; set one timer to `next_deadline`. End when all was written that was taken and it is `over`, and at
-    once when it is `gone`.
+    Report what arrives with `frame_begins`, the `receive_*` methods and `lost`. After each of these
+    calls, and after each call into `conn`: take `next_event` until it returns `NEED_DATA` or
+    `PAUSED` (a `mcp_core.Pump` does); send what `messages_to_send` returns, and call `wrote` when a
+    part of it was written; set one timer to `next_deadline`. End when the connection is `over` and
+    everything taken was written, and at once when it is `gone`.
 
     Args:
-        conn: with a peer that is either role's.
+        conn: a connection of either role.
         now: the time, in seconds.
-        grant: by what a server has let its client in.
-        judge: whether a message may be acted on; gives what is answered if it may not.
-        until: when the right to be here ends.
-        patience: seconds for a client to send its first message; None for ever.
-        heard: called with each message that comes; it must not fail.
+        grant: the grant of an authorized client.
+        judge: returns why a message may not be processed, or None if it may.
+        until: the time at which the client's token expires.
+        patience: seconds for a client to send its first message; None for no limit.
+        heard: called with each message that arrives; it must not raise.
     """
 
     __slots__ = (
-        "_alive",
-        "_came",
+        "_close_deadline",
+        "_close_sent",
         "_closed",
+        "_context",
         "_end",
-        "_ended_by",
-        "_first_by",
-        "_garbage",
-        "_heard",
-        "_judge",
-        "_lost",
+        "_error",
+        "_find_rejection",
+        "_first_deadline",
+        "_garbage_times",
+        "_growth",
+        "_keep_alive",
+        "_on_message",
         "_partial",
-        "_pending",
+        "_peer_closed",
+        "_ping_pending",
         "_pongs",
-        "_refusals",
-        "_refused",
-        "_said",
-        "_slow_at",
-        "_stall",
-        "_stalls_at",
-        "_tell",
-        "_until",
-        "_via",
+        "_responses",
+        "_responses_size",
+        "_slow_deadline",
+        "_token_deadline",
+        "_write_deadline",
+        "_write_timeout",
         "conn",
         "deaf",
         "gone",
@@ -153,288 +153,302 @@ class WebSocket:
         now: float,
         *,
         grant: Granted | None = None,
-        judge: Callable[[bytes], str | None] | None = None,
+        judge: Callable[[ParsedBody], str | None] | None = None,
         until: float | None = None,
         patience: float | None = None,
         heard: Callable[[bytes], object] | None = None,
     ) -> None:
         self.conn = conn
-        self.paused = False  # nothing is to be read
-        self.deaf = False  # what arrives cannot be told apart any more, and is to be thrown away
-        self.gone = False  # nobody is there
+        self.paused = False  # do not read
+        self.deaf = False  # an error or a Close has arrived: discard all later input
+        self.gone = False  # the stream has ended, or the peer does not respond
         self.now = now
-        self._via = Via(grant=grant)
-        self._judge = judge
-        self._tell = heard
-        self._until = until
-        self._first_by = None if patience is None else now + patience
-        self._alive = KeepAlive(_PING)
-        self._alive.heard(now)
+        self._context = Via(grant=grant)
+        self._find_rejection = judge
+        self._on_message = heard
+        self._token_deadline = until
+        self._first_deadline = None if patience is None else now + patience
+        self._keep_alive = KeepAlive(_PING_INTERVAL)
+        self._keep_alive.heard(now)
         self._partial = bytearray()
-        self._garbage: list[float] = []
-        self._refusals: list[str] = []  # answers to what was not acted on
-        self._refused = 0  # their length
-        self._pending = False  # a ping is to be sent
-        # Who asks faster than he reads gets the last answers (RFC 6455, 5.5.3).
-        self._pongs: deque[bytes] = deque(maxlen=_PONGS)
-        self._end: Close | None = None  # once it ends
-        self._lost: McpTrioError | None = (
-            None  # what the connection is closed with when it has acted on all that came before
-        )
-        self._closed = False  # the connection has said that it is closed
-        self._said = False  # our Close was taken
-        self._heard = False  # the peer says no more
-        self._ended_by: float | None = None
-        self._stalls_at: float | None = None
-        self._stall = _STALL
-        self._slow_at: float | None = None  # when so much of a message has to have come
-        self._came = 0  # of it since that was set
+        self._garbage_times: list[float] = []
+        self._responses: list[str] = []  # error responses to messages that were not processed
+        self._responses_size = 0
+        self._ping_pending = False
+        # A peer that pings faster than it reads gets the last pongs (RFC 6455, 5.5.3).
+        self._pongs: deque[bytes] = deque(maxlen=_MAX_PONGS)
+        self._end: Close | None = None  # our Close, once the WebSocket is closing
+        # What `conn` is closed with, once all its events were returned.
+        self._error: McpTrioError | None = None
+        self._closed = False  # `conn` has reported that it is closed
+        self._close_sent = False  # our Close was taken to send
+        self._peer_closed = False  # a Close or the end of the stream has arrived
+        self._close_deadline: float | None = None
+        self._write_deadline: float | None = None
+        self._write_timeout = _WRITE_TIMEOUT
+        self._slow_deadline: float | None = None  # when the message must have grown
+        self._growth = 0  # bytes of it since that was set
 
     def __repr__(self) -> str:
         state = "gone" if self.gone else "open" if self._end is None else f"closing with {self._end.code}"
         return f"<WebSocket {state}{', paused' if self.paused else ''} of {self.conn!r}>"
 
     def leave_frames(self) -> None:
-        """Whoever spells the frames asks by himself whether the peer lives and reads."""
-        self._alive = KeepAlive(None)
-        self._pending = False
-        self._stall = math.inf
+        """Leave pings and write timeouts to an ASGI server, which handles the frames itself."""
+        self._keep_alive = KeepAlive(None)
+        self._ping_pending = False
+        self._write_timeout = math.inf
 
-    # -- What arrives ------------------------------------------------------------------------------------------------------
+    # -- Input ------------------------------------------------------------------------------------
 
     def frame_begins(self, length: int) -> None:
-        """The head of a frame of text or of its continuation is there, with so many bytes behind it."""
-        self._require_room(length)
+        """Check the length of a text or continuation frame, whose head has arrived."""
+        self._check_size(length)
 
     def receive_text(self, text: str, now: float, *, end: bool = True) -> None:
-        """A message, or a piece of it up to its `end`."""
-        self._hear(now)
+        """Receive a message, or a part of it; `end` marks the last part."""
+        self._mark_activity(now)
         data = text.encode("utf-8", "surrogatepass")
-        if self._end is not None or not self._require_room(len(data)):
+        if self._end is not None or not self._check_size(len(data)):
             return
         partial = self._partial
         if partial or not end:
             partial += data
             if not end:
-                self._came += len(data)
-                if self._slow_at is None:
-                    self._slow_at = now + _SLOW
+                self._growth += len(data)
+                if self._slow_deadline is None:
+                    self._slow_deadline = now + _SLOW_PERIOD
                 return
             data = bytes(partial)
             self._partial = bytearray()
-        self._slow_at, self._came = None, 0
-        self._first_by = None
-        if self._tell is not None:
-            self._tell(data)
-        problem = self._judge(data) if self._judge is not None else None
-        if problem is None:
-            self.conn.receive_message(data, now, self._via)
+        self._slow_deadline = None
+        self._growth = 0
+        self._first_deadline = None
+        if self._on_message is not None:
+            self._on_message(data)
+        body = parse_body(data, self.conn.config.limits)
+        error = self._find_rejection(body) if self._find_rejection is not None else None
+        if error is None:
+            self.conn.receive_parsed(body, now, self._context)
         else:
-            self._refuse(data, problem)
+            self._reject(body, error)
 
     def receive_binary(self, now: float) -> None:
-        """A frame that is no text."""
-        self._hear(now)
+        """Close the WebSocket: binary messages are not supported."""
+        self._mark_activity(now)
         self._fail("binary", "messages are text")
 
     def receive_ping(self, payload: bytes, now: float) -> None:
-        self._hear(now)
+        self._mark_activity(now)
         self._pongs.append(payload)
 
     def receive_pong(self, now: float) -> None:
-        self._hear(now)
+        self._mark_activity(now)
 
     def receive_close(self, code: int, reason: str, now: float) -> None:
-        """The peer's Close; `code` is 1005 if it has none."""
+        """Receive the peer's Close. `code` is 1005 if it has none."""
         self.now = now
-        self._heard = self.deaf = True
-        if self._ended_by is None:
-            self._ended_by = now + _CLOSING
-        said = "".join(char if char.isprintable() else " " for char in reason)
-        self._finish(
-            Close(1000 if code == _NO_CODE else code), f"closed the WebSocket ({code}{said and f', {said}'})"
+        self._peer_closed = True
+        self.deaf = True
+        if self._close_deadline is None:
+            self._close_deadline = now + _CLOSE_TIMEOUT
+        text = "".join(char if char.isprintable() else " " for char in reason)
+        self._end_by_peer(
+            Close(1000 if code == _NO_CODE else code), f"closed the WebSocket ({code}{text and f', {text}'})"
         )
 
     def receive_fault(self, code: int, reason: str, now: float) -> None:
-        """What has arrived is no frame, or no UTF-8; `code` says which."""
+        """Close the WebSocket after an invalid frame or invalid UTF-8; `code` says which."""
         self.now = now
         self.deaf = True
         self._fail("garbage" if code == CODES["garbage"] else "protocol", reason)
 
     def lost(self, now: float) -> None:
-        """The stream has ended, or is broken. Harmless when it is over."""
+        """Take the end of the stream, or its failure. Do nothing if the peer has closed."""
         self.now = now
-        if not self._heard:
-            self._heard = self.gone = True
-            self._finish(Close(_NO_CLOSE), "broke off the connection")
+        if not self._peer_closed:
+            self._peer_closed = True
+            self.gone = True
+            self._end_by_peer(Close(_NO_CLOSE), "broke off the connection")
 
     def fail(self, now: float) -> None:
-        """Something of ours went wrong."""
+        """Close the WebSocket after an internal error."""
         self.now = now
         self._fail("own fault", "internal error")
 
-    # -- What to do now ----------------------------------------------------------------------------------------------------
+    # -- What to do now ---------------------------------------------------------------------------
 
     @property
     def over(self) -> bool:
-        """Whether nothing comes behind what was taken."""
-        return self.gone or (self._said and self._heard)
+        """True if there will be nothing more to send."""
+        return self.gone or (self._close_sent and self._peer_closed)
 
     @property
     def has_to_say(self) -> bool:
-        """Whether `messages_to_send` may give something, or whoever writes has to see that it is `over`."""
+        """True if `messages_to_send` may return something, or it is `over`: wake the writer."""
         return bool(
             self.conn.queued()
-            or self._refusals
-            or self._pending
+            or self._responses
+            or self._ping_pending
             or self._pongs
-            or (self._closed and not self._said)
+            or (self._closed and not self._close_sent)
             or self.over
         )
 
     def queued(self) -> int:
-        """Bytes of the conversation that wait to be taken."""
-        return self.conn.queued() + self._refused
+        """Return the number of bytes of messages that wait to be sent."""
+        return self.conn.queued() + self._responses_size
 
     def messages_to_send(self, now: float) -> list[SocketAction]:
-        """What is to be written, in this order. To be asked for again when it was written, also if that was nothing."""
+        """Return what to send, in order. Call again when it was written, even if it was empty."""
         self.now = now
         actions: list[SocketAction] = [*map(Pong, self._pongs)]
         self._pongs.clear()
         actions += [Text(message.data.decode()) for message in self.conn.messages_to_send()]
-        actions += map(Text, self._refusals)
-        self._refusals, self._refused = [], 0
-        if self._pending:
-            self._pending = False
+        actions += map(Text, self._responses)
+        self._responses = []
+        self._responses_size = 0
+        if self._ping_pending:
+            self._ping_pending = False
             actions.append(Ping())
-        if self._said or self.gone:
+        if self._close_sent or self.gone:
             actions.clear()  # nothing follows a Close
-        if self._closed and not self._said and not self.gone:
+        if self._closed and not self._close_sent and not self.gone:
             assert self._end is not None
-            self._said = True
+            self._close_sent = True
             actions.append(self._end)
-        elif self._said and not self.over and self._ended_by is None:
-            self._ended_by = now + _CLOSING  # ours is written
-        self._stalls_at = now + self._stall if actions else None
+        elif self._close_sent and not self.over and self._close_deadline is None:
+            self._close_deadline = now + _CLOSE_TIMEOUT  # our Close is written
+        self._write_deadline = now + self._write_timeout if actions else None
         return actions
 
     def wrote(self, now: float) -> None:
-        """A part of what was taken has left."""
-        self._stalls_at = now + self._stall
+        """Restart the write timeout: a part of the output was written."""
+        self._write_deadline = now + self._write_timeout
 
     def next_event(self) -> Event | NeedData | Paused:
-        """As `Connection.next_event`."""
+        """Return the next event, as `Connection.next_event` does."""
         conn = self.conn
         while True:
             event = conn.next_event()
             if event is NEED_DATA or event is PAUSED:
-                if self._lost is not None:
-                    error, self._lost = self._lost, None
+                if self._error is not None:
+                    error = self._error
+                    self._error = None
                     conn.close(error)
                     continue
-                if self._refused > conn.config.limits.queued:
+                if self._responses_size > conn.config.limits.queued:
                     event = PAUSED
                 self.paused = event is PAUSED
                 return event
             if isinstance(event, MessageRejected):
                 if event.error.fault is Fault.PARSE:
-                    self._count_garbage()
+                    self._count_invalid_message()
             elif isinstance(event, ConnectionClosed):
                 self._closed = True
                 if self._end is None:
-                    self._end = self._farewell(event.error)
+                    self._end = self._closing_frame(event.error)
             return event
 
     def next_deadline(self) -> float | None:
-        """When to call `handle_timeout`, None for never."""
-        times = [self._stalls_at, self._ended_by, self.conn.next_deadline()]
+        """Return when to call `handle_timeout`, or None."""
+        times = [self._write_deadline, self._close_deadline, self.conn.next_deadline()]
         if self._end is None:
-            times += (self._alive.deadline, self._until, self._first_by, self._slow_at)
+            times += (
+                self._keep_alive.deadline,
+                self._token_deadline,
+                self._first_deadline,
+                self._slow_deadline,
+            )
         return min((time for time in times if time is not None), default=None)
 
     def handle_timeout(self, now: float) -> None:
-        """The time is `now`."""
+        """Act on the deadlines that have passed at `now`."""
         self.now = now
         self.conn.handle_timeout(now)
-        if _is_due(self._stalls_at, now) or _is_due(self._ended_by, now):
-            self._stalls_at = self._ended_by = None
+        if _is_due(self._write_deadline, now) or _is_due(self._close_deadline, now):
+            self._write_deadline = None
+            self._close_deadline = None
             self.lost(now)
             self.gone = True
             return
         if self._end is not None:
             return
-        if _is_due(self._until, now):
+        if _is_due(self._token_deadline, now):
             self._fail("policy", "the token has expired")
-        elif _is_due(self._first_by, now):
-            self._fail("policy", "nothing was asked for too long")
-        elif _is_due(self._slow_at, now) and self._came < _PROGRESS and not self.paused:
-            self._fail("policy", "a message comes too slowly")
+        elif _is_due(self._first_deadline, now):
+            self._fail("policy", "no message arrived in time")
+        elif _is_due(self._slow_deadline, now) and self._growth < _MIN_PROGRESS and not self.paused:
+            self._fail("policy", "a message arrives too slowly")
         else:
-            if _is_due(self._slow_at, now):
-                self._slow_at, self._came = now + _SLOW, 0
-            self._look_for_life(now)
+            if _is_due(self._slow_deadline, now):
+                self._slow_deadline = now + _SLOW_PERIOD
+                self._growth = 0
+            self._check_keep_alive(now)
 
-    # -- How it ends -------------------------------------------------------------------------------------------------------
+    # -- How it ends ------------------------------------------------------------------------------
 
-    def _look_for_life(self, now: float) -> None:
-        if self.paused or self._stalls_at is not None:
-            # It is we who do not listen, or who could not ask: what is being written comes first.
-            self._alive.heard(now)
-        due = self._alive.due(now)
+    def _check_keep_alive(self, now: float) -> None:
+        if self.paused or self._write_deadline is not None:
+            # We are paused or mid-write, so the silence is ours. Do not count it towards the ping
+            # timeout.
+            self._keep_alive.heard(now)
+        due = self._keep_alive.due(now)
         if due is Due.ASK:
-            self._pending = True
+            self._ping_pending = True
         elif due is Due.GIVE_UP:
-            self._fail("protocol", f"no answer to a ping within {_PING:g} s")
+            self._fail("protocol", f"no answer to a ping within {_PING_INTERVAL:g} s")
 
-    def _hear(self, now: float) -> None:
+    def _mark_activity(self, now: float) -> None:
         self.now = now
-        self._alive.heard(now)
+        self._keep_alive.heard(now)
 
-    def _require_room(self, length: int) -> bool:
-        most = self.conn.config.limits.message
-        if len(self._partial) + length > most:
-            self._fail("too long", f"the message is longer than {most} bytes")
+    def _check_size(self, length: int) -> bool:
+        limit = self.conn.config.limits.message
+        if len(self._partial) + length > limit:
+            self._fail("too long", f"the message is longer than {limit} bytes")
             return False
         return True
 
-    def _count_garbage(self) -> None:
+    def _count_invalid_message(self) -> None:
         now = self.now
-        self._garbage = [*(time for time in self._garbage if time > now - _GARBAGE_WITHIN), now]
-        if len(self._garbage) >= _GARBAGE:
-            self._fail("garbage", "what comes is no JSON")
-            error, self._lost = self._lost, None
-            self.conn.close(error)  # at once: there may be more of it
+        self._garbage_times = [*(time for time in self._garbage_times if time > now - _GARBAGE_PERIOD), now]
+        if len(self._garbage_times) >= _MAX_GARBAGE:
+            self._fail("garbage", "the messages are not JSON")
+            error = self._error
+            self._error = None
+            self.conn.close(error)  # at once, because more of it may follow
 
-    def _refuse(self, data: bytes, problem: str) -> None:
-        """Answer each request in a message that is not acted on."""
+    def _reject(self, body: ParsedBody, problem: str) -> None:
+        """Queue an error response to each request in a message that is not processed."""
         error = encode(t.ErrorData(code=-32600, message=problem))
-        for id in look_into(data, self.conn.config.limits, batches=True).ids:
+        for id in body.request_ids:
             text = encode_error(id, error).decode()
-            self._refusals.append(text)
-            self._refused += len(text)
+            self._responses.append(text)
+            self._responses_size += len(text)
 
     def _fail(self, cause: str, problem: str) -> None:
-        """End it, for the peer does something wrong, or we do."""
+        """Close the WebSocket because of an error, our own or the peer's."""
         if self._end is None:
             self._end = _close(cause, problem)
-            self._lost = RemoteProtocolError(f"the WebSocket was closed: {problem}")
+            self._error = RemoteProtocolError(f"the WebSocket was closed: {problem}")
             self._partial = bytearray()
 
-    def _finish(self, close: Close, what: str) -> None:
-        """The peer has ended it."""
+    def _end_by_peer(self, close: Close, reason: str) -> None:
+        """Close the WebSocket because the peer closed it, or the stream ended."""
         if self._end is None:
             self._end = close
-            self._lost = ConnectionLost(f"the {self.conn.role.other.value} {what}")
+            self._error = ConnectionLost(f"the {self.conn.role.other.value} {reason}")
 
-    def _farewell(self, error: McpTrioError | None) -> Close:
-        """The Close of a conversation that has ended by itself."""
+    def _closing_frame(self, error: McpTrioError | None) -> Close:
+        """Return the Close after our own side closed `conn`."""
         if error is None or isinstance(error, ConnectFailed):
             return _close("done" if self.conn.role is _CLIENT else "going away", "")
         return _close("policy", str(error))
 
 
-def _close(cause: str, why: str) -> Close:
-    return Close(CODES[cause], why.encode()[:_REASON].decode("utf-8", "ignore"))
+def _close(cause: str, reason: str) -> Close:
+    return Close(CODES[cause], reason.encode()[:_MAX_REASON].decode("utf-8", "ignore"))
 
 
 def _is_due(deadline: float | None, now: float) -> bool:

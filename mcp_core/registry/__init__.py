@@ -1,9 +1,8 @@
-"""Authoring a server: declare tools, resources, prompts and methods, without knowing what will run them.
+"""Authoring of servers: declarations of tools, resources, prompts and methods. Begin with `Server`.
 
-Begin with `Server`. A runtime (`mcp_trio`, `mcp_asyncio_shim`) takes it and gives `Context` a body.
-
-Rule: nothing in here does I/O, keeps time or starts a task; even a declared function is only ever called by a
-runtime."""
+Nothing in here does I/O, reads a clock or starts a task. A driver (`mcp_trio`, `mcp_asyncio_shim`)
+serves a `Server` by means of `mcp_core.runtime.Service`, which calls the declared functions.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +14,7 @@ from ._context import Context
 from ._errors import DeclarationError, ResourceNotFound, UrlElicitationRequired
 from ._form import Accepted, Form, Refused
 from ._invocation import Invocation
-from ._middleware import Middleware, Proceed
-from ._runtime import Runtime
-from ._server import Server
-from ._service import Job, Service
+from ._server import Middleware, Proceed, Server
 from ._uri_matcher import UriMatcher
 from ._uri_template import UriTemplate
 
@@ -32,15 +28,12 @@ __all__ = [
     "Form",
     "Image",
     "Invocation",
-    "Job",
     "Middleware",
     "Proceed",
     "Refused",
     "ResourceNotFound",
     "Round",
-    "Runtime",
     "Server",
-    "Service",
     "UriMatcher",
     "UriTemplate",
     "UrlElicitationRequired",

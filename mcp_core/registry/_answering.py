@@ -1,13 +1,11 @@
-"""The answer to each request of MCP about what a server has declared: a result, a call to make, or an error.
+"""Lookup of the declaration that a request names.
 
-Rules of this file:
+1. Every request gets a result, an `Invocation` or `McpError`. No declared function is called here.
+2. A declaration may be removed while a connection is open. It is then unknown, as if it had never
+   been declared.
 
-1. Answering is total: whatever a peer asks for has an answer or raises `McpError`, and no function is called.
-2. What a peer made up is repeated to it in part only: as much as a name may have.
-3. A conversation may outlive a declaration: what was taken back is unknown, as if it had never been there.
-
-It does not know how things are declared, nor what will run a call. Pages: server/tools, server/prompts, server/resources,
-server/utilities/completion, of every revision.
+Sources: server/tools, server/prompts, server/resources, server/utilities/completion, in every
+revision.
 """
 
 from __future__ import annotations
@@ -34,12 +32,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Answers", "refusal"]
 
-_SHOWN: Final = 128
+_MAX_SHOWN: Final = 128  # characters of an unknown name that an error message repeats
 
 
 class Answers:
-    """Answers requests from what is declared at the time. `by_method` has a function for each method of MCP that is about
-    it."""
+    """The responses to requests for tools, resources, prompts and completions.
+
+    `by_method` has a function for each method. The mappings are read at each request, so that they
+    may change.
+    """
 
     def __init__(
         self,
@@ -70,11 +71,11 @@ class Answers:
 
     @property
     def completes(self) -> bool:
-        """Whether anything declared has a completion."""
-        owners: Iterable[PromptEntry | TemplateEntry] = chain(
+        """True if a prompt or a template has a completion."""
+        entries: Iterable[PromptEntry | TemplateEntry] = chain(
             self._prompts.values(), self._templates.values()
         )
-        return any(owner.completers for owner in owners)
+        return any(entry.completers for entry in entries)
 
     def _list(self, request: RequestReceived) -> Raw:
         page = self._lists.page(request.method.name, request.params.cursor, request.peer.dialect)
@@ -86,14 +87,14 @@ class Answers:
         params = request.params
         entry = self._tools.get(params.name)
         if entry is None:
-            raise refusal(request, Fault.INVALID_PARAMS, f"Unknown tool: {params.name[:_SHOWN]}")
+            raise refusal(request, Fault.INVALID_PARAMS, f"Unknown tool: {params.name[:_MAX_SHOWN]}")
         return entry.prepare(params.arguments, request.peer.dialect)
 
     def _get_prompt(self, request: RequestReceived) -> Invocation:
         params = request.params
         entry = self._prompts.get(params.name)
         if entry is None:
-            raise refusal(request, Fault.INVALID_PARAMS, f"Unknown prompt: {params.name[:_SHOWN]}")
+            raise refusal(request, Fault.INVALID_PARAMS, f"Unknown prompt: {params.name[:_MAX_SHOWN]}")
         return entry.prepare(params.arguments, request.peer.dialect)
 
     def _read_resource(self, request: RequestReceived) -> Invocation:
@@ -110,21 +111,26 @@ class Answers:
 
     def _complete(self, request: RequestReceived) -> Result | Invocation:
         ref = request.params.ref
-        owner: PromptEntry | TemplateEntry | None
+        entry: PromptEntry | TemplateEntry | None
         if isinstance(ref, PromptReference):
-            owner, kind, name = self._prompts.get(ref.name), "prompt", ref.name
+            kind = "prompt"
+            name = ref.name
+            entry = self._prompts.get(name)
         else:
-            owner, kind, name = self._templates.get(ref.uri), "resource template", ref.uri
-        if (owner is None or not owner.completers) and not self.completes:
+            kind = "resource template"
+            name = ref.uri
+            entry = self._templates.get(name)
+        # Without any completion the capability was not declared, so the method does not exist.
+        if (entry is None or not entry.completers) and not self.completes:
             raise refusal(
                 request, Fault.METHOD_NOT_FOUND, f"this server does not offer {request.method.name}"
             )
-        if owner is None:
-            raise refusal(request, Fault.INVALID_PARAMS, f"Unknown {kind}: {name[:_SHOWN]}")
-        return owner.completers.prepare(request.params, request.peer.dialect)
+        if entry is None:
+            raise refusal(request, Fault.INVALID_PARAMS, f"Unknown {kind}: {name[:_MAX_SHOWN]}")
+        return entry.completers.prepare(request.params, request.peer.dialect)
 
 
 def refusal(request: RequestReceived, fault: Fault, message: str, data: Any = None) -> McpError:
-    """The error to raise, with the code that the peer's revision has for `fault`."""
+    """Return the exception to raise, with the code of the peer's revision for `fault`."""
     code = request.peer.dialect.codes[fault]
     return McpError(code, message) if data is None else McpError(code, message, data)

@@ -1,24 +1,20 @@
-"""What one request asks of its client: one way for the author, two for the wire.
+"""Requests for input that are sent to the client while one of its requests is served.
 
-Until 2025-11-25 a question is a request of ours, on behalf of the client's (client/elicitation, client/sampling, client/roots).
-In 2026-07-28 it is the answer to the client's, which makes its request again (basic/patterns/mrtr). `Asking` is asked in both.
-
-Rules of this file:
-
-1. A runtime adds the waiting only: it enters a `Round`, waits to be woken, and takes its result. Where the question is an
-   answer nothing is waited for: entering raises `NeedInput`, before anything else can happen.
-2. A question of ours lives no longer than whoever waits for it, nor than the request that it belongs to.
-3. Whatever a client does instead of answering, an author sees one exception for it: `McpError`. Not caught, it is the answer.
-4. Most requests ask nothing, and pay for nothing: an `Inquiry` is made when it is needed.
-
-What a question is and what an answer is, is in `mcp_core._questions`; rounds and states are in `mcp_core._mrtr`.
+1. Input is elicitation, sampling or roots. Until 2025-11-25 the server sends nested requests, on
+   behalf of the client's request (client/elicitation, client/sampling, client/roots). In
+   2026-07-28 the response lists the input requests, and the client repeats its request with the
+   input responses (basic/patterns/mrtr). `InputCollector` serves both.
+2. A runtime adds the waiting only: it enters a `NestedRequests`, waits to be woken and takes the
+   result. In 2026-07-28 there is nothing to wait for: entering raises `NeedInput`.
+3. A client that refuses, or sends an error or an invalid result, raises `McpError` in the
+   handler. If the handler does not catch it, it becomes the error response.
 """
 
 from __future__ import annotations
 
 import abc
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -49,292 +45,377 @@ from mcp_core.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
+    from mcp_core._connection import Connection
     from mcp_core._events import ProgressReceived, RequestReceived
     from mcp_core._mrtr import Problem
     from mcp_core.types import InputRequest, RequestId
 
     from ._errors import UrlElicitationRequired
-    from ._service import Service
+    from ._server import Server
 
-__all__ = ["Asking", "Round", "meta_of"]
+__all__ = ["Asking", "RequestHost", "Round", "RuntimeLike", "meta_of"]
 
 T = TypeVar("T")
 
 _ENDING: Final = (State.CLOSING, State.CLOSED)
 
 
-class Round(abc.ABC, Generic[T]):
-    """Questions of ours to a stateful client, side by side, as a runtime sees them.
+class RuntimeLike(Protocol):
+    """The part of `mcp_core.runtime.Runtime` that a handler's `Context` needs. It documents each member."""
 
-    Enter `under_way(wake)`, wait until `wake` is called, or for `seconds` at most (None for no limit), and leave it. Then take
-    `result()`.
+    @property
+    def in_worker_thread(self) -> bool: ...
+
+    def pump(self) -> None: ...
+
+    def full(self, id: RequestId, /) -> bool: ...
+
+    def drain(self, id: RequestId, /) -> Coroutine[Any, Any, None]: ...
+
+    def release(self, id: RequestId, retry: float | None, /) -> bool: ...
+
+    def ask(self, asked: Round[T], /) -> Coroutine[Any, Any, T]: ...
+
+    def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]], /) -> T: ...
+
+    def wall_time(self) -> float: ...
+
+    def entropy(self, size: int, /) -> bytes: ...
+
+
+class RequestHost(Protocol):
+    """The part of `Service` that a handler's `Context` needs.
+
+    `lifespan` is the value of the server's lifespan. `principal` is the authenticated user, empty
+    without authorization.
+    """
+
+    @property
+    def server(self) -> Server: ...
+
+    @property
+    def conn(self) -> Connection: ...
+
+    @property
+    def runtime(self) -> RuntimeLike: ...
+
+    @property
+    def lifespan(self) -> Any: ...
+
+    @property
+    def principal(self) -> str: ...
+
+    def remember_page(self, elicitation_id: str, /) -> None:
+        """Remember that the client's user was sent to a page with this elicitation id."""
+
+
+class Round(abc.ABC, Generic[T]):
+    """Requests that are sent to a stateful client side by side, as a runtime sees them.
+
+    Enter `under_way(wake)`, wait until `wake` is called, or for at most `seconds` (None: without a
+    limit), and leave it. Then call `result`.
     """
 
     seconds: float | None = None
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
-        self._answers: dict[str, Any] = {}
-        self._asked = 0
+    def __init__(self, collector: Asking) -> None:
+        self._collector = collector
+        self._responses: dict[str, Any] = {}
+        self._sent_count = 0
         self._error: BaseException | None = None
         self._wake: Callable[[], object]
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} for {self._asking.request.method.name}, {self._asked} asked>"
+        method = self._collector.request.method.name
+        return f"<{type(self).__name__} for {method}, {self._sent_count} asked>"
 
     @abc.abstractmethod
-    def _begin(self) -> Mapping[str, tuple[str, Struct]]:
-        """Method and params of what is to be asked, by key. May raise instead of asking."""
+    def _make_requests(self) -> Mapping[str, tuple[str, Struct]]:
+        """Return method and params of each request to send, by key. May raise instead."""
 
     @abc.abstractmethod
-    def _end(self, answers: Mapping[str, Any]) -> T:
-        """What comes of the answers."""
+    def _make_result(self, responses: Mapping[str, Any]) -> T:
+        """Return the result for the responses, by key."""
 
     @contextmanager
     def under_way(self, wake: Callable[[], object]) -> Iterator[None]:
-        """While it is entered the questions are asked. Who leaves it without the answers gives them up.
+        """Send the requests, and cancel on exit those that have no response.
+
+        `wake` is called when all responses are here, or one of the requests has failed.
 
         Raises:
-            NeedInput: the question is the answer to the request; this run of the handler is over.
-            McpError: the client did not offer to answer such questions, or the server is being shut down.
-            LocalProtocolError: nobody can be asked this, or the request is over.
+            NeedInput: the input requests go into the response; this run of the handler is over.
+            McpError: the client did not declare the capability, or the server is shutting down.
+            LocalProtocolError: the client's revision has no such request, or the client's own
+                request is over.
         """
-        service, request = self._asking.service, self._asking.request
-        conn = service.conn
-        questions = self._begin()
-        if questions and conn.state in _ENDING:
+        host = self._collector.host
+        request = self._collector.request
+        conn = host.conn
+        requests = self._make_requests()
+        if requests and conn.state in _ENDING:
             raise McpError(request.peer.dialect.codes[Fault.BUSY], "the server is being shut down")
-        trace = trace_context(meta_of(request)) if questions else None
+        trace = trace_context(meta_of(request)) if requests else None
         self._wake = wake
         sent: list[RequestId] = []
-        self._asking.rounds.append(self)
+        self._collector.rounds.append(self)
         try:
-            for key, (method, params) in questions.items():
+            for key, (method, params) in requests.items():
                 token = _Question(self, key, method)
-                sent.append(conn.send_request(method, params, token=token, related=request.id, meta=trace))
+                id = conn.send_request(method, params, token=token, related=request.id, meta=trace)
+                sent.append(id)
                 if isinstance(params, ElicitParams) and params.elicitation_id is not None:
-                    service.remember_page(params.elicitation_id)
-            self._asked = len(sent)
+                    host.remember_page(params.elicitation_id)
+            self._sent_count = len(sent)
             if sent:
-                service.runtime.pump()
+                host.runtime.pump()
             elif self.seconds is None:
-                wake()
+                wake()  # nothing to wait for: the response is known already
             yield
         finally:
-            self._asking.rounds.remove(self)
+            # A request is not left open when its waiting task is gone, for example cancelled.
+            self._collector.rounds.remove(self)
             for id in sent:
-                conn.send_cancel(id, "the answer is not needed any more")  # nothing happens if it is there
-            if len(self._answers) < len(sent):
-                service.runtime.pump()
+                # Does nothing if the response has arrived.
+                conn.send_cancel(id, "the answer is not needed any more")
+            if len(self._responses) < len(sent):
+                host.runtime.pump()
 
-    def take(self, key: str, method: str, answer: Any, error: BaseException | None) -> None:
-        """One of the questions has come to its end."""
+    def receive_response(self, key: str, method: str, response: Any, error: BaseException | None) -> None:
+        """Record the end of one request: its response, or the error with which it failed."""
         if isinstance(error, PeerError):
             refused = f"the client refused {method}: {error.message}"
             error = McpError(error.code, refused, error.data)
         elif isinstance(error, RemoteProtocolError):
-            error = self._asking.fault(str(error))
+            error = self._collector.internal_error(str(error))
         if error is None:
-            self._answers[key] = answer
+            self._responses[key] = response
         else:
             self._error = error
             if isinstance(error, ConnectionLost):
-                self._asking.gone = error
-        if self._error is not None or len(self._answers) == self._asked:
+                self._collector.gone = error
+        if self._error is not None or len(self._responses) == self._sent_count:
             self._wake()
 
-    def lose(self, error: BaseException) -> None:
-        """No answer will come any more."""
-        self._error = self._asking.gone = error
+    def fail(self, error: BaseException) -> None:
+        """Wake the waiting task with `error`: no further response will be accepted."""
+        self._error = error
+        self._collector.gone = error
         self._wake()
 
     def result(self) -> T:
-        """What came of it.
+        """Return the result, after `under_way` was left.
 
         Raises:
-            McpError: the client refused to answer, or what it sent is no answer.
-            ConnectionLost: the conversation ended first.
-            LocalProtocolError: the request that it was asked for is over.
+            McpError: the client refused, or sent an invalid result.
+            ConnectionLost: the connection closed first.
+            LocalProtocolError: the client's own request is over.
         """
         if self._error is not None:
             raise self._error
-        return self._end(self._answers)
+        return self._make_result(self._responses)
 
 
 class _Question(Pending):
-    """One question under way."""
+    """One request of a `NestedRequests`."""
 
-    def __init__(self, asked: Round[Any], key: str, method: str) -> None:
-        self._round = asked
+    def __init__(self, owner: Round[Any], key: str, method: str) -> None:
+        self._owner = owner
         self._key = key
         self._method = method
 
     def end(self, result: Any, error: BaseException | None) -> None:
-        self._round.take(self._key, self._method, result, error)
+        self._owner.receive_response(self._key, self._method, result, error)
 
     def progressed(self, event: ProgressReceived) -> None:
-        raise AssertionError("nobody asked for progress")  # pragma: no cover
+        raise AssertionError("no progress was requested")  # pragma: no cover
 
 
 class _One(Round[T]):
-    """One question of a handler that waits for the answer."""
+    """One request for input, from a handler that awaits the response."""
 
     def __init__(
         self,
-        asking: Asking,
-        question: InputRequest,
+        collector: Asking,
+        input_request: InputRequest,
         key: str | None,
-        problem: Problem,
+        find_error: Problem,
         read: Callable[[Any], T],
     ) -> None:
-        super().__init__(asking)
-        self._question = question
+        super().__init__(collector)
+        self._input_request = input_request
         self._key = key
-        self._problem = problem
+        self._find_error = find_error
         self._read = read
-        self._known: Any = None
+        self._response: Any = None
 
-    def _begin(self) -> Mapping[str, tuple[str, Struct]]:
-        asking, question = self._asking, self._question
-        peer = asking.request.peer
+    def _make_requests(self) -> Mapping[str, tuple[str, Struct]]:
+        collector = self._collector
+        round_trips = collector.inquiry
+        peer = collector.request.peer
         if not peer.dialect.stateful:
-            self._known = asking.inquiry.ask(question, self._key, self._problem)
+            self._response = round_trips.ask(self._input_request, self._key, self._find_error)
             return {}
-        key, self._known = asking.inquiry.look_up(question, self._key, self._problem)
-        if self._known is not None:
+        # Found if the handler is run again, after it returned an `InputRequiredResult`.
+        key, self._response = round_trips.look_up(self._input_request, self._key, self._find_error)
+        if self._response is not None:
             return {}
-        return {key: as_request(question, peer, asking.service.runtime.entropy)}
+        return {key: as_request(self._input_request, peer, collector.host.runtime.entropy)}
 
-    def _end(self, answers: Mapping[str, Any]) -> T:
-        for key, answer in answers.items():
-            problem = self._problem(self._question, answer)
-            if problem:
-                raise self._asking.fault(f"the answer to {self._question.method} does not fit: {problem}")
-            self._asking.inquiry.keep(key, answer)
-            self._known = answer
-        return self._read(self._known)
+    def _make_result(self, responses: Mapping[str, Any]) -> T:
+        collector = self._collector
+        for key, response in responses.items():
+            reason = self._find_error(self._input_request, response)
+            if reason:
+                method = self._input_request.method
+                raise collector.internal_error(f"the answer to {method} does not fit: {reason}")
+            collector.inquiry.keep(key, response)
+            self._response = response
+        return self._read(self._response)
 
 
 class _ByHand(Round[None]):
-    """What a handler returned as `InputRequiredResult`: questions, or only the wish to be run again a little later."""
+    """The input requests of an `InputRequiredResult` that a handler returned.
 
-    def __init__(self, asking: Asking, returned: InputRequiredResult) -> None:
-        super().__init__(asking)
+    Without input requests it is a pause, after which the handler is run again.
+    """
+
+    def __init__(self, collector: Asking, returned: InputRequiredResult) -> None:
+        super().__init__(collector)
         self._returned = returned
         if not returned.input_requests:
-            self.seconds = pause_before(asking.inquiry.round)
+            self.seconds = pause_before(collector.inquiry.round)
 
-    def _begin(self) -> Mapping[str, tuple[str, Struct]]:
-        return self._asking.inquiry.nested(self._returned, self._asking.service.runtime.entropy)
+    def _make_requests(self) -> Mapping[str, tuple[str, Struct]]:
+        collector = self._collector
+        return collector.inquiry.nested(self._returned, collector.host.runtime.entropy)
 
-    def _end(self, answers: Mapping[str, Any]) -> None:
-        self._asking.inquiry.resume(self._returned, answers)
+    def _make_result(self, responses: Mapping[str, Any]) -> None:
+        self._collector.inquiry.resume(self._returned, responses)
 
 
 class Asking(Struct, eq=False):
-    """Everything that is asked on behalf of one request. `rounds` are those under way; `gone` is what was raised into the
-    handler because nobody is there any more to answer, None as long as somebody is."""
+    """The requests for input of one request.
 
-    service: Service
+    `rounds` are those that wait for responses now. `gone` is the exception that was raised in the
+    handler because no response can come any more; None while one can.
+    """
+
+    host: RequestHost
     request: RequestReceived
     rounds: list[Round[Any]] = []
     gone: BaseException | None = None
-    _inquiry: Inquiry | None = None
+    _inquiry: Inquiry | None = None  # made when it is needed: most requests never need input
 
     def __repr__(self) -> str:
         return f"<Asking for {self.request.method.name}: {self._inquiry or 'nothing so far'}>"
 
     @property
     def inquiry(self) -> Inquiry:
-        """What was asked and answered, in earlier runs too.
+        """The input requests and responses so far, those of earlier runs included.
 
         Raises:
-            BadState: the request's `requestState` is none that was given out for it.
+            InvalidRequestState: the request's `requestState` was not issued for it, or is expired.
         """
         if self._inquiry is None:
-            service = self.service
-            ring = service.server.key_ring(service.runtime.entropy)
-            now = service.runtime.wall_time()
-            self._inquiry = Inquiry(self.request, ring, principal=service.principal, now=now)
+            host = self.host
+            ring = host.server.key_ring(host.runtime.entropy)
+            now = host.runtime.wall_time()
+            self._inquiry = Inquiry(self.request, ring, principal=host.principal, now=now)
         return self._inquiry
 
     def verify(self) -> None:
-        """Look at the state that came with the request.
+        """Verify the `requestState` that came with the request.
 
         Raises:
-            BadState: it is none that was given out for it. The handler must not run.
+            InvalidRequestState: it was not issued for this request, or is expired. Do not run the
+                handler.
         """
-        server, dialect = self.service.server, self.request.peer.dialect
-        if not dialect.stateful and not server.has_keys:
-            raise BadState("none was given out since this process began")
+        dialect = self.request.peer.dialect
+        # Do not draw a key to verify what cannot have been signed.
+        if not dialect.stateful and not self.host.server.has_keys:
+            raise BadState("this process has issued none")
         _ = self.inquiry
 
     def needs_round(self, outcome: Any) -> bool:
-        """Whether a handler returned questions that are requests of their own: put them (`by_hand`), and run it again."""
+        """Return True if `outcome` lists input requests that must be sent as nested requests.
+
+        Then await `ask_returned`, and run the handler again.
+        """
         return isinstance(outcome, InputRequiredResult) and self.request.peer.dialect.stateful
 
     @property
     def unanswered(self) -> bool:
-        """Whether something was asked that has to become the answer to the request."""
+        """True if the response must list input requests, even if the handler returned or raised."""
         return self._inquiry is not None and self._inquiry.asking
 
     def ask(
         self,
-        question: InputRequest,
+        input_request: InputRequest,
         key: str | None,
-        problem: Problem,
+        find_error: Problem,
         read: Callable[[Any], T],
     ) -> Coroutine[Any, Any, T]:
-        """Ask, and wait where there is something to wait for; gives what `read` makes of the answer."""
-        runtime = self.service.runtime
+        """Request input and return what `read` makes of the client's result.
+
+        Raises:
+            RuntimeError: called in a worker thread.
+        """
+        runtime = self.host.runtime
         if runtime.in_worker_thread:
             raise RuntimeError(
                 "a plain def cannot await an answer: write an `async def`, or return InputRequiredResult"
             )
-        return runtime.ask(_One(self, question, key, problem, read))
+        return runtime.ask(_One(self, input_request, key, find_error, read))
 
     def by_hand(self, returned: InputRequiredResult) -> Coroutine[Any, Any, None]:
-        """Put what a handler returned to a stateful client. After that the handler is to be run again."""
-        return self.service.runtime.ask(_ByHand(self, returned))
+        """Send what a handler returned to a stateful client. Then run the handler again."""
+        return self.host.runtime.ask(_ByHand(self, returned))
 
     def over(self) -> None:
-        """The request is over. Whoever still waits for an answer, perhaps where no cancellation reaches him, is told."""
+        """Fail every request for input that still waits: the client's request has ended.
+
+        The waiting task may be shielded from the cancellation of the handler.
+        """
         for waiting in list(self.rounds):
-            waiting.lose(LocalProtocolError("the request is over, and with it what was asked for its sake"))
+            waiting.fail(LocalProtocolError("the request is over, so no response to it can be awaited"))
 
     def required(self, returned: InputRequiredResult | None) -> InputRequiredResult:
-        """The answer to the request: what was asked in it, or what its handler returned.
+        """Return the response: the input requests of the handler, or the result that it returned.
 
         Raises:
-            McpError, LocalProtocolError: as for `Inquiry.required`.
+            McpError, LocalProtocolError: as for `ServerRoundTrips.required`.
         """
-        return self.inquiry.required(self.service.runtime.wall_time(), returned)
+        return self.inquiry.required(self.host.runtime.wall_time(), returned)
 
-    def page_required(self, wanted: UrlElicitationRequired) -> InputRequiredResult | ErrorData:
-        """What a client gets whose user has to visit a page first. Where that is a question it is put once.
+    def page_required(self, error: UrlElicitationRequired) -> InputRequiredResult | ErrorData:
+        """Return the response to a request whose user must visit a page first.
+
+        In 2026-07-28 it is an input request, which is made once. In 2025-11-25 it is error -32042.
 
         Raises:
-            ToolError: the user was asked, and has refused, or is not done there yet.
-            McpError: it cannot show pages.
-            LocalProtocolError: the URL is none.
+            ToolError: the user declined, or accepted but has not finished on the page.
+            McpError: the client did not declare URL mode elicitation.
+            LocalProtocolError: the URL is invalid.
         """
-        peer, question = self.request.peer, ElicitRequest(wanted.page)
+        peer = self.request.peer
+        input_request = ElicitRequest(error.page)
         if not peer.dialect.stateful:
-            key = f"visit {wanted.page.url}"
-            answer = self.inquiry.response(key, ElicitResult)
-            if answer is None:
-                return InputRequiredResult(input_requests={key: question})
-            if answer.action == "accept":
-                raise ToolError(f"{wanted.message} Call again once that is done at {wanted.page.url}")
-            raise ToolError(f"{wanted.message} The user refused to visit {wanted.page.url}")
-        _, page = as_request(question, peer, self.service.runtime.entropy)
+            key = f"visit {error.page.url}"
+            response = self.inquiry.response(key, ElicitResult)
+            if response is None:
+                return InputRequiredResult(input_requests={key: input_request})
+            if response.action == "accept":
+                raise ToolError(f"{error.message} Call again once that is done at {error.page.url}")
+            raise ToolError(f"{error.message} The user declined to visit {error.page.url}")
+        _, page = as_request(input_request, peer, self.host.runtime.entropy)
         assert isinstance(page, ElicitParams)
         assert page.elicitation_id is not None
-        self.service.remember_page(page.elicitation_id)
-        return ErrorData(wanted.code, wanted.message, URLElicitationRequiredData([page]))
+        self.host.remember_page(page.elicitation_id)
+        return ErrorData(error.code, error.message, URLElicitationRequiredData([page]))
 
-    def fault(self, text: str) -> McpError:
-        """The client has not answered as it should."""
+    def internal_error(self, text: str) -> McpError:
+        """Return the exception for a client whose response is invalid."""
         return McpError(self.request.peer.dialect.codes[Fault.INTERNAL], text)
 
 
@@ -346,10 +427,12 @@ _read_described: Final = reader(_Described)
 
 
 def meta_of(request: RequestReceived) -> dict[str, Any]:
-    """The whole `_meta` of a request, with members that no revision defines; empty if there is none.
+    """Return the whole `_meta` of a request, members that no revision defines included.
+
+    It is empty if the request has none.
 
     Raises:
-        McpError: it cannot be read.
+        McpError: it cannot be decoded.
     """
     try:
         return _read_described(request.raw).meta or {}

@@ -1,13 +1,10 @@
-"""Completion: what a half-typed argument of a prompt, or variable of a resource template, may become.
+"""Completion of prompt arguments and of resource template variables (server/utilities/completion).
 
-Rules of this file:
-
-1. A completer belongs to its prompt or template: it is declared after it, checked against it, and goes with it.
-2. What has been typed is text and stays text, whatever the argument is annotated with: half a number is none.
-3. Values are sent in the order in which the function gives them, 100 at most, and the answer tells whether there are more.
-   Which values those are, best first, and for whose eyes, is the function's to decide.
-
-It does not know prompts, templates or methods. Page: server/utilities/completion.
+1. A completer belongs to its prompt or template: it is declared after it, checked against it, and
+   removed with it.
+2. The typed value is passed on as text, even if the argument has another type: it is unfinished.
+3. The function chooses and orders the values. At most 100 are sent, and the result tells if there
+   are more.
 """
 
 from __future__ import annotations
@@ -33,14 +30,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Completer", "Completers"]
 
-_MOST: Final = 100  # the schema's own limit
-_SHOWN: Final = 128  # of a name that a peer made up
+_MAX_VALUES: Final = 100  # the limit in the specification's schema
+_MAX_SHOWN: Final = 128  # characters of an unknown name that an error message repeats
+# Annotations that the two parameters may have.
 _TEXT: Final = (str, object, Any, MISSING)
 _MAPPINGS: Final = (dict, collections.abc.Mapping, collections.abc.MutableMapping, object, Any, MISSING)
 
 
 class Completer:
-    """A function that completes. Raises `DeclarationError` when it cannot be served."""
+    """A declared completion function.
+
+    Raises:
+        DeclarationError: the function cannot be served.
+    """
 
     __slots__ = ("_parameters", "function", "thread")
 
@@ -51,27 +53,30 @@ class Completer:
             raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
         if not 1 <= len(found.parameters) <= 2:
             raise DeclarationError(
-                f"{found.label}: a completion takes the text so far and, if it wants them, the arguments chosen before"
+                f"{found.label}: a completion takes the typed text and, optionally, the arguments already chosen"
             )
-        for parameter, kinds, what in zip(
+        for parameter, allowed, value in zip(
             found.parameters, (_TEXT, _MAPPINGS), ("text", "a dict of text"), strict=False
         ):
             members = union_members(parameter.annotation)
-            if all((typing.get_origin(member) or member) not in kinds for member in members):
-                raise DeclarationError(f"{found.label}: {parameter.name!r} is filled with {what}")
+            if all((typing.get_origin(member) or member) not in allowed for member in members):
+                raise DeclarationError(
+                    f"{found.label}: {parameter.name!r} is passed {value}; annotate it accordingly"
+                )
         self._parameters = [parameter.name for parameter in found.parameters]
 
     def __repr__(self) -> str:
         return f"<completer: {self.function.label}>"
 
     def prepare(self, value: str, chosen: dict[str, str], dialect: Dialect) -> Invocation:
-        """The call to make."""
+        """Return the call to make for a typed `value` and the arguments already `chosen`."""
+        # Not strict: the function may have one parameter only.
         arguments = dict(zip(self._parameters, (value, chosen), strict=False))
         return CompletionInvocation(self.function, self.thread, arguments, dialect)
 
 
 class Completers:
-    """The completers of what `function` is declared as, by argument. False while there are none."""
+    """The completers of one prompt or resource template, by argument. False while it has none."""
 
     __slots__ = ("_by_argument", "_names")
 
@@ -86,17 +91,21 @@ class Completers:
         return bool(self._by_argument)
 
     def add(self, argument: str, completer: Completer, owner: str) -> None:
-        """Raises `DeclarationError` if `owner` has no such argument, or a completer for it."""
+        """Add a completer. `owner` names the prompt or template in error texts.
+
+        Raises:
+            DeclarationError: there is no such argument, or it has a completer.
+        """
         label = completer.function.label
         if argument not in self._names:
-            raise DeclarationError(f"{label}: {owner} has no {argument!r}; it has {self._known}")
+            raise DeclarationError(f"{label}: {owner} has no {argument!r}; it has {self._listed_names}")
         if argument in self._by_argument:
             other = self._by_argument[argument].function.label
             raise DeclarationError(f"{label}: {argument!r} of {owner} is completed by {other} already")
         self._by_argument[argument] = completer
 
     def prepare(self, params: CompleteParams, dialect: Dialect) -> Invocation | Result:
-        """The call to make, or the answer for an argument that nobody completes.
+        """Return the call to make, or an empty result for an argument without a completer.
 
         Raises:
             McpError: there is no such argument.
@@ -105,53 +114,55 @@ class Completers:
         if argument.name not in self._names:
             raise McpError(
                 dialect.codes[Fault.INVALID_PARAMS],
-                f"Unknown argument `{argument.name[:_SHOWN]}`; the arguments are: {self._known}",
+                f"Unknown argument `{argument.name[:_MAX_SHOWN]}`; the arguments are: {self._listed_names}",
             )
         completer = self._by_argument.get(argument.name)
         if completer is None:
-            return _result(())
+            return _make_result(())
         chosen = params.context.arguments if params.context is not None else None
         return completer.prepare(argument.value, chosen or {}, dialect)
 
     @property
-    def _known(self) -> str:
+    def _listed_names(self) -> str:
         return ", ".join(self._names) or "none"
 
 
 class CompletionInvocation(Invocation):
-    """One completion."""
+    """One call of a completion function."""
 
     __slots__ = ()
 
     def result(self, value: Any) -> Result:
         refuse_coroutine(value, self.function.label)
-        return _result(value)
+        return _make_result(value)
 
 
-def _result(value: Any) -> CompleteResult:
-    found = value if isinstance(value, Completion) else _found(value)
-    sent = list(found.values[:_MOST])
+def _make_result(value: Any) -> CompleteResult:
+    completion = value if isinstance(value, Completion) else _as_completion(value)
+    sent = list(completion.values[:_MAX_VALUES])
     for text in sent:
         if not isinstance(text, str):
-            raise TypeError(f"a completion gives texts, not {type(text).__name__}")
-    total = None if found.total is None else max(found.total, len(found.values))
-    # What the function said, unless it is not so: more is known to be there, or to be nowhere.
-    more = found.has_more
-    if len(sent) < len(found.values):
+            raise TypeError(f"a completion returns strings, not {type(text).__name__}")
+    total = completion.total
+    if total is not None:
+        total = max(total, len(completion.values))
+    # The `has_more` of the function counts only as long as the values do not contradict it.
+    more = completion.has_more
+    if len(sent) < len(completion.values):
         more = True
     elif total is not None:
         more = total > len(sent)
     return CompleteResult(completion=Completion(sent, total, more))
 
 
-def _found(value: Iterable[str] | None) -> Completion:
-    """What a function gave, with one value more than can be sent, if there are so many."""
+def _as_completion(value: Iterable[str] | None) -> Completion:
+    """Return the values of an iterable: at most one more than can be sent, to know `has_more`."""
     if value is None:
         value = ()
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise TypeError(f"a completion gives texts, as in a list, not {type(value).__name__}")
-    values = list(islice(value, _MOST + 1))
+        raise TypeError(f"a completion returns an iterable of strings, not {type(value).__name__}")
+    values = list(islice(value, _MAX_VALUES + 1))
     if isinstance(value, Sized):
         return Completion(values, len(value))
-    # It may go on for ever, and is not asked how long it is.
-    return Completion(values, len(values) if len(values) <= _MOST else None)
+    # A generator may be endless, so the total is known only if it ended.
+    return Completion(values, len(values) if len(values) <= _MAX_VALUES else None)

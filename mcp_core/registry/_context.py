@@ -1,15 +1,9 @@
-"""What a handler may know about the call it serves, and say while it runs.
+"""`Context`: what a handler can read about its request, and send while it runs.
 
-Rules of this file:
-
-1. `Context` is the same in every runtime: facts come from the request, what is said goes to the connection, and only the
-   waiting is the runtime's.
-2. A handler that was cancelled may still say something: nothing is sent for a request that is over.
-3. A plain `def` cannot wait. In a worker thread it may block instead; elsewhere what a peer does not read is not queued
-   without end, but dropped.
-4. What is asked reads the same for the author in every revision. How it travels is in `_asking.py`.
-
-This file does not know how anything is sent.
+1. `Context` is the same in every runtime. It reads the request and writes to the connection; the
+   runtime only waits.
+2. A cancelled handler may still send: nothing is sent for a request that has ended.
+3. The same call requests input in every revision. `InputCollector` knows how it travels.
 """
 
 from __future__ import annotations
@@ -23,6 +17,7 @@ from mcp_core._trace_context import trace_context
 
 from ._asking import meta_of
 from ._form import Accepted, Form, Refused, as_form
+from ._function import Injected
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -31,8 +26,9 @@ if TYPE_CHECKING:
     from mcp_core.types import LoggingLevel, RequestId
 
     from ._asking import Asking
+    from ._server import Server
 
-    # A context that says nothing about its lifespan may have any.
+    # A plain `Context` is a `Context[Any]`.
     L = TypeVar("L", default=Any)
 else:
     from typing import TypeVar
@@ -45,10 +41,10 @@ T = TypeVar("T")
 R = TypeVar("R", t.ElicitResult, t.CreateMessageResult, t.ListRootsResult)
 
 
-class Context(Generic[L]):
-    """One request, from the point of view of the function that answers it.
+class Context(Injected, Generic[L]):
+    """The request that a handler serves.
 
-    Annotate a parameter with it, at any position, and it is filled in::
+    Annotate a parameter of any position with it, and the runtime fills it in::
 
         @server.tool
         async def count(to: int, context: Context) -> int:
@@ -57,67 +53,81 @@ class Context(Generic[L]):
                 await context.progress(step, to)
             return to
 
-    `Context[Database]` tells the type checker what the server's `lifespan` gives. It is good only while the handler runs. In a
-    plain `def` use the methods that end in `_nowait`.
+    `Context[Database]` gives the type checker the type of `lifespan`. Use the context only while
+    the handler runs. In a plain `def` use the methods that end in `_nowait`.
 
-    `server` is the server it was declared on, `lifespan` the value of the server's lifespan (None if it has none), and
-    `state` a place for what middleware wants to tell the handler.
+    Attributes:
+        server: the server on which the handler was declared.
+        lifespan: the value of the server's lifespan, None if it has none.
+        state: a dict for what middleware passes to the handler.
     """
 
-    __slots__ = ("_asking", "_conn", "_meta", "_request", "_runtime", "lifespan", "server", "state")
+    __slots__ = ("_collector", "_conn", "_meta", "_request", "_runtime", "lifespan", "server", "state")
 
-    def __init__(self, asking: Asking) -> None:
-        service = asking.service
-        self._asking = asking
-        self._request = asking.request
-        self._conn = service.conn
-        self._runtime = service.runtime
+    def __init__(self, collector: Asking) -> None:
+        host = collector.host
+        self._collector = collector
+        self._request = collector.request
+        self._conn = host.conn
+        self._runtime = host.runtime
         self._meta: dict[str, Any] | None = None
-        self.server = service.server
-        self.lifespan: L = service.lifespan
+        self.server: Server = host.server
+        self.lifespan: L = host.lifespan
         self.state: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"<Context {self.method} id={self.request_id!r}>"
 
-    # -- Facts -----------------------------------------------------------------------------------------------------------
+    # -- The request -----------------------------------------------------------------------------
 
     @property
     def request_id(self) -> RequestId:
-        """The id that the peer gave the request."""
+        """The JSON-RPC id of the request."""
         return self._request.id
 
     @property
     def method(self) -> str:
-        """What is asked for: `"tools/call"`, `"resources/read"` and so on."""
+        """The method of the request: `"tools/call"`, `"resources/read"` and so on."""
         return self._request.method.name
 
     @property
     def params(self) -> Any:
-        """The params of the request, an object of the method's type in `mcp_core.types`. Not to be changed."""
+        """The params of the request, an object of the method's type in `mcp_core.types`.
+
+        Do not change it.
+        """
         return self._request.params
 
     @property
     def peer(self) -> Peer:
-        """Who asks: revision, capabilities and, for display only, its name."""
+        """The client: revision, capabilities and, for display only, its name."""
         return self._request.peer
 
     @property
     def principal(self) -> str:
-        """Who asks, as authenticated: the same for all tokens of one user at one issuer. Empty where nobody is."""
-        return self._asking.service.principal
+        """The authenticated user, the same for all tokens of one user at one issuer.
+
+        Empty if the server runs without authorization.
+        """
+        return self._collector.host.principal
 
     @property
     def grant(self) -> Granted | None:
-        """What the token of this very request grants: `scopes`, `client_id`, `claims`, but not the token. None where nobody guards."""
+        """The grant of the request's access token: `scopes`, `client_id` and `claims`.
+
+        It does not hold the token. None if the server runs without authorization.
+        """
         return self._request.grant
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The whole `_meta` of the request, with members that no revision defines; empty if there is none.
+        """The whole `_meta` of the request, members that no revision defines included.
+
+        It is empty if the request has none.
 
         Raises:
-            McpError: a member that no revision defines, and which nobody had read before, cannot be read.
+            McpError: a member that no revision defines cannot be decoded. The other members were
+                decoded when the request arrived.
         """
         if self._meta is None:
             self._meta = meta_of(self._request)
@@ -125,59 +135,72 @@ class Context(Generic[L]):
 
     @property
     def trace(self) -> dict[str, str]:
-        """The trace that this request is part of: its `traceparent`, `tracestate` and `baggage` (W3C Trace Context), as far as
-        they are there and well-formed. A call to another server joins the same trace with `meta=context.trace`.
+        """The trace context of the request: `traceparent`, `tracestate` and `baggage`.
+
+        It holds those that are present and well-formed (W3C Trace Context). Pass
+        `meta=context.trace` to a call to another server, to make it part of the same trace.
 
         Raises:
             McpError: as for `meta`.
         """
         return trace_context(self.meta)
 
-    # -- Saying something ------------------------------------------------------------------------------------------------
+    # -- Notifications ---------------------------------------------------------------------------
 
     def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> Coroutine[Any, Any, None]:
-        """Tell the peer how far the work is; nothing is sent if it did not ask for progress.
+        """Send the client a progress notification, if the request has a progress token.
 
-        `progress` must grow with each call and may have any unit, the one of `total`. Waits while the peer is
-        slow to read (basic/utilities/progress).
+        `progress` must grow with each call. It has the unit of `total`, which may be any. Waits
+        while the client is slow to read (basic/utilities/progress).
 
         Raises:
-            LocalProtocolError: a number is infinite or none.
-            RuntimeError: this is a plain `def`, in a thread.
+            LocalProtocolError: a number is infinite or NaN.
+            RuntimeError: called in a worker thread, by a plain `def`.
         """
-        return self._say(lambda: self._conn.send_progress(self.request_id, progress, total, message))
+        return self._send(lambda: self._conn.send_progress(self.request_id, progress, total, message))
 
     def progress_nowait(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """The same without waiting, for a plain `def`."""
-        self._say_nowait(lambda: self._conn.send_progress(self.request_id, progress, total, message))
+        """Send a progress notification from a plain `def`.
+
+        In a worker thread it blocks while the client is slow to read. Elsewhere the notification
+        is dropped if too much is queued for the client.
+        """
+        self._send_nowait(lambda: self._conn.send_progress(self.request_id, progress, total, message))
 
     def log(self, level: LoggingLevel, data: Any, *, logger: str | None = None) -> Coroutine[Any, Any, None]:
-        """Send the peer a log message about this request; nothing is sent if it does not want to hear that level.
+        """Send the client a log message about this request, if it wants messages of that level.
 
-        Before 2026-07-28 a peer that said nothing hears `"info"` and above; there, a request has to ask for log messages.
-        Waits while the peer is slow to read. No secrets: a log message goes to whoever runs the client (server/utilities/logging).
+        Before 2026-07-28 a client that has not set a level gets `"info"` and above. In 2026-07-28
+        each request asks for log messages. Waits while the client is slow to read. Log no secrets:
+        the message goes to the user of the client (server/utilities/logging).
 
         Args:
-            level: `"debug"`, `"info"`, `"notice"`, `"warning"`, `"error"`, `"critical"`, `"alert"` or `"emergency"`.
-            data: text, or anything that JSON can say.
-            logger: what part of the server speaks.
+            level: `"debug"`, `"info"`, `"notice"`, `"warning"`, `"error"`, `"critical"`, `"alert"`
+                or `"emergency"`.
+            data: text, or any other value that JSON can represent.
+            logger: the name of the part of the server that logs.
 
         Raises:
-            LocalProtocolError: there is no such level, or the server was declared with `logging=False`.
-            TypeError, ValueError: `data` cannot be said in JSON.
-            RuntimeError: this is a plain `def`, in a thread.
+            LocalProtocolError: the level is unknown, or the server was declared with
+                `logging=False`.
+            TypeError, ValueError: `data` cannot be encoded as JSON.
+            RuntimeError: called in a worker thread, by a plain `def`.
         """
-        return self._say(lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id))
+        return self._send(lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id))
 
     def log_nowait(self, level: LoggingLevel, data: Any, *, logger: str | None = None) -> None:
-        """The same without waiting, for a plain `def`."""
-        self._say_nowait(lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id))
+        """Send a log message from a plain `def`.
 
-    def _say(self, send: Callable[[], bool]) -> Coroutine[Any, Any, None]:
+        In a worker thread it blocks while the client is slow to read. Elsewhere the message is
+        dropped if too much is queued for the client.
+        """
+        self._send_nowait(lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id))
+
+    def _send(self, send: Callable[[], bool]) -> Coroutine[Any, Any, None]:
         runtime = self._runtime
         if runtime.in_worker_thread:
             raise RuntimeError("a plain def cannot await: use the method that ends in _nowait")
@@ -185,26 +208,28 @@ class Context(Generic[L]):
             runtime.pump()
         return runtime.drain(self.request_id)
 
-    def _say_nowait(self, send: Callable[[], bool]) -> None:
+    def _send_nowait(self, send: Callable[[], bool]) -> None:
         runtime = self._runtime
         if runtime.in_worker_thread:
-            runtime.from_thread(lambda: self._say(send))
+            runtime.from_thread(lambda: self._send(send))
+        # The event loop cannot block here, and an unread queue must not grow without bound.
         elif not runtime.full(self.request_id) and send():
             runtime.pump()
 
     def close_stream(self, retry: float | None = None) -> bool:
-        """Let the client go while the work goes on: the response ends here, and the client comes back for what is said from now
-        on, in `retry` seconds if that is given. For work that takes longer than somebody wants to hold a connection for.
+        """End the HTTP response now. The client reconnects for what is sent afterwards.
 
-        Only a session of 2025-11-25 over HTTP knows how to come back; elsewhere nothing happens, and this is False
-        (basic/transports, Sending Messages to the Server).
+        For work that takes longer than a connection should stay open. `retry` is the reconnection
+        time in seconds; None leaves it to the client. Return False, and do nothing, unless the
+        request belongs to a session of 2025-11-25 over HTTP (basic/transports, Sending Messages to
+        the Server).
         """
         released = self._runtime.release(self.request_id, retry)
         if released:
             self._runtime.pump()
         return released
 
-    # -- Asking, and waiting for the answer ------------------------------------------------------------------------------
+    # -- Input -----------------------------------------------------------------------------------
 
     @overload
     def elicit(
@@ -215,69 +240,75 @@ class Context(Generic[L]):
         self, message: str, form: Mapping[str, Any], *, key: str | None = None
     ) -> Coroutine[Any, Any, Accepted[dict[str, Any]] | Refused]: ...
     def elicit(self, message: str, form: Any, *, key: str | None = None) -> Coroutine[Any, Any, Any]:
-        """Ask the user to fill in a form, and wait for it (client/elicitation)::
+        """Ask the user to fill in a form, and wait for the result (client/elicitation)::
 
             answer = await context.elicit("Where would you like to sit?", Seats)
             if answer.action != "accept":
                 return "Nothing was booked."
             return f"Booked {answer.data.count} seats."
 
-        In a tool, a prompt or a resource that is an `async def`. In 2026-07-28 nobody waits: the handler ends here, the client
-        asks its user, and the handler is *run again from its beginning*, where the question has its answer at once. So, for
-        clients of that revision:
+        For a tool, a prompt or a resource that is an `async def`. In 2026-07-28 the handler ends
+        here: the client asks its user, repeats the request, and the handler is *run again from its
+        beginning*. `elicit` then returns the result at once. So, for clients of that revision:
 
-        - What comes before the last question runs once more for each of them. It must do no harm to run it again: read, and
-          leave what changes something for after the last answer.
-        - A question must read the same each time, or else it is another one and is asked for ever, ten times at most. One with
-          the time or a price in it needs a `key`, under which its answer is found again.
-        - Questions that tasks ask side by side are put in one round.
-        - What the user has answered so far is in the hands of the client meanwhile: signed, so that it cannot be changed, but not
-          hidden. It is good for ten minutes.
+        - Code before the last elicitation runs once more for each of them, so it must be safe to
+          repeat. Make changes after the last elicitation only.
+        - An elicitation must be the same in each run. One that differs is a new one, and the
+          request fails after ten rounds. If its text holds the time or a price, give it a `key`.
+        - Elicitations of concurrent tasks go out in one round.
+        - The client holds the user's earlier input in the meantime. It is signed, so it cannot be
+          changed, but it is not encrypted. It expires after ten minutes.
 
         Args:
-            message: what is asked for, and why.
-            form: a Struct, dataclass or TypedDict as described at `Form`, a `Form`, or a JSON Schema.
-            key: a name for the question, if it does not read the same each time; unique in this request.
+            message: what the user is asked for, and why.
+            form: a Struct, dataclass or TypedDict as described at `Form`, a `Form`, or a JSON
+                Schema.
+            key: a name for the elicitation, unique in this request. Needed if its text is not the
+                same in each run.
 
         Returns:
-            `Accepted` with an object of the form's type as `data`, or `Refused`.
+            `Accepted` with an object of the form's type as `data`, or `NotAccepted`.
 
         Raises:
-            McpError: the client did not offer to show forms, answered with an error, or filled in something else. Not caught,
-                it is the answer to the request.
-            ConnectionLost: the conversation ended first.
-            DeclarationError: `form` is none.
-            LocalProtocolError: only a tool, a prompt or a resource can ask; the client's revision has no such fields; or the
-                request is over.
-            RuntimeError: this is a plain `def`, in a thread.
+            McpError: the client did not declare form mode elicitation, sent an error, or sent
+                content that does not fit the form. If it is not caught, it is the response.
+            ConnectionLost: the connection closed first.
+            DeclarationError: `form` is not a valid form.
+            LocalProtocolError: the request is not of a tool, a prompt or a resource; the client's
+                revision has no such fields; or the request is over.
+            RuntimeError: called in a worker thread, by a plain `def`.
         """
         made = as_form(form)
-        return self._asking.ask(made.question(message), key, made.problem, made.read)
+        return self._collector.ask(made.question(message), key, made.problem, made.read)
 
     def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> Coroutine[Any, Any, Accepted[None] | Refused]:
-        """Ask the user to visit a page: to log in somewhere, to pay, or to enter what no client may see (client/elicitation).
+        """Ask the user to visit a page, and wait for their consent (client/elicitation).
 
-        `Accepted` says that the user agreed to open it, not that he is done there. Who opens it has to prove there that he is
-        the user: the link alone is no proof. All else is as for `elicit`.
+        For a login, a payment, or input that the client must not see. `Accepted` means that the
+        user agreed to open the page, not that they have finished there. The page itself must
+        verify that its visitor is the same user: the link alone proves nothing. All else is as for
+        `elicit`.
 
         Args:
-            message: what it is for.
-            url: the page, best `https:`. It holds no secret and nothing about the user.
-            elicitation_id: a name for this visit that is not used twice. With it, `Server.elicitation_complete` tells the client
-                that the user is done there (2025-11-25; the other revisions have no such thing).
+            message: what the page is for.
+            url: the page, preferably `https:`, without a secret and without data about the user.
+            elicitation_id: a unique name for this visit. With it, `Server.elicitation_complete`
+                tells the client that the user has finished (2025-11-25; the other revisions have
+                no such notification).
             key: as for `elicit`.
 
         Raises:
-            McpError: the client did not offer to show pages, or answered with an error.
-            LocalProtocolError: also if `url` is no `http:` or `https:` URL, or has a password in it.
+            McpError: the client did not declare URL mode elicitation, or sent an error.
+            LocalProtocolError: also if `url` is not an `http:` or `https:` URL, or holds a
+                password.
             Exception: all else that `elicit` raises.
         """
         if self.peer.dialect.lacks(t.ElicitParams, "elicitation_id"):
-            elicitation_id = None  # so that it is not what makes one question another
+            elicitation_id = None  # a new id in each run would make each run ask anew
         params = t.ElicitParams(message=message, mode="url", url=url, elicitation_id=elicitation_id)
-        return self._asking.ask(t.ElicitRequest(params), key, misfit, _consent)
+        return self._collector.ask(t.ElicitRequest(params), key, misfit, _read_consent)
 
     def sample(
         self,
@@ -294,27 +325,29 @@ class Context(Generic[L]):
         tool_choice: Literal["auto", "required", "none"] | None = None,
         key: str | None = None,
     ) -> Coroutine[Any, Any, t.CreateMessageResult]:
-        """Ask the client's model to go on with a conversation, and wait for what it says (client/sampling).
+        """Request a completion from the client's model, and wait for it (client/sampling).
 
-        What is said at `elicit` about being run again holds here too. Deprecated in 2026-07-28.
+        The handler may be run again, as for `elicit`. Deprecated in 2026-07-28.
 
         Args:
-            messages: what was said so far; a text is said by the user.
-            max_tokens: how long the answer may be.
-            system_prompt: the client may change or ignore it, as all that follows but the tools.
-            model_preferences: which model to take.
-            temperature: of the model.
-            stop_sequences: where to end.
-            include_context: what else the model is to know. Left out if the client did not say that it can grant that.
-            metadata: for the provider of the model.
-            tools: what the model may use. Its uses come back as content; whoever asked carries them out, and asks again with
-                the results as messages.
-            tool_choice: whether it may, must or must not use them.
+            messages: the conversation so far. A text is one message of the user.
+            max_tokens: the maximum length of the result.
+            system_prompt: the client may change or ignore it, like the following arguments except
+                for the tools.
+            model_preferences: which model to select.
+            temperature: the temperature of the model.
+            stop_sequences: texts at which the model stops.
+            include_context: further context for the model. Left out if the client did not declare
+                that it supports it.
+            metadata: passed to the provider of the model.
+            tools: the tools that the model may use. A tool use is part of the result's content:
+                run the tool, and call `sample` again with its result among the messages.
+            tool_choice: whether the model may, must or must not use tools.
             key: as for `elicit`.
 
         Raises:
-            McpError: the client did not offer its model (with tools), or its user refused.
-            LocalProtocolError: also if `messages` do not answer each use of a tool before they go on.
+            McpError: the client did not declare sampling (with tools), or its user declined.
+            LocalProtocolError: also if a tool use in `messages` is not followed by its result.
             Exception: all else that `elicit` raises.
         """
         if isinstance(messages, str):
@@ -331,66 +364,73 @@ class Context(Generic[L]):
             tools=list(tools) if tools is not None else None,
             tool_choice=t.ToolChoice(tool_choice) if tool_choice is not None else None,
         )
-        return self._asking.ask(t.CreateMessageRequest(params), key, misfit, _itself)
+        return self._collector.ask(t.CreateMessageRequest(params), key, misfit, _read_message)
 
     def roots(self, *, key: str | None = None) -> Coroutine[Any, Any, list[t.Root]]:
-        """Ask in which places the client wants us to work (client/roots). They are guidance, and keep nobody out.
+        """Request the client's roots, the places where the server should work (client/roots).
 
-        What is said at `elicit` about being run again holds here too. Deprecated in 2026-07-28.
+        Roots are guidance, not access control. The handler may be run again, as for `elicit`.
+        Deprecated in 2026-07-28.
 
         Raises:
-            McpError: the client has no roots to tell of, or refused.
+            McpError: the client did not declare roots, or sent an error.
             Exception: all else that `elicit` raises.
         """
-        return self._asking.ask(t.ListRootsRequest(), key, misfit, _roots)
+        return self._collector.ask(t.ListRootsRequest(), key, misfit, _read_roots)
 
-    # -- Asking by hand --------------------------------------------------------------------------------------------------
+    # -- Input that a handler requests by returning `InputRequiredResult` ------------------------
 
     @overload
     def input_response(self, key: str, kind: Form[T]) -> Accepted[T] | Refused | None: ...
     @overload
     def input_response(self, key: str, kind: type[R]) -> R | None: ...
     def input_response(self, key: str, kind: Any) -> Any:
-        """The answer to a question that this handler returned in an earlier run; None if there is none yet. ::
+        """Return the client's response to an input request that this handler returned earlier::
 
             @server.tool
             def book(flight: str, context: Context) -> str | InputRequiredResult:
                 answer = context.input_response("seats", SEATS)
                 if answer is None:
-                    return InputRequiredResult(input_requests={"seats": SEATS.question("How many seats?")})
+                    requests = {"seats": SEATS.question("How many seats?")}
+                    return InputRequiredResult(input_requests=requests)
                 if answer.action != "accept":
                     return "Nothing was booked."
                 return f"{answer.data.count} seats on {flight}"
 
-        Whoever returns an `InputRequiredResult` is run again with the answers to its `input_requests`, those of earlier rounds
-        included, and with its `request_state`. With a state and no questions it is run again a little later. So it goes in every
-        revision, in a plain `def` too, ten times at most.
+        Return None if there is no response yet. A handler that returns an `InputRequiredResult` is
+        run again with the responses to its `input_requests`, those of earlier rounds included, and
+        with its `request_state`. With a state and no input requests it is run again a little
+        later. This works in every revision, also in a plain `def`, for at most ten rounds.
 
-        `kind` is a `Form`, or the type of the result: `ElicitResult`, `CreateMessageResult`, `ListRootsResult`. A form that is
-        not filled in as it should be counts as no answer.
+        Args:
+            key: the key in `input_requests`.
+            kind: a `Form`, or the type of the result: `ElicitResult`, `CreateMessageResult` or
+                `ListRootsResult`. Content that does not fit the form counts as no response.
 
         Raises:
-            McpError: what the client sent is no such answer.
+            McpError: what the client sent is not a result of that type.
         """
-        inquiry = self._asking.inquiry
+        round_trips = self._collector.inquiry
         if not isinstance(kind, Form):
-            return inquiry.response(key, kind)
-        result = inquiry.response(key, t.ElicitResult)
-        return None if result is None or kind.problem(kind.question(""), result) else kind.read(result)
+            return round_trips.response(key, kind)
+        result = round_trips.response(key, t.ElicitResult)
+        if result is None or kind.problem(kind.question(""), result):
+            return None
+        return kind.read(result)
 
     @property
     def request_state(self) -> str | None:
-        """The `request_state` of the `InputRequiredResult` that this handler returned in its last run; None in the first one."""
-        return self._asking.inquiry.state
+        """The `request_state` that this handler returned in its last run, None in the first run."""
+        return self._collector.inquiry.state
 
 
-def _consent(result: t.ElicitResult) -> Accepted[None] | Refused:
+def _read_consent(result: t.ElicitResult) -> Accepted[None] | Refused:
     return Accepted(None) if result.action == "accept" else Refused(result.action)
 
 
-def _itself(result: t.CreateMessageResult) -> t.CreateMessageResult:
+def _read_message(result: t.CreateMessageResult) -> t.CreateMessageResult:
     return result
 
 
-def _roots(result: t.ListRootsResult) -> list[t.Root]:
+def _read_roots(result: t.ListRootsResult) -> list[t.Root]:
     return result.roots

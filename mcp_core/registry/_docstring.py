@@ -1,12 +1,9 @@
-"""What a docstring says about a function, and what about each of its parameters.
+"""Parsing of docstrings: the description of a function, and that of each parameter.
 
-Three habits are understood, told apart line by line, so that nobody has to name theirs: Google (`Args:` and
-an indented block), numpy (`Parameters` underlined with dashes) and reStructuredText (`:param name: text`).
-
-Rule: what is not clearly a section about parameters, return values or exceptions stays in the description. It
-is better for a model to read a line too many than to miss one.
-
-This file does not know which parameters the function really has.
+1. Three styles are recognised line by line, without configuration: Google (`Args:` and an indented
+   block), numpy (`Parameters` underlined with dashes), reStructuredText (`:param name: text`).
+2. A line that is not clearly part of a section about parameters, return values or exceptions stays
+   in the description. A superfluous line harms a model less than a missing one.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ __all__ = ["read_docstring"]
 _PARAMETERS: Final = frozenset(
     {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
 )
-# Of no use to a caller who sees schemas.
+# Sections that are left out: a client reads schemas instead.
 _DROPPED: Final = frozenset({"returns", "return", "yields", "yield", "raises", "raise", "receives", "warns"})
 
 _FIELD = re.compile(r":(param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?\*{0,2}(\w+)\s*:\s*(.*)")
@@ -31,7 +28,10 @@ _UNDERLINE = re.compile(r"-{3,}\s*")
 
 
 def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:
-    """The description and the texts of the parameters by name."""
+    """Return the description, and the texts of the parameters by name.
+
+    The names need not be parameters that the function has.
+    """
     lines = inspect.cleandoc(text or "").splitlines()
     kept: list[str] = []
     parameters: dict[str, str] = {}
@@ -50,7 +50,7 @@ def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:
                 parameters |= _google_entries(lines[position + 1 : end])
         elif found := _FIELD.match(line):
             end = _end_of_block(lines, position + 1)
-            parameters[found[2]] = _joined([found[3], *lines[position + 1 : end]])
+            parameters[found[2]] = _join([found[3], *lines[position + 1 : end]])
         elif _OTHER_FIELD.match(line):
             end = _end_of_block(lines, position + 1)
         else:
@@ -61,7 +61,10 @@ def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:
 
 
 def _end_of_block(lines: list[str], position: int) -> int:
-    """Behind the indented lines that start at `position`; blank ones count if more indented ones follow."""
+    """Return the end of the indented block that starts at `position`.
+
+    Blank lines belong to it if more indented lines follow.
+    """
     end = position
     while position < len(lines) and (not lines[position].strip() or lines[position][0].isspace()):
         position += 1
@@ -91,19 +94,19 @@ def _numpy_entries(block: list[str]) -> dict[str, str]:
 
 
 def _entries(lines: list[str], pattern: re.Pattern[str]) -> dict[str, str]:
-    """Entries begin without indentation; what is indented goes on with the entry before."""
+    """Return the text of each entry. An indented line continues the entry above it."""
     found: dict[str, list[str]] = {}
     current: list[str] = []
     for line in lines:
-        begins = pattern.fullmatch(line) if line[:1].strip() else None
-        if begins is None:
+        start = pattern.fullmatch(line) if line[:1].strip() else None
+        if start is None:
             current.append(line)
             continue
-        current = [begins[2]] if pattern.groups > 1 else []
-        for name in begins[1].split(","):
+        current = [start[2]] if pattern.groups > 1 else []
+        for name in start[1].split(","):
             found[name.strip().lstrip("*")] = current
-    return {name: text for name, parts in found.items() if (text := _joined(parts))}
+    return {name: text for name, parts in found.items() if (text := _join(parts))}
 
 
-def _joined(parts: list[str]) -> str:
+def _join(parts: list[str]) -> str:
     return " ".join(stripped for part in parts if (stripped := part.strip()))

@@ -1,6 +1,6 @@
-"""The exceptions of authoring: one for the person who declares, the others for the function that is asked.
+"""Exceptions of declarations and of handlers.
 
-Everything else a handler may raise (`ToolError`, `McpError`) lives in `mcp_core._errors`.
+A handler may also raise `ToolError` and `McpError`, of `mcp_core`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from mcp_core.types import ElicitParams, URLElicitationRequiredData
 
 __all__ = ["DeclarationError", "ResourceNotFound", "UrlElicitationRequired"]
 
-_URL_ELICITATION_REQUIRED = -32042  # revision 2025-11-25, client/elicitation, URL Elicitation Required Error
+# Revision 2025-11-25, client/elicitation, URL Elicitation Required Error
+_URL_ELICITATION_REQUIRED = -32042
 
 
 class DeclarationError(McpTrioError, ValueError):
-    """Something cannot be served as it was declared. Raised at declaration, never in a call."""
+    """A declaration that cannot be served. Raised where it is declared, never in a call."""
 
 
 class ResourceNotFound(McpTrioError):
-    """Raised by a resource function: the URI fits, but names nothing.
+    """Raised by a resource function: the URI matches, but there is no such resource.
 
-    The peer gets the error code its revision has for that, with the URI in `data`; the text of the exception
-    is sent along. Empty contents are not a way to say this (specification 2026-07-28, server/resources, Error
-    Handling).
+    The client gets the error code of its revision for it, with the exception's text, and the URI in
+    `data`. Do not return empty contents instead (2026-07-28, server/resources, Error Handling).
     """
 
     def __init__(self, message: str = "Resource not found") -> None:
@@ -30,16 +30,19 @@ class ResourceNotFound(McpTrioError):
 
 
 class UrlElicitationRequired(McpError):
-    """Raised by a handler: nothing can be done before the user has visited this page, so make the request again then.
+    """Raised by a handler: the user must visit a page before the request can be served.
 
-    In 2025-11-25 it is the error -32042; `Server.elicitation_complete(elicitation_id)` tells the client when it is time. In
-    2026-07-28 it is a question, put once, and then the handler is run again: if it still raises this, the call has failed with
-    these words. A client that cannot show pages is told that it lacks the capability (client/elicitation).
+    In 2025-11-25 the response is error -32042. Call `Server.elicitation_complete(elicitation_id)`
+    when the user has finished, and the client repeats its request. In 2026-07-28 it is one URL
+    mode elicitation, after which the handler is run again; if it raises this exception again, the
+    request fails with `message`. A client without URL mode elicitation gets an error that names
+    the missing capability (client/elicitation).
 
     Args:
-        message: why, for the user.
-        url: the page, best `https:`. It holds no secret, and who opens it proves there who he is.
-        elicitation_id: a name for this visit that is not used twice; one is made up if there is none.
+        message: the reason, for the user.
+        url: the page, preferably `https:`, without a secret. The page itself must verify that its
+            visitor is the same user.
+        elicitation_id: a unique name for this visit; generated if None.
     """
 
     def __init__(self, message: str, url: str, elicitation_id: str | None = None) -> None:

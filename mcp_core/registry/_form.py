@@ -1,14 +1,11 @@
-"""Forms for a user to fill in: from a type to the few kinds of fields that every client can show, and back to an object.
+"""Elicitation forms: from a Python type to a restricted JSON Schema, and from content to an object.
 
-Rules of this file:
-
-1. A form is flat: its fields are text, numbers, yes or no, a choice of one or of several (client/elicitation, Requested
-   Schema). What a form cannot say is refused when it is made, and never left out: a value would be refused later that the
-   user was told is right.
-2. Choices keep the order in which they were written, for a person reads them.
-3. What was filled in is read as strictly as the arguments of a tool. A number like `3.0` is the integer 3.
-
-It does not know who is asked, nor how.
+1. A form is flat. Its fields are strings, numbers, booleans, and choices of one or of several
+   values (client/elicitation, Requested Schema).
+2. A constraint that a form cannot express raises `DeclarationError`. If it were left out, the user
+   could enter a value that the server rejects later.
+3. Content is validated as strictly as the arguments of a tool. A number like `3.0` is the integer
+   3.
 """
 
 from __future__ import annotations
@@ -34,20 +31,20 @@ T = TypeVar("T")
 
 
 class Accepted(Struct, Generic[T], frozen=True):
-    """The user agreed. `data` is the form as it was filled in, None if there was none."""
+    """The user accepted. `data` is the content of the form, None for a page to visit."""
 
     data: T
     action: Literal["accept"] = "accept"
 
 
 class Refused(Struct, frozen=True):
-    """The user did not agree: said no ("decline"), or only closed the question ("cancel")."""
+    """The user declined explicitly ("decline"), or dismissed the dialog ("cancel")."""
 
     action: Literal["decline", "cancel"]
 
 
 class Form(Generic[T]):
-    """A form whose fields are those of a Struct, dataclass or TypedDict::
+    """A form with the fields of a Struct, dataclass or TypedDict::
 
         class Seats(msgspec.Struct):
             count: Annotated[int, msgspec.Meta(ge=1, le=8, description="How many?")]
@@ -55,17 +52,21 @@ class Form(Generic[T]):
 
         SEATS = Form(Seats)
 
-    A field is `str`, `int`, `float`, `bool`, `date` or `datetime`; a `Literal` or `Enum` of strings, as one choice or in a
-    list or set as several; or one of these or None. It is required unless it has a default, which clients show. `msgspec.Meta`
-    gives it a title, a description (or `Annotated[..., "a description"]`) and bounds, and with `extra_json_schema` a format
-    (`{"format": "email"}`) or titles for choices (`{"oneOf": [{"const": "a", "title": "On the aisle"}, ...]}`).
+    A field is a `str`, `int`, `float`, `bool`, `date` or `datetime`; a `Literal` or `Enum` of
+    strings, for one choice, or a list or set of these, for several; or one of these or None. It is
+    required unless it has a default, which clients show.
 
-    Or it is a JSON Schema of that kind, sent as it is; then what was filled in is a dict. Secrets do not belong into a form.
+    `msgspec.Meta` gives a field a title, a description (or `Annotated[..., "a description"]`) and
+    bounds. With `extra_json_schema` it also gives a format (`{"format": "email"}`), or titles for
+    choices (`{"oneOf": [{"const": "a", "title": "On the aisle"}, ...]}`).
+
+    A form can also be made of a JSON Schema of that kind, which is sent as it is. The content is
+    then a dict. Do not ask for secrets in a form.
 
     `schema` is the JSON Schema.
 
     Raises:
-        DeclarationError: it is no such type, or no such schema.
+        DeclarationError: the type or the schema is not suitable.
     """
 
     __slots__ = ("_integers", "_reader", "schema")
@@ -82,47 +83,53 @@ class Form(Generic[T]):
             label = "a form's schema"
         else:
             label = f"a form of {getattr(fields, '__name__', fields)}"
-            self.schema = _schema(fields, label)
+            self.schema = _make_schema(fields, label)
             self._reader = reader(fields)
         try:
-            said = form_of(self.question(""))
+            parsed = form_of(self.question(""))
         except Unreadable as exc:
-            raise DeclarationError(f"{label}: it is no flat object of simple fields: {exc}") from None
-        self._integers = {name for name, field in said.properties.items() if type(field) is t.IntegerSchema}
+            raise DeclarationError(f"{label}: not a flat object of simple fields: {exc}") from None
+        self._integers = {name for name, field in parsed.properties.items() if type(field) is t.IntegerSchema}
         if self._reader is not None:
-            _refuse_unsaid(self.schema, msgspec.to_builtins(said), label)
+            _check_supported(self.schema, msgspec.to_builtins(parsed), label)
 
     def __repr__(self) -> str:
         return f"<Form {', '.join(self.schema['properties'])}>"
 
     def question(self, message: str) -> t.ElicitRequest:
-        """The question to put into `InputRequiredResult.input_requests`; `message` tells the user what it is for."""
+        """Return the elicitation to put into `InputRequiredResult.input_requests`.
+
+        `message` tells the user what the form is for.
+        """
         return t.ElicitRequest(t.ElicitParams(message=message, requested_schema=self.schema))
 
     def read(self, result: t.ElicitResult) -> Accepted[T] | Refused:
-        """What the user did.
+        """Return the action of the user and the content of the form.
 
         Raises:
-            ValueError: the form is not filled in as it should be.
+            ValueError: the content does not fit the form.
         """
-        problem = self.problem(self.question(""), result)
-        if problem:
-            raise ValueError(problem)
+        reason = self.problem(self.question(""), result)
+        if reason:
+            raise ValueError(reason)
         if result.action != "accept":
             return Refused(result.action)
-        return Accepted(self._data(result))
+        return Accepted(self._read_content(result))
 
     def problem(self, question: t.ElicitRequest, result: t.ElicitResult) -> str | None:
-        """Why the form, which was put as `question`, is not filled in as it should be; None if it is, or was refused."""
-        problem = misfit(question, result)
-        if problem is None and result.action == "accept":
+        """Return the reason why `result` does not fit the form that was sent as `question`.
+
+        Return None if it fits, or if the user did not accept.
+        """
+        reason = misfit(question, result)
+        if reason is None and result.action == "accept":
             try:
-                self._data(result)
+                self._read_content(result)
             except Unreadable as exc:
                 return str(exc)
-        return problem
+        return reason
 
-    def _data(self, result: t.ElicitResult) -> T:
+    def _read_content(self, result: t.ElicitResult) -> T:
         content = result.content or {}
         for name in self._integers & content.keys():
             content = {**content, name: int(cast("float", content[name]))}
@@ -132,7 +139,7 @@ class Form(Generic[T]):
 
 
 def as_form(fields: Any) -> Form[Any]:
-    """The form that a type or schema makes, or that it is."""
+    """Return the form of a type or JSON Schema; a `Form` is returned unchanged."""
     if isinstance(fields, Form):
         return fields
     return Form(fields) if isinstance(fields, Mapping) else _form_of_type(fields)
@@ -143,25 +150,25 @@ def _form_of_type(fields: type[T]) -> Form[T]:
     return Form(fields)
 
 
-# -- From a type to a schema -----------------------------------------------------------------------------------------------
+# -- From a type to a schema -----------------------------------------------------------------------
 
 
-def _schema(fields: Any, label: str) -> dict[str, Any]:
+def _make_schema(fields: Any, label: str) -> dict[str, Any]:
     try:
-        kind, _ = _bare(mi.type_info(fields))
+        kind, _ = _split_metadata(mi.type_info(fields))
         if not isinstance(kind, mi.StructType | mi.DataclassType | mi.TypedDictType) or getattr(
             kind, "array_like", False
         ):
             raise TypeError("a form is a Struct, a dataclass, a TypedDict or a JSON Schema")
         hints = typing.get_type_hints(kind.cls, include_extras=True)
-    except Exception as exc:  # annotations are code, so whatever code can raise
+    except Exception as exc:  # annotations are code, which may raise anything
         raise DeclarationError(f"{label}: {exc}") from exc
     properties: dict[str, Any] = {}
     for field in kind.fields:
         hint = hints[field.name]
-        described = next((word for word in getattr(hint, "__metadata__", ()) if type(word) is str), None)
-        schema: dict[str, Any] = {"description": described} if described else {}
-        schema |= _field(field.type, list(_literals(hint)), f"{label}: field {field.name!r}")
+        description = next((text for text in getattr(hint, "__metadata__", ()) if type(text) is str), None)
+        schema: dict[str, Any] = {"description": description} if description else {}
+        schema |= _field_schema(field.type, list(_literal_values(hint)), f"{label}: field {field.name!r}")
         default = field.default if field.default_factory is NODEFAULT else field.default_factory()
         if default is not NODEFAULT and default is not None:
             schema["default"] = msgspec.to_builtins(default, order="sorted")
@@ -170,31 +177,33 @@ def _schema(fields: Any, label: str) -> dict[str, Any]:
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
-def _field(kind: mi.Type, order: list[Any], label: str) -> dict[str, Any]:
-    whole = kind
-    kind, said = _bare(kind)
+def _field_schema(kind: mi.Type, order: list[Any], label: str) -> dict[str, Any]:
+    """Return the schema of one field. `order` has the values of its `Literal`s as written."""
+    with_metadata = kind
+    kind, extra = _split_metadata(kind)
     if isinstance(kind, mi.UnionType):
         members = [member for member in kind.types if not isinstance(member, mi.NoneType)]
         if len(members) == 1:
-            return _field(members[0], order, label) | said
+            return _field_schema(members[0], order, label) | extra
     if isinstance(kind, mi.ListType | mi.SetType | mi.FrozenSetType | mi.VarTupleType):
-        items = _choice(kind.item_type, order, label)
+        items = _choice_schema(kind.item_type, order, label)
         if "oneOf" in items:
+            # The specification titles several choices with `anyOf`, one choice with `oneOf`.
             items = {"anyOf": items["oneOf"]}
-        bounds = _bounds(minItems=kind.min_length, maxItems=kind.max_length)
-        return {"type": "array", "items": items, **bounds, **said}
+        bounds = _without_none(minItems=kind.min_length, maxItems=kind.max_length)
+        return {"type": "array", "items": items, **bounds, **extra}
     simple = _SIMPLE.get(type(kind))
     if simple is not None:
-        return {**simple, **_limits(kind), **said}
-    return _choice(whole, order, label)
+        return {**simple, **_bounds(kind), **extra}
+    return _choice_schema(with_metadata, order, label)
 
 
-def _choice(kind: mi.Type, order: list[Any], label: str) -> dict[str, Any]:
-    kind, said = _bare(kind)
-    values = _values(kind, order)
+def _choice_schema(kind: mi.Type, order: list[Any], label: str) -> dict[str, Any]:
+    kind, extra = _split_metadata(kind)
+    values = _choice_values(kind, order)
     if not values or not all(type(value) is str for value in values):
-        raise DeclarationError(f"{label} is of a type that forms do not have")
-    return {"type": "string", **({} if "oneOf" in said else {"enum": values}), **said}
+        raise DeclarationError(f"{label} has a type that forms do not support")
+    return {"type": "string", **({} if "oneOf" in extra else {"enum": values}), **extra}
 
 
 _SIMPLE: Final[Mapping[type[mi.Type], dict[str, Any]]] = {
@@ -207,52 +216,62 @@ _SIMPLE: Final[Mapping[type[mi.Type], dict[str, Any]]] = {
 }
 
 
-def _bare(kind: mi.Type) -> tuple[mi.Type, dict[str, Any]]:
-    """A type without what is said about it, and that."""
+def _split_metadata(kind: mi.Type) -> tuple[mi.Type, dict[str, Any]]:
+    """Return a type without its metadata, and the JSON Schema of the metadata."""
     if isinstance(kind, mi.Metadata):
         return kind.type, kind.extra_json_schema or {}
     return kind, {}
 
 
-def _limits(kind: mi.Type) -> dict[str, Any]:
+def _bounds(kind: mi.Type) -> dict[str, Any]:
     if isinstance(kind, mi.StrType):
-        return _bounds(minLength=kind.min_length, maxLength=kind.max_length, pattern=kind.pattern)
+        return _without_none(minLength=kind.min_length, maxLength=kind.max_length, pattern=kind.pattern)
     if isinstance(kind, mi.IntType):
-        least = kind.ge if kind.gt is None else kind.gt + 1
-        most = kind.le if kind.lt is None else kind.lt - 1
-        return _bounds(minimum=least, maximum=most, multipleOf=kind.multiple_of)
+        # Written as inclusive bounds, which integers always have.
+        minimum = kind.ge if kind.gt is None else kind.gt + 1
+        maximum = kind.le if kind.lt is None else kind.lt - 1
+        return _without_none(minimum=minimum, maximum=maximum, multipleOf=kind.multiple_of)
     if isinstance(kind, mi.FloatType):
-        bounds = _bounds(exclusiveMinimum=kind.gt, exclusiveMaximum=kind.lt, multipleOf=kind.multiple_of)
-        return {**bounds, **_bounds(minimum=kind.ge, maximum=kind.le)}
+        bounds = _without_none(
+            exclusiveMinimum=kind.gt, exclusiveMaximum=kind.lt, multipleOf=kind.multiple_of
+        )
+        return {**bounds, **_without_none(minimum=kind.ge, maximum=kind.le)}
     return {}
 
 
-def _bounds(**bounds: Any) -> dict[str, Any]:
-    return {name: bound for name, bound in bounds.items() if bound is not None}
+def _without_none(**members: Any) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
 
 
-def _values(kind: mi.Type, order: list[Any]) -> list[Any]:
-    """The choices of a type, as JSON has them."""
+def _choice_values(kind: mi.Type, order: list[Any]) -> list[Any]:
+    """Return the choices of a type, as JSON values."""
     if isinstance(kind, mi.LiteralType):
+        # msgspec sorts the values of a Literal. The user reads them, so keep the author's order.
         return [value for value in order if value in kind.values] or list(kind.values)
     if isinstance(kind, mi.EnumType):
         return [member.value for member in kind.cls]
     return []
 
 
-def _literals(annotation: Any) -> Iterator[Any]:
-    """The values of every `Literal` in an annotation, in the order in which they were written; msgspec sorts them."""
+def _literal_values(annotation: Any) -> Iterator[Any]:
+    """Yield the values of every `Literal` in an annotation, in the order of the source."""
     parts: Iterable[Any] = typing.get_args(annotation)
     if typing.get_origin(annotation) is Literal:
         yield from parts
     else:
         for part in parts:
-            yield from _literals(part)
+            yield from _literal_values(part)
 
 
-def _refuse_unsaid(schema: Mapping[str, Any], said: Mapping[str, Any], label: str) -> None:
-    """Raise `DeclarationError` for what `schema` says and a form cannot."""
+def _check_supported(schema: Mapping[str, Any], parsed: Mapping[str, Any], label: str) -> None:
+    """Raise `DeclarationError` for a keyword of `schema` that forms do not have.
+
+    `parsed` is the schema as it was decoded to the types of the specification, which drop unknown
+    keywords.
+    """
     for name, field in schema["properties"].items():
-        unsaid = field.keys() - said["properties"][name].keys()
-        if unsaid:
-            raise DeclarationError(f"{label}: field {name!r} says {min(unsaid)}, which forms do not know")
+        unsupported = field.keys() - parsed["properties"][name].keys()
+        if unsupported:
+            raise DeclarationError(
+                f"{label}: field {name!r} uses {min(unsupported)}, which forms do not support"
+            )

@@ -1,16 +1,10 @@
-"""What a Python function says about itself: parameters, resolved annotations, descriptions, colour, context.
+"""Inspection of a Python function: its parameters, annotations and descriptions.
 
-Rules of this file:
-
-1. Everything is found out when the function is declared; a call never inspects anything.
-2. What cannot be offered to a peer is an error here, with the name of the function and the parameter in it:
-   `*args`, `**kwargs`, positional-only parameters, annotations that do not resolve, classes, generators.
-3. The parameter annotated with `Context` (or `Context[Value]`, a subclass, or `Context | None`) is filled in by the runtime at
-   whatever position it stands, and is no argument.
-4. A trailing underscore is Python's way around its keywords and not part of a name: `from_` is the argument
-   `from`, unless the function has a `from` of its own.
-
-It does not know JSON, schemas, or what the function is declared as.
+1. A function is inspected once, when it is declared. A call inspects nothing.
+2. A function that cannot be offered to a peer raises `DeclarationError`: `*args`, `**kwargs`,
+   positional-only parameters, annotations that cannot be resolved, classes, generators.
+3. The parameter annotated with `Context` (or `Context[Value]`, a subclass, or `Context | None`)
+   may stand at any position. The runtime fills it in, and it is not an argument.
 """
 
 from __future__ import annotations
@@ -24,17 +18,36 @@ from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
-from ._context import Context
 from ._docstring import read_docstring
 from ._errors import DeclarationError
 
-__all__ = ["MISSING", "Function", "Parameter", "inspect_function", "plain", "union_members"]
+__all__ = [
+    "MISSING",
+    "Function",
+    "Injected",
+    "Parameter",
+    "inspect_function",
+    "plain",
+    "union_members",
+]
 
 MISSING: Final = inspect.Parameter.empty
 
 
+class Injected:
+    """The base of `Context`: an object that the runtime passes to a function.
+
+    A parameter annotated with such a class is not an argument of the peer.
+    """
+
+    __slots__ = ()
+
+
 class Parameter(Struct, frozen=True):
-    """One argument: `name` in Python, `wire_name` for peers; `annotation` and `default` may be `MISSING`."""
+    """One argument: `name` in Python, `wire_name` for peers.
+
+    `annotation` and `default` may be `MISSING`.
+    """
 
     name: str
     wire_name: str
@@ -48,25 +61,25 @@ class Parameter(Struct, frozen=True):
 
 
 class Function(Struct, frozen=True):
-    """A callable and what is worth knowing about it; `context` names the context parameter, "" if none."""
+    """A callable with what `inspect_function` found out about it."""
 
     call: Callable[..., Any]
-    name: str  # as Python has it, "" for a callable without a name
+    name: str  # the function's `__name__`, "" for a callable without one
     label: str  # for error texts
     is_async: bool
-    context: str
+    context: str  # the name of the context parameter, "" without one
     parameters: tuple[Parameter, ...]
-    returns: Any  # `MISSING` without an annotation
+    returns: Any  # the return annotation, `MISSING` without one
     description: str
 
 
 def plain(annotation: Any) -> Any:
-    """The annotation without `Annotated[...]` around it."""
+    """Return the annotation without `Annotated[...]` around it."""
     return annotation.__origin__ if typing.get_origin(annotation) is Annotated else annotation
 
 
 def union_members(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union, without `Annotated`; the annotation alone if it is none."""
+    """Return the members of a union, or the annotation alone, all without `Annotated`."""
     bare = plain(annotation)
     if typing.get_origin(bare) in (typing.Union, types.UnionType):
         return tuple(member for part in typing.get_args(bare) for member in union_members(part))
@@ -74,13 +87,15 @@ def union_members(annotation: Any) -> tuple[Any, ...]:
 
 
 def inspect_function(function: Callable[..., Any], *, returns: bool = True) -> Function:
-    """Find everything out. Without `returns` the return annotation is left alone and reads as `MISSING`.
+    """Inspect a function that is declared.
+
+    With `returns=False` the return annotation is not resolved, and `Function.returns` is `MISSING`.
 
     Raises:
-        DeclarationError: the function cannot be offered (rule 2).
+        DeclarationError: the function cannot be offered to a peer (rule 2).
     """
     label = _label(function)
-    inner = _bare(function)
+    inner = _unwrap(function)
     if not callable(inner):
         raise DeclarationError(f"{label} is not callable")
     if inspect.isclass(inner):
@@ -93,18 +108,18 @@ def inspect_function(function: Callable[..., Any], *, returns: bool = True) -> F
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
-        raise DeclarationError(f"{label} has no signature that Python can tell") from None
+        raise DeclarationError(f"{label} has no signature that inspect can read") from None
     description, texts = read_docstring(inspect.getdoc(inner) or inspect.getdoc(entry))
     resolve = _resolver(inner, label)
-    bound = _bound_by_partial(function)
+    bound = _keywords_of_partial(function)
     context = ""
     parameters = []
     for parameter in signature.parameters.values():
         if parameter.name in bound:
             continue
-        _refuse_unusable(parameter, label)
+        _check_parameter(parameter, label)
         annotation = resolve(parameter.annotation, f"parameter {parameter.name!r}")
-        if _is_context(annotation):
+        if _is_injected(annotation):
             if context:
                 raise DeclarationError(
                     f"{label} has two parameters for the context: {context!r}, {parameter.name!r}"
@@ -125,7 +140,7 @@ def inspect_function(function: Callable[..., Any], *, returns: bool = True) -> F
                 _wire_name(parameter.name, names),
                 annotation,
                 parameter.default,
-                _described(annotation) or texts.get(parameter.name, ""),
+                _annotated_text(annotation) or texts.get(parameter.name, ""),
             )
             for parameter, annotation in parameters
         ),
@@ -134,25 +149,26 @@ def inspect_function(function: Callable[..., Any], *, returns: bool = True) -> F
     )
 
 
-def _bare(function: Any) -> Any:
-    """What is called in the end, without partials and `staticmethod`."""
+def _unwrap(function: Any) -> Any:
+    """Return the callable inside of partials and `staticmethod`."""
     while isinstance(function, functools.partial | staticmethod):
         function = function.func if isinstance(function, functools.partial) else function.__func__
     return function
 
 
 def _label(function: Any) -> str:
-    inner = _bare(function)
+    inner = _unwrap(function)
     name = getattr(inner, "__qualname__", None) or repr(inner)
     return f"function {name.rpartition('<locals>.')[2]!r}"
 
 
-def _bound_by_partial(function: Any) -> set[str]:
-    """Keywords that a partial has filled in: settled by the author, so no peer may set them."""
+def _keywords_of_partial(function: Any) -> set[str]:
+    """Return the keywords that a partial fills in. The author set them, so a peer may not."""
     return set(function.keywords) if isinstance(function, functools.partial) else set()
 
 
-def _refuse_unusable(parameter: inspect.Parameter, label: str) -> None:
+def _check_parameter(parameter: inspect.Parameter, label: str) -> None:
+    """Raise `DeclarationError` for a parameter that no peer can fill in."""
     match parameter.kind:
         case inspect.Parameter.VAR_POSITIONAL | inspect.Parameter.VAR_KEYWORD:
             raise DeclarationError(f"{label}: {parameter} takes any number of arguments; name each of them")
@@ -166,16 +182,17 @@ def _refuse_unusable(parameter: inspect.Parameter, label: str) -> None:
         )
     if parameter.name.startswith("__"):
         raise DeclarationError(
-            f"{label}: {parameter.name!r} begins with two underscores, which Python keeps for itself"
+            f"{label}: {parameter.name!r} begins with two underscores, which Python reserves"
         )
 
 
 def _resolver(inner: Any, label: str) -> Callable[[Any, str], Any]:
-    """A function that evaluates one annotation in the namespaces of the function it belongs to."""
+    """Return a function that evaluates an annotation in the namespaces of its own function."""
     written = inspect.unwrap(inner if inspect.isroutine(inner) else type(inner).__call__)
     code = getattr(written, "__func__", written)
     module = getattr(code, "__globals__", {})
-    # Names that the function's body uses too are in its closure: so some classes inside functions are found.
+    # A class that is defined inside a function is found only if the body of the declared function
+    # uses it too: only then does the closure hold it.
     free = getattr(getattr(code, "__code__", None), "co_freevars", ())
     local = {}
     for name, cell in zip(free, getattr(code, "__closure__", None) or (), strict=True):
@@ -184,36 +201,40 @@ def _resolver(inner: Any, label: str) -> Callable[[Any, str], Any]:
         except ValueError:
             continue  # not assigned yet
 
-    def resolve(annotation: Any, place: str) -> Any:
+    def resolve(annotation: Any, location: str) -> Any:
         if annotation is MISSING:
             return MISSING
         holder = types.SimpleNamespace(__annotations__={"it": annotation})
         try:
             return typing.get_type_hints(holder, globalns=module, localns=local, include_extras=True)["it"]
-        except Exception as exc:  # an annotation is code, so whatever code can raise
+        except Exception as exc:  # an annotation is code, which may raise anything
             text = annotation if isinstance(annotation, str) else repr(annotation)
             raise DeclarationError(
-                f"{label}: the annotation of {place}, {text}, cannot be resolved ({exc}); "
+                f"{label}: the annotation of {location}, {text}, cannot be resolved ({exc}); "
                 f"its names must exist at run time at the top of the module, so not only under TYPE_CHECKING"
             ) from exc
 
     return resolve
 
 
-def _is_context(annotation: Any) -> bool:
+def _is_injected(annotation: Any) -> bool:
     members = [member for member in union_members(annotation) if member is not types.NoneType]
     if len(members) != 1:
         return False
     bare = typing.get_origin(members[0]) or members[0]
-    return isinstance(bare, type) and issubclass(bare, Context)
+    return isinstance(bare, type) and issubclass(bare, Injected)
 
 
 def _wire_name(name: str, names: set[str]) -> str:
+    """Return `from` for `from_`: the underscore only avoids a keyword of Python.
+
+    It stays if the function has a parameter of the shorter name too.
+    """
     short = name.removesuffix("_")
     return short if short and short not in names and not short.endswith("_") else name
 
 
-def _described(annotation: Any) -> str:
-    """The text of `Annotated[T, "text"]`."""
+def _annotated_text(annotation: Any) -> str:
+    """Return the text of `Annotated[T, "text"]`, "" without one."""
     extras = typing.get_args(annotation)[1:] if typing.get_origin(annotation) is Annotated else ()
     return next((extra for extra in extras if isinstance(extra, str)), "")

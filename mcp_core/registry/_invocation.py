@@ -1,14 +1,10 @@
-"""What a request asks the runtime to run: one call of one function, and what becomes of its outcome.
+"""One call of a declared function, which answers one request.
 
-Rules of this file:
-
-1. The runtime calls, awaits, cancels and logs; an `Invocation` does none of it. It knows only how to start
-   and how to turn an outcome into an answer.
-2. An exception that was not raised for the peer tells the peer nothing but a reference, under which the
-   runtime's log has the rest. Whatever a handler raises ends that call and no more, `SystemExit` and
-   `RecursionError` included.
-
-How outcomes look for tools, resources and prompts is in their files.
+1. The runtime awaits, cancels and logs. An `Invocation` only calls the function, and turns its
+   return value or exception into the response.
+2. An exception that was not raised for the peer is not shown to it. The peer gets a reference,
+   under which the runtime logs the exception.
+3. An exception ends its own call only, `SystemExit` and `RecursionError` included.
 """
 
 from __future__ import annotations
@@ -27,57 +23,60 @@ if TYPE_CHECKING:
 
     from mcp_core._dialects import Dialect
 
-    from ._context import Context
-    from ._function import Function
+    from ._function import Function, Injected
 
 __all__ = ["Invocation", "refuse_coroutine"]
 
 
 class Invocation(abc.ABC):
-    """One call to make: `call`, then `result` with what came out, or `failure` with what was raised.
+    """One call to make.
 
-    `is_async`: `call` gives an awaitable. `thread`: the function blocks and belongs into a worker thread.
-    `wants_context`: `call` needs a `Context`.
+    Call `call`, then `result` with the value, or `failure` with the exception.
+
+    Attributes:
+        arguments: keyword arguments of the function, without the context.
+        dialect: the revision of the peer.
+        function: the declared function.
+        thread: True if the function blocks and must run in a worker thread.
     """
 
-    __slots__ = ("arguments", "dialect", "function", "thread")
+    __slots__ = ("arguments", "dialect", "function", "is_async", "thread", "wants_context")
 
     def __init__(self, function: Function, thread: bool, arguments: dict[str, Any], dialect: Dialect) -> None:
         self.function = function
         self.thread = thread
         self.arguments = arguments
         self.dialect = dialect
+        self.is_async = function.is_async
+        self.wants_context = function.context != ""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.function.label}>"
 
-    @property
-    def is_async(self) -> bool:
-        return self.function.is_async
+    def call(self, context: Injected | None = None) -> Any:
+        """Call the function. Return its value, or an awaitable if `is_async`.
 
-    @property
-    def wants_context(self) -> bool:
-        return self.function.context != ""
-
-    def call(self, context: Context | None = None) -> Any:
-        """Call the function: gives its value, or an awaitable if `is_async`; raises whatever it raises."""
+        Raises:
+            BaseException: the exception of the function.
+        """
         if self.function.context:
             return self.function.call(**self.arguments, **{self.function.context: context})
         return self.function.call(**self.arguments)
 
     @abc.abstractmethod
     def result(self, value: Any) -> Result | Raw | Struct | Mapping[str, Any]:
-        """The answer for a return value.
+        """Return the response for a return value.
 
         Raises:
-            Exception: the value is not what was declared, or cannot be sent. Give the exception to `failure`.
+            Exception: the value has not the declared type, or cannot be sent. Pass the exception
+                to `failure`.
         """
 
     def failure(self, exc: BaseException, reference: str) -> Result | ErrorData:
-        """The answer for an exception.
+        """Return the response for an exception.
 
-        `reference` is the runtime's name for it, told to the peer in place of its text. A group with a single
-        exception in it counts as that exception.
+        The peer gets `reference`, the runtime's name for the exception in its log, in place of the
+        text. A group that holds a single exception counts as that exception.
         """
         exc = single(exc)
         if isinstance(exc, McpError):
@@ -85,13 +84,13 @@ class Invocation(abc.ABC):
         return self._failure(exc, reference)
 
     def _failure(self, exc: BaseException, reference: str) -> Result | ErrorData:
-        # ToolError was written to be read; elsewhere than in a tool it is an error all the same.
+        # The text of a ToolError is meant for the peer, also outside of a tool.
         text = str(exc) if isinstance(exc, ToolError) else f"Internal error (reference {reference})"
         return ErrorData(self.dialect.codes[Fault.INTERNAL], text)
 
 
 def refuse_coroutine(value: Any, label: str) -> None:
-    """Raise `TypeError` for a coroutine that a plain function returned: nobody is going to await it."""
+    """Raise `TypeError` if a plain function returned a coroutine, which would never be awaited."""
     if inspect.iscoroutine(value):
         value.close()
         raise TypeError(

@@ -1,7 +1,7 @@
-"""Methods that MCP does not define: a name, the Struct of its params, and the function that answers.
+"""Methods that MCP does not define: a name, the Struct of its params, and a function.
 
-Rule: the core decodes the params like those of any other method, so the function gets an object and never
-JSON. What it returns has to be an object too, as every JSON-RPC result of MCP is (basic/index, Responses).
+The connection decodes the params as those of any other method, so the function gets an object, not
+JSON. Its return value must be an object too, as every result of MCP is (basic/index, Responses).
 """
 
 from __future__ import annotations
@@ -24,10 +24,14 @@ __all__ = ["MethodEntry"]
 
 
 class MethodEntry:
-    """A declared method. Raises `DeclarationError` when it cannot be served."""
+    """A declared method.
+
+    Raises:
+        DeclarationError: the method cannot be served.
+    """
 
     __slots__ = ("_parameter", "function", "number", "row", "thread")
-    number: int  # which declaration of the server it is
+    number: int  # the number of the declaration on its server
 
     def __init__(
         self,
@@ -39,7 +43,7 @@ class MethodEntry:
     ) -> None:
         self.function = found = inspect_function(function, returns=False)
         if any(name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role):
-            raise DeclarationError(f"{found.label}: {name!r} is a method of MCP and cannot be declared anew")
+            raise DeclarationError(f"{found.label}: {name!r} is a method of MCP and cannot be redefined")
         if len(found.parameters) > 1:
             raise DeclarationError(f"{found.label}: a method takes one parameter, its {params.__name__}")
         if thread and found.is_async:
@@ -52,13 +56,13 @@ class MethodEntry:
         return f"<method {self.row.name!r}: {self.function.label}>"
 
     def prepare(self, params: Struct, dialect: Dialect) -> Invocation:
-        """The call to make."""
+        """Return the call to make."""
         arguments = {self._parameter: params} if self._parameter else {}
         return MethodInvocation(self.function, self.thread, arguments, dialect)
 
 
 class MethodInvocation(Invocation):
-    """One call of a method."""
+    """One call of a declared method."""
 
     __slots__ = ()
 

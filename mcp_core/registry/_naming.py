@@ -1,7 +1,7 @@
-"""Checks on what an author gives beside a function: names, URIs, icons, keys of `_meta`.
+"""Checks of declaration options: names, URIs, icons, keys of `_meta`.
 
-Rule: what a peer would have to refuse is an error; what it might find odd is a warning, which points at the
-author's own line. Nothing here runs during a call.
+What a peer must reject is an error. What only some peers reject is a warning, which points at the
+line of the declaration. Nothing here runs during a call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 
 
 def warn_author(message: str) -> None:
-    """Warn at the line outside this package that led here."""
+    """Emit a `UserWarning` at the nearest caller outside this package."""
     level = 1
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
@@ -39,7 +39,10 @@ def warn_author(message: str) -> None:
 
 
 def check_tool_name(name: str) -> None:
-    """Warn about a name outside the grammar of server/tools, Tool Names: legal, but some clients balk."""
+    """Warn about a name outside the grammar of server/tools, Tool Names.
+
+    The name is legal, but some clients reject it.
+    """
     if not _TOOL_NAME.fullmatch(name):
         warn_author(f"tool name {name!r} is not 1 to 128 characters of A-Z, a-z, 0-9, '_', '-' and '.'")
 
@@ -51,7 +54,12 @@ def check_uri(uri: str, label: str) -> None:
 
 
 def check_icons(icons: Sequence[Icon] | None, label: str) -> list[Icon] | None:
-    """The icons as a list. Their `src` must be `https:` or `data:`, since clients refuse everything else."""
+    """Return the icons as a list, None if there are none.
+
+    Raises:
+        DeclarationError: an icon's `src` is neither `https:` nor `data:`. Clients reject all other
+            schemes.
+    """
     for icon in icons or ():
         if not icon.src.lower().startswith(("https:", "data:")):
             raise DeclarationError(
@@ -61,7 +69,11 @@ def check_icons(icons: Sequence[Icon] | None, label: str) -> list[Icon] | None:
 
 
 def check_meta(meta: Mapping[str, Any] | None, label: str) -> dict[str, Any] | None:
-    """`_meta` as a dict. Raises `DeclarationError` for a key outside the grammar of basic/index, `_meta`."""
+    """Return `_meta` as a dict, None if it is empty.
+
+    Raises:
+        DeclarationError: a key is outside the grammar of basic/index, `_meta`.
+    """
     for key in meta or ():
         if not _META_KEY.fullmatch(key):
             raise DeclarationError(

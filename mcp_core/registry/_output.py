@@ -1,19 +1,15 @@
-"""What a tool returned, as the result that the peer's revision wants.
+"""Conversion of a tool's return value to a result of the peer's revision.
 
-Rules of this file:
+1. A result has `content` for the model and `structuredContent` for programs. Data (a Struct,
+   dataclass, TypedDict, dict, number, list ...) is sent as both, with its JSON as text. Content is
+   sent as `content` only.
+2. The return annotation decides which it is, and gives data an `outputSchema`. A value of another
+   type is an error of the server, and is not sent. Without an annotation, or with one that allows
+   content, the value decides, and there is no `outputSchema`.
+3. A structured value that is not an object is sent as it is, as `{"result": value}` with a schema
+   to match, or as text only, by the revision's `Dialect.structured`.
 
-1. Two readers are served by one result: `content` for a model, `structuredContent` for a program. Data (a
-   Struct, dataclass, TypedDict, dict, number, list ...) goes out as both, the text being its JSON. Content
-   goes out as content.
-2. The return annotation decides, if it says something. Data gets an `outputSchema` from it, and a value that
-   is not of that type is the server's mistake, never sent. Without an annotation, or with one that admits
-   content, the value decides and no schema is promised.
-3. A structured value that is no object is sent as it is where the revision allows that, as `{"result":
-   value}` with a schema to match where only objects are known, and as text alone before.
-4. A result that the tool built itself is its own business; only what was promised is checked.
-
-Which revision wants what is a field of its `Dialect`. Sources: server/tools, Structured Content and Output
-Schema.
+Sources: server/tools, Structured Content and Output Schema.
 """
 
 from __future__ import annotations
@@ -45,31 +41,36 @@ _BYTES: Final = (bytes, bytearray, memoryview)
 
 
 class Output:
-    """Makes results out of the return values of one tool.
+    """The output of one tool: its schema, and results made of its return values.
 
-    `returns` is the return annotation or `MISSING`, `given` an output schema that replaces what it says.
-    Raises `DeclarationError` when neither can be used.
+    Args:
+        returns: the return annotation, or `MISSING`.
+        declared: an output schema that replaces the one of the annotation.
+        label: names the function in error texts.
+
+    Raises:
+        DeclarationError: the annotation or the schema cannot be used.
     """
 
-    __slots__ = ("_decode", "_given", "_is_object", "_schema", "_texts", "_wrapped")
+    __slots__ = ("_declared", "_decode", "_is_object", "_schema", "_text_types", "_wrapped")
 
-    def __init__(self, returns: Any, given: Mapping[str, Any] | None, label: str) -> None:
-        self._given = GivenSchema(given, f"{label}: output_schema") if given is not None else None
-        returns = _without_questions(returns)
-        kinds = _kinds(returns) if given is None else {"open"}
+    def __init__(self, returns: Any, declared: Mapping[str, Any] | None, label: str) -> None:
+        self._declared = GivenSchema(declared, f"{label}: output_schema") if declared is not None else None
+        returns = _without_input_required(returns)
+        kinds = _kinds(returns) if declared is None else {"open"}
         self._decode: Any = None
         self._schema: dict[str, Any] | None = None
-        if self._given is not None:
-            self._schema = self._given.schema
+        if self._declared is not None:
+            self._schema = self._declared.schema
         elif _is_data(kinds, label):
             check_type(returns, f"{label}: the return value")
             self._decode = msgspec.json.Decoder(returns).decode
             self._schema = schema_of(returns)
-        # What a tool that is annotated with nothing but text or None may return.
-        self._texts = tuple(_TEXTS[kind] for kind in kinds) if kinds <= _TEXTS.keys() else ()
+        # The allowed types of a tool whose annotation allows only text or None.
+        self._text_types = tuple(_TEXTS[kind] for kind in kinds) if kinds <= _TEXTS.keys() else ()
         self._is_object = self._schema is not None and self._schema.get("type") == "object"
-        # References of a given schema start at its root, so it cannot be put inside another.
-        can_wrap = self._schema is not None and self._given is None
+        # References in a declared schema start at its root, so it cannot be put inside another.
+        can_wrap = self._schema is not None and self._declared is None
         self._wrapped = wrapped(self._schema) if self._schema is not None and can_wrap else None
 
     def __repr__(self) -> str:
@@ -77,33 +78,39 @@ class Output:
         return f"<Output promises {kind}>"
 
     def schema(self, dialect: Dialect) -> dict[str, Any] | None:
-        """The `outputSchema` to list in this revision."""
+        """Return the `outputSchema` to list in this revision, or None."""
         if self._schema is None or dialect.structured == "none":
             return None
         return self._schema if self._is_object or dialect.structured == "any" else self._wrapped
 
     def result(self, value: Any, dialect: Dialect) -> Result:
-        """The result for a return value.
+        """Return the result for a return value.
 
         Raises:
-            Misfit: it is not what the tool promised.
-            TypeError: it cannot be sent at all.
+            InvalidArguments: the value does not have the declared type or schema.
+            TypeError: the value cannot be sent.
         """
         if isinstance(value, Result):
-            return self._completed(value, dialect) if isinstance(value, CallToolResult) else value
-        if self._texts and not isinstance(value, self._texts):
+            return self._adapt_result(value, dialect) if isinstance(value, CallToolResult) else value
+        if self._text_types and not isinstance(value, self._text_types):
             raise Misfit(f"the tool promises text and returned {type(value).__name__}")
         if self._schema is None:
+            if type(value) is str:  # by far the most common value
+                return CallToolResult(content=[TextContent(value)])
             blocks = blocks_of(value)
             if blocks is not None:
                 return CallToolResult(content=blocks)
         data = msgspec.json.encode(value)
         self._check(data)
         text = msgspec.json.decode(data) if data.startswith(b'"') else data.decode()
-        return CallToolResult(content=[TextContent(text)], structured_content=self._fitted(data, dialect))
+        return CallToolResult(content=[TextContent(text)], structured_content=self._structured(data, dialect))
 
-    def _completed(self, result: CallToolResult, dialect: Dialect) -> CallToolResult:
-        """A result that the tool built itself: its content made of blocks, its structured part fitted."""
+    def _adapt_result(self, result: CallToolResult, dialect: Dialect) -> CallToolResult:
+        """Return a result that the tool made itself, adapted to the revision.
+
+        Its content may hold strings, `Image`, `Audio` and `File`. Only what the output schema
+        describes is checked.
+        """
         changes: dict[str, Any] = {}
         if not all(isinstance(item, BLOCKS) for item in result.content):
             blocks = [block_of(item) for item in result.content]
@@ -114,36 +121,39 @@ class Output:
             data = msgspec.json.encode(result.structured_content)
             if not result.is_error:
                 self._check(data)
-            changes["structured_content"] = self._fitted(data, dialect)
+            changes["structured_content"] = self._structured(data, dialect)
         elif self._schema is not None and not result.is_error:
             raise Misfit("the tool promises structured content, and its CallToolResult has none")
         return replace(result, **changes) if changes else result
 
     def _check(self, data: bytes) -> None:
+        """Raise `InvalidArguments` if `data` does not have the declared type or schema."""
         if self._decode is not None:
             read_back(data, self._decode)
-        elif self._given is not None:
-            fault = self._given.fault_of(msgspec.json.decode(data))
+        elif self._declared is not None:
+            fault = self._declared.fault_of(msgspec.json.decode(data))
             if fault is not None:
-                raise Misfit(f"{fault[0] or 'the value'}: {fault[1]}")
+                path, reason = fault
+                raise Misfit(f"{path or 'the value'}: {reason}")
 
-    def _fitted(self, data: bytes, dialect: Dialect) -> Any:
+    def _structured(self, data: bytes, dialect: Dialect) -> Any:
+        """Return `structuredContent` as JSON, or UNSET if the revision cannot have it."""
         if dialect.structured == "any" or (
-            dialect.structured == "object" and data.startswith(b"{") and self._open
+            dialect.structured == "object" and data.startswith(b"{") and self._allows_object
         ):
             return Raw(data)
-        if dialect.structured == "none" or self._given is not None:
+        if dialect.structured == "none" or self._declared is not None:
             return UNSET
         return Raw(b'{"result":%b}' % data)
 
     @property
-    def _open(self) -> bool:
-        """Whether an object needs no wrapping: it is what was promised, or nothing was."""
+    def _allows_object(self) -> bool:
+        """True if an object is sent as it is: without a schema, or if it describes an object."""
         return self._is_object or self._schema is None
 
 
-def _without_questions(returns: Any) -> Any:
-    """The annotation without `InputRequiredResult` among others: it is not what the tool gives in the end."""
+def _without_input_required(returns: Any) -> Any:
+    """Return the annotation without `InputRequiredResult`, which is not the tool's output."""
     bare = plain(returns)
     if typing.get_origin(bare) not in (typing.Union, types.UnionType):
         return returns
@@ -153,14 +163,15 @@ def _without_questions(returns: Any) -> Any:
 
 def _is_data(kinds: set[str], label: str) -> bool:
     if "bytes" in kinds:
-        raise DeclarationError(
-            f"{label} returns bytes, which do not say what they are: return Image, Audio or File"
-        )
+        raise DeclarationError(f"{label} returns bytes, which have no MIME type: return Image, Audio or File")
     return "data" in kinds and not kinds & {"open", "content"}
 
 
 def _kinds(annotation: Any) -> set[str]:
-    """What values of a type are: text, none, content, data, bytes, or open if only the value can tell."""
+    """Return the kinds of values that a type allows: text, none, content, data, bytes, open.
+
+    "open" means that only the value can decide.
+    """
     members = union_members(annotation)
     if len(members) > 1:
         return set().union(*(_kinds(member) for member in members))

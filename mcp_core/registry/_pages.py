@@ -1,18 +1,12 @@
-"""Lists, page by page: where a page ends, what is encoded once, and how a cursor finds its place again.
+"""Pagination of lists (server/utilities/pagination).
 
-Rules of this file:
-
-1. A cursor names the entry that was given out last, not a place. So whatever is added or removed between two pages, an
-   entry that stays is given out exactly once. A cursor whose entry is gone is unknown, and its owner begins anew; so it is
-   when another has taken the name since, which stands elsewhere in the list.
-2. A cursor is never taken apart. It is a digest of the server's name, the list and the entry, and is looked up among those
-   of the entries there are. So nothing that a peer makes up can be misread, nobody's position is kept here, and the same
-   server knows the cursor after a restart and in another process.
-3. A list is encoded once for each revision, all of its pages together, and kept until it changes. Cursors add nothing to
-   that, however many a peer makes up: a place in the middle of a page, where only a list that changed under its reader
-   leads, is encoded when it is asked for.
-
-It does not know what an entry is, nor error codes. Page: server/utilities/pagination.
+1. A cursor names the last entry of a page, not an index. If entries are added or removed between
+   two pages, every entry that stays is still listed exactly once. The cursor of a removed entry is
+   unknown, even if another entry has its name: the client starts again at the first page.
+2. A cursor is a digest of the server's name, the list and the entry. It is compared with the
+   cursors of the current entries, never decoded. No state is kept per client, and the cursor is
+   valid after a restart and in another process.
+3. A list is encoded once for each revision, and cached until it changes.
 """
 
 from __future__ import annotations
@@ -40,14 +34,14 @@ if TYPE_CHECKING:
 
 __all__ = ["PAGE_SIZE", "Entry", "Lists"]
 
-# Servers have dozens of tools, the largest a thousand, and whoever wants the list wants all of it: each further page is a
-# further round trip.
+# Entries. Servers have dozens of tools, the largest a thousand. A client wants the whole list, and
+# each further page costs a round trip.
 PAGE_SIZE: Final = 1_000
-# A page ends before it is longer than this, whatever its number of entries: half of the tightest limit on a message that is
-# in use, our own servers' included. A single entry that is longer has a page of its own.
-_PAGE_BYTES: Final = 2 * 1024 * 1024
+# Bytes. The entries of a page are not longer together: half of the lowest message size limit in
+# use, that of our own servers included. A single longer entry has a page of its own.
+_MAX_PAGE_BYTES: Final = 2 * 1024 * 1024
 
-# The four lists: their result and its member.
+# The result type of each list, and the member that holds the entries.
 _RESULTS: Final[Mapping[str, tuple[Callable[..., CacheableResult], str]]] = {
     "tools/list": (ListToolsResult, "tools"),
     "prompts/list": (ListPromptsResult, "prompts"),
@@ -57,23 +51,23 @@ _RESULTS: Final[Mapping[str, tuple[Callable[..., CacheableResult], str]]] = {
 
 
 class Entry(Protocol):
-    """What can be listed. `number` grows with each declaration and is nobody else's."""
+    """A declaration that can be listed. `number` is unique and grows with each declaration."""
 
     number: int
 
     def listed(self, dialect: Dialect) -> Struct:
-        """What the list says of it."""
+        """Return the entry of the list in this revision."""
 
 
 class Lists:
-    """The lists of one server.
+    """The lists of one server, as encoded pages.
 
     Args:
-        server: its name.
-        entries: for each method that lists something, its entries by their key, in order. They are read when a page is
-            asked for; `forget` tells of changes.
-        size: how many entries a page has at most.
-        cache: the hints on each page; those of the revision if None.
+        server: the server's name.
+        entries: for each list method, the entries by key, in order. They are read when a page is
+            requested. Call `forget` after a change.
+        size: the maximum number of entries in a page.
+        cache: the cache hints on each page; those of the revision if None.
 
     Raises:
         ValueError: `size` is below 1.
@@ -96,42 +90,44 @@ class Lists:
         return f"<Lists of {self._server!r}, {len(self._pages)} encoded>"
 
     def forget(self) -> None:
-        """Some entries have changed."""
-        # A new dict: another thread may be about to put pages of the old entries into the one it found.
+        """Discard the encoded pages: some entries have changed."""
+        # Not `clear()`: another thread may be about to add pages of the old entries to this dict.
         self._pages = {}
 
     def page(self, method: str, cursor: str | None, dialect: Dialect) -> Raw | None:
-        """The result of `method`: the first page, or the one after `cursor`; None if there is no such cursor."""
-        kept = self._pages
-        pages = kept.get((method, dialect))
+        """Return the first page of the list, or the page after `cursor`; None if it is unknown."""
+        cached = self._pages
+        pages = cached.get((method, dialect))
         if pages is None:
-            pages = kept[method, dialect] = self._cut(method, dialect)
-        return pages.by_start[0] if cursor is None else self._after(cursor, pages)
+            pages = cached[method, dialect] = self._encode_pages(method, dialect)
+        return pages.by_start[0] if cursor is None else self._page_after(cursor, pages)
 
-    def _cut(self, method: str, dialect: Dialect) -> _Pages:
+    def _encode_pages(self, method: str, dialect: Dialect) -> _Pages:
         entries = list(self._entries[method].items())
         pages = _Pages(method, dialect, entries, {}, {})
-        encoded = pages.encoded(0, len(entries))
-        for start, stop in pairwise([*_starts(encoded, self._size), len(entries)]):
-            pages.by_start[start] = self._page(pages, start, encoded[start:stop])
+        encoded = pages.encode_entries(0, len(entries))
+        for start, stop in pairwise([*_page_starts(encoded, self._size), len(entries)]):
+            pages.by_start[start] = self._make_page(pages, start, encoded[start:stop])
         return pages
 
-    def _after(self, cursor: str, pages: _Pages) -> Raw | None:
+    def _page_after(self, cursor: str, pages: _Pages) -> Raw | None:
         entries = pages.entries
-        if not pages.places:
-            pages.places.update(
-                (self._cursor(pages.method, *named), place) for place, named in enumerate(entries, 1)
+        if not pages.start_after:
+            pages.start_after.update(
+                (self._cursor(pages.method, *named), start) for start, named in enumerate(entries, 1)
             )
-        start = pages.places.get(cursor)
+        start = pages.start_after.get(cursor)
         if start is None:
             return None
         if start in pages.by_start:
             return pages.by_start[start]
-        # Up to where the next page begins, so that the reader is back among those that are kept.
+        # The list has changed since the client got its cursor, which is now inside a page. The rest
+        # of that page is encoded now and not cached, or a client could fill the memory with pages.
+        # After it the client continues with cached pages.
         stop = next((begin for begin in pages.by_start if begin > start), len(entries))
-        return self._page(pages, start, pages.encoded(start, stop))
+        return self._make_page(pages, start, pages.encode_entries(start, stop))
 
-    def _page(self, pages: _Pages, start: int, encoded: list[Raw]) -> Raw:
+    def _make_page(self, pages: _Pages, start: int, encoded: list[Raw]) -> Raw:
         make, member = _RESULTS[pages.method]
         members: dict[str, Any] = {member: encoded}
         stop = start + len(encoded)
@@ -141,35 +137,37 @@ class Lists:
         return Raw(pages.dialect.encode(result if self._cache is None else self._cache.on(result)))
 
     def _cursor(self, method: str, key: str, entry: Entry) -> str:
-        """The cursor for what comes after `entry`."""
+        """Return the cursor of the page that starts after `entry`."""
         digest = hashlib.sha256(f"{self._server}\0{method}\0{entry.number}\0{key}".encode()).digest()
         return urlsafe_b64encode(digest[:15]).decode()  # 15 bytes need no padding
 
 
 class _Pages(Struct, frozen=True):
-    """One list as it is now, in one revision: its pages by the place of their first entry, all of them but those that begin
-    in the middle of another. `places` has what follows each cursor, from when the first cursor is asked for.
+    """The pages of one list in one revision.
+
+    `by_start` has the encoded pages by the index of their first entry. `start_after` has the index
+    of the entry that follows each cursor; it is filled when the first cursor is received.
     """
 
     method: str
     dialect: Dialect
     entries: list[tuple[str, Entry]]
     by_start: dict[int, Raw]
-    places: dict[str, int]
+    start_after: dict[str, int]
 
-    def encoded(self, start: int, stop: int) -> list[Raw]:
+    def encode_entries(self, start: int, stop: int) -> list[Raw]:
         dialect = self.dialect
         return [Raw(dialect.encode(entry.listed(dialect))) for _, entry in self.entries[start:stop]]
 
 
-def _starts(encoded: Sequence[Raw], size: int) -> list[int]:
-    """Where pages begin."""
+def _page_starts(encoded: Sequence[Raw], size: int) -> list[int]:
+    """Return the index of the first entry of each page."""
     starts = [0]
-    held = 0
-    for place, entry in enumerate(encoded):
+    page_bytes = 0
+    for index, entry in enumerate(encoded):
         length = len(bytes(entry))
-        if place and (place - starts[-1] == size or held + length > _PAGE_BYTES):
-            starts.append(place)
-            held = 0
-        held += length
+        if index and (index - starts[-1] == size or page_bytes + length > _MAX_PAGE_BYTES):
+            starts.append(index)
+            page_bytes = 0
+        page_bytes += length
     return starts

@@ -1,7 +1,7 @@
-"""Prompts: a function whose arguments are text on the wire and whose value is messages.
+"""Prompts: functions that get text arguments and return messages.
 
-Rule: arguments are converted to the types that the function wants; what cannot be converted, is missing or is
-unknown is the error -32602 (server/prompts, Error Handling).
+Arguments are converted to the annotated types. An argument that cannot be converted, is missing or
+is unknown is the error -32602 (server/prompts, Error Handling).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["PromptEntry", "PromptOptions"]
 
 
 class PromptOptions(TypedDict, total=False):
-    """What can be said about a prompt beside its function.
+    """The options of a declared prompt.
 
     Keys:
-        name: what it is called by; the function's name by default.
-        title: what people see.
-        description: what it is for; the docstring by default.
-        icons: pictures with `https:` or `data:` URIs.
+        name: the name for programs; the function's name by default.
+        title: the name for people.
+        description: the purpose; the docstring by default.
+        icons: icons with `https:` or `data:` URIs.
         meta: `_meta` of the entry in the list.
         thread: run a plain `def` in a worker thread, because it blocks.
     """
@@ -45,10 +45,14 @@ class PromptOptions(TypedDict, total=False):
 
 
 class PromptEntry:
-    """A declared prompt. Raises `DeclarationError` when it cannot be served."""
+    """A declared prompt.
+
+    Raises:
+        DeclarationError: the prompt cannot be served.
+    """
 
     __slots__ = ("_prompt", "_read", "completers", "function", "name", "number", "thread")
-    number: int  # which declaration of the server it is
+    number: int  # the number of the declaration on its server
 
     def __init__(self, function: Callable[..., Any], options: PromptOptions) -> None:
         self.function = found = inspect_function(function, returns=False)
@@ -81,23 +85,23 @@ class PromptEntry:
         return self._prompt.description
 
     def listed(self, dialect: Dialect) -> Prompt:
-        """The entry of `prompts/list`."""
+        """Return the entry of `prompts/list`."""
         return self._prompt
 
     def prepare(self, arguments: Mapping[str, str] | None, dialect: Dialect) -> Invocation:
-        """The call to make.
+        """Return the call to make.
 
         Raises:
-            McpError: the arguments are wrong.
+            McpError: the arguments are invalid.
         """
         try:
             return PromptInvocation(self, self._read(arguments or {}), dialect)
-        except Misfit as misfit:
-            raise McpError(dialect.codes[Fault.INVALID_PARAMS], str(misfit)) from None
+        except Misfit as exc:
+            raise McpError(dialect.codes[Fault.INVALID_PARAMS], str(exc)) from None
 
 
 class PromptInvocation(Invocation):
-    """One use of a prompt."""
+    """One call of a prompt."""
 
     __slots__ = ("_description",)
 
@@ -110,13 +114,13 @@ class PromptInvocation(Invocation):
         if isinstance(value, Result):
             return value
         values = value if isinstance(value, list | tuple) else [value]
-        return GetPromptResult(messages=[_message(item) for item in values], description=self._description)
+        return GetPromptResult(messages=[_as_message(item) for item in values], description=self._description)
 
 
-def _message(value: Any) -> PromptMessage:
+def _as_message(value: Any) -> PromptMessage:
     if isinstance(value, PromptMessage):
         return value
     block = block_of(value)
     if block is None:
-        raise TypeError(f"a prompt gives text, content or PromptMessage, not {type(value).__name__}")
+        raise TypeError(f"a prompt returns text, content or PromptMessage, not {type(value).__name__}")
     return PromptMessage("user", block)

@@ -1,13 +1,10 @@
-"""Resources: a function that gives the contents of one URI, or of all URIs of a template.
+"""Resources: functions that return the contents of one URI, or of all URIs of a template.
 
-Rules of this file:
-
-1. The variables of a template are the parameters of its function, neither more nor fewer. One that a URI may
-   leave out has a default.
-2. A URI whose variables cannot be converted to what the function wants names nothing: it is not found, not
-   invalid.
-3. "Not found" is said by raising `ResourceNotFound`, never by empty contents (server/resources, Error
-   Handling).
+1. The parameters of a template's function are exactly the template's variables. A parameter whose
+   variable may be absent from a URI has a default.
+2. A URI whose variables cannot be converted to the annotated types is not found, not invalid.
+3. A missing resource raises `ResourceNotFound`; empty contents would be a success
+   (server/resources, Error Handling).
 """
 
 from __future__ import annotations
@@ -44,18 +41,19 @@ __all__ = ["ResourceEntry", "ResourceOptions", "TemplateEntry"]
 
 
 class ResourceOptions(TypedDict, total=False):
-    """What can be said about a resource beside its URI and its function.
+    """The options of a declared resource or resource template.
 
     Keys:
-        name: what programs call it; the function's name by default.
-        title: what people see.
-        description: what it holds; the docstring by default.
-        mime_type: of the contents; of all members, for a template.
-        size: in bytes; not for templates.
-        annotations: for whom it is, and how important.
-        icons: pictures with `https:` or `data:` URIs.
+        name: the name for programs; the function's name by default.
+        title: the name for people.
+        description: the contents; the docstring by default.
+        mime_type: the MIME type of the contents; for a template, of all its resources.
+        size: the size in bytes; not for templates.
+        annotations: audience and priority.
+        icons: icons with `https:` or `data:` URIs.
         meta: `_meta` of the entry in the list.
-        cache: how long the contents may be kept and by whom (2026-07-28); not at all by default.
+        cache: how long, and by whom, the contents may be cached (2026-07-28); not at all by
+            default.
         thread: run a plain `def` in a worker thread, because it blocks.
     """
 
@@ -72,8 +70,10 @@ class ResourceOptions(TypedDict, total=False):
 
 
 class _Entry:
+    """The common part of `ResourceEntry` and `TemplateEntry`."""
+
     __slots__ = ("cache", "function", "mime_type", "number", "read", "thread")
-    number: int  # which declaration of the server it is
+    number: int  # the number of the declaration on its server
 
     def __init__(self, function: Callable[..., Any], options: ResourceOptions) -> None:
         self.function = found = inspect_function(function, returns=False)
@@ -84,7 +84,8 @@ class _Entry:
             raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
         self.read = TextReader(found).read
 
-    def _described(self, options: ResourceOptions) -> dict[str, Any]:
+    def _common_fields(self, options: ResourceOptions) -> dict[str, Any]:
+        """Return the fields that `Resource` and `ResourceTemplate` share."""
         found = self.function
         name = options.get("name") or found.name
         if not name:
@@ -101,7 +102,11 @@ class _Entry:
 
 
 class ResourceEntry(_Entry):
-    """A resource with a URI of its own. Raises `DeclarationError` when it cannot be served."""
+    """A declared resource with a fixed URI.
+
+    Raises:
+        DeclarationError: the resource cannot be served.
+    """
 
     __slots__ = ("_resource", "uri")
 
@@ -112,22 +117,26 @@ class ResourceEntry(_Entry):
         if self.function.parameters:
             names = ", ".join(p.name for p in self.function.parameters)
             raise DeclarationError(f"{self.function.label} takes {names}, but {uri!r} has no variables")
-        self._resource = Resource(uri=uri, size=options.get("size"), **self._described(options))
+        self._resource = Resource(uri=uri, size=options.get("size"), **self._common_fields(options))
 
     def __repr__(self) -> str:
         return f"<resource {self.uri!r}: {self.function.label}>"
 
     def listed(self, dialect: Dialect) -> Resource:
-        """The entry of `resources/list`."""
+        """Return the entry of `resources/list`."""
         return self._resource
 
     def prepare(self, dialect: Dialect) -> Invocation:
-        """The call to make."""
+        """Return the call to make."""
         return ReadInvocation(self, {}, dialect, self.uri)
 
 
 class TemplateEntry(_Entry):
-    """Resources whose URIs follow a template. Raises `DeclarationError` when it cannot be served."""
+    """A declared resource template.
+
+    Raises:
+        DeclarationError: the template cannot be served.
+    """
 
     __slots__ = ("_matcher", "_template", "completers", "uri")
 
@@ -143,27 +152,28 @@ class TemplateEntry(_Entry):
                 f"{self.function.label}: a template stands for many resources and has no size"
             )
         self.completers = Completers(self.function)
-        self._template = ResourceTemplate(uri_template=template, **self._described(options))
+        self._template = ResourceTemplate(uri_template=template, **self._common_fields(options))
 
     def __repr__(self) -> str:
         return f"<resource template {self.uri!r}: {self.function.label}>"
 
     def listed(self, dialect: Dialect) -> ResourceTemplate:
-        """The entry of `resources/templates/list`."""
+        """Return the entry of `resources/templates/list`."""
         return self._template
 
     def prepare(self, uri: str, dialect: Dialect) -> Invocation | None:
-        """The call to make, or None when `uri` is not of this template."""
-        found = self._matcher.match(uri)
-        if found is None:
+        """Return the call to make, or None if `uri` does not match this template."""
+        values = self._matcher.match(uri)
+        if values is None:
             return None
         try:
-            return ReadInvocation(self, self.read(found), dialect, uri)
+            return ReadInvocation(self, self.read(values), dialect, uri)
         except Misfit:
             return None
 
 
 def _check_variables(matcher: UriMatcher, function: Function) -> None:
+    """Raise `DeclarationError` unless variables and parameters are the same."""
     template = matcher.template
     parameters = {p.wire_name: p for p in function.parameters}
     for name in template.variables:
@@ -176,7 +186,7 @@ def _check_variables(matcher: UriMatcher, function: Function) -> None:
 
 
 class ReadInvocation(Invocation):
-    """One reading of a resource."""
+    """One read of a resource."""
 
     __slots__ = ("_cache", "_mime_type", "uri")
 
@@ -189,19 +199,20 @@ class ReadInvocation(Invocation):
     def result(self, value: Any) -> Result:
         refuse_coroutine(value, self.function.label)
         if isinstance(value, Result):
-            return self._hinted(value) if isinstance(value, CacheableResult) else value
+            return self._with_cache_hint(value) if isinstance(value, CacheableResult) else value
+        # A list without any of these is one value, which is sent as JSON.
         several = isinstance(value, list | tuple) and any(
             isinstance(item, (ResourceContents, bytes, *MEDIA)) for item in value
         )
-        contents = [self._contents(item) for item in (value if several else [value])]
-        return self._hinted(ReadResourceResult(contents=contents))
+        contents = [self._as_contents(item) for item in (value if several else [value])]
+        return self._with_cache_hint(ReadResourceResult(contents=contents))
 
-    def _hinted(self, result: CacheableResult) -> CacheableResult:
+    def _with_cache_hint(self, result: CacheableResult) -> CacheableResult:
         return result if self._cache is None else self._cache.on(result)
 
-    def _contents(self, value: Any) -> ResourceContents:
+    def _as_contents(self, value: Any) -> ResourceContents:
         if value is None:
-            raise TypeError("a resource that is not there is told by raising ResourceNotFound, not by None")
+            raise TypeError("for a missing resource raise ResourceNotFound; do not return None")
         if isinstance(value, ResourceContents):
             return value
         if isinstance(value, File):

@@ -1,11 +1,8 @@
-"""JSON Schemas: those that types imply, and those that an author hands us ready-made.
+"""JSON Schemas of declarations: derived from a type, or declared by the author.
 
-Rules of this file:
-
-1. A schema that goes to a peer is self-contained: the root is written out, everything else is in its `$defs`.
-2. A given schema is checked and compiled when it is declared, and what cannot be used is refused then, by name.
-
-What a given schema may be, and how values are checked with it, is in `mcp_core._schema`.
+1. A schema that is sent is self-contained: its references point into its own `$defs`.
+2. A declared schema is checked and compiled at its declaration. One that cannot be used raises
+   `DeclarationError` there.
 """
 
 from __future__ import annotations
@@ -26,10 +23,10 @@ __all__ = ["GivenSchema", "schema_of", "wrapped"]
 
 
 class GivenSchema(_schema.GivenSchema):
-    """A JSON Schema somebody wrote, compiled. `label` says of what, in complaints.
+    """A compiled JSON Schema that the author declared. `label` names it in error texts.
 
     Raises:
-        DeclarationError: it cannot be used.
+        DeclarationError: the schema cannot be used.
     """
 
     __slots__ = ()
@@ -42,10 +39,10 @@ class GivenSchema(_schema.GivenSchema):
 
 
 def schema_of(type: Any) -> dict[str, Any]:
-    """The JSON Schema of everything that msgspec decodes as `type`.
+    """Return the JSON Schema of a type, as msgspec decodes it.
 
     Raises:
-        TypeError: there is none, because the type cannot come from JSON.
+        TypeError: the type cannot be decoded from JSON.
     """
     (root,), components = msgspec.json.schema_components([type], ref_template="#/$defs/{name}")
     schema = dict(root)
@@ -53,15 +50,15 @@ def schema_of(type: Any) -> dict[str, Any]:
     if reference is not None:
         schema = {**components[reference.rpartition("/")[2]], **schema}
     for _, node in nodes([schema, *components.values()]):
-        _name_type(node)
-    used = _used(schema, components)
-    if used:
-        schema["$defs"] = used
+        _add_enum_type(node)
+    definitions = _referenced(schema, components)
+    if definitions:
+        schema["$defs"] = definitions
     return schema
 
 
-def _name_type(node: dict[str, Any]) -> None:
-    """Say the type of an enumeration, which many readers of schemas expect although its values tell it."""
+def _add_enum_type(node: dict[str, Any]) -> None:
+    """Add the `type` of an `enum`. It is redundant, but many programs expect it."""
     values = node.get("enum")
     if values and "type" not in node:
         for kind, name in ((str, "string"), (int, "integer")):
@@ -69,8 +66,8 @@ def _name_type(node: dict[str, Any]) -> None:
                 node["type"] = name
 
 
-def _used(schema: dict[str, Any], components: Mapping[str, Any]) -> dict[str, Any]:
-    """The components that `schema` refers to, directly or not."""
+def _referenced(schema: dict[str, Any], components: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the components that `schema` references, directly or through other components."""
     names: dict[str, None] = {}
     waiting = [schema]
     while waiting:
@@ -83,7 +80,10 @@ def _used(schema: dict[str, Any], components: Mapping[str, Any]) -> dict[str, An
 
 
 def wrapped(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of `{"result": value}` for the schema of a value, for revisions that know only objects."""
+    """Return the schema of `{"result": value}` for the schema of a value.
+
+    For revisions in which an output schema describes an object.
+    """
     inner = {key: value for key, value in schema.items() if key != "$defs"}
     outer: dict[str, Any] = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
     return {**outer, "$defs": schema["$defs"]} if "$defs" in schema else outer

@@ -1,21 +1,18 @@
-"""`Server`: what is offered, declared with decorators.
+"""`Server`: tools, resources, prompts and methods, declared with decorators.
 
-Rules of this file:
-
-1. Declaring is loud: what cannot be served raises where it is declared. What is declared is kept in order, so that lists are
-   the same each time.
-2. What requests come to is in `_answering.py`, and how each kind of thing is served in its own file.
-3. Nothing here knows a runtime, a connection or a clock. A runtime makes a `Config` with `config()` for each
-   conversation and asks `answer()` for each request.
+1. What cannot be served raises `DeclarationError` where it is declared. Declarations keep their
+   order, so that a list is the same each time.
+2. A `Server` has no runtime, connection or clock. A runtime takes a `Config` from `config()` for
+   each connection, and calls `answer()` for each request.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 from msgspec import Raw, Struct
 
@@ -37,6 +34,7 @@ from mcp_core.types import (
 
 from ._answering import Answers, refusal
 from ._completion import Completer
+from ._context import Context
 from ._errors import DeclarationError
 from ._invocation import Invocation
 from ._methods import MethodEntry
@@ -51,22 +49,38 @@ if TYPE_CHECKING:
     from mcp_core._hints import Cache
     from mcp_core._param_headers import ParamHeaders
 
-    from ._middleware import Middleware
-    from ._service import Service
+__all__ = ["ChangeListener", "Middleware", "Proceed", "Server"]
 
-__all__ = ["Server"]
+# The second argument of a middleware. Awaiting a call of it gives the result that will be sent.
+Proceed: TypeAlias = Callable[[], Awaitable[Any]]
+Middleware: TypeAlias = Callable[[Context[Any], Proceed], Awaitable[Any]]
 
 F = TypeVar("F", bound=Callable[..., Any])
-M = TypeVar("M", bound="Middleware")
+M = TypeVar("M", bound=Middleware)
 
-_TOOLS, _PROMPTS, _RESOURCES = changes(tools=True), changes(prompts=True), changes(resources=True)
-_CHANGING_RESOURCES: Final = ResourcesCapability(subscribe=True, list_changed=True)
+_TOOLS: Final = changes(tools=True)
+_PROMPTS: Final = changes(prompts=True)
+_RESOURCES: Final = changes(resources=True)
+_RESOURCES_CAPABILITY: Final = ResourcesCapability(subscribe=True, list_changed=True)
 
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
 
+class ChangeListener(Protocol):
+    """The part of `mcp_core.runtime.Service` that a `Server` notifies of changes.
+
+    Both methods may be called from any thread.
+    """
+
+    def changed(self, changes: Iterable[Change], /) -> None:
+        """Notify the client of `changes`, as far as it is subscribed to them."""
+
+    def page_visited(self, elicitation_id: str, /) -> None:
+        """Notify the client that its user has finished on a page, if it was sent there."""
+
+
 class Server:
-    """What one server offers.
+    """A declared server.
 
     ::
 
@@ -77,39 +91,44 @@ class Server:
             "The weather of the next days."
             return f"{city}: sun for {days} days"
 
-    Decorators give the function back unchanged. The `add_*` methods do the same for functions from elsewhere.
+    Decorators return the function unchanged. The `add_*` methods declare functions that are
+    defined elsewhere.
 
     Args:
         name: the server's name, for programs.
         version: the server's own version.
-        title: its name for people.
-        description: what it is.
-        instructions: how to use it, for the model.
-        website_url: where to read more.
-        icons: pictures with `https:` or `data:` URIs.
+        title: the server's name, for people.
+        description: what the server is.
+        instructions: how to use the server, for the model.
+        website_url: the server's web site.
+        icons: icons with `https:` or `data:` URIs.
         limits: upper bounds on what a peer can make grow; the defaults of `Limits` if None.
         versions: the revisions of MCP to serve; all by default.
-        extensions: what is offered beyond MCP, by identifier (`com.example/thing`), each with its settings. Told as the
-            capability `extensions` in 2026-07-28, and as `experimental`, which every revision has.
-        page_size: how many entries a page of a list has at most, and fewer if they are long; 1,000 by default.
-        cache: how long the lists, and what the server says of itself, may be kept and by whom (2026-07-28); not at all by
-            default.
-        logging: whether clients may be sent log messages, as with `Context.log`.
-        lifespan: called with the server when it begins to serve; gives an async context manager, which is entered before the
-            first request is taken and left after the last one has ended. Its value is `Context.lifespan`. A server that is
-            served several times has several.
-        keep_alive: seconds of silence after which a client is asked whether it lives; after as many more it is given up. For
-            revisions with `ping`, and on transports that can die unnoticed; by default it never asks.
-        state_keys: secrets of at least 32 random bytes, by name. With them is signed, not hidden, what a client is given to
-            keep while its user answers a question (2026-07-28); the first signs, all are recognised. By default each process
-            makes up its own, and then a client that comes back to another process, or after a restart, is refused: who runs
-            several processes behind one address gives the same keys to all of them, and to nobody else. For a new key: add it
-            behind the old one everywhere, then put it in front everywhere, and take the old one away ten minutes later.
+        extensions: extensions of MCP by identifier (`com.example/thing`), each with its settings.
+            Sent as the capability `extensions` in 2026-07-28, and as `experimental` in every
+            revision.
+        page_size: the maximum number of entries in a page of a list; 1,000 by default. A page of
+            long entries has fewer.
+        cache: how long, and by whom, the lists and the server's description may be cached
+            (2026-07-28); not at all by default.
+        logging: False to declare no `logging` capability; `Context.log` then raises.
+        lifespan: called with the server when it starts to serve; returns an async context manager.
+            It is entered before the first request and left after the last one. Its value is
+            `Context.lifespan`. A server that is served several times enters several.
+        keep_alive: seconds without a message after which the client gets a `ping`. After as many
+            seconds without a response the connection is closed. For revisions with `ping`, on
+            transports that can fail unnoticed; None, the default, never sends one.
+        state_keys: secrets of at least 32 random bytes, by name. They sign, but do not encrypt, the
+            `requestState` that a client holds while it collects input (2026-07-28). The first key
+            signs, all keys verify. By default each process draws its own key; a `requestState` of
+            another process, or from before a restart, is then rejected. Give the same keys to all
+            processes behind one address. To rotate: append the new key everywhere, then move it to
+            the front everywhere, and remove the old one ten minutes later.
 
     Raises:
-        ValueError: a version is no revision of MCP, an extension has no proper identifier, a page has no entries, or a key is
-            too short or has no proper name.
-        DeclarationError: an icon has a URI that no client would follow.
+        ValueError: a version is not a revision of MCP, an extension or a key has an invalid name,
+            `page_size` is below 1, or a key is too short.
+        DeclarationError: an icon has another URI than `https:` or `data:`.
     """
 
     def __init__(
@@ -148,17 +167,17 @@ class Server:
         self._resources: dict[str, ResourceEntry] = {}
         self._templates: dict[str, TemplateEntry] = {}
         self._methods: dict[str, MethodEntry] = {}
-        self._numbers = count()
+        self._declaration_numbers = count()
         self._extensions = (
             {name: dict(settings) for name, settings in extensions.items()} if extensions else None
         )
         self._cache = cache
         self._logging = logging
         self._keep_alive = keep_alive
-        self._ring = KeyRing(state_keys) if state_keys is not None else None
+        self._key_ring = KeyRing(state_keys) if state_keys is not None else None
         self._lifespan = lifespan
         self.middlewares: list[Middleware] = []
-        self._services: dict[Service, None] = {}
+        self._services: dict[ChangeListener, None] = {}
         self._lists = Lists(
             name,
             {
@@ -171,8 +190,8 @@ class Server:
             cache,
         )
         self._config: Config | None = None
-        self._answers = Answers(self._tools, self._resources, self._templates, self._prompts, self._lists)
-        self.config()  # what it refuses is better heard of here than at the first conversation
+        self._lookup = Answers(self._tools, self._resources, self._templates, self._prompts, self._lists)
+        self.config()  # an invalid argument raises here, not at the first connection
 
     def __repr__(self) -> str:
         counts = (
@@ -181,60 +200,63 @@ class Server:
             (len(self._prompts), "prompts"),
             (len(self._methods), "methods"),
         )
-        offered = ", ".join(f"{n} {what}" for n, what in counts if n)
+        offered = ", ".join(f"{n} {kind}" for n, kind in counts if n)
         return f"<Server {self.info.name!r} with {offered or 'nothing'}>"
 
-    # --- Declaring --------------------------------------------------------------------------------
+    # --- Declarations -----------------------------------------------------------------------------
 
     @overload
     def tool(self, function: F, /) -> F: ...
     @overload
     def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
-        """Declare a tool: bare, or with the keywords of `ToolOptions`.
+        """Declare a tool, with or without the keywords of `ToolOptions`.
 
-        The arguments' schema comes from the signature: types, defaults, `Annotated[int, "a description"]` or
-        `Annotated[int, msgspec.Meta(ge=1)]`, and the parameters' descriptions in the docstring. A parameter
-        annotated with `Context` is filled in. The function may return text, `Image`, `Audio`, `File`, content
-        blocks or a list of these; data, which becomes structured content; None; or a `CallToolResult`. It
-        raises `ToolError` to tell the model what went wrong.
+        The input schema comes from the signature: types, defaults,
+        `Annotated[int, "a description"]` or `Annotated[int, msgspec.Meta(ge=1)]`, and the
+        descriptions of the parameters in the docstring. A parameter annotated with `Context` is
+        filled in by the runtime.
 
-        With `msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})` an argument that is a `str`, `int` or `bool` (and not
-        None) is repeated by clients in the HTTP header `Mcp-Param-Region` (2026-07-28), for those on the way who route by it;
-        so let it be no secret.
+        The function may return text, `Image`, `Audio`, `File`, content blocks or a list of these;
+        data, which becomes structured content; None; or a `CallToolResult`. To report an error to
+        the model, it raises `ToolError`.
+
+        With `msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})` clients repeat the
+        argument in the HTTP header `Mcp-Param-Region` (2026-07-28), so that proxies can route by
+        it. The argument is a `str`, `int` or `bool`, not None, and not a secret.
 
         Raises:
-            DeclarationError: it cannot be served as declared, or there is a tool of that name.
+            DeclarationError: the function cannot be served as declared, or the name is in use.
         """
-        return self._declared(self.add_tool, function, options)
+        return self._declare(self.add_tool, function, options)
 
     def add_tool(self, function: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
-        """Like `tool`, for a function that is defined elsewhere."""
+        """Declare a tool, as `tool` does, for a function that is defined elsewhere."""
         entry = ToolEntry(function, options)
         self._add(self._tools, entry.name, entry, "tool", _TOOLS)
 
     def remove_tool(self, name: str) -> None:
-        """Take a tool back.
+        """Remove a tool.
 
         Raises:
-            KeyError: there is none of that name.
+            KeyError: there is no tool of that name.
         """
         self._remove(self._tools, name, _TOOLS)
 
     def resource(self, uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
-        """Declare a resource by its URI, or by a URI template (RFC 6570), whose variables are parameters::
+        """Declare a resource, or a resource template (RFC 6570) whose variables are parameters::
 
             @server.resource("weather://{city}")
             def weather(city: str) -> str: ...
 
-        A variable is one path segment and cannot hold `..` or a separator. `{+path}` takes several, still
-        without `..`. The function may return text, bytes, `Image`, `Audio`, `File`, `ResourceContents` or a
-        list of these; a `ReadResourceResult`; or anything else that JSON can say. It raises
-        `ResourceNotFound` when there is nothing.
+        A variable matches one path segment, and never `..` or a separator. `{+path}` matches
+        several segments, but not `..`. The function may return text, bytes, `Image`, `Audio`,
+        `File`, `ResourceContents` or a list of these; a `ReadResourceResult`; or any other value
+        that JSON can represent. For a missing resource it raises `ResourceNotFound`.
 
         Raises:
-            DeclarationError: it cannot be served as declared, there is a resource with that URI, or the
-                template can be read in two ways.
+            DeclarationError: the function cannot be served as declared, the URI is in use, or the
+                template is ambiguous.
         """
 
         def declare(function: F) -> F:
@@ -246,19 +268,19 @@ class Server:
     def add_resource(
         self, uri: str, function: Callable[..., Any], /, **options: Unpack[ResourceOptions]
     ) -> None:
-        """Like `resource`, for a function that is defined elsewhere."""
+        """Declare a resource, as `resource` does, for a function that is defined elsewhere."""
         if "{" in uri:
-            self._add(
-                self._templates, uri, TemplateEntry(uri, function, options), "resource template", _RESOURCES
-            )
+            template = TemplateEntry(uri, function, options)
+            self._add(self._templates, uri, template, "resource template", _RESOURCES)
         else:
-            self._add(self._resources, uri, ResourceEntry(uri, function, options), "resource", _RESOURCES)
+            resource = ResourceEntry(uri, function, options)
+            self._add(self._resources, uri, resource, "resource", _RESOURCES)
 
     def remove_resource(self, uri: str) -> None:
-        """Take a resource or a template back, and the completions of its variables.
+        """Remove a resource, or a template with the completions of its variables.
 
         Raises:
-            KeyError: there is none with that URI.
+            KeyError: there is no resource or template with that URI.
         """
         self._remove(self._templates if "{" in uri else self._resources, uri, _RESOURCES)
 
@@ -267,46 +289,50 @@ class Server:
     @overload
     def prompt(self, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
     def prompt(self, function: Any = None, /, **options: Unpack[PromptOptions]) -> Any:
-        """Declare a prompt: bare, or with the keywords of `PromptOptions`.
+        """Declare a prompt, with or without the keywords of `PromptOptions`.
 
-        Its parameters are its arguments, converted from text to what they are annotated with. The function
-        may return text or content, which the user then says; `PromptMessage`; a list of these; or a
-        `GetPromptResult`.
+        The parameters are the prompt's arguments, converted from text to the annotated types. The
+        function may return text or content, which becomes a message of the user; `PromptMessage`;
+        a list of these; or a `GetPromptResult`.
 
         Raises:
-            DeclarationError: it cannot be served as declared, or there is a prompt of that name.
+            DeclarationError: the function cannot be served as declared, or the name is in use.
         """
-        return self._declared(self.add_prompt, function, options)
+        return self._declare(self.add_prompt, function, options)
 
     def add_prompt(self, function: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
-        """Like `prompt`, for a function that is defined elsewhere."""
+        """Declare a prompt, as `prompt` does, for a function that is defined elsewhere."""
         entry = PromptEntry(function, options)
         self._add(self._prompts, entry.name, entry, "prompt", _PROMPTS)
 
     def remove_prompt(self, name: str) -> None:
-        """Take a prompt back, and the completions of its arguments.
+        """Remove a prompt and the completions of its arguments.
 
         Raises:
-            KeyError: there is none of that name.
+            KeyError: there is no prompt of that name.
         """
         self._remove(self._prompts, name, _PROMPTS)
 
     def completion(self, ref: str, argument: str, /, *, thread: bool = False) -> Callable[[F], F]:
-        """Suggest values for an argument of a prompt, or for a variable of a resource template, while it is typed::
+        """Declare the completion of a prompt argument, or of a resource template variable::
 
             @server.completion("review", "language")
             def languages(typed: str) -> list[str]:
                 return [name for name in LANGUAGES if name.startswith(typed)]
 
-        `ref` is the name of the prompt or the text of the template, declared before. The function takes what has been typed
-        so far, as text. A second parameter, if it has one, gets the arguments that are chosen already, a dict of text: empty
-        before 2025-06-18. It returns the suggestions, best first, as any iterable of strings, of which at most 100 are sent;
-        or a `mcp_core.types.Completion`, to say how many there are in all. With `thread` a plain `def` runs in a worker
-        thread, because it blocks.
+        The function gets the text that the user has typed so far. If it has a second parameter, it
+        gets a dict of the arguments already chosen, as text; before 2025-06-18 it is empty. The
+        function returns an iterable of strings, best first, of which at most 100 are sent; or a
+        `mcp_core.types.Completion`, to give the total number.
+
+        Args:
+            ref: the name of the prompt or the text of the template, which is declared already.
+            argument: the name of the prompt's argument or of the template's variable.
+            thread: run a plain `def` in a worker thread, because it blocks.
 
         Raises:
-            DeclarationError: it cannot be served as declared, there is no such prompt, template or argument, or it has a
-                completion.
+            DeclarationError: the function cannot be served as declared, there is no such prompt,
+                template or argument, or the argument has a completion.
         """
 
         def declare(function: F) -> F:
@@ -318,7 +344,7 @@ class Server:
     def add_completion(
         self, ref: str, argument: str, function: Callable[..., Any], /, *, thread: bool = False
     ) -> None:
-        """Like `completion`, for a function that is defined elsewhere."""
+        """Declare a completion, as `completion` does, for a function that is defined elsewhere."""
         completer = Completer(function, thread)
         entry = self._prompts.get(ref) or self._templates.get(ref)
         if entry is None:
@@ -326,7 +352,7 @@ class Server:
                 f"{completer.function.label}: there is no prompt or resource template {ref!r} yet"
             )
         entry.completers.add(argument, completer, repr(ref))
-        self._declared_anew()
+        self._declarations_changed()
 
     def method(
         self,
@@ -337,10 +363,10 @@ class Server:
         result: type[Struct] | None = None,
         thread: bool = False,
     ) -> Callable[[F], F]:
-        """Declare a method that MCP does not define, like `"acme/reindex"`.
+        """Declare a method that MCP does not define, such as `"acme/reindex"`.
 
-        The function takes an object of `params` (best a subclass of `mcp_core.types.RequestParams`) and
-        returns a Struct, a dict, a dataclass or None.
+        The function takes an object of `params` (preferably a subclass of
+        `mcp_core.types.RequestParams`) and returns a Struct, a dict, a dataclass or None.
 
         Raises:
             DeclarationError: MCP defines that method, or it is declared already.
@@ -353,16 +379,15 @@ class Server:
         return declare
 
     def remove_method(self, name: str) -> None:
-        """Take a method back. On conversations that have begun it is then answered with "Unknown method".
+        """Remove a method. On existing connections its requests get "Unknown method".
 
         Raises:
-            KeyError: there is none of that name.
+            KeyError: there is no method of that name.
         """
         self._remove(self._methods, name)
 
     def middleware(self, function: M, /) -> M:
-        """Declare what stands around every request that is answered by what is declared here: tools, resources, prompts,
-        completions, lists and methods of your own::
+        """Declare a middleware around every request for tools, resources, prompts and the like::
 
             @server.middleware
             async def timed(context: Context, proceed: Proceed) -> object:
@@ -372,12 +397,16 @@ class Server:
                 finally:
                     print(context.method, trio.current_time() - start, file=sys.stderr)
 
-        `proceed()` gives the result that will be sent, a list as encoded bytes (`Raw`), or raises what the handler raised. A middleware may raise `McpError`
-        or `ToolError` instead, give another result, or proceed again. The first one declared is the outermost. With any
-        middleware each request runs in a task, a plain `def` too.
+        It sees the requests that declarations of this server answer: completions, lists and
+        methods of your own included. Awaiting `proceed()` gives the result that will be sent, for
+        a list its encoded bytes (`Raw`), or raises the exception of the handler. The middleware
+        may return another result, raise `McpError` or `ToolError`, or call `proceed` again.
+
+        The middleware that is declared first is the outermost. With a middleware each request runs
+        in a task of its own, also a plain `def`.
 
         Raises:
-            DeclarationError: it is no `async def`.
+            DeclarationError: the function is not an `async def`.
         """
         called = function if inspect.isroutine(function) else type(function).__call__
         if not inspect.iscoroutinefunction(called):
@@ -387,7 +416,8 @@ class Server:
         self.middlewares.append(function)
         return function
 
-    def _declared(self, add: Callable[..., None], function: Any, options: Any) -> Any:
+    def _declare(self, add: Callable[..., None], function: Any, options: Any) -> Any:
+        """Declare `function` and return it, or return a decorator if `function` is None."""
         if function is not None:
             add(function, **options)
             return function
@@ -399,24 +429,24 @@ class Server:
         return declare
 
     def _add(
-        self, entries: dict[str, Any], key: str, entry: Any, what: str, told: tuple[Change, ...] = ()
+        self, entries: dict[str, Any], key: str, entry: Any, kind: str, list_changes: tuple[Change, ...] = ()
     ) -> None:
         if key in entries:
-            raise DeclarationError(f"there is a {what} {key!r} already: {entries[key].function.label}")
-        entry.number = next(self._numbers)
+            raise DeclarationError(f"there is a {kind} {key!r} already: {entries[key].function.label}")
+        entry.number = next(self._declaration_numbers)
         entries[key] = entry
-        self._declared_anew(told)
+        self._declarations_changed(list_changes)
 
-    def _remove(self, entries: dict[str, Any], key: str, told: tuple[Change, ...] = ()) -> None:
+    def _remove(self, entries: dict[str, Any], key: str, list_changes: tuple[Change, ...] = ()) -> None:
         del entries[key]
-        self._declared_anew(told)
+        self._declarations_changed(list_changes)
 
-    def _declared_anew(self, told: tuple[Change, ...] = ()) -> None:
+    def _declarations_changed(self, list_changes: tuple[Change, ...] = ()) -> None:
         self._lists.forget()
         self._config = None
-        self._tell(told)
+        self._notify_listeners(list_changes)
 
-    # --- Changing ---------------------------------------------------------------------------------
+    # --- Notifications ----------------------------------------------------------------------------
 
     def changed(
         self,
@@ -426,58 +456,69 @@ class Server:
         resources: bool = False,
         resource: str | Iterable[str] = (),
     ) -> None:
-        """Tell every client that wants to hear of it that something has changed: the lists of `tools`, `prompts` or
-        `resources`, or the contents of a `resource`, by its URI, or of several.
+        """Notify every subscribed client of a change: of a list, or of a resource's contents.
 
-        May be called from any task or thread. It does not wait: a client that is slow to read is told once, however often
-        something changed meanwhile. What is declared or taken back while serving is told without this. A resource means just
-        that URI: who changes a part of something and wants that to be known as well names both.
+        May be called from any task or thread, and does not wait. A client that is slow to read
+        gets one notification for any number of changes. Declaring or removing something notifies
+        by itself. A resource is matched by its exact URI: if others change with it, name them too.
+
+        Args:
+            tools: the list of tools has changed.
+            prompts: the list of prompts has changed.
+            resources: the list of resources has changed.
+            resource: the URI of a resource whose contents have changed, or several URIs.
 
         Raises:
-            ValueError: nothing is named.
+            ValueError: no change is named.
         """
         uris = (resource,) if isinstance(resource, str) else resource
-        self._tell(changes(tools=tools, prompts=prompts, resources=resources, uris=uris))
+        self._notify_listeners(changes(tools=tools, prompts=prompts, resources=resources, uris=uris))
 
-    def _tell(self, told: tuple[Change, ...]) -> None:
-        if told:
-            for service in list(self._services):
-                service.changed(told)
+    def _notify_listeners(self, changed: tuple[Change, ...]) -> None:
+        if changed:
+            # A copy: another thread may attach or detach a listener meanwhile.
+            for listener in list(self._services):
+                listener.changed(changed)
 
     def elicitation_complete(self, elicitation_id: str) -> None:
-        """Tell the client that was asked to visit a page, with this id, that its user is done there (2025-11-25); it may make
-        again what it was refused for want of that. May be called from any task or thread. Nobody is told twice, nor who was
-        not asked; and in other revisions there is nothing to tell.
+        """Notify the client whose user has finished on the page with this id (2025-11-25).
+
+        The client may then repeat the request that needed it. May be called from any task or
+        thread. Only the client that was sent to the page is notified, and only once. Other
+        revisions have no such notification: their clients get nothing.
         """
-        for service in list(self._services):
-            service.page_visited(elicitation_id)
+        for listener in list(self._services):
+            listener.page_visited(elicitation_id)
 
-    def attach(self, service: Service) -> None:
-        """A conversation begins, to be told of changes until it is detached. Services do this by themselves."""
-        self._services[service] = None
+    def attach(self, listener: ChangeListener) -> None:
+        """Notify `listener` of changes until `detach`. A `Service` attaches itself."""
+        self._services[listener] = None
 
-    def detach(self, service: Service) -> None:
-        """A conversation is over. Doing it twice does nothing."""
-        self._services.pop(service, None)
+    def detach(self, listener: ChangeListener) -> None:
+        """Stop notifying `listener`. Do nothing if it is not attached."""
+        self._services.pop(listener, None)
 
-    # --- Serving ----------------------------------------------------------------------------------
+    # --- For runtimes -----------------------------------------------------------------------------
 
     def config(self) -> Config:
-        """What a `Connection` needs to know of this server, as it is declared now. Kept until something is declared."""
+        """Return the `Config` for a new `Connection`, made of the current declarations.
+
+        It is cached until the next declaration.
+        """
         if self._config is None:
-            self._config = self._configured()
+            self._config = self._make_config()
         return self._config
 
-    def _configured(self) -> Config:
+    def _make_config(self) -> Config:
         return Config(
             self.info,
             ServerCapabilities(
                 extensions=self._extensions,
                 experimental=self._extensions,
                 tools=ToolsCapability(list_changed=True) if self._tools else None,
-                resources=_CHANGING_RESOURCES if self._resources or self._templates else None,
+                resources=_RESOURCES_CAPABILITY if self._resources or self._templates else None,
                 prompts=PromptsCapability(list_changed=True) if self._prompts else None,
-                completions={} if self._answers.completes else None,
+                completions={} if self._lookup.completes else None,
                 logging={} if self._logging else None,
             ),
             instructions=self.instructions,
@@ -490,34 +531,44 @@ class Server:
 
     @property
     def has_keys(self) -> bool:
-        """Whether anything can have been signed with keys of this server."""
-        return self._ring is not None
+        """True if a key exists that can have signed a `requestState`."""
+        return self._key_ring is not None
 
     def key_ring(self, entropy: Callable[[int], bytes]) -> KeyRing:
-        """The keys that sign what clients are given to keep: those that were declared, or one made of `entropy` now."""
-        if self._ring is None:
-            self._ring = KeyRing({"process": entropy(32)})
-        return self._ring
+        """Return the keys that sign and verify `requestState`.
+
+        Without `state_keys`, the first call draws a key: 32 bytes of `entropy`.
+        """
+        if self._key_ring is None:
+            self._key_ring = KeyRing({"process": entropy(32)})
+        return self._key_ring
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
-        """The lifespan that the server was declared with, for a runtime to enter around the conversations that it serves, or
-        one that does nothing and gives None."""
+        """Return a new lifespan. The runtime enters it around the connections that it serves.
+
+        Its value is None if the server was declared without one.
+        """
         return self._lifespan(self) if self._lifespan is not None else nullcontext()
 
     def param_headers(self, name: str) -> ParamHeaders | None:
-        """The arguments of a tool that clients repeat in HTTP headers: path of each property with `"x-mcp-header"`, and what
-        follows `Mcp-Param-`. None if there is no such tool."""
+        """Return the arguments of a tool that clients repeat in HTTP headers, None if unknown.
+
+        For each property with `"x-mcp-header"` it has the path and the end of the header's name
+        after `Mcp-Param-`.
+        """
         entry = self._tools.get(name)
         return entry.param_headers if entry is not None else None
 
     def answer(self, request: RequestReceived) -> Result | Raw | Invocation:
-        """What to do about a request: send a `Result` or `Raw` as it is, or run an `Invocation`.
+        """Return the response to a request, or the `Invocation` that gives it.
+
+        Send a `Result` or `Raw` as it is.
 
         Raises:
-            McpError: it is to be answered with this error.
+            McpError: the error to respond with.
         """
         name = request.method.name
-        answer = self._answers.by_method.get(name)
+        answer = self._lookup.by_method.get(name)
         if answer is not None:
             return answer(request)
         entry = self._methods.get(name)

@@ -1,17 +1,11 @@
-"""From a signature to the reading of arguments: JSON to keyword arguments, and why that may fail.
+"""Conversion of arguments to keyword arguments, as a signature declares them.
 
-Rules of this file:
-
-1. It is the only one of the registry that catches msgspec's errors. What comes out is a `Misfit`, whose text
-   is written for the model that chose the arguments: which one is wrong, and why.
-2. A tool's arguments are decoded straight from the message into a Struct made from the signature: unknown
-   names are refused and nothing is coerced, except that `3.0` is the integer 3, as in JSON Schema. msgspec is
-   stricter than that, so arguments it refuses are read a second time with such numbers made whole. The good
-   case pays nothing for it.
-3. Arguments of prompts and variables of URI templates are text on the wire. Text is read leniently: "3" is an
-   `int` where one is wanted, "true" a `bool`, and anything with more structure is read as JSON.
-
-It does not know tools, dialects or error codes.
+1. Only this file of the registry catches msgspec's errors. It raises `InvalidArguments`, whose text
+   is for the model that chose the arguments: which one is invalid, and why.
+2. A tool's arguments are decoded from the message into a Struct made from the signature. Unknown
+   names are rejected and nothing is coerced, except that `3.0` is the integer 3, as in JSON Schema.
+3. Arguments of prompts and variables of URI templates are text. Text is read leniently: "3" is an
+   `int` if the signature has one, "true" a `bool`, and any structure is read as JSON.
 """
 
 from __future__ import annotations
@@ -33,17 +27,17 @@ from ._schema import schema_of
 
 __all__ = ["ArgumentReader", "Misfit", "NotAnObject", "TextReader", "check_type", "read_back", "read_object"]
 
-# What reading JSON can raise: the four of msgspec, and TypeError for a member of a set that Python cannot put into one.
-_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
+# What msgspec raises for invalid JSON. TypeError is that of an unhashable member of a set.
+_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 _IMMUTABLE: Final = (type(None), bool, int, float, str, bytes, tuple, frozenset)
 
 
 class Misfit(Exception):
-    """What was given does not fit what was declared; the text says where and why."""
+    """A value does not have the declared type or schema. The text says where and why."""
 
 
 class NotAnObject(Misfit):
-    """What was given as arguments is no JSON object: the request itself is malformed."""
+    """The arguments are not a JSON object: the request itself is malformed."""
 
     def __init__(self) -> None:
         super().__init__("arguments has to be an object")
@@ -53,9 +47,10 @@ class NotAnObject(Misfit):
 
 
 class ArgumentReader:
-    """Reads JSON arguments for one function. `schema` describes them; `read` gives keyword arguments.
+    """The reader of a tool's JSON arguments. `schema` describes them.
 
-    Raises `DeclarationError` when a parameter has a type that cannot come from JSON.
+    Raises:
+        DeclarationError: a parameter has a type that cannot be decoded from JSON.
     """
 
     __slots__ = ("_decode", "_names", "_struct", "schema")
@@ -78,23 +73,27 @@ class ArgumentReader:
         return f"<ArgumentReader {', '.join(self._names)}>"
 
     def read(self, arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
-        """The keyword arguments, defaults filled in. Absent `arguments` are an empty object, and so is null.
+        """Return the keyword arguments, with defaults.
+
+        Absent arguments and null are an empty object.
 
         Raises:
-            Misfit: the arguments are not what the signature says.
-            NotAnObject: they are no arguments at all.
+            InvalidArguments: the arguments do not fit the signature.
+            ArgumentsNotAnObject: they are not a JSON object.
         """
         if arguments is UNSET:
             arguments = b"{}"
         try:
             return asdict(self._decode(arguments))
-        except _UNREADABLE as exc:
-            return self._read_again(arguments, exc)
+        except _DECODE_ERRORS as exc:
+            # msgspec rejects `3.0` for an int. Only rejected arguments are decoded a second time.
+            return self._read_whole_numbers(arguments, exc)
 
-    def _read_again(self, arguments: Raw | bytes, first: Exception) -> dict[str, Any]:
+    def _read_whole_numbers(self, arguments: Raw | bytes, first: Exception) -> dict[str, Any]:
+        """Read arguments again, with `3.0` as 3. `first` is the error of the first attempt."""
         try:
             values = _decode_whole_numbers(arguments)
-        except _UNREADABLE:
+        except _DECODE_ERRORS:
             raise Misfit(_explain(first, self._names)) from None
         if values is None:
             values = {}
@@ -102,26 +101,27 @@ class ArgumentReader:
             raise NotAnObject
         try:
             return asdict(msgspec.convert(values, self._struct, str_keys=True))
-        except _UNREADABLE as exc:
+        except _DECODE_ERRORS as exc:
             raise Misfit(_explain(exc, self._names)) from None
 
 
-def _whole(literal: str) -> int | float:
+def _parse_number(literal: str) -> int | float:
     number = float(literal)
     if number in (float("inf"), float("-inf")):
         raise ValueError("Number out of range")
     return int(number) if number.is_integer() else number
 
 
-_decode_whole_numbers: Final = msgspec.json.Decoder(float_hook=_whole).decode
+_decode_whole_numbers: Final = msgspec.json.Decoder(float_hook=_parse_number).decode
 
 
 def _field_type(parameter: Parameter) -> Any:
     annotation = Any if parameter.annotation is MISSING else _with_formats(parameter.annotation)
     if parameter.default is None and annotation is not Any and type(None) not in union_members(annotation):
-        annotation = typing.Optional[annotation]  # noqa: UP045 - it may be something that has no `|`
-    described = any(isinstance(e, Meta) and e.description for e in typing.get_args(parameter.annotation)[1:])
-    if parameter.description and not described:
+        annotation = typing.Optional[annotation]  # noqa: UP045 - not every annotation has `|`
+    extras = typing.get_args(parameter.annotation)[1:]
+    has_description = any(isinstance(extra, Meta) and extra.description for extra in extras)
+    if parameter.description and not has_description:
         annotation = Annotated[annotation, Meta(description=parameter.description)]
     return annotation
 
@@ -131,7 +131,7 @@ def _field_default(parameter: Parameter) -> tuple[Any, ...]:
         return ()
     if isinstance(parameter.default, _IMMUTABLE):
         return (parameter.default,)
-    # The very object, as Python does with defaults; msgspec would refuse or copy some.
+    # The same object in each call, as Python does. msgspec would copy or reject some defaults.
     return (msgspec.field(default_factory=lambda: parameter.default),)
 
 
@@ -139,9 +139,10 @@ _FORMATS: Final = {datetime: "date-time", time: "time"}
 
 
 def _with_formats(annotation: Any) -> Any:
-    """Give `datetime` and `time` the format that msgspec leaves out when the time zone is optional.
+    """Return the annotation with a `format` for `datetime` and `time`.
 
-    Only parameters are looked at, not the fields of their types: those can carry a `Meta` of their own.
+    msgspec leaves it out if the time zone is optional. Only the parameter itself is changed, not
+    the fields of its type: those can have a `Meta` of their own.
     """
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation in (datetime, time):
@@ -149,7 +150,7 @@ def _with_formats(annotation: Any) -> Any:
     if origin is Annotated:
         return Annotated[_with_formats(annotation.__origin__), *annotation.__metadata__]
     if origin in (typing.Union, types.UnionType):
-        return typing.Union[tuple(_with_formats(part) for part in parts)]  # noqa: UP007 - computed members
+        return typing.Union[tuple(_with_formats(part) for part in parts)]  # noqa: UP007 - computed
     if origin in (list, set, frozenset, tuple, dict):
         return origin[tuple(_with_formats(part) for part in parts)]
     return annotation
@@ -164,13 +165,13 @@ def _argument_schema(struct: type[Struct], function: Function) -> dict[str, Any]
             try:
                 default = msgspec.json.decode(msgspec.json.encode(parameter.default))
             except (TypeError, ValueError):
-                continue  # a default that JSON cannot say is not worth an error
+                continue  # JSON cannot represent this default, which the schema may leave out
             properties[parameter.wire_name]["default"] = default
     return schema
 
 
 def _explain(exc: Exception, known: list[str]) -> str:
-    """msgspec's message about arguments, in the words of someone who calls a function."""
+    """Return msgspec's message, in terms of arguments."""
     if isinstance(exc, RecursionError):
         return "Invalid arguments: nested too deeply"
     reason, _, path = str(exc).partition(" - at `$")
@@ -186,7 +187,7 @@ def _explain(exc: Exception, known: list[str]) -> str:
     return f"Invalid arguments: {reason[:1].lower()}{reason[1:]}"
 
 
-# --- Arguments that are text ----------------------------------------------------------------------
+# --- Text arguments -------------------------------------------------------------------------------
 
 
 class _TextField(Struct, frozen=True):
@@ -197,9 +198,10 @@ class _TextField(Struct, frozen=True):
 
 
 class TextReader:
-    """Reads text arguments (of a prompt, or taken from a URI) for one function.
+    """The reader of text arguments: of a prompt, or of the variables in a URI.
 
-    Raises `DeclarationError` when a parameter has a type that cannot come from JSON.
+    Raises:
+        DeclarationError: a parameter has a type that cannot be decoded from JSON.
     """
 
     __slots__ = ("_fields",)
@@ -216,13 +218,13 @@ class TextReader:
         return f"<TextReader {', '.join(self._fields)}>"
 
     def read(self, arguments: Mapping[str, str | list[str]]) -> dict[str, Any]:
-        """The keyword arguments. What is left out is left to the function's own defaults.
+        """Return the keyword arguments, without those that are left to the function's defaults.
 
-        Empty text for an argument that has a default and is not meant to be text counts as left out: it is
-        what forms send for a field that nobody filled in.
+        Empty text counts as absent if the argument has a default and another type than text:
+        clients send it for an empty field of a form.
 
         Raises:
-            Misfit: an argument is missing, unknown, or not what the annotation says.
+            InvalidArguments: an argument is missing, unknown, or not of the annotated type.
         """
         values: dict[str, Any] = {}
         for wire_name, text in arguments.items():
@@ -234,7 +236,7 @@ class TextReader:
             if text or field.required or field.is_text:
                 try:
                     values[field.name] = field.read(text)
-                except _UNREADABLE as exc:
+                except _DECODE_ERRORS as exc:
                     reason = str(exc)
                     raise Misfit(
                         f"Invalid argument `{wire_name}`: {reason[:1].lower()}{reason[1:]}"
@@ -252,43 +254,47 @@ def _text_reader(parameter: Parameter, label: str) -> Callable[[Any], Any]:
     annotation = Any if parameter.annotation is MISSING else parameter.annotation
     check_type(annotation, f"{label}: parameter {parameter.name!r}")
     decode = msgspec.json.Decoder(annotation, strict=False).decode
-    only_text = str in union_members(annotation)
+    allows_text = str in union_members(annotation)
 
     def read(text: str | list[str]) -> Any:
         try:
             return msgspec.convert(text, annotation, strict=False)
         except msgspec.ValidationError:
-            if only_text or not isinstance(text, str):
+            # A type that allows text accepts any text, so its error is final.
+            if allows_text or not isinstance(text, str):
                 raise
             try:
                 return decode(text)
-            except _UNREADABLE:
+            except _DECODE_ERRORS:
                 pass
-            raise
+            raise  # the first error is the clearer one
 
     return read
 
 
-# --- Everything else that msgspec reads -----------------------------------------------------------
+# --- Types and values -----------------------------------------------------------------------------
 
 
-def check_type(annotation: Any, place: str) -> None:
-    """Raise `DeclarationError` when `annotation` cannot come from JSON; `place` names it."""
+def check_type(annotation: Any, location: str) -> None:
+    """Raise `DeclarationError` if JSON cannot be decoded as `annotation`.
+
+    `location` names the annotation in the error text.
+    """
     try:
-        # A list of tools that cannot be sent would be found out by the first peer that asks for it.
+        # Encode it now: otherwise `tools/list` would fail at the first client.
         msgspec.json.encode(schema_of(annotation))
         msgspec.json.Decoder(annotation)
         for part in _parts_of(annotation):
-            # A description is schema enough for msgspec to describe such a type, which it reads from nothing.
+            # With a description msgspec makes a schema of any class, although it cannot decode it.
             if isinstance(part, msgspec.inspect.CustomType):
                 raise TypeError(f"type {part.cls.__name__} is not supported")
-    except Exception as exc:  # building a type runs the annotations of everything in it
+    except Exception as exc:  # inspecting a type runs annotations, which may raise anything
         reason = str(exc).strip().splitlines()[-1:] or [type(exc).__name__]
-        raise DeclarationError(f"{place} cannot be described by a JSON Schema: {reason[0]}") from exc
+        raise DeclarationError(f"{location} cannot be described by a JSON Schema: {reason[0]}") from exc
 
 
 def _parts_of(annotation: Any) -> Iterator[msgspec.inspect.Type | msgspec.inspect.Field]:
-    """Everything that a type is made of, itself included."""
+    """Yield the type and all types and fields inside of it."""
     waiting: list[Any] = [msgspec.inspect.type_info(annotation)]
     seen: set[int] = set()
     while waiting:
@@ -305,17 +311,19 @@ _decode_any: Final = msgspec.json.Decoder().decode
 
 
 def read_object(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
-    """The arguments of a tool with a given schema, as they came; absent and null are an empty object.
+    """Return the arguments of a tool with a declared schema, not validated.
+
+    Absent arguments and null are an empty object.
 
     Raises:
-        Misfit: they are not JSON.
-        NotAnObject: they are JSON of another kind.
+        InvalidArguments: they are not JSON.
+        ArgumentsNotAnObject: they are not a JSON object.
     """
     if arguments is UNSET:
         return {}
     try:
         values = _decode_any(arguments)
-    except _UNREADABLE as exc:
+    except _DECODE_ERRORS as exc:
         raise Misfit(_explain(exc, [])) from None
     if values is None:
         return {}
@@ -325,12 +333,12 @@ def read_object(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
 
 
 def read_back(data: bytes, decode: Callable[[bytes], Any]) -> Any:
-    """Read `data`, which our side encoded, as the type it was declared to have.
+    """Decode `data`, an encoded return value, as its declared type.
 
     Raises:
-        Misfit: it is not of that type.
+        InvalidArguments: it is not of that type.
     """
     try:
         return decode(data)
-    except _UNREADABLE as exc:
+    except _DECODE_ERRORS as exc:
         raise Misfit(str(exc)) from None

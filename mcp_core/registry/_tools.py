@@ -1,13 +1,11 @@
-"""Tools: a function, how its arguments are read and how its value becomes a result.
+"""Tools: a function, the decoding of its arguments and the encoding of its result.
 
-Rules of this file:
-
-1. All that can be prepared is prepared at declaration. A call is one decode, the function, and one result
-   object.
-2. Arguments that do not fit are told to the model as a result (`isError`) where the revision wants that, so
-   that it can try again; before, they are the error -32602 (server/tools, Error Handling).
-3. A tool with a given input schema takes the validated arguments as one dict: a schema may name and nest
-   things that no signature can.
+1. Everything possible is prepared at the declaration. A call is one decode, the function, and one
+   result object.
+2. In revisions that have it, invalid arguments give a result with `isError`, so that the model can
+   try again. In older ones they give the error -32602 (server/tools, Error Handling).
+3. The function of a tool with a declared input schema gets the validated arguments as one dict,
+   because a schema can describe what a signature cannot.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from __future__ import annotations
 import collections.abc
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from types import CoroutineType
 from typing import Any, Final, TypedDict
 
 from msgspec import Raw, UnsetType
@@ -39,18 +38,19 @@ _MAPPINGS: Final = (dict, collections.abc.Mapping, collections.abc.MutableMappin
 
 
 class ToolOptions(TypedDict, total=False):
-    """What can be said about a tool beside its function.
+    """The options of a declared tool.
 
     Keys:
-        name: what it is called by; the function's name by default.
-        title: what people see.
-        description: what it does, for the model; the docstring by default.
+        name: the name for programs; the function's name by default.
+        title: the name for people.
+        description: what the tool does, for the model; the docstring by default.
         annotations: hints for clients.
-        icons: pictures with `https:` or `data:` URIs.
+        icons: icons with `https:` or `data:` URIs.
         meta: `_meta` of the entry in the list.
-        input_schema: replaces the schema from the signature, sent as it is; the function then takes one dict. JSON Schema
-            2020-12 unless its `$schema` names another dialect: 2019-09, draft-07, -06, -04 and -03 are known too.
-        output_schema: replaces the schema from the return annotation, sent as it is.
+        input_schema: replaces the schema of the signature, and is sent as it is. The function then
+            takes one dict. JSON Schema 2020-12, unless its `$schema` names 2019-09, draft-07,
+            draft-06, draft-04 or draft-03.
+        output_schema: replaces the schema of the return annotation, and is sent as it is.
         thread: run a plain `def` in a worker thread, because it blocks.
     """
 
@@ -66,10 +66,14 @@ class ToolOptions(TypedDict, total=False):
 
 
 class ToolEntry:
-    """A declared tool. Raises `DeclarationError` when it cannot be served."""
+    """A declared tool.
+
+    Raises:
+        DeclarationError: the tool cannot be served.
+    """
 
     __slots__ = ("_read", "_tool", "function", "name", "number", "output", "param_headers", "thread")
-    number: int  # which declaration of the server it is
+    number: int  # the number of the declaration on its server
 
     def __init__(self, function: Callable[..., Any], options: ToolOptions) -> None:
         output_schema = options.get("output_schema")
@@ -86,13 +90,14 @@ class ToolEntry:
             warn_author(
                 f"tool {self.name!r} has no description: without one a model cannot know when to use it"
             )
-        given = options.get("input_schema")
+        declared = options.get("input_schema")
         self._read: Callable[[Raw | bytes | UnsetType], dict[str, Any]]
-        if given is None:
+        if declared is None:
             reader = ArgumentReader(found)
-            self._read, schema = reader.read, reader.schema
+            self._read = reader.read
+            schema = reader.schema
         else:
-            self._read, schema = _given_input(found, given)
+            self._read, schema = _use_input_schema(found, declared)
         try:
             self.param_headers = param_headers(schema)
         except ValueError as exc:
@@ -112,22 +117,22 @@ class ToolEntry:
         return f"<tool {self.name!r}: {self.function.label}>"
 
     def listed(self, dialect: Dialect) -> Tool:
-        """The entry of `tools/list`."""
+        """Return the entry of `tools/list`."""
         return replace(self._tool, output_schema=self.output.schema(dialect))
 
     def prepare(self, arguments: Raw | UnsetType, dialect: Dialect) -> Invocation | Result:
-        """The call to make, or at once the result that tells what is wrong with the arguments.
+        """Return the call to make, or the error result for invalid arguments.
 
         Raises:
-            McpError: the arguments are no object, or are wrong in a revision where that is an error of the
-                request.
+            McpError: the arguments are not an object, or they are invalid and the revision has no
+                error result for that.
         """
         try:
             return ToolInvocation(self, self._read(arguments), dialect)
-        except Misfit as misfit:
-            if dialect.tool_argument_faults_are_results and not isinstance(misfit, NotAnObject):
-                return _error_result(str(misfit))
-            raise McpError(dialect.codes[Fault.INVALID_PARAMS], str(misfit)) from None
+        except Misfit as exc:
+            if dialect.tool_argument_faults_are_results and not isinstance(exc, NotAnObject):
+                return _error_result(str(exc))
+            raise McpError(dialect.codes[Fault.INVALID_PARAMS], str(exc)) from None
 
 
 class ToolInvocation(Invocation):
@@ -140,7 +145,8 @@ class ToolInvocation(Invocation):
         self._output = entry.output
 
     def result(self, value: Any) -> Result:
-        refuse_coroutine(value, self.function.label)
+        if isinstance(value, CoroutineType):
+            refuse_coroutine(value, self.function.label)
         return self._output.result(value, self.dialect)
 
     def _failure(self, exc: BaseException, reference: str) -> Result | ErrorData:
@@ -153,17 +159,20 @@ def _error_result(text: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(text)], is_error=True)
 
 
-def _given_input(
-    function: Function, given: Mapping[str, Any]
+def _use_input_schema(
+    function: Function, declared: Mapping[str, Any]
 ) -> tuple[Callable[[Raw | bytes | UnsetType], dict[str, Any]], dict[str, Any]]:
-    schema = GivenSchema(given, f"{function.label}: input_schema")
+    """Return the reader of the arguments, and the schema to list.
+
+    Raises:
+        DeclarationError: the schema cannot be used, or the function does not take one dict.
+    """
+    schema = GivenSchema(declared, f"{function.label}: input_schema")
     if not schema.describes_object:
         raise DeclarationError(f'{function.label}: the root of input_schema has to say "type": "object"')
     parameters = function.parameters
-    fits = [
-        p for p in parameters if (typing.get_origin(plain(p.annotation)) or plain(p.annotation)) in _MAPPINGS
-    ]
-    if len(parameters) > 1 or len(fits) != len(parameters):
+    kinds = [typing.get_origin(plain(p.annotation)) or plain(p.annotation) for p in parameters]
+    if len(parameters) > 1 or any(kind not in _MAPPINGS for kind in kinds):
         raise DeclarationError(
             f"{function.label}: with input_schema= it takes one parameter, a dict of the arguments"
         )
@@ -173,8 +182,8 @@ def _given_input(
         values = read_object(arguments)
         fault = schema.fault_of(values)
         if fault is not None:
-            place, reason = fault
-            raise Misfit(f"Invalid argument `{place}`: {reason}" if place else f"Invalid arguments: {reason}")
+            path, reason = fault
+            raise Misfit(f"Invalid argument `{path}`: {reason}" if path else f"Invalid arguments: {reason}")
         return {name: values} if name else {}
 
     return read, schema.schema

@@ -1,25 +1,19 @@
-r"""Reading a URI by a template: the opposite of RFC 6570, which a server needs and which nobody has defined.
+r"""Matching of URIs against a URI template: the inverse of the expansion of RFC 6570.
 
-Most templates have no unique reading: is `x-y-z` by `{a}-{b}` to be `x` and `y-z`? Rules of this file:
+The RFC does not define it, and most templates are ambiguous: does `x-y-z` match `{a}-{b}` as `x`
+and `y-z`, or as `x-y` and `z`?
 
-1. **A template that can be read in two ways is refused when it is declared**, never guessed at when a URI
-   comes. Templates are compiled to steps whose ends follow from the template alone: a character that the
-   value cannot contain, the fixed text that must come next, or the end of the URI.
-2. **Linear time.** Steps only move forward, searches are for single characters, and no pattern is built from
-   what a peer sent. There is nothing to backtrack into. A list has at most 256 members, since each member
-   costs more than its characters do.
-3. **One variable is one path segment.** A value that decodes to something with a separator (`/` or `\`), with
-   a NUL, or to `..`, does not match. Only `{+x}` and `{/x*}` take several segments, and `..` among them is
-   refused too, as is a `{+x}` that begins with a separator. Percent-decoding happens once and before this
-   check.
-4. Values of `{x}`, `{+x}`, `{#x}`, `{.x}` and `{/x}` are never empty. Those of the named forms `{?x}`, `{&x}`
-   and `{;x}` may be empty, may be absent (so is then the variable) and come in any order. Exploded variables
-   give lists; that of `{/x*}` and of the named forms is empty when nothing is there.
+1. **An ambiguous template is rejected when it is declared.** A template is compiled to parts whose
+   ends follow from the template alone: a character that the value cannot contain, the literal text
+   that must come next, or the end of the URI.
+2. **Matching takes linear time.** Parts only move forward, searches are for single characters, and
+   no pattern is built from a peer's input, so nothing can backtrack.
+3. **One variable is one path segment.** A value that decodes to a text with a separator (`/` or
+   `\`), with a NUL, or to `..`, does not match. Only `{+x}` and `{/x*}` match several segments, but
+   no `..` among them, and `{+x}` no separator at its start. The check comes after percent-decoding,
+   which is done once.
 
-Clients forget to percent-encode. So a value may hold any raw character except `/`, `?`, `#` and the one that
-ends it, although a correct expansion would have encoded it.
-
-This file does not know what a resource is, nor what a value means: a symbolic link does not show in a URI.
+A value does not tell what it leads to: a symbolic link, for example, is not visible in a URI.
 """
 
 from __future__ import annotations
@@ -35,19 +29,21 @@ from ._uri_template import OPERATORS, RESERVED, Expression, UriTemplate
 
 __all__ = ["UriMatcher"]
 
-_MEMBERS = 256
-_SEGMENT_END = "/?#"  # never part of a single value, encoded or not
+_MAX_MEMBERS = 256  # of a list: a member costs more than its characters
+# Never part of a single value, encoded or not. Other raw characters may be, because clients forget
+# to percent-encode them.
+_SEGMENT_END = "/?#"
 _BROKEN_TRIPLET = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 Values = dict[str, str | list[str]]
 
 
 class _NoMatch(Exception):
-    """Ends a match; never leaves this file."""
+    """The URI does not match. Never leaves this file."""
 
 
-def _stop(uri: str, position: int, stops: str) -> int:
-    """The index of the first of `stops`, or the end."""
+def _find_end(uri: str, position: int, stops: str) -> int:
+    """Return the index of the first character of `stops`, or of the end of the URI."""
     end = len(uri)
     for stop in stops:
         found = uri.find(stop, position, end)
@@ -66,14 +62,14 @@ def _decode(raw: str) -> str:
 
 
 def _split(raw: str, separator: str) -> list[str]:
-    pieces = raw.split(separator, _MEMBERS)
-    if len(pieces) > _MEMBERS:
+    pieces = raw.split(separator, _MAX_MEMBERS)
+    if len(pieces) > _MAX_MEMBERS:
         raise _NoMatch
     return pieces
 
 
-def _one(raw: str) -> str:
-    """A value that must not be able to leave its segment."""
+def _decode_segment(raw: str) -> str:
+    """Decode a value that must not leave its path segment."""
     text = _decode(raw)
     if not text or text == ".." or "/" in text or "\\" in text:
         raise _NoMatch
@@ -81,7 +77,7 @@ def _one(raw: str) -> str:
 
 
 class Fixed(Struct, frozen=True):
-    """This very text."""
+    """Literal text."""
 
     text: str
 
@@ -92,7 +88,10 @@ class Fixed(Struct, frozen=True):
 
 
 class Single(Struct, frozen=True):
-    """One value, with `explode` a list with commas: up to the first of `stops`, less the fixed `suffix`."""
+    """One value up to the first of `stops`, less the literal `suffix`. It is never empty.
+
+    With `explode` it is a list, separated by commas.
+    """
 
     name: str
     explode: bool
@@ -100,25 +99,32 @@ class Single(Struct, frozen=True):
     suffix: str = ""
 
     def read(self, uri: str, position: int, values: Values) -> int:
-        end = _stop(uri, position, self.stops)
+        end = _find_end(uri, position, self.stops)
         value_end = end - len(self.suffix)
         if value_end <= position or not uri.startswith(self.suffix, value_end):
             raise _NoMatch
         raw = uri[position:value_end]
-        values[self.name] = [_one(item) for item in _split(raw, ",")] if self.explode else _one(raw)
+        if self.explode:
+            values[self.name] = [_decode_segment(item) for item in _split(raw, ",")]
+        else:
+            values[self.name] = _decode_segment(raw)
         return end
 
 
 class Rest(Struct, frozen=True):
-    """`{+x}` or `{#x}`: everything that is left, less `suffix`; with `query`, up to the first `?`."""
+    """`{+x}` or `{#x}`: the rest of the URI, less `suffix`. It is never empty.
+
+    With `query` it ends at the first `?`.
+    """
 
     name: str
     suffix: str = ""
     query: bool = False
-    relative: bool = True  # a path that starts at the root would leave whatever directory it is joined to
+    # An absolute path would leave any directory to which the handler joins it.
+    relative: bool = True
 
     def read(self, uri: str, position: int, values: Values) -> int:
-        end = _stop(uri, position, "?") if self.query else len(uri)
+        end = _find_end(uri, position, "?") if self.query else len(uri)
         value_end = end - len(self.suffix)
         if value_end <= position or not uri.startswith(self.suffix, value_end):
             raise _NoMatch
@@ -132,21 +138,25 @@ class Rest(Struct, frozen=True):
 
 
 class Segments(Struct, frozen=True):
-    """`{/x*}`: any number of `/segment`."""
+    """`{/x*}`: any number of `/segment`, as a list that may be empty."""
 
     name: str
 
     def read(self, uri: str, position: int, values: Values) -> int:
-        end = _stop(uri, position, "?#")
+        end = _find_end(uri, position, "?#")
         raw = uri[position:end]
         if raw and raw[0] != "/":
             raise _NoMatch
-        values[self.name] = [_one(segment) for segment in _split(raw[1:], "/")] if raw else []
+        values[self.name] = [_decode_segment(segment) for segment in _split(raw[1:], "/")] if raw else []
         return end
 
 
 class Named(Struct, frozen=True):
-    """`{?x,y}`, `{&x,y}` or `{;x,y}`: pairs in any order, each at most once unless exploded."""
+    """`{?x,y}`, `{&x,y}` or `{;x,y}`: pairs of name and value, in any order.
+
+    A value may be empty. A name occurs at most once, unless it is exploded; its variable is absent
+    if the URI does not have it. An exploded variable is a list that may be empty.
+    """
 
     first: str
     separator: str
@@ -159,10 +169,10 @@ class Named(Struct, frozen=True):
         values.update(lists)
         if not uri.startswith(self.first, position):
             return position
-        end = _stop(uri, position + 1, self.stops)
+        end = _find_end(uri, position + 1, self.stops)
         for pair in _split(uri[position + 1 : end], self.separator):
             name, _, raw = pair.partition("=")
-            value = _one(raw) if raw else ""
+            value = _decode_segment(raw) if raw else ""
             if name in lists:
                 lists[name].append(value)
             elif name in self.plain and name not in values:
@@ -172,153 +182,162 @@ class Named(Struct, frozen=True):
         return end
 
 
-Step = Fixed | Single | Rest | Segments | Named
+Part = Fixed | Single | Rest | Segments | Named
 
 
-Refuse = Callable[[str], DeclarationError]
+MakeError = Callable[[str], DeclarationError]
 
 
 class UriMatcher:
-    """The reading direction of a template.
+    """A compiled template that extracts the values of its variables from a URI.
 
-    Raises `DeclarationError` when some URI could be read in two ways, or when values cannot be found again
-    (`{x:3}`). `optional` holds the variables that a matching URI may leave out.
+    `optional` holds the variables that a matching URI may leave out.
+
+    Raises:
+        DeclarationError: the template is ambiguous, or it cuts values (`{x:3}`).
     """
 
-    __slots__ = ("_steps", "optional", "template")
+    __slots__ = ("_parts", "optional", "template")
 
     def __init__(self, template: UriTemplate) -> None:
         self.template = template
-        self._steps = _compile(template)
+        self._parts = _compile(template)
         self.optional: frozenset[str] = frozenset[str]().union(
-            *(step.plain for step in self._steps if isinstance(step, Named))
+            *(part.plain for part in self._parts if isinstance(part, Named))
         )
 
     def __repr__(self) -> str:
         return f"UriMatcher({self.template.text!r})"
 
     def match(self, uri: str) -> Values | None:
-        """The decoded values; None if `uri` is not of this template or holds a value that rule 3 refuses."""
+        """Return the decoded values by name, lists for exploded variables.
+
+        Return None if the URI does not match, or a value is one that rule 3 excludes.
+        """
         values: Values = {}
         position = 0
         try:
-            for step in self._steps:
-                position = step.read(uri, position, values)
+            for part in self._parts:
+                position = part.read(uri, position, values)
         except (_NoMatch, UnicodeError):
             return None
         return values if position == len(uri) else None
 
 
-def _compile(template: UriTemplate) -> tuple[Step, ...]:
-    def refuse(why: str) -> DeclarationError:
-        return DeclarationError(f"URI template {template.text!r} cannot be matched: {why}")
+def _compile(template: UriTemplate) -> tuple[Part, ...]:
+    def error(reason: str) -> DeclarationError:
+        return DeclarationError(f"URI template {template.text!r} cannot be matched: {reason}")
 
-    rough: list[Step] = []
+    parts: list[Part] = []
     seen: set[str] = set()
-    for part in template.parts:
-        if isinstance(part, str):
-            rough.append(Fixed(part))
+    for piece in template.parts:
+        if isinstance(piece, str):
+            parts.append(Fixed(piece))
             continue
-        for variable in part.variables:
+        for variable in piece.variables:
             if variable.prefix:
-                raise refuse(f"{part.text} keeps only the first characters of a value")
+                raise error(f"{piece.text} keeps only the first characters of a value")
             if variable.name in seen:
-                raise refuse(f"{variable.name!r} occurs twice")
+                raise error(f"{variable.name!r} occurs twice")
             seen.add(variable.name)
-        rough += _rough_steps(part, refuse)
-    return tuple(_finish(_merge_fixed(rough), refuse))
+        parts += _parts_of(piece, error)
+    return tuple(_with_ends(_merge_literals(parts), error))
 
 
-def _rough_steps(part: Expression, refuse: Refuse) -> list[Step]:
-    """The steps of one expression, before anyone knows what follows."""
-    operator, variables = OPERATORS[part.operator], part.variables
+def _parts_of(expression: Expression, error: MakeError) -> list[Part]:
+    """Return the parts of one expression, still without their ends."""
+    operator = OPERATORS[expression.operator]
+    variables = expression.variables
     if operator.named:
         exploded = frozenset(v.name for v in variables if v.explode)
         plain = frozenset(v.name for v in variables if not v.explode)
         return [Named(operator.first, operator.separator, exploded, plain)]
     if len(variables) > 1 and any(v.explode for v in variables):
-        raise refuse(f"in {part.text} nobody can tell where the list ends")
+        raise error(f"in {expression.text} the end of the list is ambiguous")
     only = variables[0]
     if operator.reserved:
         if len(variables) > 1 or only.explode:
-            raise refuse(f"the values of {part.text} may hold the commas that separate them")
-        if part.operator == "#":
+            raise error(f"the values of {expression.text} may hold the commas that separate them")
+        if expression.operator == "#":
             return [Fixed("#"), Rest(only.name, relative=False)]
         return [Rest(only.name)]
-    if only.explode and part.operator == "/":
+    if only.explode and expression.operator == "/":
         return [Segments(only.name)]
-    if only.explode and part.operator == ".":
-        raise refuse(f"the values of {part.text} may hold the dots that separate them")
-    steps: list[Step] = []
+    if only.explode and expression.operator == ".":
+        raise error(f"the values of {expression.text} may hold the dots that separate them")
+    parts: list[Part] = []
     for index, variable in enumerate(variables):
-        before = operator.separator if index else operator.first
-        steps += [*([Fixed(before)] if before else []), Single(variable.name, variable.explode)]
-    return steps
+        literal = operator.separator if index else operator.first
+        if literal:
+            parts.append(Fixed(literal))
+        parts.append(Single(variable.name, variable.explode))
+    return parts
 
 
-def _merge_fixed(steps: list[Step]) -> list[Step]:
-    merged: list[Step] = []
-    for step in steps:
-        if merged and isinstance(step, Fixed) and isinstance(merged[-1], Fixed):
-            merged[-1] = Fixed(merged[-1].text + step.text)
+def _merge_literals(parts: list[Part]) -> list[Part]:
+    merged: list[Part] = []
+    for part in parts:
+        if merged and isinstance(part, Fixed) and isinstance(merged[-1], Fixed):
+            merged[-1] = Fixed(merged[-1].text + part.text)
         else:
-            merged.append(step)
+            merged.append(part)
     return merged
 
 
-def _finish(steps: list[Step], refuse: Refuse) -> list[Step]:
-    """Give every value its end, from what follows it; raise where there is none."""
-    done: list[Step] = []
-    for index, step in enumerate(steps):
-        following = steps[index + 1 :]
-        fixed = following[0].text if following and isinstance(following[0], Fixed) else ""
-        after = following[1:] if fixed else following  # what comes behind the fixed text
-        done.append(_end_of(step, fixed, after, refuse))
-    return _without_suffixes(done)
+def _with_ends(parts: list[Part], error: MakeError) -> list[Part]:
+    """Return the parts with their ends, which follow from the next parts. Raise if one has none."""
+    ended: list[Part] = []
+    for index, part in enumerate(parts):
+        following = parts[index + 1 :]
+        literal = following[0].text if following and isinstance(following[0], Fixed) else ""
+        after = following[1:] if literal else following  # the parts after the literal
+        ended.append(_with_end(part, literal, after, error))
+    return _without_suffixes(ended)
 
 
-def _end_of(step: Step, fixed: str, after: list[Step], refuse: Refuse) -> Step:
-    lead = _first_character(after[0]) if after else None
-    first_after = fixed[:1] or lead
-    followed = bool(fixed or after)
-    match step:
+def _with_end(part: Part, literal: str, after: list[Part], error: MakeError) -> Part:
+    """Return `part` with its end. `literal` follows it, if not empty, and then `after`."""
+    next_start = _first_character(after[0]) if after else None
+    first_after = literal[:1] or next_start
+    followed = bool(literal or after)
+    match part:
         case Single(name, explode):
-            hard = next((c for c in fixed if c in RESERVED), None)
-            soft = fixed if hard is None else fixed[: fixed.index(hard)]
-            hard = hard or lead
-            if after and hard is None:
-                raise refuse(
-                    f"nothing that is always encoded in a value stands between {name!r} and what follows it"
-                )
-            if explode and hard == ",":
-                raise refuse(f"{name!r} is a list of values with commas, and a comma follows it")
-            return Single(name, explode, _SEGMENT_END + (hard or ""), soft)
+            # A reserved character is always encoded in a value, so a raw one ends it. The literal
+            # before that character can be part of a value, and is checked as its suffix.
+            stop = next((c for c in literal if c in RESERVED), None)
+            suffix = literal if stop is None else literal[: literal.index(stop)]
+            stop = stop or next_start
+            if after and stop is None:
+                raise error(f"{name!r} and what follows it need a reserved character between them")
+            if explode and stop == ",":
+                raise error(f"{name!r} is a list of values with commas, and a comma follows it")
+            return Single(name, explode, _SEGMENT_END + (stop or ""), suffix)
         case Rest(name, relative=relative):
-            # A query may be absent, so nothing can stand behind it: the value would take that too.
-            query = not fixed and len(after) == 1 and lead == "?"
+            # A query may be absent. A part after it would then be read as the end of the value.
+            query = not literal and len(after) == 1 and next_start == "?"
             if after and not query:
-                raise refuse(
-                    f"{name!r} may hold anything, so only a last fixed text or a last {{?...}} may follow it"
+                raise error(
+                    f"{name!r} may hold any character, so only a last literal or a last {{?...}} may follow it"
                 )
-            return Rest(name, fixed, query, relative)
+            return Rest(name, literal, query, relative)
         case Segments(name):
             if followed and first_after not in ("?", "#"):
-                raise refuse(f"{name!r} takes all segments, so only a query or a fragment may follow it")
-            return step
+                raise error(f"{name!r} takes all segments, so only a query or a fragment may follow it")
+            return part
         case Named(first, separator, exploded, plain):
             allowed = "#" if separator == "&" else "/?#"
             if followed and (first_after is None or first_after not in allowed):
-                raise refuse(
+                raise error(
                     f"{{{first}...}} may be followed only by one of {' '.join(allowed)} or by nothing"
                 )
             return Named(first, separator, exploded, plain, allowed)
         case _:
-            return step
+            return part
 
 
-def _first_character(step: Step) -> str | None:
-    """The reserved character with which `step` begins if it is there at all; None if there is no such."""
-    match step:
+def _first_character(part: Part) -> str | None:
+    """Return the reserved character with which `part` starts, None if it has no fixed one."""
+    match part:
         case Named(first):
             return first
         case Segments():
@@ -327,16 +346,16 @@ def _first_character(step: Step) -> str | None:
             return None
 
 
-def _without_suffixes(steps: list[Step]) -> list[Step]:
-    """Take the suffix of a value out of the fixed text behind it: it is checked together with the value."""
-    result: list[Step] = []
+def _without_suffixes(parts: list[Part]) -> list[Part]:
+    """Remove the suffix of a value from the literal after it: the value's part checks it."""
+    result: list[Part] = []
     suffix = ""
-    for step in steps:
-        if isinstance(step, Fixed):
-            text = step.text[len(suffix) :]
+    for part in parts:
+        if isinstance(part, Fixed):
+            text = part.text[len(suffix) :]
             if text:
                 result.append(Fixed(text))
         else:
-            result.append(step)
-        suffix = step.suffix if isinstance(step, Single | Rest) else ""
+            result.append(part)
+        suffix = part.suffix if isinstance(part, Single | Rest) else ""
     return result

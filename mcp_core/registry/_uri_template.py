@@ -1,9 +1,7 @@
-"""URI templates as RFC 6570 defines them: parsing, and expanding with given values. All of level 4.
+"""URI templates of RFC 6570, level 4: parsing, and expansion with values.
 
-Rule of this file: the table of operators in appendix A of the RFC decides, so an operator is a row and not a
-case.
-
-The opposite direction, which a server needs and the RFC leaves open, is in `_uri_matcher.py`.
+The operators are rows of a table, that of appendix A of the RFC. The inverse of expansion, which
+the RFC does not define, is `UriMatcher`.
 """
 
 from __future__ import annotations
@@ -19,10 +17,10 @@ from ._errors import DeclarationError
 
 __all__ = ["OPERATORS", "RESERVED", "Expression", "Operator", "UriTemplate", "Variable"]
 
-_UNRESERVED = "-._~"  # besides letters and digits, which `quote` never touches
+_UNRESERVED = "-._~"  # besides letters and digits, which `quote` never encodes
 RESERVED = ":/?#[]@!$&'()*+,;="
 
-# Constant patterns, all of them linear.
+# All patterns are constant and take linear time.
 _VARSPEC = re.compile(
     r"((?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*)(\*|:[1-9][0-9]{0,3})?"
 )
@@ -62,7 +60,7 @@ class Variable(Struct, frozen=True):
 
 
 class Expression(Struct, frozen=True):
-    """What stands between two braces."""
+    """An expression: the part of a template between two braces. `text` includes the braces."""
 
     operator: str
     variables: tuple[Variable, ...]
@@ -70,10 +68,12 @@ class Expression(Struct, frozen=True):
 
 
 class UriTemplate:
-    """A parsed template: `UriTemplate("weather://{city}{?days}").expand({"city": "Oslo"})` is
-    `"weather://Oslo"`.
+    """A parsed template.
 
-    Raises `DeclarationError` for text that RFC 6570 does not allow.
+    `UriTemplate("weather://{city}{?days}").expand({"city": "Oslo"})` is `"weather://Oslo"`.
+
+    Raises:
+        DeclarationError: RFC 6570 does not allow the text.
     """
 
     __slots__ = ("parts", "text", "variables")
@@ -91,10 +91,13 @@ class UriTemplate:
         return f"UriTemplate({self.text!r})"
 
     def expand(self, values: Mapping[str, Any]) -> str:
-        """The URI for `values`: strings, numbers, sequences of them, or mappings of them.
+        """Return the URI for `values`: strings, numbers, or sequences or mappings of these.
 
-        None and a missing name are undefined, as are an empty sequence and an empty mapping (RFC 6570,
-        section 2.3). Raises `ValueError` when `{x:3}` meets a sequence or a mapping.
+        None, a missing name, an empty sequence and an empty mapping are undefined (RFC 6570,
+        section 2.3).
+
+        Raises:
+            ValueError: the value for `{x:3}` is a sequence or a mapping.
         """
         return "".join(part if isinstance(part, str) else _expand(part, values) for part in self.parts)
 
@@ -109,18 +112,18 @@ def _parse(text: str) -> list[str | Expression]:
         start = text.find("{", position)
         literal = text[position:] if start < 0 else text[position:start]
         if literal:
-            parts.append(_literal(literal, text))
+            parts.append(_parse_literal(literal, text))
         if start < 0:
             break
         end = text.find("}", start)
         if end < 0:
             raise DeclarationError(f"URI template {text!r}: the '{{' at {start} is never closed")
-        parts.append(_expression(text[start + 1 : end], text))
+        parts.append(_parse_expression(text[start + 1 : end], text))
         position = end + 1
     return parts
 
 
-def _literal(literal: str, text: str) -> str:
+def _parse_literal(literal: str, text: str) -> str:
     if "}" in literal:
         raise DeclarationError(f"URI template {text!r}: a '}}' without its '{{'")
     if _FORBIDDEN_LITERAL.search(literal) or _BROKEN_TRIPLET.search(literal):
@@ -128,7 +131,7 @@ def _literal(literal: str, text: str) -> str:
     return _encode(literal, reserved=True)
 
 
-def _expression(body: str, text: str) -> Expression:
+def _parse_expression(body: str, text: str) -> Expression:
     operator = body[:1] if body[:1] in OPERATORS else ""
     variables = []
     for spec in body[len(operator) :].split(","):
@@ -147,7 +150,7 @@ def _expression(body: str, text: str) -> Expression:
 def _encode(text: str, *, reserved: bool) -> str:
     if not reserved:
         return quote(text, safe=_UNRESERVED)
-    # Triplets that are already there stay; a `%` that starts none is encoded.
+    # Percent-encoded triplets stay. Any other `%` is encoded.
     pieces = _TRIPLET.split(text)
     return "".join(p if i % 2 else quote(p, safe=_UNRESERVED + RESERVED) for i, p in enumerate(pieces))
 
@@ -176,7 +179,7 @@ def _expand(expression: Expression, values: Mapping[str, Any]) -> str:
     return operator.first + operator.separator.join(pieces) if pieces else ""
 
 
-def _named(name: str, value: str, operator: Operator) -> str:
+def _add_name(name: str, value: str, operator: Operator) -> str:
     if not operator.named:
         return value
     return f"{name}={value}" if value else name + operator.if_empty
@@ -184,7 +187,7 @@ def _named(name: str, value: str, operator: Operator) -> str:
 
 def _expand_string(variable: Variable, value: str, operator: Operator) -> str:
     cut = value[: variable.prefix] if variable.prefix else value
-    return _named(variable.name, _encode(cut, reserved=operator.reserved), operator)
+    return _add_name(variable.name, _encode(cut, reserved=operator.reserved), operator)
 
 
 def _expand_composite(
@@ -199,8 +202,8 @@ def _expand_composite(
             return operator.separator.join(
                 f"{k}={v}" if v or not operator.named else k + operator.if_empty for k, v in pairs
             )
-        return _named(variable.name, ",".join(f"{k},{v}" for k, v in pairs), operator)
+        return _add_name(variable.name, ",".join(f"{k},{v}" for k, v in pairs), operator)
     items = [encode(item) for item in value if item is not None]
     if variable.explode:
-        return operator.separator.join(_named(variable.name, item, operator) for item in items)
-    return _named(variable.name, ",".join(items), operator)
+        return operator.separator.join(_add_name(variable.name, item, operator) for item in items)
+    return _add_name(variable.name, ",".join(items), operator)

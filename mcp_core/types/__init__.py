@@ -1,6 +1,6 @@
-"""The shapes of MCP: every params, result and entity of every revision, as msgspec Structs.
+"""The types of MCP: all params, results and entities of all revisions, as msgspec Structs.
 
-Names are the spec's.
+Names are those of the specification's schema.
 """
 
 from ._base import (

@@ -1,21 +1,16 @@
-"""What every other shape is made of: names of scalars, the entities that describe a peer, params and results.
+"""The base types of the package: scalars, capabilities, params and results.
 
-Rules of this package:
-
-1. One Struct per thing, with the fields of all revisions together. Which revision lacks which field is data,
-   in `_revisions.py`; nothing here asks for a version.
-2. Attributes are snake_case and JSON names are the spec's. A member that is absent and one that is null are
-   read alike, as None. Only where the spec tells the two apart is a field `UNSET` when absent.
-3. Members that we do not know are dropped, except in `_meta` of results and entities, which stays a plain
-   dict.
-4. JSON Schemas are plain dicts. JSON that only its addressee can read is kept undecoded, as `msgspec.Raw`.
-5. `gc=False` only for Structs that cannot hold a container: what holds none cannot be part of a reference
-   cycle.
-
-The package does not know methods, dialects or connections. It imports msgspec and pure parts of the standard
-library.
-Annotations are evaluated when a class is made, hence no `from __future__ import annotations` here.
+1. A type has the fields of all revisions. `_revisions.py` lists the fields that a revision lacks.
+2. Attributes are snake_case, JSON names are those of the specification. Absent and null members are
+   both read as None. Where the specification distinguishes them, an absent one is `UNSET`.
+3. Unknown members are dropped, except in the `_meta` of results and entities, which is a dict. JSON
+   Schemas are dicts. JSON whose type is not known here stays undecoded, as `msgspec.Raw`.
 """
+
+# No `from __future__ import annotations` in this package: msgspec evaluates annotations when a
+# class is created.
+# `gc=False` is set only on Structs that cannot hold a container, since these cannot be part of a
+# reference cycle.
 
 from typing import Any, Final, Literal, TypeAlias
 
@@ -49,17 +44,17 @@ META_IMMEDIATE_RESPONSE: Final = "io.modelcontextprotocol/model-immediate-respon
 
 
 class Shape(Struct, rename="camel", omit_defaults=True, repr_omit_defaults=True):
-    """The common ancestor of every shape: camelCase on the wire, defaults left out."""
+    """The base class of all types: camelCase names in JSON, default values left out."""
 
 
-# Describing things --------------------------------------------------------------------------------
+# Entities -----------------------------------------------------------------------------------------
 
 
 class Icon(Shape):
-    """A picture that stands for an entity. Page: basic/index, Icons.
+    """An icon of an entity. Page: basic/index, Icons.
 
-    `src` is an `https:` or `data:` URI. `sizes` are like "48x48", or "any" for a scalable image. `theme` is
-    the background it is made for. Whoever renders it must treat it as untrusted.
+    `src` is an `https:` or `data:` URI. `sizes` are values such as "48x48", or "any" for a scalable
+    image. `theme` is the background it is designed for. Treat the image as untrusted.
     """
 
     src: str
@@ -94,14 +89,14 @@ class Annotations(Shape, kw_only=True):
 
 
 class BaseMetadata(Shape, kw_only=True):
-    """What is referred to by `name` and shown to people as `title`. Page: schema."""
+    """An entity with a unique `name` and a `title` for display. Page: schema."""
 
     name: str
     title: str | None = None
 
 
 class Listed(BaseMetadata, kw_only=True):
-    """What a server lists: the common fields of tools, prompts, resources and resource templates."""
+    """The common fields of tools, prompts, resources and resource templates in lists."""
 
     description: str | None = None
     icons: list[Icon] | None = None
@@ -120,21 +115,20 @@ class ErrorData(Shape):
 
 
 # Capabilities -------------------------------------------------------------------------------------
-# Presence is what counts: a member that is there, even as an empty object, says that the feature is
-# supported. Members that are objects without fields of their own are dicts, so that a future setting in them
-# is not lost.
+# A member that is present, even as an empty object, declares support. Members whose objects have no
+# fields yet are dicts, so that future settings in them are kept.
 
 
 class RootsCapability(Shape, gc=False, kw_only=True):
-    """The client has roots. `list_changed`: it announces changes of them. Page: client/roots."""
+    """The client has roots. `list_changed`: it notifies of changes. Page: client/roots."""
 
     list_changed: bool | None = None
 
 
 class SamplingCapability(Shape, kw_only=True):
-    """The client lets its model be asked.
+    """The client allows sampling from its model.
 
-    `context`: it honours `include_context`; `tools`: tool use. Page: client/sampling.
+    `context`: it supports `include_context`. `tools`: it supports tool use. Page: client/sampling.
     """
 
     context: dict[str, Any] | None = None
@@ -142,51 +136,58 @@ class SamplingCapability(Shape, kw_only=True):
 
 
 class ElicitationCapability(Shape, kw_only=True):
-    """The client can ask its user. Neither member means `form` alone. Page: client/elicitation."""
+    """The client can ask its user for input. Without members it supports `form` only.
+
+    Page: client/elicitation.
+    """
 
     form: dict[str, Any] | None = None
     url: dict[str, Any] | None = None
 
 
 class PromptsCapability(Shape, gc=False, kw_only=True):
-    """The server has prompts. `list_changed`: it announces changes of the list. Page: server/prompts."""
+    """The server has prompts. `list_changed`: it notifies of changes. Page: server/prompts."""
 
     list_changed: bool | None = None
 
 
 class ResourcesCapability(Shape, gc=False, kw_only=True):
-    """The server has resources. `subscribe`: single ones can be watched. Page: server/resources."""
+    """The server has resources. Page: server/resources.
+
+    `subscribe`: clients can subscribe to single resources. `list_changed`: it notifies of changes
+    of the list.
+    """
 
     subscribe: bool | None = None
     list_changed: bool | None = None
 
 
 class ToolsCapability(Shape, gc=False, kw_only=True):
-    """The server has tools. `list_changed`: it announces changes of the list. Page: server/tools."""
+    """The server has tools. `list_changed`: it notifies of changes. Page: server/tools."""
 
     list_changed: bool | None = None
 
 
 class ToolTasks(Shape, kw_only=True):
-    """Which tool requests may run as tasks. Page: basic/utilities/tasks (2025-11-25)."""
+    """The tool requests that may run as tasks. Page: basic/utilities/tasks (2025-11-25)."""
 
     call: dict[str, Any] | None = None
 
 
 class SamplingTasks(Shape, kw_only=True):
-    """Which sampling requests may run as tasks. Page: basic/utilities/tasks (2025-11-25)."""
+    """The sampling requests that may run as tasks. Page: basic/utilities/tasks (2025-11-25)."""
 
     create_message: dict[str, Any] | None = None
 
 
 class ElicitationTasks(Shape, kw_only=True):
-    """Which elicitation requests may run as tasks. Page: basic/utilities/tasks (2025-11-25)."""
+    """The elicitation requests that may run as tasks. Page: basic/utilities/tasks (2025-11-25)."""
 
     create: dict[str, Any] | None = None
 
 
 class TaskRequests(Shape, kw_only=True):
-    """Which requests may run as tasks: `tools` is for servers to declare, the others for clients."""
+    """The requests that may run as tasks. Servers declare `tools`, clients the others."""
 
     tools: ToolTasks | None = None
     sampling: SamplingTasks | None = None
@@ -194,7 +195,7 @@ class TaskRequests(Shape, kw_only=True):
 
 
 class TasksCapability(Shape, kw_only=True):
-    """Tasks as revision 2025-11-25 has them. Page: basic/utilities/tasks (2025-11-25).
+    """Support for the tasks of revision 2025-11-25. Page: basic/utilities/tasks (2025-11-25).
 
     The tasks of 2026-07-28 are declared in `extensions` instead.
     """
@@ -205,10 +206,10 @@ class TasksCapability(Shape, kw_only=True):
 
 
 class ClientCapabilities(Shape, kw_only=True):
-    """What a client can do for a server. Page: schema.
+    """The capabilities of a client. Page: schema.
 
-    It is sent once, by `initialize`, until 2025-11-25, and with each request since 2026-07-28.
-    `extensions` maps the identifier of an extension to its settings.
+    A client sends them once, with `initialize`, until 2025-11-25, and with each request since
+    2026-07-28. `extensions` maps the identifier of an extension to its settings.
     """
 
     roots: RootsCapability | None = None
@@ -220,9 +221,9 @@ class ClientCapabilities(Shape, kw_only=True):
 
 
 class ServerCapabilities(Shape, kw_only=True):
-    """What a server offers.
+    """The capabilities of a server. Page: schema.
 
-    Page: schema. `extensions` maps the identifier of an extension to its settings.
+    `extensions` maps the identifier of an extension to its settings.
     """
 
     tools: ToolsCapability | None = None
@@ -239,17 +240,18 @@ class ServerCapabilities(Shape, kw_only=True):
 
 
 class RelatedTaskMetadata(Shape, gc=False):
-    """The task that a message belongs to, in its `_meta`. Page: basic/utilities/tasks (2025-11-25)."""
+    """The task to which a message belongs, in `_meta`. Page: basic/utilities/tasks (2025-11-25)."""
 
     task_id: str
 
 
 class RequestMeta(Shape, kw_only=True):
-    """The members of a request's `_meta` that MCP gives a meaning. Page: basic/index, `_meta`.
+    """The members of `_meta` of a request that MCP defines. Page: basic/index, `_meta`.
 
-    Since 2026-07-28 the sender's revision and capabilities are required here: a request stands for itself.
-    `progress_token` asks for progress notifications. `log_level` asks for log notifications while the request
-    runs. `traceparent`, `tracestate` and `baggage` are those of W3C Trace Context and Baggage.
+    Since 2026-07-28 a request must have the sender's revision and capabilities here.
+    `progress_token` requests progress notifications, `log_level` log notifications while the
+    request runs. `traceparent`, `tracestate` and `baggage` are those of W3C Trace Context and
+    Baggage.
     """
 
     progress_token: ProgressToken | None = None
@@ -278,7 +280,7 @@ class RequestParams(Params, kw_only=True):
 class NotificationParams(Params, kw_only=True):
     """The params of any notification.
 
-    What comes on a subscription carries `META_SUBSCRIPTION_ID` in `meta`.
+    Notifications on a subscription have `META_SUBSCRIPTION_ID` in `meta`.
     """
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
@@ -287,7 +289,7 @@ class NotificationParams(Params, kw_only=True):
 class PaginatedParams(RequestParams, kw_only=True):
     """The params of every `*/list` request. Page: server/utilities/pagination.
 
-    `cursor` is the `next_cursor` of the page before; its inside is the server's business.
+    `cursor` is the `next_cursor` of the previous page. Its contents are opaque to clients.
     """
 
     cursor: Cursor | None = None
@@ -299,8 +301,9 @@ class PaginatedParams(RequestParams, kw_only=True):
 class Result(Shape, kw_only=True):
     """The result of any request.
 
-    `result_type` says which kind it is since 2026-07-28 ("complete", "input_required", an extension's word).
-    It is stamped on the way out, so handlers leave it alone; on the way in, absent means "complete".
+    `result_type` is its kind since 2026-07-28: "complete", "input_required" or a value of an
+    extension. The connection sets it in results that it sends, so handlers leave it unset. In
+    received results, absent means "complete".
     """
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
@@ -308,14 +311,14 @@ class Result(Shape, kw_only=True):
 
 
 class EmptyResult(Result, kw_only=True):
-    """A result that says only that the request was carried out."""
+    """A result without members: the request was successful."""
 
 
 class CacheableResult(Result, kw_only=True):
-    """A result that may be kept for a while (2026-07-28). Page: server/utilities/caching.
+    """A result with cache hints (2026-07-28). Page: server/utilities/caching.
 
-    `ttl_ms` is how long, in milliseconds; 0 means not at all. `cache_scope` "private" keeps it from other
-    users.
+    `ttl_ms` is its time to live in milliseconds; 0 means that it is stale at once. With
+    `cache_scope` "private" it must not be reused for other users.
     """
 
     ttl_ms: int | None = None

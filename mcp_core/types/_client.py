@@ -1,8 +1,8 @@
-"""What a server asks of a client: a model's words, a user's answer, the roots; and the asking itself.
+"""Types for the requests of a server to a client: sampling, elicitation, roots.
 
-Rules: until 2025-11-25 these are JSON-RPC requests. In 2026-07-28 they are values without an id inside an
-`input_required` result, and the results come back bare when the request is repeated. Both ways use the same
-params and results. This file does not know which way is taken.
+Until 2025-11-25 these are JSON-RPC requests. In 2026-07-28 they are values without an id inside an
+`input_required` result, and the client repeats its request with their results. Both use the same
+params and results.
 Pages: client/sampling, client/elicitation, client/roots; basic/patterns/mrtr (2026-07-28).
 """
 
@@ -24,9 +24,9 @@ class ModelHint(Shape, gc=False):
 
 
 class ModelPreferences(Shape, kw_only=True):
-    """Which model to take.
+    """The preferred model.
 
-    Hints are tried in order and outrank priorities, which are 0 (does not matter) to 1.
+    Hints are tried in order and take precedence over priorities, which are 0 (unimportant) to 1.
     """
 
     hints: list[ModelHint] | None = None
@@ -36,16 +36,17 @@ class ModelPreferences(Shape, kw_only=True):
 
 
 class ToolChoice(Shape, gc=False):
-    """Whether the model may ("auto", the default), must ("required") or must not ("none") use tools."""
+    """Tool use by the model: "auto" (it may, the default), "required" (must) or "none" (must not)."""
 
     mode: Literal["auto", "required", "none"] | None = None
 
 
 class CreateMessageParams(RequestParams, kw_only=True):
-    """Asks the client's model to go on with `messages`.
+    """A request to sample from the client's model.
 
-    `max_tokens` bounds the answer. `include_context` and `metadata` are wishes. `tools` and `tool_choice`
-    need the capability `sampling.tools`; `task` is 2025-11-25 only.
+    `messages` is the conversation so far, `max_tokens` the limit of the new message. The client may
+    ignore `include_context` and `metadata`. `tools` and `tool_choice` need the capability
+    `sampling.tools`. `task` is 2025-11-25 only.
     """
 
     messages: list[SamplingMessage]
@@ -62,9 +63,9 @@ class CreateMessageParams(RequestParams, kw_only=True):
 
 
 class CreateMessageResult(Result, kw_only=True):
-    """What the model said.
+    """The message of the model.
 
-    `stop_reason` is "endTurn", "stopSequence", "maxTokens", "toolUse" or a provider's own word.
+    `stop_reason` is "endTurn", "stopSequence", "maxTokens", "toolUse" or a value of the provider.
     """
 
     role: Role
@@ -74,12 +75,12 @@ class CreateMessageResult(Result, kw_only=True):
 
     @property
     def blocks(self) -> list[SamplingContent]:
-        """Its content as a list, also if it is one block."""
+        """Its content blocks, as a list even if there is one."""
         return self.content if isinstance(self.content, list) else [self.content]
 
     @property
     def text(self) -> str:
-        """Its text blocks, with a line break between them."""
+        """The text of its text blocks, joined by line breaks."""
         return "\n".join(block.text for block in self.blocks if isinstance(block, TextContent))
 
 
@@ -87,13 +88,14 @@ class CreateMessageResult(Result, kw_only=True):
 
 
 class ElicitParams(RequestParams, kw_only=True):
-    """Asks the user: to fill in a form (`mode` absent or "form") or to visit a page (`mode` "url").
+    """A request for input from the user: a form (`mode` absent or "form") or a page ("url").
 
-    A form has `requested_schema`, a flat object schema whose properties are of the kinds in
-    `PrimitiveSchema`. A page has `url`, and `elicitation_id` in 2025-11-25. `task` is 2025-11-25 only.
+    A form has `requested_schema`, a flat object schema whose properties are each a
+    `PrimitiveSchema`. A page to visit has `url`, and in 2025-11-25 also `elicitation_id`. `task` is
+    2025-11-25 only.
 
     Raises:
-        ValueError: the member that the mode needs is missing.
+        ValueError: the member that the mode requires is missing.
     """
 
     message: str
@@ -115,33 +117,33 @@ ElicitValue: TypeAlias = str | int | float | bool | list[str]
 
 
 class ElicitResult(Result, kw_only=True):
-    """What the user did. `content` is the form as it was filled in, with "accept" only."""
+    """The action of the user. `content` has the values of the form, with "accept" only."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, ElicitValue] | None = None
 
 
 class ElicitationCompleteParams(NotificationParams, kw_only=True):
-    """The user is done with a page that an elicitation led to (2025-11-25 only)."""
+    """The user has finished with the page of an elicitation (2025-11-25 only)."""
 
     elicitation_id: str
 
 
 class URLElicitationRequiredData(Shape):
-    """The `data` of error -32042: visit these pages, then try again (2025-11-25 only)."""
+    """The `data` of error -32042: pages to visit before trying again (2025-11-25 only)."""
 
     elicitations: list[ElicitParams]
 
 
 class EnumOption(Shape, gc=False):
-    """One choice: the value `const`, shown as `title`."""
+    """One option: the value `const`, displayed as `title`."""
 
     const: str
     title: str
 
 
 class EnumItems(Shape, kw_only=True):
-    """The choices of a list: plain values in `enum`, or values with titles in `any_of`."""
+    """The options of a list: plain values in `enum`, or values with titles in `any_of`."""
 
     type: Literal["string"] | None = None
     enum: list[str] | None = None
@@ -149,9 +151,9 @@ class EnumItems(Shape, kw_only=True):
 
 
 class StringSchema(Shape, tag_field="type", tag="string", kw_only=True):
-    """A text field of a form, or with `enum` or `one_of` a choice of one.
+    """A text field of a form, or with `enum` or `one_of` a selection of one option.
 
-    `enum_names` are titles for `enum`, as 2025-06-18 has them. `min_length` and `max_length` count
+    `enum_names` are titles for `enum`, as in 2025-06-18. `min_length` and `max_length` count
     characters.
     """
 
@@ -168,7 +170,7 @@ class StringSchema(Shape, tag_field="type", tag="string", kw_only=True):
 
 
 class NumberSchema(Shape, tag_field="type", tag="number", gc=False, kw_only=True):
-    """A field of a form for a number."""
+    """A number field of a form."""
 
     type: ClassVar[Literal["number"]] = "number"
     title: str | None = None
@@ -179,7 +181,7 @@ class NumberSchema(Shape, tag_field="type", tag="number", gc=False, kw_only=True
 
 
 class IntegerSchema(Shape, tag_field="type", tag="integer", gc=False, kw_only=True):
-    """A field of a form for an integer. The spec's NumberSchema with the type "integer"."""
+    """An integer field of a form: NumberSchema of the specification with the type "integer"."""
 
     type: ClassVar[Literal["integer"]] = "integer"
     title: str | None = None
@@ -190,7 +192,7 @@ class IntegerSchema(Shape, tag_field="type", tag="integer", gc=False, kw_only=Tr
 
 
 class BooleanSchema(Shape, tag_field="type", tag="boolean", gc=False, kw_only=True):
-    """A field of a form for yes or no."""
+    """A boolean field of a form."""
 
     type: ClassVar[Literal["boolean"]] = "boolean"
     title: str | None = None
@@ -199,7 +201,7 @@ class BooleanSchema(Shape, tag_field="type", tag="boolean", gc=False, kw_only=Tr
 
 
 class MultiSelectSchema(Shape, tag_field="type", tag="array", kw_only=True):
-    """A field of a form for a choice of several. The spec's two MultiSelectEnumSchemas in one."""
+    """A multiple selection in a form: both MultiSelectEnumSchemas of the specification."""
 
     type: ClassVar[Literal["array"]] = "array"
     items: EnumItems
@@ -216,7 +218,7 @@ PrimitiveSchema: TypeAlias = StringSchema | NumberSchema | IntegerSchema | Boole
 
 
 class Root(Shape):
-    """A place that the server may work in. `uri` starts with `file://`."""
+    """A directory or file that the server may use. `uri` starts with `file://`."""
 
     uri: str
     name: str | None = None
@@ -224,34 +226,34 @@ class Root(Shape):
 
 
 class ListRootsParams(RequestParams, kw_only=True):
-    """Asks for the client's roots."""
+    """A request for the roots of the client."""
 
 
 class ListRootsResult(Result, kw_only=True):
-    """The client's roots."""
+    """The roots of the client."""
 
     roots: list[Root]
 
 
-# Asking inside a result ---------------------------------------------------------------------------
+# Input requests inside a result -------------------------------------------------------------------
 
 
 class ElicitRequest(Shape, tag_field="method", tag="elicitation/create"):
-    """A question to the user, inside a result."""
+    """An elicitation, inside a result."""
 
     method: ClassVar[Literal["elicitation/create"]] = "elicitation/create"
     params: ElicitParams
 
 
 class CreateMessageRequest(Shape, tag_field="method", tag="sampling/createMessage"):
-    """A question to the model, inside a result."""
+    """A sampling request, inside a result."""
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
     params: CreateMessageParams
 
 
 class ListRootsRequest(Shape, tag_field="method", tag="roots/list"):
-    """A question for the roots, inside a result."""
+    """A request for roots, inside a result."""
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
     params: ListRootsParams | None = None
@@ -261,10 +263,11 @@ InputRequest: TypeAlias = ElicitRequest | CreateMessageRequest | ListRootsReques
 
 
 class InputRequiredResult(Result, kw_only=True):
-    """The server needs answers before it can go on; the client repeats the request with them (2026-07-28).
+    """The server needs input; the client repeats the request with it (2026-07-28).
 
-    Page: basic/patterns/mrtr. `input_requests` are the questions, by keys of the server's choice.
-    `request_state` comes back unchanged. With `request_state` alone the client repeats the request as it is.
+    `input_requests` are the requests, by keys that the server chooses. The client returns
+    `request_state` unchanged. If there is only `request_state`, the client repeats the request
+    without input. Page: basic/patterns/mrtr.
     """
 
     input_requests: dict[str, InputRequest] | None = None

@@ -1,8 +1,7 @@
-"""Content blocks: what tools, prompts and models say, told apart by `type` on the wire.
+"""Content blocks of tools, prompts and models, distinguished by `type` in JSON.
 
-Rules: the first field of a block may be given by position, as in `TextContent("hi")`. Images and sounds are
-base64 text. A block that an older revision lacks is a row in `_revisions.py`; turning it into one that the
-peer knows is not done here.
+The first field of a block may be given by position, as in `TextContent("hi")`. Images and audio are
+base64 text. `_dialects.py` replaces blocks that a revision lacks.
 Pages: server/tools, server/prompts, client/sampling.
 """
 
@@ -37,7 +36,7 @@ class ImageContent(Block, tag="image"):
 
 
 class AudioContent(Block, tag="audio"):
-    """Sound: `data` is base64."""
+    """Audio: `data` is base64."""
 
     type: ClassVar[Literal["audio"]] = "audio"
     data: str
@@ -52,7 +51,7 @@ class EmbeddedResource(Block, tag="resource"):
 
 
 class ResourceLink(Resource, tag_field="type", tag="resource_link", kw_only=True):
-    """A resource that can be read later. It need not be in any list."""
+    """A link to a resource, which need not be in any list."""
 
     type: ClassVar[Literal["resource_link"]] = "resource_link"
 
@@ -61,7 +60,7 @@ ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLi
 
 
 class ToolUseContent(Shape, tag_field="type", tag="tool_use"):
-    """A model wants a tool to be called. `id` ties the answer to it. Page: client/sampling."""
+    """A tool call of a model. `id` identifies it in the tool's result. Page: client/sampling."""
 
     type: ClassVar[Literal["tool_use"]] = "tool_use"
     id: str
@@ -71,7 +70,7 @@ class ToolUseContent(Shape, tag_field="type", tag="tool_use"):
 
 
 class ToolResultContent(Shape, tag_field="type", tag="tool_result"):
-    """What the tool gave, for the model that asked.
+    """The result of a tool call of a model.
 
     `structured_content` is `UNSET` when absent. Page: client/sampling.
     """
@@ -84,7 +83,7 @@ class ToolResultContent(Shape, tag_field="type", tag="tool_result"):
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
     def __post_init__(self) -> None:
-        # Null, as some peers send it, is no; so None is never seen.
+        # Some peers send null for false. Readers never get None.
         if self.is_error is None:
             self.is_error = False
 

@@ -1,8 +1,7 @@
-"""How a conversation starts, what is said about requests that run, and what is listened to.
+"""Types for handshake and discovery, progress and logs, cancellation and subscriptions.
 
-Rules: none beyond those of `_base.py`. This file does not know the order in which these are legal.
-Pages: basic/lifecycle, basic/utilities/* (until 2025-11-25); server/discover, basic/patterns/* (2026-07-28);
-server/utilities/logging.
+Pages: basic/lifecycle, basic/utilities/* (until 2025-11-25); server/discover, basic/patterns/*
+(2026-07-28); server/utilities/logging.
 """
 
 from typing import Any, TypeAlias
@@ -23,9 +22,9 @@ from ._base import (
 
 
 class InitializeParams(RequestParams, kw_only=True):
-    """Opens a session until 2025-11-25.
+    """A request to open a session, until 2025-11-25.
 
-    `protocol_version` is the newest revision that the client wants to speak.
+    `protocol_version` is the newest revision that the client speaks.
     """
 
     protocol_version: str
@@ -34,7 +33,7 @@ class InitializeParams(RequestParams, kw_only=True):
 
 
 class InitializeResult(Result, kw_only=True):
-    """The revision that the session will speak, and who answers.
+    """The revision of the session, and the identity and capabilities of the server.
 
     `instructions` are for the client's model.
     """
@@ -46,13 +45,13 @@ class InitializeResult(Result, kw_only=True):
 
 
 class DiscoverParams(RequestParams, kw_only=True):
-    """Asks a server of 2026-07-28 or later what it speaks and offers."""
+    """A request for the revisions and the capabilities of a server, since 2026-07-28."""
 
 
 class DiscoverResult(CacheableResult, kw_only=True):
-    """The revisions that a server speaks, and what it offers.
+    """The revisions and the capabilities of a server.
 
-    Who it is stands in `meta`, under `META_SERVER_INFO`.
+    Its name and version are in `meta`, under `META_SERVER_INFO`.
     """
 
     supported_versions: list[str]
@@ -61,11 +60,11 @@ class DiscoverResult(CacheableResult, kw_only=True):
 
 
 class PingParams(RequestParams, kw_only=True):
-    """Asks whether the peer is alive. Until 2025-11-25."""
+    """A keep-alive request, until 2025-11-25."""
 
 
 class SetLevelParams(RequestParams, kw_only=True):
-    """Sets the least severe level of log notifications wanted. Until 2025-11-25."""
+    """A request that sets the least severe level of log notifications, until 2025-11-25."""
 
     level: LoggingLevel
 
@@ -76,9 +75,9 @@ ListChangedParams: TypeAlias = NotificationParams
 
 
 class CancelledParams(NotificationParams, kw_only=True):
-    """The sender gives a request up.
+    """A notification that the sender cancels its request.
 
-    `request_id` is optional in 2025-11-25 alone, where tasks are cancelled otherwise.
+    `request_id` is optional in 2025-11-25 only, in which tasks are cancelled by `tasks/cancel`.
     """
 
     request_id: RequestId | None = None
@@ -86,7 +85,7 @@ class CancelledParams(NotificationParams, kw_only=True):
 
 
 class ProgressParams(NotificationParams, kw_only=True):
-    """How far a request is. `progress` only grows; `total` is what it grows to, if that is known."""
+    """Progress of a request. `progress` increases; `total` is its final value, if known."""
 
     progress_token: ProgressToken
     progress: int | float
@@ -95,7 +94,7 @@ class ProgressParams(NotificationParams, kw_only=True):
 
 
 class LoggingMessageParams(NotificationParams, kw_only=True):
-    """A line of a server's log. `data` may be any JSON value."""
+    """A log message of a server. `data` may be any JSON value."""
 
     level: LoggingLevel
     data: Any
@@ -103,7 +102,7 @@ class LoggingMessageParams(NotificationParams, kw_only=True):
 
 
 class SubscriptionFilter(Shape, kw_only=True):
-    """What to be told of (2026-07-28).
+    """The changes to be notified of (2026-07-28).
 
     `resource_subscriptions` are URIs; `task_ids` belongs to the tasks extension.
     """
@@ -116,19 +115,19 @@ class SubscriptionFilter(Shape, kw_only=True):
 
 
 class ListenParams(RequestParams, kw_only=True):
-    """Opens a subscription. It lasts until one side ends it."""
+    """A request that opens a subscription. It is open until one side ends it."""
 
     notifications: SubscriptionFilter
 
 
 class AcknowledgedParams(NotificationParams, kw_only=True):
-    """The first message of a subscription: what of the wishes the server will keep."""
+    """The first message of a subscription: the part of the filter that the server accepted."""
 
     notifications: SubscriptionFilter
 
 
 class ListenResult(Result, kw_only=True):
-    """The graceful end of a subscription.
+    """The orderly end of a subscription.
 
     `META_SUBSCRIPTION_ID` in `meta` is the id of the listen request.
     """
@@ -142,6 +141,6 @@ class UnsupportedVersionData(Shape):
 
 
 class MissingCapabilityData(Shape):
-    """The `data` of error -32021 (2026-07-28): what the client would have to declare."""
+    """The `data` of error -32021 (2026-07-28): capabilities that the client has to declare."""
 
     required_capabilities: ClientCapabilities

@@ -1,6 +1,6 @@
-"""Prompts: messages that a server has ready; and completion, for prompts and resource templates.
+"""Types for prompts, and for completion of arguments of prompts and resource templates.
 
-Rule: the arguments of a prompt are strings. Pages: server/prompts, server/utilities/completion.
+The arguments of a prompt are strings. Pages: server/prompts, server/utilities/completion.
 """
 
 from typing import ClassVar, Literal
@@ -11,7 +11,7 @@ from ._resources import InputResponseParams
 
 
 class PromptArgument(BaseMetadata, gc=False, kw_only=True):
-    """One argument that a prompt takes."""
+    """One argument of a prompt."""
 
     description: str | None = None
     required: bool | None = None
@@ -24,14 +24,14 @@ class Prompt(Listed, kw_only=True):
 
 
 class ListPromptsResult(CacheableResult, kw_only=True):
-    """One page of prompts. `next_cursor` is there if more follow."""
+    """One page of prompts. `next_cursor` is set if there are more."""
 
     prompts: list[Prompt]
     next_cursor: Cursor | None = None
 
 
 class GetPromptParams(InputResponseParams, kw_only=True):
-    """Asks for the messages of a prompt."""
+    """A request for the messages of a prompt."""
 
     name: str
     arguments: dict[str, str] | None = None
@@ -45,7 +45,7 @@ class GetPromptResult(Result, kw_only=True):
 
 
 class PromptReference(Shape, tag_field="type", tag="ref/prompt", gc=False):
-    """Names the prompt whose argument is to be completed."""
+    """The prompt whose argument is to be completed."""
 
     type: ClassVar[Literal["ref/prompt"]] = "ref/prompt"
     name: str
@@ -53,27 +53,27 @@ class PromptReference(Shape, tag_field="type", tag="ref/prompt", gc=False):
 
 
 class ResourceTemplateReference(Shape, tag_field="type", tag="ref/resource", gc=False):
-    """Names the resource template whose variable is to be completed. `uri` is the template, or a URI."""
+    """The resource template whose variable is to be completed. `uri` is a template or a URI."""
 
     type: ClassVar[Literal["ref/resource"]] = "ref/resource"
     uri: str
 
 
 class CompletionArgument(Shape, gc=False):
-    """The argument that is being typed, and what there is of it so far."""
+    """The argument to complete, with the value typed so far."""
 
     name: str
     value: str
 
 
 class CompletionContext(Shape, kw_only=True):
-    """The arguments that are settled already."""
+    """The values of the arguments that are already known."""
 
     arguments: dict[str, str] | None = None
 
 
 class CompleteParams(RequestParams, kw_only=True):
-    """Asks how an argument may go on."""
+    """A request for completions of an argument."""
 
     ref: PromptReference | ResourceTemplateReference
     argument: CompletionArgument
@@ -81,9 +81,9 @@ class CompleteParams(RequestParams, kw_only=True):
 
 
 class Completion(Shape):
-    """Up to 100 `values`, best first.
+    """At most 100 `values`, best first.
 
-    `total` may be more than are given here; `has_more` says so without a number.
+    `total` is the number of all completions, which may be higher. `has_more` is True if it is.
     """
 
     values: list[str]
@@ -92,6 +92,6 @@ class Completion(Shape):
 
 
 class CompleteResult(Result, kw_only=True):
-    """How an argument may go on."""
+    """The completions of an argument."""
 
     completion: Completion

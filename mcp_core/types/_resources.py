@@ -1,7 +1,6 @@
-"""Resources: what a server lets be read, addressed by URI, and the templates of such URIs.
+"""Types for resources, which a URI identifies, and for resource templates.
 
-Rule: binary data is base64 text in these shapes, as on the wire. Encoding bytes is done where results are
-made. This file does not know how URIs or templates are matched.
+Binary data is base64 text in these types, as in JSON. The code that builds a result encodes it.
 Pages: server/resources of every revision.
 """
 
@@ -13,7 +12,7 @@ from ._base import Annotations, CacheableResult, Cursor, Listed, NotificationPar
 
 
 class Resource(Listed, kw_only=True):
-    """A resource in a list. `size` is in bytes, before any encoding."""
+    """A resource in a list. `size` is in bytes, before base64 encoding."""
 
     uri: str
     mime_type: str | None = None
@@ -22,7 +21,10 @@ class Resource(Listed, kw_only=True):
 
 
 class ResourceTemplate(Listed, kw_only=True):
-    """A family of resources, by URI template (RFC 6570). `mime_type` only if it is that of every member."""
+    """Resources whose URIs match a URI template (RFC 6570).
+
+    `mime_type` is set only if all of them have that type.
+    """
 
     uri_template: str
     mime_type: str | None = None
@@ -30,9 +32,9 @@ class ResourceTemplate(Listed, kw_only=True):
 
 
 class ResourceContents(Shape, kw_only=True):
-    """What was read from a resource: either `text` or `blob`, which is base64.
+    """The contents of a resource: either `text` or `blob`, which is base64.
 
-    The spec's TextResourceContents and BlobResourceContents in one.
+    It is both TextResourceContents and BlobResourceContents of the specification.
 
     Raises:
         ValueError: neither or both of `text` and `blob` are given.
@@ -50,11 +52,12 @@ class ResourceContents(Shape, kw_only=True):
 
 
 class InputResponseParams(RequestParams, kw_only=True):
-    """The params of a request that a server may answer by asking for input (2026-07-28).
+    """The params of a request to which a server may respond with `input_required` (2026-07-28).
 
-    When the request is repeated, `input_responses` are the answers by the key of their question: results of
-    `elicitation/create`, `sampling/createMessage` or `roots/list`, undecoded because only the question tells
-    which. `request_state` is what the server sent along, unchanged. Page: basic/patterns/mrtr.
+    When the client repeats the request, `input_responses` are the results of the input requests, by
+    their keys. They are results of `elicitation/create`, `sampling/createMessage` or `roots/list`,
+    undecoded because their types depend on the input requests. `request_state` is that of the
+    server, unchanged. Page: basic/patterns/mrtr.
     """
 
     input_responses: dict[str, Raw] | None = None
@@ -62,44 +65,44 @@ class InputResponseParams(RequestParams, kw_only=True):
 
 
 class ListResourcesResult(CacheableResult, kw_only=True):
-    """One page of resources. `next_cursor` is there if more follow."""
+    """One page of resources. `next_cursor` is set if there are more."""
 
     resources: list[Resource]
     next_cursor: Cursor | None = None
 
 
 class ListResourceTemplatesResult(CacheableResult, kw_only=True):
-    """One page of resource templates. `next_cursor` is there if more follow."""
+    """One page of resource templates. `next_cursor` is set if there are more."""
 
     resource_templates: list[ResourceTemplate]
     next_cursor: Cursor | None = None
 
 
 class ReadResourceParams(InputResponseParams, kw_only=True):
-    """Asks for the contents of one resource."""
+    """A request for the contents of one resource."""
 
     uri: str
 
 
 class ReadResourceResult(CacheableResult, kw_only=True):
-    """The contents of a resource: several entries if the URI stands for a collection."""
+    """The contents of a resource, with several entries if the URI identifies a collection."""
 
     contents: list[ResourceContents]
 
 
 class SubscribeParams(RequestParams, kw_only=True):
-    """Asks to be told of changes of one resource. Until 2026-07-28, which has `subscriptions/listen`."""
+    """A subscription to one resource, until 2025-11-25. Later: `subscriptions/listen`."""
 
     uri: str
 
 
 class UnsubscribeParams(RequestParams, kw_only=True):
-    """Takes a `resources/subscribe` back."""
+    """The end of a subscription by `resources/subscribe`."""
 
     uri: str
 
 
 class ResourceUpdatedParams(NotificationParams, kw_only=True):
-    """A resource that is watched has changed. `uri` may be that of a part of it."""
+    """A subscribed resource has changed. `uri` may be that of a part of it."""
 
     uri: str

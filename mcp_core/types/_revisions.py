@@ -1,14 +1,11 @@
-"""What the revisions of MCP lack, as data: the only place that says so.
+"""The fields and types that not every revision of MCP has.
 
-Rules:
+1. A field or type without a row exists in every revision.
+2. A row of a class applies to its subclasses. If several rows apply to a field, it exists only
+   where all of them allow it.
+3. `_dialects.py` compares revisions and removes the fields that a revision lacks.
 
-1. A field or type that every revision has is not mentioned.
-2. A row on a class holds for its subclasses. If several rows name a field of a class or its ancestors, all
-   must admit it.
-3. Nothing here compares or orders revisions; `_dialects.py` does, and draws from these rows what to leave
-   out.
-
-Source: the schemas of the five revisions; for tasks in 2026-07-28 the extension's schema.
+Source: the schemas of the five revisions; for tasks in 2026-07-28 the schema of the extension.
 """
 
 from typing import Final, TypeAlias
@@ -30,10 +27,10 @@ StructType: TypeAlias = type[Struct]
 
 
 class Gate(Struct, frozen=True):
-    """`field` of `type` exists from revision `since` on and before revision `until`.
+    """The revisions that have `field` of `type`: from `since` on, and before `until`.
 
-    `since` None: from the first on. `until` None: still. `field` None: the row is about the whole type.
-    `field` is the attribute's name, not the JSON name.
+    `since` None: from the first revision. `until` None: to the newest. `field` is the name of the
+    attribute, not of the JSON member; None means the whole type.
     """
 
     type: StructType
@@ -46,14 +43,14 @@ A, B, C, D, E = REVISIONS
 
 # fmt: off
 GATES: Final[tuple[Gate, ...]] = (
-    # Whole types. What is missing here is reached only through a field or a method that is gated itself.
+    # Whole types. Other new types occur only in fields or methods that have a row themselves.
     Gate(_content.AudioContent, None, B),
     Gate(_content.ResourceLink, None, C),
     Gate(_content.ToolUseContent, None, D),
     Gate(_content.ToolResultContent, None, D),
     Gate(_client.MultiSelectSchema, None, D),
 
-    # Describing things
+    # Entities
     Gate(_base.BaseMetadata, "title", C),
     Gate(_base.Implementation, "title", C),
     Gate(_base.Implementation, "description", D),
@@ -100,7 +97,7 @@ GATES: Final[tuple[Gate, ...]] = (
     Gate(_prompts.PromptReference, "title", C),
     Gate(_prompts.CompleteParams, "context", C),
 
-    # What a server asks of a client. In E the questions are no JSON-RPC requests and the answers no results.
+    # Requests of the server. In E they are values inside messages, without `_meta`, `resultType`.
     Gate(_content.SamplingMessage, "meta", D),
     Gate(_client.CreateMessageParams, "meta", None, E),
     Gate(_client.CreateMessageParams, "tools", D),
@@ -122,7 +119,7 @@ GATES: Final[tuple[Gate, ...]] = (
     Gate(_client.ListRootsResult, "meta", None, E),
     Gate(_client.ListRootsResult, "result_type", None, E),
 
-    # Tasks: D's own, and the extension of E
+    # Tasks: part of D, and an extension of E
     *(
         gate
         for task in (_tasks.Task, _tasks.GetTaskResult, _tasks.TaskStatusParams)

@@ -1,8 +1,9 @@
-"""Tasks: requests that outlive their connection, as 2025-11-25 and as the extension of 2026-07-28 have them.
+"""Types for tasks, requests that outlive their connection: of 2025-11-25, and of the extension.
 
-Rules: the two name the same facts differently (`ttl` and `ttlMs`, `pollInterval` and `pollIntervalMs`) and
-nest them differently. A value has the fields of both; the gates leave out what the peer's kind lacks. All
-durations are milliseconds and all times ISO 8601. This file does not know which states follow each other.
+The extension belongs to 2026-07-28. Both have the same data under different names (`ttl` and
+`ttlMs`, `pollInterval` and `pollIntervalMs`) and nest it differently. A value has the fields of
+both, and `_revisions.py` lists those that a revision lacks. All durations are in milliseconds, all
+times in ISO 8601.
 Pages: basic/utilities/tasks (2025-11-25); the extension `io.modelcontextprotocol/tasks`.
 """
 
@@ -14,12 +15,15 @@ from ._base import Cursor, ErrorData, NotificationParams, RequestParams, Result,
 from ._client import InputRequest
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
-# How long a task is kept; None is for ever, UNSET is not said.
+# How long a task is retained. None is unlimited, UNSET is unspecified.
 Ttl: TypeAlias = int | UnsetType | None
 
 
 class Task(Shape, kw_only=True):
-    """The state of a task. `ttl` / `ttl_ms`: how long it is kept after `created_at`, None for ever."""
+    """The state of a task.
+
+    `ttl` or `ttl_ms` is how long it is retained after `created_at`, None for unlimited.
+    """
 
     task_id: str
     status: TaskStatus
@@ -33,10 +37,10 @@ class Task(Shape, kw_only=True):
 
 
 class CreateTaskResult(Result, kw_only=True):
-    """A request was accepted and runs as a task.
+    """The response to a request that runs as a task.
 
-    2025-11-25 nests the state in `task`; the extension has it flat, with the `result_type` "task". Who
-    answers gives both.
+    2025-11-25 has the state nested in `task`. The extension has it flat, with the `result_type`
+    "task". A handler sets both.
     """
 
     task: Task | None = None
@@ -50,16 +54,16 @@ class CreateTaskResult(Result, kw_only=True):
 
 
 class GetTaskParams(RequestParams, kw_only=True):
-    """Asks for the state of a task."""
+    """A request for the state of a task."""
 
     task_id: str
 
 
 class GetTaskResult(Result, kw_only=True):
-    """The state of a task; in the extension with what came of it.
+    """The state of a task; in the extension also its outcome.
 
-    That is `input_requests` while it is "input_required", `result` (undecoded, of the request that made the
-    task) once it is "completed", `error` once it is "failed".
+    The outcome is `input_requests` in the status "input_required", `result` in "completed"
+    (undecoded, of the type of the original request), and `error` in "failed".
     """
 
     task_id: str
@@ -77,30 +81,30 @@ class GetTaskResult(Result, kw_only=True):
 
 
 class GetTaskPayloadParams(RequestParams, kw_only=True):
-    """Waits for a task's end and asks for its result (2025-11-25 only)."""
+    """A request for the result of a task, answered when the task ends (2025-11-25 only)."""
 
     task_id: str
 
 
 class GetTaskPayloadResult(Result, kw_only=True):
-    """The result of the request that made the task: read the JSON again as its type (2025-11-25 only)."""
+    """The result of the original request (2025-11-25 only). Decode the JSON again as its type."""
 
 
 class ListTasksResult(Result, kw_only=True):
-    """One page of tasks (2025-11-25 only). `next_cursor` is there if more follow."""
+    """One page of tasks (2025-11-25 only). `next_cursor` is set if there are more."""
 
     tasks: list[Task]
     next_cursor: Cursor | None = None
 
 
 class CancelTaskParams(RequestParams, kw_only=True):
-    """Asks for a task to be given up."""
+    """A request to cancel a task."""
 
     task_id: str
 
 
 class CancelTaskResult(Result, kw_only=True):
-    """The wish was taken note of. 2025-11-25 has the state of the task here, the extension has nothing."""
+    """The response to a cancellation. It has the state of the task in 2025-11-25 only."""
 
     task_id: str | None = None
     status: TaskStatus | None = None
@@ -112,20 +116,21 @@ class CancelTaskResult(Result, kw_only=True):
 
 
 class UpdateTaskParams(RequestParams, kw_only=True):
-    """Answers the questions of a task (extension). `input_responses` as in `InputResponseParams`."""
+    """The input that a task requested (extension). See `InputResponseParams`."""
 
     task_id: str
     input_responses: dict[str, Raw]
 
 
 class UpdateTaskResult(Result, kw_only=True):
-    """The answers were taken (extension)."""
+    """The input was accepted (extension)."""
 
 
 class TaskStatusParams(NotificationParams, kw_only=True):
-    """The state of a task has changed: `notifications/tasks/status`, in the extension `notifications/tasks`.
+    """A notification that the state of a task has changed.
 
-    The last three fields are those of `GetTaskResult` and belong to the extension.
+    Its method is `notifications/tasks/status`, in the extension `notifications/tasks`. The last
+    three fields are those of `GetTaskResult` and belong to the extension.
     """
 
     task_id: str

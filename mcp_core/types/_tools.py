@@ -1,7 +1,7 @@
-"""Tools: functions of a server that a model may call.
+"""Types for tools, the functions of a server that a model may call.
 
-Rules: schemas are plain dicts and go over the wire as they were given. A call's arguments stay undecoded, for
-only the tool knows their type. This file does not know how a tool is run.
+Schemas are dicts, which are sent unchanged. The arguments of a call stay undecoded, because their
+types depend on the tool.
 Pages: server/tools of every revision.
 """
 
@@ -17,10 +17,10 @@ from ._resources import InputResponseParams
 
 
 class ToolAnnotations(Shape, gc=False, kw_only=True):
-    """What a tool says of itself. Hints, not to be trusted unless the server is.
+    """Hints of a server about a tool. Do not trust them unless you trust the server.
 
     Absent means: not read-only, destructive, not idempotent, open world. `destructive_hint` and
-    `idempotent_hint` mean something only for tools that are not read-only.
+    `idempotent_hint` apply only to tools that are not read-only.
     """
 
     title: str | None = None
@@ -31,7 +31,7 @@ class ToolAnnotations(Shape, gc=False, kw_only=True):
 
 
 class ToolExecution(Shape, gc=False, kw_only=True):
-    """Whether a tool may or must be called as a task (2025-11-25 only). Absent means forbidden."""
+    """The support of a tool for tasks (2025-11-25 only). Absent means "forbidden"."""
 
     task_support: Literal["forbidden", "optional", "required"] | None = None
 
@@ -39,8 +39,8 @@ class ToolExecution(Shape, gc=False, kw_only=True):
 class Tool(Listed, kw_only=True):
     """A tool in a list.
 
-    `input_schema` describes the arguments, an object. `output_schema` describes `structured_content` of the
-    result: an object until 2025-11-25, any JSON value since 2026-07-28.
+    `input_schema` describes the arguments, an object. `output_schema` describes
+    `structured_content` of the result: an object until 2025-11-25, any JSON value since 2026-07-28.
     """
 
     input_schema: dict[str, Any]
@@ -50,28 +50,34 @@ class Tool(Listed, kw_only=True):
 
     @property
     def display_name(self) -> str:
-        """What to call it before people (schema, BaseMetadata): the title, or that of its annotations, or the name."""
+        """The name for display: the title, else that of the annotations, else the name.
+
+        Source: schema, BaseMetadata.
+        """
         return self.title or (self.annotations and self.annotations.title) or self.name
 
 
 class ListToolsResult(CacheableResult, kw_only=True):
-    """One page of tools. `next_cursor` is there if more follow."""
+    """One page of tools. `next_cursor` is set if there are more."""
 
     tools: list[Tool]
     next_cursor: Cursor | None = None
 
 
 class TaskMetadata(Shape, gc=False, kw_only=True):
-    """Asks for a request to be run as a task (2025-11-25 only).
+    """A request to run the call as a task (2025-11-25 only).
 
-    `ttl`: how long to keep it, in milliseconds.
+    `ttl` is how long to retain the task, in milliseconds.
     """
 
     ttl: int | None = None
 
 
 class CallToolParams(InputResponseParams, kw_only=True):
-    """Calls a tool. `arguments` is an undecoded JSON object, `UNSET` when absent (some peers send null instead)."""
+    """A call of a tool.
+
+    `arguments` is an undecoded JSON object, `UNSET` when absent. Some peers send null instead.
+    """
 
     name: str
     arguments: Raw | UnsetType = UNSET
@@ -79,11 +85,11 @@ class CallToolParams(InputResponseParams, kw_only=True):
 
 
 class CallToolResult(Result, kw_only=True):
-    """What a tool gave.
+    """The result of a tool.
 
-    `content` is for the model to read. `structured_content` is for programs: `UNSET` when absent, and since
-    2026-07-28 any JSON value, null included. `is_error` says that the tool failed in a way that the model
-    should know of; some peers send null for no, so it may be None.
+    `content` is for the model. `structured_content` is for programs: `UNSET` when absent, an object
+    until 2025-11-25, any JSON value including null since 2026-07-28. `is_error` is True if the tool
+    failed and the model should know. It may be None, because some peers send null for false.
     """
 
     content: list[ContentBlock]
@@ -92,14 +98,14 @@ class CallToolResult(Result, kw_only=True):
 
     @property
     def text(self) -> str:
-        """Its text blocks, with a line break between them."""
+        """The text of its text blocks, joined by line breaks."""
         return "\n".join(block.text for block in self.content if isinstance(block, TextContent))
 
     def raise_for_error(self) -> Self:
-        """The result itself, unless the tool failed.
+        """Return the result itself if the tool succeeded.
 
         Raises:
-            ToolError: it did; the text is what the tool has to say about it.
+            ToolError: the tool failed. The text is that of the result.
         """
         if self.is_error:
             raise ToolError(self.text or "the tool failed and did not say why")

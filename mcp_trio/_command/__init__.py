@@ -1,17 +1,12 @@
-"""The command `mcp-trio`: serve a file, look into a server, use what it offers, see it all happen.
+"""The command `mcp-trio`: serve a file, inspect a server, and use what the server offers.
 
-Rules of this package:
+1. stdout carries the result. stderr carries traces, logs, progress, questions and errors. With
+   `--json`, stdout is one JSON document, or one a line for `listen`, which has no last one.
+2. An error is a sentence for the user: the cause, then the cure. A traceback is shown only for
+   the user's own file.
+3. Only this package configures logging, and only the logger `mcp_trio`.
 
-1. stdout carries what was asked for, stderr everything else: traces, logs, progress, questions, complaints. With `--json` stdout is
-   one JSON document, or one a line where there is no end.
-2. Whoever uses the command reads sentences: what is wrong, and what to do about it. A traceback is shown for the user's
-   own file only.
-3. `run` is what clients start, so it starts fast: it imports neither argparse nor rich. The others import rich only to
-   write on a terminal.
-4. Only here is logging configured, and of all loggers only `mcp_trio`.
-
-What MCP says and how it is spoken is the library's; the command uses what any user of the library could. Subcommands,
-options and exit statuses are in `_parser.py`.
+Subcommands, options and exit statuses are in `_parser.py`.
 """
 
 from __future__ import annotations
@@ -30,14 +25,17 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status. `argv` is `sys.argv[1:]` by default.
+    """Run the command and return its exit status.
+
+    Args:
+        argv: the arguments of the command line; `sys.argv[1:]` by default.
 
     Raises:
-        SystemExit: argparse has shown help or a complaint.
+        SystemExit: argparse has printed help or an error.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _act(words)
+        return _run_subcommand(arguments)
     except (Problem, McpTrioError) as exc:
         from ._screen import Screen
 
@@ -47,11 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _act(words: list[str]) -> int:
-    if words[:1] == ["run"] and len(words) == 2 and not words[1].startswith("-"):
+def _run_subcommand(arguments: list[str]) -> int:
+    # Clients start `run FILE`, so it must start fast: it imports neither argparse nor rich.
+    if arguments[:1] == ["run"] and len(arguments) == 2 and not arguments[1].startswith("-"):
         from ._run import run
 
-        return run(words[1])
+        return run(arguments[1])
     from ._parser import parse
 
-    return parse(words)()
+    return parse(arguments)()

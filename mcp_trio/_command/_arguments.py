@@ -1,15 +1,14 @@
-"""Arguments from words: `days=3` is a number if the tool's schema wants one, and text if it wants text.
+"""Arguments of a tool from KEY=VALUE words, converted to the types of its JSON Schema.
 
-Rules of this file:
+1. The schema decides how a text is read: `days=3` is a number if the tool takes a number, and
+   `code=007` is text if it takes text. If several types are allowed, the text is read as JSON if
+   that fits, otherwise as text.
+2. A value of the wrong type is rejected here, with an example of a correct one. Other constraints
+   are left to the server.
+3. A JSON object is not checked at all: with it the user can send what this file would reject.
 
-1. The schema decides how a text is read, never the look of the text: `code=007` is text for a tool that wants text.
-2. Where several types are allowed, the text is JSON if that fits, else text.
-3. What does not fit is refused here, with what to write instead. Only what someone typed is checked; whether the values
-   make sense is the server's to say.
-4. A JSON object is not checked at all. It is how to send what this file would not let through.
-
-Only as much of JSON Schema is understood as tells types: `type`, `enum`, `const`, the combining keywords and references
-within the schema. What it does not understand allows everything.
+Of JSON Schema only what determines types is evaluated: `type`, `enum`, `const`, the combining
+keywords and references within the schema. Unknown keywords allow everything.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ __all__ = ["MISFIT", "arguments_from", "describe", "object_in", "value_of"]
 
 _Schema = Mapping[str, Any]
 
-_ORDER: Final = ("integer", "number", "boolean", "array", "object", "null")
-_ALL: Final = frozenset({"string", *_ORDER})
-_NAMES: Final = {
+_TYPE_ORDER: Final = ("integer", "number", "boolean", "array", "object", "null")
+_ALL_TYPES: Final = frozenset({"string", *_TYPE_ORDER})
+_TYPE_NAMES: Final = {
     str: "string",
     int: "integer",
     float: "number",
@@ -40,7 +39,7 @@ _NAMES: Final = {
     dict: "object",
 }
 MISFIT: Final = object()
-_DEEPEST: Final = 16  # references may go round in circles
+_MAX_REFERENCES: Final = 16  # references may form a cycle
 _EXAMPLES: Final = {
     "integer": "3",
     "number": "1.5",
@@ -51,11 +50,17 @@ _EXAMPLES: Final = {
 }
 
 
-def arguments_from(words: Sequence[str], schema: _Schema, whose: str) -> dict[str, Any]:
-    """The arguments that `schema` asks for. `whose` they are is for complaints: "the tool price".
+def arguments_from(words: Sequence[str], schema: _Schema, owner: str) -> dict[str, Any]:
+    """Return the arguments in `words`, with the types that `schema` requires.
+
+    Args:
+        words: KEY=VALUE, or JSON objects whose members replace those values.
+        schema: the JSON Schema of the arguments.
+        owner: what takes the arguments, for error messages, such as "the tool price".
 
     Raises:
-        Problem: a word is no argument, or does not fit the schema; or one that is needed is missing.
+        CliError: a word is not an argument or does not match the schema, or a required argument is
+            missing.
     """
     typed: dict[str, Any] = {}
     given: dict[str, Any] | None = None
@@ -64,48 +69,52 @@ def arguments_from(words: Sequence[str], schema: _Schema, whose: str) -> dict[st
         if word.startswith("{"):
             given = (given or {}) | object_in(word)
         elif equals and key:
-            typed[key] = _value(key, text, schema, whose)
+            typed[key] = _parse_argument(key, text, schema, owner)
         else:
-            raise Problem(f"{word!r} is no argument: write KEY=VALUE, or all arguments as one JSON object")
+            raise Problem(
+                f"{word!r} is not an argument: write KEY=VALUE, or all arguments as one JSON object"
+            )
     if given is not None:
         return typed | given
-    missing = [key for key in _list(schema.get("required")) if key not in typed]
+    missing = [key for key in _as_list(schema.get("required")) if key not in typed]
     if missing:
         needed = " ".join(f"{key}=..." for key in missing)
-        raise Problem(f"{whose} needs {' and '.join(missing)}: add {needed}")
+        raise Problem(f"{owner} needs {' and '.join(missing)}: add {needed}")
     return typed
 
 
 def describe(schema: Any, root: _Schema) -> str:
-    """The types that a schema allows, in words."""
-    choices = _choices(schema, root)
+    """Return the types or values that a schema allows, as text."""
+    choices = _allowed_values(schema, root)
     if choices is not None:
         return " or ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
-    allowed = _types(schema, root)
-    if allowed == _ALL:
+    allowed = _allowed_types(schema, root)
+    if allowed == _ALL_TYPES:
         return "anything"
     names = [
         name
-        for name in ("string", *_ORDER)
+        for name in ("string", *_TYPE_ORDER)
         if name in allowed and not (name == "integer" and "number" in allowed)
     ]
-    items = _resolved(schema, root).get("items")
+    items = _resolve(schema, root).get("items")
     if names == ["array"] and isinstance(items, Mapping):
         return f"array of {describe(items, root)}"
     return " or ".join(names)
 
 
 def object_in(word: str) -> dict[str, Any]:
-    """The JSON object that a word beginning with `{` is.
+    """Decode a word that begins with `{`.
 
     Raises:
-        Problem: it is none.
+        CliError: it is not a JSON object, or cannot be sent as UTF-8.
     """
     try:
-        found = _json(word)
+        found = _decode_json(word)
         json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise Problem(f"{word!r} is no text that can be sent: one of its \\u is half a character") from None
+        raise Problem(
+            f"{word!r} cannot be sent: one of its \\u escapes is half of a surrogate pair"
+        ) from None
     except ValueError as exc:
         raise Problem(
             f'{word!r} is not JSON: {exc}. An object looks like {{"city": "Oslo", "days": 3}}'
@@ -114,36 +123,38 @@ def object_in(word: str) -> dict[str, Any]:
     return found
 
 
-def _value(key: str, text: str, schema: _Schema, whose: str) -> Any:
-    properties = _mapping(schema.get("properties"))
-    # A schema that names some properties and says nothing of others allows them; here it is rather a slip of the hand.
+def _parse_argument(key: str, text: str, schema: _Schema, owner: str) -> Any:
+    properties = _as_mapping(schema.get("properties"))
+    # A schema that lists properties and does not mention others allows these. Here, another name is
+    # more likely a mistake.
     others = schema.get("additionalProperties", not properties)
     if key not in properties and others is False:
-        raise no_such_argument(whose, key, list(properties))
+        raise no_such_argument(owner, key, list(properties))
     wanted = properties.get(key, others)
-    allowed, choices = _types(wanted, schema), _choices(wanted, schema)
+    allowed, choices = _allowed_types(wanted, schema), _allowed_values(wanted, schema)
     value = value_of(text, allowed)
     if value is MISFIT or (choices is not None and value not in choices):
-        examples = [f"{key}={_EXAMPLES[name]}" for name in _ORDER if name in allowed]
+        examples = [f"{key}={_EXAMPLES[name]}" for name in _TYPE_ORDER if name in allowed]
         if choices is not None:
             examples = [
                 shlex.join([f"{key}={choice if isinstance(choice, str) else json.dumps(choice)}"])
                 for choice in choices
             ]
         raise Problem(
-            f"{key} must be {describe(wanted, schema)}, not {text!r}. Write for example {' or '.join(examples)}"
+            f"{key} must be {describe(wanted, schema)}, not {text!r}."
+            f" Write for example {' or '.join(examples)}"
         )
     return value
 
 
 def value_of(text: str, allowed: frozenset[str]) -> Any:
-    """The value that `text` stands for where these types are allowed; `MISFIT` for none of them.
+    """Convert `text` to a value of an allowed JSON type; `MISFIT` if it has none of these types.
 
     Raises:
-        Problem: it is not UTF-8.
+        CliError: the text is not UTF-8.
     """
     try:
-        value = _json(text)
+        value = _decode_json(text)
     except ValueError:
         value = text
     if isinstance(value, float) and value.is_integer() and "number" not in allowed:
@@ -153,53 +164,54 @@ def value_of(text: str, allowed: frozenset[str]) -> Any:
     return text if "string" in allowed else MISFIT
 
 
-def _json(text: str) -> Any:
-    """Decode, strictly.
+def _decode_json(text: str) -> Any:
+    """Decode strict JSON: without NaN and Infinity, and without numbers that become infinite.
 
     Raises:
-        ValueError: it is no JSON, or JSON that cannot be sent.
+        ValueError: the text is not strict JSON.
+        CliError: the text is not UTF-8.
     """
     try:
         text.encode()
-        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        return json.loads(text, parse_constant=_reject_constant, parse_float=_parse_finite)
     except UnicodeEncodeError:
         raise Problem(f"{text!r} is not UTF-8") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
 
-def _refuse(word: str) -> float:
-    raise ValueError(f"{word} is no JSON number")
+def _reject_constant(word: str) -> float:
+    raise ValueError(f"{word} is not a JSON number")
 
 
-def _finite(digits: str) -> float:
+def _parse_finite(digits: str) -> float:
     number = float(digits)
-    return number if math.isfinite(number) else _refuse(digits)
+    return number if math.isfinite(number) else _reject_constant(digits)
 
 
-# --- What a schema says ------------------------------------------------------------------------------------------------
+# --- Reading a schema ----------------------------------------------------------------------------
 
 
-def _types(schema: Any, root: _Schema, depth: int = 0) -> frozenset[str]:
-    """The JSON types that a schema allows."""
-    allowed = _ALL
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+def _allowed_types(schema: Any, root: _Schema, depth: int = 0) -> frozenset[str]:
+    """Return the JSON types that a schema allows."""
+    allowed = _ALL_TYPES
+    if not isinstance(schema, Mapping) or depth > _MAX_REFERENCES:
         return allowed
     names = schema.get("type")
     if names is not None:
-        allowed &= _with_integers([names] if isinstance(names, str) else _list(names))
-    for choices in _list(schema.get("enum")), [schema["const"]] if "const" in schema else []:
+        allowed &= _with_integers([names] if isinstance(names, str) else _as_list(names))
+    for choices in _as_list(schema.get("enum")), [schema["const"]] if "const" in schema else []:
         if choices:
             allowed &= _with_integers(_type_of(choice) for choice in choices)
     for keyword in "anyOf", "oneOf":
-        members = _list(schema.get(keyword))
+        members = _as_list(schema.get(keyword))
         if members:
-            allowed &= frozenset().union(*(_types(member, root, depth + 1) for member in members))
-    for member in _list(schema.get("allOf")):
-        allowed &= _types(member, root, depth + 1)
+            allowed &= frozenset().union(*(_allowed_types(member, root, depth + 1) for member in members))
+    for member in _as_list(schema.get("allOf")):
+        allowed &= _allowed_types(member, root, depth + 1)
     if "$ref" in schema:
-        allowed &= _types(_pointed_to(schema["$ref"], root), root, depth + 1)
-    return allowed or _ALL
+        allowed &= _allowed_types(_resolve_pointer(schema["$ref"], root), root, depth + 1)
+    return allowed or _ALL_TYPES
 
 
 def _with_integers(names: Iterable[str]) -> frozenset[str]:
@@ -207,40 +219,40 @@ def _with_integers(names: Iterable[str]) -> frozenset[str]:
     return found | {"integer"} if "number" in found else found
 
 
-def _choices(schema: Any, root: _Schema) -> list[Any] | None:
-    """The values of an enumeration, None if it is none."""
-    schema = _resolved(schema, root)
+def _allowed_values(schema: Any, root: _Schema) -> list[Any] | None:
+    """Return the values of `const` or `enum`, None if the schema has neither."""
+    schema = _resolve(schema, root)
     if "const" in schema:
         return [schema["const"]]
-    return _list(schema.get("enum")) or None
+    return _as_list(schema.get("enum")) or None
 
 
-def _resolved(schema: Any, root: _Schema) -> _Schema:
-    """The schema behind a plain reference."""
-    for _ in range(_DEEPEST):
+def _resolve(schema: Any, root: _Schema) -> _Schema:
+    """Follow `$ref` to a schema without one."""
+    for _ in range(_MAX_REFERENCES):
         if not isinstance(schema, Mapping) or "$ref" not in schema:
             break
-        schema = _pointed_to(schema["$ref"], root)
-    return _mapping(schema)
+        schema = _resolve_pointer(schema["$ref"], root)
+    return _as_mapping(schema)
 
 
-def _pointed_to(reference: Any, root: _Schema) -> Any:
-    """What a JSON Pointer (RFC 6901) into the schema itself points to; nothing for any other reference."""
+def _resolve_pointer(reference: Any, root: _Schema) -> Any:
+    """Resolve a JSON Pointer (RFC 6901) within the schema. Return None for any other reference."""
     found: Any = root
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     for part in unquote(reference[1:]).split("/")[1:]:
-        found = _mapping(found).get(part.replace("~1", "/").replace("~0", "~"))
+        found = _as_mapping(found).get(part.replace("~1", "/").replace("~0", "~"))
     return found
 
 
 def _type_of(value: Any) -> str:
-    return _NAMES[type(value)]
+    return _TYPE_NAMES[type(value)]
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []

@@ -1,9 +1,7 @@
-"""`mcp-trio call`: one tool, its arguments from the command line, its result on stdout.
+"""`mcp-trio call`: call a tool with arguments from the command line and print the result.
 
-Rules of this file:
-
-1. What the tool wrote for people comes out as it is, so that it can be piped.
-2. Structured content is shown unless the text says the very same.
+1. Text content is printed unchanged, so that it can be piped.
+2. Structured content is printed unless a text block is the same value.
 """
 
 from __future__ import annotations
@@ -37,14 +35,14 @@ __all__ = ["call"]
 
 
 def call(target: Target, tool: str, words: Sequence[str], *, as_json: bool) -> int:
-    """Call a tool and show the result; returns the exit status.
+    """Call a tool, print the result and return the exit status.
 
     Raises:
-        Problem: the conversation went wrong, there is no such tool, or the arguments do not fit it.
+        CliError: the connection failed, the server has no such tool, or an argument is invalid.
     """
 
     async def body(client: Client) -> int:
-        schema = await _schema_of(tool, client, target.timeout)
+        schema = await _input_schema(tool, client, target.timeout)
         arguments = arguments_from(words, schema, f"the tool {tool}")
         with progress_on(target.stderr, tool) as progress:
             result = await client.call_tool(tool, arguments, **target.call_options(progress))
@@ -52,16 +50,16 @@ def call(target: Target, tool: str, words: Sequence[str], *, as_json: bool) -> i
         if as_json:
             screen.write_json(result)
         else:
-            _show(result, screen)
+            _print_result(result, screen)
         if not result.is_error:
             return 0
-        target.stderr.say(f"mcp-trio: the tool {tool} says that this is an error")
+        target.stderr.say(f"mcp-trio: the tool {tool} reported an error")
         return ANSWERED_ERROR
 
     return talk(target, body)
 
 
-async def _schema_of(name: str, client: Client, timeout: float) -> dict[str, Any]:
+async def _input_schema(name: str, client: Client, timeout: float) -> dict[str, Any]:
     tools = await client.list_tools(timeout=timeout) if declared_by(client).tools is not None else []
     for tool in tools:
         if tool.name == name:
@@ -69,26 +67,29 @@ async def _schema_of(name: str, client: Client, timeout: float) -> dict[str, Any
     raise no_such("tool", name, [tool.name for tool in tools])
 
 
-def _show(result: CallToolResult, screen: Screen) -> None:
+def _print_result(result: CallToolResult, screen: Screen) -> None:
     data = result.structured_content
-    # Up to 2025-11-25 structured content is an object, and servers put what is none into a member `result`.
+    # Up to 2025-11-25 structured content is an object, and servers wrap any other value in a member
+    # `result`.
     value = data["result"] if isinstance(data, dict) and data.keys() == {"result"} else data
-    said = [
+    repeated = [
         block
         for block in result.content
-        if isinstance(block, TextContent) and (_says(block.text, value) or _says(block.text, data))
+        if isinstance(block, TextContent)
+        and (_represents(block.text, value) or _represents(block.text, data))
     ]
-    nested = isinstance(value, dict | list)  # easier to read folded than as the text has it
+    nested = isinstance(value, dict | list)  # easier to read indented than as one line of text
     for block in result.content:
-        if not (nested and block in said):
+        if not (nested and block in repeated):
             screen.show(text_of(block))
-    if data is not UNSET and (nested or not said):
-        if len(result.content) > len(said):
+    if data is not UNSET and (nested or not repeated):
+        if len(result.content) > len(repeated):
             screen.say(("structured content:", "dim"))
         screen.show(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
 
 
-def _says(text: str, value: Any) -> bool:
+def _represents(text: str, value: Any) -> bool:
+    """Return True if `text` is the value itself, or JSON of it."""
     try:
         return bool(text == value or json.loads(text) == value)
     except (ValueError, RecursionError):

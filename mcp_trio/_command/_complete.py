@@ -1,7 +1,7 @@
-"""`mcp-trio complete`: how an argument may go on, one value a line.
+"""`mcp-trio complete`: print the values that a server suggests for an argument, one a line.
 
-Rule: what is completed, and its argument, must be listed by the server. One that does not know an argument has nothing to
-say about it, and from the silence nobody would learn of a slip of the hand.
+The prompt or template and its argument must be listed by the server. A server answers a request
+for an unknown argument with no values, so a mistyped name would go unnoticed.
 """
 
 from __future__ import annotations
@@ -33,29 +33,38 @@ __all__ = ["complete"]
 def complete(
     target: Target, name: str, argument: str, value: str, words: Sequence[str], *, as_json: bool
 ) -> int:
-    """Complete the `value` of an `argument` of the prompt or resource template `name`; returns the exit status.
+    """Print completions of an argument and return the exit status.
 
-    `words` are the arguments that are settled already.
+    Args:
+        target: the server.
+        name: the name of a prompt, or a resource template.
+        argument: the argument of the prompt, or the variable of the template.
+        value: the beginning of the value.
+        words: KEY=VALUE or JSON, the arguments that have a value already.
+        as_json: print the result as a JSON document.
 
     Raises:
-        Problem: the conversation went wrong, there is no such prompt or template, or it has no such argument.
+        CliError: the connection failed, the server has no such prompt or template, or it has no
+            such argument.
     """
-    template = _template(name) if "{" in name or "://" in name else None
+    template = _parse_template(name) if "{" in name or "://" in name else None
 
     async def body(client: Client) -> int:
         if template is not None:
             await _require_template(name, client, target.timeout)
-            whose, known = f"the template {name}", template.variables
+            owner = f"the template {name}"
+            known = template.variables
         else:
             found = await prompt_named(name, client, target.timeout)
-            whose, known = f"the prompt {name}", tuple(each.name for each in found.arguments or ())
+            owner = f"the prompt {name}"
+            known = tuple(each.name for each in found.arguments or ())
         if argument not in known:
-            raise no_such_argument(whose, argument, known)
-        settled = arguments_from(words, texts(known), whose)
+            raise no_such_argument(owner, argument, known)
+        settled = arguments_from(words, texts(known), owner)
         if settled and client.peer.dialect.lacks(CompleteParams, "context"):
-            told = " and ".join(settled)
+            unsent = " and ".join(settled)
             target.stderr.say(
-                f"mcp-trio: revision {client.peer.dialect.version} cannot tell the server of {told}"
+                f"mcp-trio: revision {client.peer.dialect.version} cannot send other arguments: {unsent}"
             )
         completion = await client.complete(
             name, argument, value, arguments=settled or None, timeout=target.timeout
@@ -64,13 +73,13 @@ def complete(
         if as_json:
             screen.write_json(completion)
         else:
-            _show(completion, screen, target.stderr)
+            _print_completion(completion, screen, target.stderr)
         return 0
 
     return talk(target, body)
 
 
-def _template(text: str) -> UriTemplate:
+def _parse_template(text: str) -> UriTemplate:
     try:
         return UriTemplate(text)
     except DeclarationError as exc:
@@ -85,13 +94,14 @@ async def _require_template(text: str, client: Client, timeout: float) -> None:
         raise no_such("resource template", text, known)
 
 
-def _show(completion: Completion, screen: Screen, stderr: Screen) -> None:
-    values, total = completion.values, completion.total
+def _print_completion(completion: Completion, screen: Screen, stderr: Screen) -> None:
+    values = completion.values
+    total = completion.total
     for value in values:
         screen.show(value)
     if not values:
-        stderr.say("mcp-trio: the server knows nothing that it could be")
+        stderr.say("mcp-trio: the server suggests no values")
     elif total is not None and total > len(values):
-        stderr.say(f"mcp-trio: these are {len(values)} of {total}")
+        stderr.say(f"mcp-trio: these are {len(values)} of {total} values")
     elif completion.has_more:
-        stderr.say("mcp-trio: there are more")
+        stderr.say("mcp-trio: the server has more values")

@@ -1,4 +1,4 @@
-"""Blocks of content as text: what is text comes out as it is, pictures and sounds are told of in a line."""
+"""Content blocks as text. An image or a sound becomes one line that describes it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ __all__ = ["summary", "text_of"]
 
 
 def text_of(block: ContentBlock) -> str:
+    """Return the text of a content block, or a line that describes it."""
     if isinstance(block, t.TextContent):
         return block.text
     if isinstance(block, t.ResourceLink):
         return f"[{block.uri}: {block.title or block.name}]"
     if isinstance(block, t.EmbeddedResource):
-        found = block.resource
-        return found.text if found.text is not None else summary(found.uri, found.mime_type, found.blob or "")
+        resource = block.resource
+        return (
+            resource.text
+            if resource.text is not None
+            else summary(resource.uri, resource.mime_type, resource.blob or "")
+        )
     return summary(block.type, block.mime_type, block.data)
 
 
-def summary(what: str, mime_type: str | None, base64: str, cure: str = "--json shows them") -> str:
-    """A line in place of bytes; `cure` is how to get at them."""
+def summary(name: str, mime_type: str | None, base64: str, cure: str = "--json shows them") -> str:
+    """Return a line in place of bytes. `cure` says how to get the bytes."""
     size = len(base64.rstrip("=")) * 3 // 4
-    return f"[{what}{f', {mime_type}' if mime_type else ''}, {size} bytes; {cure}]"
+    return f"[{name}{f', {mime_type}' if mime_type else ''}, {size} bytes; {cure}]"

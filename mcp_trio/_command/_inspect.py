@@ -1,7 +1,7 @@
-"""`mcp-trio inspect`: what a server offers, for people to read or as one JSON document.
+"""`mcp-trio inspect`: print what a server offers, as text or as one JSON document.
 
-Rule: what a server does not declare is not asked for, and is an empty list in the document. A server that declares
-resources need not know templates.
+Only declared capabilities are requested; the others are empty lists in the document. A server that
+declares resources need not implement resource templates.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["inspect"]
 
-_WIDEST = 100  # longer lines of prose are hard to read on any terminal
+_MAX_WIDTH = 100  # columns; longer lines of prose are hard to read
 
 
 @dataclass(frozen=True)
@@ -41,36 +41,36 @@ class _Offer:
 
 
 def inspect(target: Target, *, as_json: bool) -> int:
-    """Show what the server offers; returns the exit status.
+    """Print what the server offers and return the exit status.
 
     Raises:
-        Problem: no conversation came about, or it went wrong.
+        CliError: the connection failed.
     """
 
     async def body(client: Client) -> int:
-        offer = await _ask(client, target.timeout)
+        inventory = await _fetch_inventory(client, target.timeout)
         screen = Screen(sys.stdout)
         if as_json:
-            screen.write_json(_document(offer))
+            screen.write_json(_to_json(inventory))
         else:
-            _Page(screen).show(offer)
+            _Page(screen).show(inventory)
         return 0
 
     return talk(target, body)
 
 
-async def _ask(client: Client, timeout: float) -> _Offer:
+async def _fetch_inventory(client: Client, timeout: float) -> _Offer:
     declared = declared_by(client)
     return _Offer(
         client.peer,
         await client.list_tools(timeout=timeout) if declared.tools is not None else [],
         await client.list_resources(timeout=timeout) if declared.resources is not None else [],
-        await _templates(client, timeout) if declared.resources is not None else [],
+        await _list_templates(client, timeout) if declared.resources is not None else [],
         await client.list_prompts(timeout=timeout) if declared.prompts is not None else [],
     )
 
 
-async def _templates(client: Client, timeout: float) -> list[ResourceTemplate]:
+async def _list_templates(client: Client, timeout: float) -> list[ResourceTemplate]:
     try:
         return await client.list_resource_templates(timeout=timeout)
     except PeerError as exc:
@@ -79,8 +79,8 @@ async def _templates(client: Client, timeout: float) -> list[ResourceTemplate]:
         raise
 
 
-def _document(offer: _Offer) -> dict[str, Any]:
-    peer = offer.peer
+def _to_json(inventory: _Offer) -> dict[str, Any]:
+    peer = inventory.peer
     server = {
         **(msgspec.to_builtins(peer.info) if peer.info is not None else {}),
         "protocolVersion": peer.dialect.version,
@@ -89,28 +89,29 @@ def _document(offer: _Offer) -> dict[str, Any]:
     }
     return {
         "server": server,
-        "tools": offer.tools,
-        "resources": offer.resources,
-        "resourceTemplates": offer.templates,
-        "prompts": offer.prompts,
+        "tools": inventory.tools,
+        "resources": inventory.resources,
+        "resourceTemplates": inventory.templates,
+        "prompts": inventory.prompts,
     }
 
 
 class _Page:
-    """The offer as text."""
+    """The inventory of a server as text on `screen`."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
-        # Only a terminal has a width to fold for.
-        self._width = min(screen.width(_WIDEST), _WIDEST) if screen.terminal else None
+        # Lines are wrapped on a terminal only.
+        self._width = min(screen.width(_MAX_WIDTH), _MAX_WIDTH) if screen.terminal else None
 
-    def show(self, offer: _Offer) -> None:
-        self._server(offer.peer)
+    def show(self, inventory: _Offer) -> None:
+        """Print the server and all that it offers."""
+        self._print_server(inventory.peer)
         for heading, entries, show in (
-            ("Tools", offer.tools, self._tool),
-            ("Resources", offer.resources, self._resource),
-            ("Resource templates", offer.templates, self._template),
-            ("Prompts", offer.prompts, self._prompt),
+            ("Tools", inventory.tools, self._print_tool),
+            ("Resources", inventory.resources, self._print_resource),
+            ("Resource templates", inventory.templates, self._print_template),
+            ("Prompts", inventory.prompts, self._print_prompt),
         ):
             if entries:
                 self._screen.say()
@@ -118,79 +119,80 @@ class _Page:
                 for entry in entries:
                     show(cast("Any", entry))
 
-    def _server(self, peer: Peer) -> None:
+    def _print_server(self, peer: Peer) -> None:
         info = peer.info
-        name = f"{info.name} {info.version}" if info is not None else "a server that does not say its name"
+        name = f"{info.name} {info.version}" if info is not None else "a server without a name"
         self._screen.say((name, "bold"), f", speaking revision {peer.dialect.version}")
         if info is not None:
             for text in info.title, info.description, info.website_url:
-                self._prose(text, 2)
-        self._screen.say("  capabilities: ", ", ".join(_names(peer.capabilities)) or "none")
+                self._print_prose(text, 2)
+        self._screen.say("  capabilities: ", ", ".join(_capability_names(peer.capabilities)) or "none")
         if peer.instructions:
             self._screen.say("  instructions:")
-            self._prose(peer.instructions, 4)
+            self._print_prose(peer.instructions, 4)
 
-    def _tool(self, tool: Tool) -> None:
-        self._entry(tool.name, tool.title, tool.description)
+    def _print_tool(self, tool: Tool) -> None:
+        self._print_entry(tool.name, tool.title, tool.description)
         schema = tool.input_schema
         properties = schema.get("properties") or {}
         required = schema.get("required") or ()
         rows = []
-        for name, wanted in properties.items():
-            says = wanted if isinstance(wanted, dict) else {}
+        for name, schema_of_name in properties.items():
+            details = schema_of_name if isinstance(schema_of_name, dict) else {}
             need = "required" if name in required else "optional"
-            if "default" in says:
-                need = f"default {msgspec.json.encode(says['default']).decode()}"
-            rows.append((name, f"{describe(wanted, schema)}, {need}", says.get("description")))
-        self._arguments(rows)
+            if "default" in details:
+                need = f"default {msgspec.json.encode(details['default']).decode()}"
+            rows.append((name, f"{describe(schema_of_name, schema)}, {need}", details.get("description")))
+        self._print_arguments(rows)
 
-    def _prompt(self, prompt: Prompt) -> None:
-        self._entry(prompt.name, prompt.title, prompt.description)
-        self._arguments(
+    def _print_prompt(self, prompt: Prompt) -> None:
+        self._print_entry(prompt.name, prompt.title, prompt.description)
+        self._print_arguments(
             [
                 (argument.name, "required" if argument.required else "optional", argument.description)
                 for argument in prompt.arguments or ()
             ]
         )
 
-    def _resource(self, resource: Resource) -> None:
+    def _print_resource(self, resource: Resource) -> None:
         size = f"{resource.size} bytes" if resource.size is not None else None
-        self._entry(
+        self._print_entry(
             resource.uri, resource.title or resource.name, resource.description, resource.mime_type, size
         )
 
-    def _template(self, template: ResourceTemplate) -> None:
+    def _print_template(self, template: ResourceTemplate) -> None:
         name = template.title or template.name
-        self._entry(template.uri_template, name, template.description, template.mime_type)
+        self._print_entry(template.uri_template, name, template.description, template.mime_type)
 
-    def _entry(self, name: str, title: str | None, description: str | None, *facts: str | None) -> None:
+    def _print_entry(self, name: str, title: str | None, description: str | None, *facts: str | None) -> None:
         aside = ", ".join(fact for fact in (title, *facts) if fact)
         self._screen.say("  ", (name, "bold cyan"), (f"  ({aside})" if aside else "", "dim"))
-        self._prose(description, 6)
+        self._print_prose(description, 6)
 
-    def _arguments(self, rows: list[tuple[str, str, str | None]]) -> None:
-        names = max((len(name) for name, _, _ in rows), default=0)
-        kinds = max((len(kind) for _, kind, _ in rows), default=0)
+    def _print_arguments(self, rows: list[tuple[str, str, str | None]]) -> None:
+        name_width = max((len(name) for name, _, _ in rows), default=0)
+        kind_width = max((len(kind) for _, kind, _ in rows), default=0)
         for name, kind, description in rows:
             text = (description or "").strip()
-            room = math.inf if self._width is None else self._width - (6 + names + 2 + kinds + 2)
-            aside = text if len(text) <= room and "\n" not in text else ""
-            padded = f"{kind:{kinds}}  " if aside else kind
-            self._screen.say("      ", (f"{name:{names}}", "green"), "  ", (padded, "dim"), aside)
+            used = 6 + name_width + 2 + kind_width + 2
+            free = math.inf if self._width is None else self._width - used
+            aside = text if len(text) <= free and "\n" not in text else ""
+            padded = f"{kind:{kind_width}}  " if aside else kind
+            self._screen.say("      ", (f"{name:{name_width}}", "green"), "  ", (padded, "dim"), aside)
             if not aside:
-                self._prose(text, 6 + names + 4)
+                self._print_prose(text, 6 + name_width + 4)
 
-    def _prose(self, text: str | None, indent: int) -> None:
+    def _print_prose(self, text: str | None, indent: int) -> None:
         for line in (text or "").strip().splitlines():
-            folded = [line] if self._width is None else textwrap.wrap(line, max(self._width - indent, 20))
-            for part in folded or [""]:
+            wrapped = [line] if self._width is None else textwrap.wrap(line, max(self._width - indent, 20))
+            for part in wrapped or [""]:
                 self._screen.say((" " * indent + part).rstrip())
 
 
-def _names(capabilities: Any) -> list[str]:
-    """The capabilities as dotted names: `tools`, `tools.listChanged`."""
+def _capability_names(capabilities: Any) -> list[str]:
+    """Return the capabilities as dotted names: `tools`, `tools.listChanged`."""
     found: list[str] = []
     for name, value in msgspec.to_builtins(capabilities).items():
-        inner = [key for key, on in value.items() if on is True] if isinstance(value, dict) else []
+        inner = [key for key, enabled in value.items() if enabled is True] if isinstance(value, dict) else []
         found += [name, *(f"{name}.{key}" for key in inner)]
     return found

@@ -1,11 +1,9 @@
-"""`mcp-trio listen`: a line for each change of what a server offers, as long as somebody listens.
+"""`mcp-trio listen`: print a line for each change notification of a server.
 
-Rules of this file:
-
-1. A change says "look again" and nothing else, so a line names what has changed: one of the lists, or the URI of a resource.
-   With `--json` each line is a document: the notification, whose names are the protocol's.
-2. It ends by itself only when nobody can learn anything more: the server has ended it or is gone, or whoever reads has read
-   enough.
+1. A notification carries no data, so a line only names what changed: a list, or the URI of a
+   resource. With `--json` each line is the notification, with the names of the protocol.
+2. The command ends by itself when no more notifications can come (the server ended the
+   subscription, or the connection is lost), or when the reader of stdout has gone.
 """
 
 from __future__ import annotations
@@ -35,52 +33,62 @@ __all__ = ["listen"]
 def listen(
     target: Target, uris: Sequence[str], *, tools: bool, prompts: bool, resources: bool, as_json: bool
 ) -> int:
-    """Print changes of the lists and resources, or of all lists if none are named, until there are no more to come; returns the
-    exit status.
+    """Print changes until the subscription ends, and return the exit status.
+
+    Args:
+        target: the server.
+        uris: the resources to subscribe to.
+        tools: subscribe to the list of tools. Without any list and URI, all three lists are meant.
+        prompts: subscribe to the list of prompts.
+        resources: subscribe to the list of resources.
+        as_json: print each notification as a JSON document.
 
     Raises:
-        Problem: a URI is none, the conversation went wrong, or the server tells of nothing that is wanted.
+        CliError: a URI is invalid, the connection failed, or the server supports no subscription
+            that was requested.
     """
     for uri in uris:
         check_uri(uri)
     lists = {"tools": tools, "prompts": prompts, "resources": resources}
     if not uris and not any(lists.values()):
         lists = dict.fromkeys(lists, True)
-    wanted = [*(name for name, wants in lists.items() if wants), *dict.fromkeys(uris)]
+    requested = [*(name for name, enabled in lists.items() if enabled), *dict.fromkeys(uris)]
 
     async def body(client: Client) -> int:
         screen = Screen(sys.stdout)
         try:
             async with client.listen(**lists, uris=uris, timeout=target.timeout) as changes:
-                _say_what_comes(target.stderr, wanted, [_name(change) for change in changes.honoured])
+                _print_subscription(
+                    target.stderr, requested, [_format_change(change) for change in changes.honoured]
+                )
                 async for change in changes:
                     if as_json:
-                        screen.write(_document(change))
+                        screen.write(_encode_change(change))
                     else:
-                        screen.show(_name(change))
+                        screen.show(_format_change(change))
                     if screen.gone:
                         return 0
         except LocalProtocolError as exc:
-            raise Problem(f"the server does not tell of changes of {' or '.join(wanted)}") from exc
+            raise Problem(f"the server sends no notifications about {' or '.join(requested)}") from exc
         except ConnectionLost as exc:
             raise Problem(f"{exc}{target.last_words}", NO_CONVERSATION) from exc
-        target.stderr.say("mcp-trio: the server has ended this")
+        target.stderr.say("mcp-trio: the server has ended the subscription")
         return 0
 
     return talk(target, body)
 
 
-def _say_what_comes(stderr: Screen, wanted: Iterable[str], honoured: Sequence[str]) -> None:
+def _print_subscription(stderr: Screen, requested: Iterable[str], honoured: Sequence[str]) -> None:
     stderr.say("mcp-trio: listening to ", ", ".join(honoured))
-    rest = [name for name in wanted if name not in honoured]
-    if rest:
-        stderr.say("mcp-trio: the server does not tell of changes of ", " or ".join(rest))
+    unsupported = [name for name in requested if name not in honoured]
+    if unsupported:
+        stderr.say("mcp-trio: the server sends no notifications about ", " or ".join(unsupported))
 
 
-def _name(change: Change) -> str:
+def _format_change(change: Change) -> str:
     return change.list or change.uri or ""
 
 
-def _document(change: Change) -> bytes:
+def _encode_change(change: Change) -> bytes:
     params = {} if change.uri is None else {"params": {"uri": change.uri}}
     return msgspec.json.encode({"method": change.method, **params}) + b"\n"

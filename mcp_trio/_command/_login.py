@@ -1,11 +1,11 @@
-"""`mcp-trio login`: a user lets this command in at a server, for now and for later.
+"""`mcp-trio login`: the user authorizes this command at a server, and the tokens are stored.
 
-Rules of this file:
-
-1. The page is opened in a browser and its address shown, for browsers that do not open. Nothing else of the login is shown.
-2. Tokens are kept where the library keeps them: `mcp-trio call` and the others use them, and `connect(url, auth=True)` does.
-3. Where no client is registered by itself, somebody has registered this command by hand: `--client-id` says as what.
-4. Whoever logs in does so anew, perhaps as somebody else; what was kept stays until that has worked.
+1. The address of the login page is printed too, for systems on which no browser opens. Nothing
+   else of the login is printed.
+2. Tokens are stored where the library stores them. Other commands use them, and so does
+   `connect(url, auth=True)`.
+3. An authorization server without dynamic registration needs `--client-id`: the id of a client
+   that was registered there by hand.
 """
 
 from __future__ import annotations
@@ -30,21 +30,25 @@ if TYPE_CHECKING:
 
 __all__ = ["login"]
 
-# Seconds: as long as the library waits for the browser, and some to go in and out.
-_LONGEST: Final = 360.0
+# Seconds: the library's timeout for the browser, and a minute for the requests before and after.
+_LOGIN_TIMEOUT: Final = 360.0
 
 
 class _Anew(FileStorage):
-    """Finds no tokens but those that were kept since. What else is kept stays: to which authorization server a `client_id` belongs is
-    not for the MCP server to say anew."""
+    """A file storage that ignores tokens stored before this login.
+
+    The login therefore asks the user again, who may use another account. The old tokens stay in
+    place until it has succeeded. Other entries are read as usual: to which authorization server a
+    `client_id` belongs must not be decided again by the MCP server.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.failure: OSError | None = None
-        self._since: set[str] = set()
+        self._new_keys: set[str] = set()
 
     def load(self, key: str) -> bytes | None:
-        return None if key.startswith("tokens:") and key not in self._since else super().load(key)
+        return None if key.startswith("tokens:") and key not in self._new_keys else super().load(key)
 
     def save(self, key: str, value: bytes | None) -> None:
         try:
@@ -52,44 +56,45 @@ class _Anew(FileStorage):
         except OSError as exc:
             self.failure = exc
             raise
-        self._since.add(key)
+        self._new_keys.add(key)
 
 
 def login(
     target: Target, *, client_id: str | None, client_secret: Secret | None, scopes: Sequence[str]
 ) -> int:
-    """Log in at the server of `target`; returns the exit status.
+    """Log in at the server of `target` and return the exit status.
 
     Raises:
-        Problem: it did not work.
+        CliError: the login failed, or its tokens cannot be stored.
     """
-    asked, storage = False, _Anew()
+    page_shown = False
+    storage = _Anew()
 
     def show(url: str) -> None:
-        nonlocal asked
-        asked = True
-        target.stderr.say(f"mcp-trio: log in in your browser; if it does not open, go to {url}")
+        nonlocal page_shown
+        page_shown = True
+        target.stderr.say(f"mcp-trio: log in with your browser; if none opens, go to {url}")
 
     async def body(client: Client) -> int:
         if declared_by(client).tools is not None:
-            await client.list_tools(timeout=_LONGEST)
+            await client.list_tools(timeout=_LOGIN_TIMEOUT)
         if storage.failure is not None:
             raise Problem(
-                f"the login went well, but its token cannot be kept: {storage.failure}", NO_CONVERSATION
+                f"the login succeeded, but its token cannot be stored: {storage.failure}", NO_CONVERSATION
             )
         target.stderr.say(
-            "mcp-trio: logged in; the other commands use that now"
-            if asked
-            else "mcp-trio: the server lets us in without"
+            "mcp-trio: logged in; the other commands use this login now"
+            if page_shown
+            else "mcp-trio: the server needs no login"
         )
         return 0
 
     profile = ClientProfile(
         client_id=client_id,
         client_secret=client_secret,
-        keep_secret=client_secret is not None,  # rule 2: the other commands renew tokens with it
+        keep_secret=client_secret is not None,  # other commands renew the tokens with it
         scopes=tuple(scopes) or None,
     )
     return talk(
-        replace(target, auth=Login(profile=profile, storage=storage, show=show), timeout=_LONGEST), body
+        replace(target, auth=Login(profile=profile, storage=storage, show=show), timeout=_LOGIN_TIMEOUT), body
     )

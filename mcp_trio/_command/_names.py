@@ -1,4 +1,4 @@
-"""Names that a server has, and those that somebody typed."""
+"""Errors for unknown names of tools, prompts and arguments, with a suggestion."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["did_you_mean", "no_such", "no_such_argument"]
 
 
 def no_such(kind: str, name: str, known: Sequence[str]) -> Problem:
-    """The complaint about a tool, a prompt or the like that the server does not have."""
+    """Build the error for a tool, a prompt or a template that the server does not have."""
     has = f"its {kind}s are {', '.join(known)}" if known else "it has none"
     return Problem(f"the server has no {kind} {name}; {has}.{did_you_mean(name, known)}")
 
 
-def no_such_argument(whose: str, name: str, known: Sequence[str]) -> Problem:
-    """The complaint about an argument that "the tool price" does not take."""
+def no_such_argument(owner: str, name: str, known: Sequence[str]) -> Problem:
+    """Build the error for an unknown argument. `owner` takes it, such as "the tool price"."""
     takes = f"it takes {', '.join(known)}" if known else "it takes none"
-    return Problem(f"{whose} has no argument {name}; {takes}.{did_you_mean(name, known)}")
+    return Problem(f"{owner} has no argument {name}; {takes}.{did_you_mean(name, known)}")
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """A question to add to a complaint about an unknown name; empty if nothing is like it."""
+    """Return a question to append to an error about `name`; empty if no known name is similar."""
     close = get_close_matches(name, known, 1)
     return f" Did you mean {close[0]}?" if close else ""

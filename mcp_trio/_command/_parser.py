@@ -1,11 +1,10 @@
-"""Words of a command line to something to do: the subcommands, their options, and what help says about them.
+"""The command line: subcommands, their options and help.
 
-Rules of this file:
-
-1. The server that a command talks to comes last: its URL, or behind `--` the command that starts it, so that its own options are
-   never taken for ours. Hence the words are cut there before argparse sees them.
-2. Each subcommand has a parser of its own, since argparse's subparsers do not let options and arguments mix.
-3. A complaint about what argparse cannot know (a missing `--`, an address that is no URL) names the line that would have worked.
+1. The server comes last: its URL, or after `--` the command that starts it. The words are split
+   there before argparse sees them, so options of the server are never taken for ours.
+2. Each subcommand has a parser of its own: subparsers of argparse do not allow options between
+   positional arguments.
+3. An error that argparse cannot detect, such as a missing `--`, names a line that would work.
 """
 
 from __future__ import annotations
@@ -34,17 +33,18 @@ from ._user import User
 if TYPE_CHECKING:
     from mcp_core.auth import Secret
 
-    Act = Callable[[], int]
+    Command = Callable[[], int]
 
 __all__ = ["parse"]
 
-_STATUSES: Final = """\
+_EXIT_STATUSES: Final = """\
 exit status:
   0    done
-  1    the tool or the server answered with an error, or FILE could not be loaded
-  2    the command was not understood, or the server has nothing that fits it
-  3    no conversation: the server did not start, did not answer in time, or went away
+  1    the tool or the server returned an error, or FILE could not be imported
+  2    the command line is wrong, or names something that the server does not have
+  3    no connection: the server did not start, refused, timed out, or closed it
   130  Ctrl+C
+  143  SIGTERM
 """
 
 _SUMMARIES: Final = {
@@ -53,19 +53,19 @@ _SUMMARIES: Final = {
     "inspect": "show what a server offers",
     "call": "call a tool of a server",
     "read": "read a resource of a server",
-    "prompt": "get a prompt of a server, filled in",
-    "complete": "see how an argument of a prompt or template may go on",
-    "listen": "see when what a server offers changes",
-    "login": "get an access token for a server that wants one",
+    "prompt": "get a prompt of a server, with its arguments filled in",
+    "complete": "get suggestions for an argument of a prompt or template",
+    "listen": "print a line whenever something that a server offers changes",
+    "login": "get an access token for a server that requires one",
 }
 
 
-def parse(words: Sequence[str]) -> Act:
-    """What the words ask for.
+def parse(words: Sequence[str]) -> Command:
+    """Return a function that runs the subcommand and returns the exit status.
 
     Raises:
-        SystemExit: help was asked for and shown, or argparse has complained.
-        Problem: a complaint of our own.
+        SystemExit: argparse has printed help or an error.
+        CliError: the command line is invalid in a way that argparse does not detect.
     """
     if words and words[0] in _COMMANDS:
         return _COMMANDS[words[0]](words[1:])
@@ -73,8 +73,8 @@ def parse(words: Sequence[str]) -> Act:
     parser = _parser(
         None,
         usage="mcp-trio COMMAND ...",
-        description="Model Context Protocol: run servers, look into them, use them.",
-        epilog=f"commands:\n{commands}\n`mcp-trio COMMAND --help` says more.\n\n{_STATUSES}",
+        description="Model Context Protocol: run servers, inspect them, use them.",
+        epilog=f"commands:\n{commands}\n`mcp-trio COMMAND --help` lists its options.\n\n{_EXIT_STATUSES}",
     )
     parser.add_argument("--version", action="version", version=f"mcp-trio {__version__}")
     parser.add_argument("command", choices=list(_COMMANDS), nargs="?", help=argparse.SUPPRESS)
@@ -83,7 +83,7 @@ def parse(words: Sequence[str]) -> Act:
     return lambda: MISUSED
 
 
-def _demo(words: Sequence[str]) -> Act:
+def _demo(words: Sequence[str]) -> Command:
     parser = _parser(
         "demo",
         description="Starts a small server and talks to it in two revisions of MCP, showing every message.",
@@ -94,35 +94,36 @@ def _demo(words: Sequence[str]) -> Act:
     return demo
 
 
-def _run(words: Sequence[str]) -> Act:
+def _run(words: Sequence[str]) -> Command:
     parser = _parser(
         "run",
-        description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, for a client that starts this; with --http for\n"
-        "any number of clients, at a URL that it prints.",
+        description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, to the client that\n"
+        "starts this command. With --http it serves any number of clients, at a URL that it prints.",
     )
     parser.add_argument(
         "file",
         metavar="FILE[:NAME]",
-        help="NAME is the variable that holds the server; not needed for the only one of the file, nor for one called"
-        " server, mcp or app",
+        help="NAME is the variable that holds the server; not needed if the file has one server, or"
+        " one named server, mcp or app",
     )
     parser.add_argument(
         "--http",
         metavar="[HOST:]PORT",
-        type=_address,
-        help="serve over HTTP, at http://HOST:PORT/mcp; without HOST for this machine only (127.0.0.1); 0 is a port that is free",
+        type=_listen_address,
+        help="serve over HTTP, at http://HOST:PORT/mcp; HOST is 127.0.0.1 by default, for this machine"
+        " only; PORT 0 is any free port",
     )
     parser.add_argument(
-        "--json-response", action="store_true", help="answer with JSON only, never with a stream of events"
+        "--json-response", action="store_true", help="respond with JSON only, never with an event stream"
     )
     parser.add_argument(
-        "--stateless", action="store_true", help="begin no sessions: nothing lasts longer than a request"
+        "--stateless", action="store_true", help="open no sessions: nothing is kept between requests"
     )
     found = parser.parse_args(words)
     if found.http is None:
         for option in "json_response", "stateless":
             if getattr(found, option):
-                parser.error(f"--{option.replace('_', '-')} is about HTTP: add --http 8000")
+                parser.error(f"--{option.replace('_', '-')} needs --http: add --http 8000")
         from ._run import run
 
         return partial(run, found.file)
@@ -139,99 +140,101 @@ def _run(words: Sequence[str]) -> Act:
     )
 
 
-def _inspect(words: Sequence[str]) -> Act:
-    parser = _talking(
+def _inspect(words: Sequence[str]) -> Command:
+    parser = _server_parser(
         "inspect",
         description="Shows what a server offers.",
         example="mcp-trio inspect -- python greeter.py\n  mcp-trio inspect http://127.0.0.1:8000/mcp",
     )
-    found, target = _found(parser, words)
+    found, target = _parse_server_command(parser, words)
     from ._inspect import inspect
 
     return partial(inspect, target, as_json=found.json)
 
 
-def _call(words: Sequence[str]) -> Act:
-    parser = _talking(
+def _call(words: Sequence[str]) -> Command:
+    parser = _server_parser(
         "call",
         takes=_ARGUMENTS,
         description="Calls a tool of a server and shows the result.\n\n"
-        "A VALUE is read as the tool's schema says: numbers, true, false, null, lists and objects as JSON, text as it\n"
-        "is. A JSON object goes to the tool as it is, unchecked, and its members replace those given by KEY=VALUE.",
+        "The schema of the tool decides how a VALUE is read: numbers, true, false, null, lists and\n"
+        "objects as JSON, text unchanged. A JSON object is sent to the tool unchecked, and its members\n"
+        "replace those given by KEY=VALUE.",
         example="mcp-trio call greet name=World -- python greeter.py",
         TOOL="the name of the tool; `mcp-trio inspect` lists them",
     )
-    _add_conversation(parser)
-    found, target = _found(parser, words)
+    _add_session_options(parser)
+    found, target = _parse_server_command(parser, words)
     from ._call import call
 
     return partial(call, target, found.tool, found.words, as_json=found.json)
 
 
-def _read(words: Sequence[str]) -> Act:
-    parser = _talking(
+def _read(words: Sequence[str]) -> Command:
+    parser = _server_parser(
         "read",
-        description="Reads a resource of a server and writes it to stdout: text as it is, other content as its bytes, but not\n"
-        "to a terminal.",
+        description="Reads a resource of a server and writes it to stdout, unchanged. A terminal gets text\n"
+        "only, and a line that describes other content.",
         example="mcp-trio read weather://Lima/today -- python weather.py",
-        URI="of the resource; `mcp-trio inspect` lists them, and templates of them",
+        URI="the URI of the resource; `mcp-trio inspect` lists resources and templates",
     )
     parser.add_argument("--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
-    _add_conversation(parser)
-    found, target = _found(parser, words)
+    _add_session_options(parser)
+    found, target = _parse_server_command(parser, words)
     from ._read import read
 
     return partial(read, target, found.uri, output=found.output, as_json=found.json)
 
 
-def _prompt(words: Sequence[str]) -> Act:
-    parser = _talking(
+def _prompt(words: Sequence[str]) -> Command:
+    parser = _server_parser(
         "prompt",
         takes=_ARGUMENTS,
-        description="Lets a server fill in one of its prompts and shows the messages.\n\n"
-        "Every VALUE is text. A JSON object goes to the server as it is, unchecked, and its members replace those\n"
-        "given by KEY=VALUE.",
+        description="Gets a prompt of a server, filled in with the arguments, and shows its messages.\n\n"
+        "Every VALUE is text. A JSON object is sent to the server unchecked, and its members replace\n"
+        "those given by KEY=VALUE.",
         example="mcp-trio prompt pack city=Lima days=5 -- python weather.py",
-        NAME="of the prompt; `mcp-trio inspect` lists them",
+        NAME="the name of the prompt; `mcp-trio inspect` lists them",
     )
-    _add_conversation(parser)
-    found, target = _found(parser, words)
+    _add_session_options(parser)
+    found, target = _parse_server_command(parser, words)
     from ._prompt import prompt
 
     return partial(prompt, target, found.name, found.words, as_json=found.json)
 
 
-def _complete(words: Sequence[str]) -> Act:
-    parser = _talking(
+def _complete(words: Sequence[str]) -> Command:
+    parser = _server_parser(
         "complete",
         takes=_ARGUMENTS,
-        description="Asks a server how an argument may go on, of which VALUE was typed; '' for nothing yet. The values come one\n"
-        "a line. KEY=VALUE are arguments that are settled already.",
+        description="Asks a server to complete an argument that begins with VALUE ('' for any), and prints\n"
+        "the values that it suggests, one a line. KEY=VALUE are the values of other arguments.",
         example="mcp-trio complete pack city L -- python weather.py",
         REF="the name of a prompt, or a resource template; `mcp-trio inspect` lists them",
         ARGUMENT="the argument of the prompt, or the variable of the template",
-        VALUE="what there is of it so far",
+        VALUE="the beginning of the value",
     )
-    found, target = _found(parser, words)
+    found, target = _parse_server_command(parser, words)
     from ._complete import complete
 
     return partial(complete, target, found.ref, found.argument, found.value, found.words, as_json=found.json)
 
 
-def _listen(words: Sequence[str]) -> Act:
-    parser = _talking(
+def _listen(words: Sequence[str]) -> Command:
+    parser = _server_parser(
         "listen",
         takes=_URIS,
-        description="Prints a line whenever something that a server offers changes, until Ctrl+C or the server ends it: tools,\n"
-        "prompts or resources for these lists, else the URI of a resource. Unless you say what you want to hear of, it is\n"
-        "all three lists. With --json each line is a document.",
+        description="Prints a line whenever something that a server offers changes, until Ctrl+C, or until\n"
+        "the server ends the subscription. The line is tools, prompts or resources for a change of that\n"
+        "list, or the URI of a resource. Without URI and options it subscribes to all three lists. With\n"
+        "--json each line is a document.",
         example="mcp-trio listen tea://menu -- python tea.py",
     )
-    parser.add_argument("--tools", action="store_true", help="hear of the list of tools")
-    parser.add_argument("--prompts", action="store_true", help="hear of the list of prompts")
-    parser.add_argument("--resources", action="store_true", help="hear of the list of resources")
+    parser.add_argument("--tools", action="store_true", help="subscribe to the list of tools")
+    parser.add_argument("--prompts", action="store_true", help="subscribe to the list of prompts")
+    parser.add_argument("--resources", action="store_true", help="subscribe to the list of resources")
     _add_log_level(parser)
-    found, target = _found(parser, words)
+    found, target = _parse_server_command(parser, words)
     from ._listen import listen
 
     return partial(
@@ -245,24 +248,26 @@ def _listen(words: Sequence[str]) -> Act:
     )
 
 
-def _login(words: Sequence[str]) -> Act:
+def _login(words: Sequence[str]) -> Command:
     parser = _parser(
         "login",
         usage="mcp-trio login [options] URL",
-        description="Opens a browser, where you let this command in at the server at URL, and keeps the access token that it gets\n"
-        "for the other commands.",
-        epilog=f"example:\n  mcp-trio login https://mcp.example.com/mcp\n\n{_STATUSES}",
+        description="Opens a browser, in which you authorize this command to use the server at URL, and\n"
+        "stores the access token for the other commands.",
+        epilog=f"example:\n  mcp-trio login https://mcp.example.com/mcp\n\n{_EXIT_STATUSES}",
     )
-    parser.add_argument("url", metavar="URL", help="of the server")
+    parser.add_argument("url", metavar="URL", help="the URL of the server")
     parser.add_argument(
         "--client-id",
         metavar="ID",
-        help="what the authorization server calls this client, if it does not register clients",
+        help="the id of a client that is registered at the authorization server, if that does not"
+        " register clients by itself",
     )
     parser.add_argument(
         "--client-secret-env",
         metavar="VARIABLE",
-        help="this variable of the environment holds the secret that goes with ID; it is kept with the token, to renew that",
+        help="the environment variable that holds the secret of client ID; the secret is stored with"
+        " the token, to renew it",
     )
     parser.add_argument(
         "--scope",
@@ -270,12 +275,14 @@ def _login(words: Sequence[str]) -> Act:
         dest="scopes",
         action="append",
         default=[],
-        help="ask for this scope, beside those that the server wants (may be repeated)",
+        help="request this scope, in addition to those that the server requires (may be repeated)",
     )
-    parser.add_argument("--trace", action="store_true", help="show each message on stderr as it crosses")
+    parser.add_argument(
+        "--trace", action="store_true", help="show each message on stderr when it is sent or received"
+    )
     found = parser.parse_args(words)
     if not _URL.match(found.url):
-        raise _unreachable(found.url)
+        raise _invalid_url(found.url)
     _require_url(found.url)
     stderr = Screen(sys.stderr)
     target = Target(server=found.url, stderr=stderr, trace=tracing(stderr) if found.trace else None)
@@ -291,16 +298,16 @@ def _client_secret(found: argparse.Namespace) -> Secret | None:
     if variable is None:
         return None
     if found.client_id is None:
-        raise Problem("--client-secret-env is the secret of a client: give --client-id too")
+        raise Problem("--client-secret-env needs the id of the client: give --client-id too")
     value = os.environ.get(variable, "").strip()
     if not value:
-        raise Problem(f"--client-secret-env {variable}: that variable of the environment holds no secret")
+        raise Problem(f"--client-secret-env {variable}: that environment variable holds no secret")
     from mcp_core.auth import Secret
 
     return Secret(value)
 
 
-_COMMANDS: Final[dict[str, Callable[[Sequence[str]], Act]]] = {
+_COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "demo": _demo,
     "run": _run,
     "inspect": _inspect,
@@ -314,7 +321,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Act]]] = {
 
 
 def _parser(
-    name: str | None, *, description: str, usage: str | None = None, epilog: str = _STATUSES
+    name: str | None, *, description: str, usage: str | None = None, epilog: str = _EXIT_STATUSES
 ) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         prog="mcp-trio" if name is None else f"mcp-trio {name}",
@@ -327,7 +334,7 @@ def _parser(
 
 
 class _Words(NamedTuple):
-    """Words of which a command takes any number: how help names and explains them, and how one is known."""
+    """A positional argument that may be repeated. `fits` returns True if a word may be one."""
 
     usage: str
     metavar: str
@@ -341,31 +348,41 @@ _ARGUMENTS: Final = _Words(
     "an argument, or all as a JSON object",
     lambda word: "=" in word or word.startswith("{"),
 )
-_URIS: Final = _Words("[URI ...]", "URI", "a resource to hear of", is_uri)
-_NOTHING: Final = _Words("", "", argparse.SUPPRESS, lambda word: False)
+_URIS: Final = _Words("[URI ...]", "URI", "a resource to subscribe to", is_uri)
+_NO_WORDS: Final = _Words("", "", argparse.SUPPRESS, lambda word: False)
 
-_SERVER: Final = """
+_SERVER_HELP: Final = """
 
-The server is the one at URL, or one that is started for the purpose, and ended afterwards: COMMAND ARG... is its own
-command line."""
+The server is at URL, or COMMAND ARG... starts it; then it runs on stdin and stdout, and is ended
+afterwards."""
 _URL: Final = re.compile(r"(?i)(?:https?|wss?)://")
-_ADDRESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+(?:/.*)?")  # a URL without its beginning
+_URL_WITHOUT_SCHEME: Final = re.compile(
+    r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+(?:/.*)?"
+)  # a URL without its scheme
 
 
-def _talking(
-    name: str, *, description: str, example: str, takes: _Words = _NOTHING, **positions: str
+def _server_parser(
+    name: str, *, description: str, example: str, takes: _Words = _NO_WORDS, **positions: str
 ) -> argparse.ArgumentParser:
-    """A parser for a command that talks to a server. `positions` are its own words, each with its help, in order."""
+    """Build the parser of a subcommand that connects to a server.
+
+    Args:
+        name: the subcommand.
+        description: what it does, for its help.
+        example: one or more lines, for its help.
+        takes: the words that may be repeated, after `positions`.
+        positions: names of positional arguments, in order, and the help of each.
+    """
     words = " ".join(filter(None, [name, *positions, takes.usage]))
     parser = _parser(
         name,
         usage=f"mcp-trio {words} [options] URL\n       mcp-trio {words} [options] -- COMMAND ARG...",
-        description=description + _SERVER,
-        epilog=f"example:\n  {example}\n\n{_STATUSES}",
+        description=description + _SERVER_HELP,
+        epilog=f"example:\n  {example}\n\n{_EXIT_STATUSES}",
     )
     parser.set_defaults(takes=takes, positions=[each.lower() for each in positions])
-    for position, says in positions.items():
-        parser.add_argument(position.lower(), metavar=position, help=says)
+    for position, text in positions.items():
+        parser.add_argument(position.lower(), metavar=position, help=text)
     parser.add_argument("words", metavar=takes.metavar, nargs="*", default=[], help=takes.help)
     parser.add_argument(
         "--json", action="store_true", help="print one JSON document, with the names of the protocol"
@@ -374,9 +391,11 @@ def _talking(
         "--revision",
         metavar="VERSION",
         choices=list(ALL),
-        help=f"speak this revision of MCP only: {', '.join(ALL)} (default: the newest that the server knows)",
+        help=f"use this revision of MCP only: {', '.join(ALL)} (default: the newest that the server knows)",
     )
-    parser.add_argument("--trace", action="store_true", help="show each message on stderr as it crosses")
+    parser.add_argument(
+        "--trace", action="store_true", help="show each message on stderr when it is sent or received"
+    )
     parser.add_argument(
         "--header",
         metavar="'NAME: VALUE'",
@@ -389,15 +408,15 @@ def _talking(
     parser.add_argument(
         "--token-env",
         metavar="VARIABLE",
-        help="show the access token that this variable of the environment holds; without it that of `mcp-trio login` is shown, if"
-        " the server wants one",
+        help="the environment variable that holds an access token for URL; by default the token of"
+        " `mcp-trio login` is sent, if the server requires one",
     )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
         default=DEFAULT_TIMEOUT,
-        help="how long to wait for the server to open, and then for each answer; progress starts the time anew"
+        help="the timeout for the connection, and for each response; progress restarts it"
         " (default: %(default)g)",
     )
     return parser
@@ -414,25 +433,26 @@ def _add_log_level(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_conversation(parser: argparse.ArgumentParser) -> None:
-    """Options for what may happen while the server works: it logs, and it asks."""
+def _add_session_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for log messages, elicitation and roots."""
     _add_log_level(parser)
     parser.add_argument(
         "--answer",
         metavar="KEY=VALUE|JSON",
         action="append",
         default=[],
-        help="fills in a field of the first form that the server shows, as if typed; or, as a JSON object, a whole form."
-        " Without it forms are shown at a terminal only (may be repeated: for other fields, or other forms)",
+        help="fill in a field of the first form that the server requests, as if typed; or, as a JSON"
+        " object, a whole form. Without it, forms need a terminal (may be repeated, for other fields or"
+        " other forms)",
     )
     parser.add_argument(
         "--root",
         metavar="PATH",
         dest="roots",
-        type=_place,
+        type=_existing_path,
         action="append",
         default=[],
-        help="tells the server that it may work there (may be repeated)",
+        help="tell the server that it may work in this directory or file (may be repeated)",
     )
 
 
@@ -446,27 +466,31 @@ def _header(text: str) -> tuple[str, str]:
             raise ValueError("there is no colon in it")
         HttpClientOptions(headers=dict([header]))
     except ValueError as exc:
-        raise argparse.ArgumentTypeError(f"it is no header: {exc}") from None
+        raise argparse.ArgumentTypeError(f"not a header: {exc}") from None
     return header
 
 
 def _headers(found: argparse.Namespace, server: str | tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """What goes with each request. The value of a token is never on a command line, where others can see it."""
+    """Return the headers of each HTTP request.
+
+    A token is read from the environment: other users of the machine can see a command line.
+    """
     headers: list[tuple[str, str]] = list(getattr(found, "headers", ()))
     variable = getattr(found, "token_env", None)
     if variable is not None:
         token = os.environ.get(variable, "").strip()
         if not token or not token.isascii() or not token.isprintable():
-            raise Problem(f"--token-env {variable}: that variable of the environment holds no token")
+            raise Problem(f"--token-env {variable}: that environment variable holds no token")
         headers.append(("authorization", f"Bearer {token}"))
     if headers and not isinstance(server, str):
         raise Problem(
-            "--header and --token-env are about HTTP: a server that is started gets what it needs by its environment"
+            "--header and --token-env need a server at a URL; one that is started gets its secrets from"
+            " the environment"
         )
     return tuple(headers)
 
 
-def _place(text: str) -> Path:
+def _existing_path(text: str) -> Path:
     try:
         return Path(text).resolve(strict=True)
     except OSError as exc:
@@ -476,28 +500,31 @@ def _place(text: str) -> Path:
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not seconds > 0:
-        raise argparse.ArgumentTypeError(f"{text} is no time to wait; give a number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a timeout; give a number of seconds above 0")
     return seconds
 
 
-_seconds.__name__ = "number of seconds"  # argparse names it when `float` refuses
+_seconds.__name__ = "number of seconds"  # argparse shows this name if `float` raises
 
 
-def _address(text: str) -> tuple[str, int]:
-    """Where to listen."""
+def _listen_address(text: str) -> tuple[str, int]:
+    """Parse `[HOST:]PORT` to listen on; the host is 127.0.0.1 by default."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
     if not (host and port.isascii() and port.isdigit() and int(port) < 65_536):
         raise argparse.ArgumentTypeError(
-            f"{text} is no address; write a port as 8000, or 0.0.0.0:8000, or [::1]:8000"
+            f"{text} is not an address; write a port as 8000, or 0.0.0.0:8000, or [::1]:8000"
         )
     return host, int(port)
 
 
-def _found(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[argparse.Namespace, Target]:
-    """What the words mean: our own, and the server, which is a URL at the end or the command behind the first `--`."""
+def _parse_server_command(
+    parser: argparse.ArgumentParser, words: Sequence[str]
+) -> tuple[argparse.Namespace, Target]:
+    """Parse a subcommand's words and its server: a URL, or the command after the first `--`."""
     cut = words.index("--") if "--" in words else len(words)
-    own, command = words[:cut], words[cut + 1 :]
+    own = words[:cut]
+    command = words[cut + 1 :]
     found, unknown = parser.parse_known_intermixed_args(own)
     given = [getattr(found, position) for position in found.positions]
     for word in (*given, *found.words, *getattr(found, "answer", ())):
@@ -507,16 +534,18 @@ def _found(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[argpa
         server = found.words.pop()
     elif len(command) == 1 and _URL.match(command[0]):
         server = command[0]
-    ours = list(takewhile(found.takes.fits, found.words))
-    stray = [*found.words[len(ours) :], *unknown]
+    fitting = list(takewhile(found.takes.fits, found.words))
+    stray = [*found.words[len(fitting) :], *unknown]
     if not server:
-        raise _no_server(f"{parser.prog} {shlex.join([*given, *ours])}".rstrip(), stray)
+        raise _missing_server(f"{parser.prog} {shlex.join([*given, *fitting])}".rstrip(), stray)
     if isinstance(server, str):
         _require_url(server)
     elif "://" in server[0]:
-        raise _unreachable(server[0])
-    if unknown or (stray and found.takes is _NOTHING):
-        parser.error(f"unrecognized arguments: {shlex.join(stray)} (the server's own go behind its command)")
+        raise _invalid_url(server[0])
+    if unknown or (stray and found.takes is _NO_WORDS):
+        parser.error(
+            f"unrecognized arguments: {shlex.join(stray)} (options of the server go after its command)"
+        )
     return found, _target(found, server)
 
 
@@ -552,21 +581,23 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...]) -> Target:
     )
 
 
-def _no_server(ours: str, stray: list[str]) -> Problem:
+def _missing_server(prefix: str, stray: list[str]) -> Problem:
     for word in stray:
         if "://" in word:
-            return _unreachable(word)
-    if stray and _ADDRESS.fullmatch(stray[-1]):
-        return Problem(f"{stray[-1]} is no URL: {ours} http://{stray[-1]}")
+            return _invalid_url(word)
+    if stray and _URL_WITHOUT_SCHEME.fullmatch(stray[-1]):
+        return Problem(f"{stray[-1]} is not a URL: {prefix} http://{stray[-1]}")
     if stray:
-        return Problem(f"the server's command comes behind `--`: {ours} -- {shlex.join(stray)}")
+        return Problem(
+            f"the command that starts the server comes after `--`: {prefix} -- {shlex.join(stray)}"
+        )
     return Problem(
-        f"no server: it comes last, as a URL or behind `--` as the command that starts it: {ours} http://127.0.0.1:8000/mcp,"
-        f" or {ours} -- python server.py"
+        "no server: give its URL as the last word, or after `--` the command that starts it:"
+        f" {prefix} http://127.0.0.1:8000/mcp, or {prefix} -- python server.py"
     )
 
 
-def _unreachable(url: str) -> Problem:
+def _invalid_url(url: str) -> Problem:
     if _URL.match(url):
-        return Problem(f"{url} is not to be started: a URL comes last, and alone")
-    return Problem(f"{url} cannot be reached: give a URL that begins with http://, https://, ws:// or wss://")
+        return Problem(f"{url} is not a command: a URL is the last word, without `--` and arguments")
+    return Problem(f"{url} is not supported: give a URL that begins with http://, https://, ws:// or wss://")

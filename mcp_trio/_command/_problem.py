@@ -1,4 +1,4 @@
-"""What can go wrong for someone at a terminal, and the exit statuses that tell a script."""
+"""The command's error, and its exit statuses."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final
 __all__ = ["ANSWERED_ERROR", "INTERRUPTED", "MISUSED", "NO_CONVERSATION", "Problem"]
 
 ANSWERED_ERROR: Final = 1
-MISUSED: Final = 2  # argparse's own
+MISUSED: Final = 2  # the status that argparse uses
 NO_CONVERSATION: Final = 3
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 
 
 class Problem(Exception):
-    """A sentence for the user: the cause and, after it, the cure."""
+    """An error that is shown to the user: the cause, then the cure."""
 
     def __init__(self, text: str, status: int = MISUSED) -> None:
         super().__init__(text)

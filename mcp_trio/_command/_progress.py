@@ -1,4 +1,7 @@
-"""Progress on a screen: a bar for people, which goes away when all is done, or while they type; lines elsewhere."""
+"""Progress on a screen: a bar on a terminal, one line for each message elsewhere.
+
+The bar disappears at the end, and while the user types.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +22,24 @@ __all__ = ["progress_on"]
 
 @contextmanager
 def progress_on(screen: Screen, name: str) -> Iterator[Step]:
-    """What to call with each progress message. `name` stands for a message without a text of its own."""
+    """Yield the function to call with each progress message.
 
-    def line(done: float, total: float | None, message: str | None) -> None:
-        of = f" of {total:g}" if total is not None else ""
-        screen.say(f"{done:g}{of}", f"  {message}" if message else "")
+    `name` is displayed for progress without a message.
+    """
+
+    def print_line(done: float, total: float | None, message: str | None) -> None:
+        total_text = f" of {total:g}" if total is not None else ""
+        screen.say(f"{done:g}{total_text}", f"  {message}" if message else "")
 
     if screen.terminal:
-        with _bar(screen, name) as bar:
-            yield bar
+        with _progress_bar(screen, name) as update:
+            yield update
     else:
-        yield line
+        yield print_line
 
 
 @contextmanager
-def _bar(screen: Screen, name: str) -> Iterator[Step]:
+def _progress_bar(screen: Screen, name: str) -> Iterator[Step]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     columns = (
@@ -42,22 +48,22 @@ def _bar(screen: Screen, name: str) -> Iterator[Step]:
         TaskProgressColumn(),
         TimeElapsedColumn(),
     )
-    # It shows nothing until a task is added: most requests have no progress.
-    shown = Progress(
+    # The bar is invisible until a task is added: most requests report no progress.
+    bar = Progress(
         *columns, console=screen.console, transient=True, redirect_stdout=False, redirect_stderr=False
     )
     tasks: list[Any] = []
 
-    def move(done: float, total: float | None, message: str | None) -> None:
+    def update(done: float, total: float | None, message: str | None) -> None:
         if not tasks:
-            tasks.append(shown.add_task(name, total=None))
-        shown.update(tasks[0], completed=done, total=total, description=clean(message or name))
+            tasks.append(bar.add_task(name, total=None))
+        bar.update(tasks[0], completed=done, total=total, description=clean(message or name))
         if not screen.typing:
-            shown.start()
+            bar.start()
 
-    screen.bar = shown
+    screen.bar = bar
     try:
-        yield move
+        yield update
     finally:
         screen.bar = None
-        shown.stop()
+        bar.stop()

@@ -1,7 +1,4 @@
-"""`mcp-trio prompt`: one prompt, filled in: its messages on stdout, each below the role that says it.
-
-Rule: arguments of a prompt are texts, whatever they look like; the list of prompts tells which there are.
-"""
+"""`mcp-trio prompt`: get a prompt and print its messages, each below its role."""
 
 from __future__ import annotations
 
@@ -27,16 +24,16 @@ __all__ = ["prompt", "prompt_named", "texts"]
 
 
 def prompt(target: Target, name: str, words: Sequence[str], *, as_json: bool) -> int:
-    """Get a prompt and show its messages; returns the exit status.
+    """Get a prompt, print its messages and return the exit status.
 
     Raises:
-        Problem: the conversation went wrong, there is no such prompt, or the arguments do not fit it.
+        CliError: the connection failed, the server has no such prompt, or an argument is invalid.
     """
 
     async def body(client: Client) -> int:
-        takes = (await prompt_named(name, client, target.timeout)).arguments or ()
-        needs = [argument.name for argument in takes if argument.required]
-        schema = texts([argument.name for argument in takes], needs)
+        accepted = (await prompt_named(name, client, target.timeout)).arguments or ()
+        required = [argument.name for argument in accepted if argument.required]
+        schema = texts([argument.name for argument in accepted], required)
         arguments = arguments_from(words, schema, f"the prompt {name}")
         with progress_on(target.stderr, name) as progress:
             result = await client.get_prompt(name, arguments, **target.call_options(progress))
@@ -44,17 +41,17 @@ def prompt(target: Target, name: str, words: Sequence[str], *, as_json: bool) ->
         if as_json:
             screen.write_json(result)
         else:
-            _show(result, screen)
+            _print_messages(result, screen)
         return 0
 
     return talk(target, body)
 
 
 async def prompt_named(name: str, client: Client, timeout: float) -> Prompt:
-    """The prompt as the server lists it.
+    """Return the prompt as the server lists it.
 
     Raises:
-        Problem: it lists no such prompt.
+        CliError: the server lists no such prompt.
     """
     prompts = await client.list_prompts(timeout=timeout) if declared_by(client).prompts is not None else []
     for found in prompts:
@@ -64,7 +61,7 @@ async def prompt_named(name: str, client: Client, timeout: float) -> Prompt:
 
 
 def texts(names: Iterable[str], required: Iterable[str] = ()) -> dict[str, Any]:
-    """The JSON Schema of arguments that are all texts."""
+    """Return the JSON Schema for arguments that are all strings, as those of a prompt are."""
     return {
         "properties": {name: {"type": "string"} for name in names},
         "required": [*required],
@@ -72,9 +69,9 @@ def texts(names: Iterable[str], required: Iterable[str] = ()) -> dict[str, Any]:
     }
 
 
-def _show(result: GetPromptResult, screen: Screen) -> None:
-    for place, message in enumerate(result.messages):
-        if place:
+def _print_messages(result: GetPromptResult, screen: Screen) -> None:
+    for index, message in enumerate(result.messages):
+        if index:
             screen.say()
         screen.say((f"{message.role}:", "bold cyan"))
         screen.show(text_of(message.content))

@@ -1,16 +1,13 @@
-"""A question of the server's as a dialogue: what is shown, what is typed, and the answer that it comes to.
+"""Elicitation requests of a server as dialogues with the user.
 
-Rules of this file:
+1. A dialogue is a generator. It prints lines, yields a prompt, and is sent the line that was typed,
+   or None for Ctrl+D. It knows no terminal, so its tests are lists of typed lines.
+2. Input is checked at once. If it is invalid, the reason is printed and the prompt repeated. An
+   empty line takes the default, or leaves out an optional field. It never gives consent.
+3. A form of several fields is shown once more before it is sent, and each field can be changed
+   (client/elicitation).
 
-1. A dialogue is a generator. It says lines, yields a prompt, and is sent what was typed behind it, or None for Ctrl+D. So it
-   knows no terminal, and a test of it is a list of what is typed.
-2. What is typed is checked at once and asked for again, with the reason. An empty line takes what is in brackets, or leaves
-   out what need not be there. Where there is no field it agrees to nothing.
-3. A form of several fields is shown once more, and any of them can be changed, before it goes out (client/elicitation).
-4. No page is opened from here. Its user sees the address, all of it, and opens it where he trusts to; what a browser found by
-   itself would do, on this machine or in this very terminal, nobody could say beforehand.
-
-It refuses to know what the answer is good for, and trusts that the question may be asked: the core has looked at that.
+What is done with the answer is decided elsewhere. The core has checked that the request is allowed.
 """
 
 from __future__ import annotations
@@ -35,26 +32,26 @@ __all__ = ["Dialogue", "Misfit", "Prompt", "Say", "default_in", "fill_in", "valu
 T = TypeVar("T")
 
 Prompt: TypeAlias = "Sequence[Part]"
-Say: TypeAlias = "Callable[..., object]"  # of the parts of a line
+Say: TypeAlias = "Callable[..., object]"  # prints a line, given as its parts
 Steps: TypeAlias = Generator[Prompt, str | None, T]
 Dialogue: TypeAlias = Steps[t.ElicitResult]
 
 _YES: Final = frozenset({"y", "yes", "true"})
 _NO: Final = frozenset({"n", "no", "false"})
 _DECLINE: Final = "!"
-_NONE: Final = "-"
+_EMPTY_SELECTION: Final = "-"
 _HOW_TO_CANCEL: Final = "Ctrl+D cancels"
 _HELP: Final = (
-    "An empty line takes what is in brackets, or leaves out what is optional;"
+    "An empty line takes the value in brackets, or leaves out an optional field;"
     f" {_DECLINE} declines, {_HOW_TO_CANCEL}."
 )
-_NAME: Final = "bold"
-_ASIDE: Final = "dim"
-_WARNING: Final = "yellow"
+_NAME_STYLE: Final = "bold"
+_HINT_STYLE: Final = "dim"
+_WARNING_STYLE: Final = "yellow"
 
 
 class _Refused(Exception):
-    """The user does not agree, or turns away."""
+    """The user declined or cancelled; `result` says which."""
 
     def __init__(self, result: t.ElicitResult) -> None:
         super().__init__(result.action)
@@ -62,14 +59,14 @@ class _Refused(Exception):
 
 
 class Misfit(Exception):
-    """What was typed cannot stand there; the text says why."""
+    """Input that is not a valid value; the text says why."""
 
 
 def value_in(form: FormSchema, name: str, text: str) -> t.ElicitValue:
-    """The value that `text` stands for in the field `name`.
+    """Convert `text` to a value of the field `name`.
 
     Raises:
-        Misfit: it stands for none, or for one that cannot stand there.
+        InvalidInput: the text is no value of the field's type, or not an allowed one.
     """
     kind = _kind_of(form.properties[name])
     value = kind.read(text)
@@ -80,62 +77,96 @@ def value_in(form: FormSchema, name: str, text: str) -> t.ElicitValue:
 
 
 def default_in(form: FormSchema, name: str) -> t.ElicitValue | None:
-    """The default of a field, if there is one that can stand there."""
+    """Return the default of a field, or None if it has none or an invalid one."""
     default: t.ElicitValue | None = form.properties[name].default
     return None if default is None or form.misfit(name, default) else default
 
 
-def fill_in(who: str, message: str, form: FormSchema, say: Say) -> Dialogue:
-    """Ask for a form, field by field. `who` asks, and `message` is what for."""
-    _head(who, message, say)
-    filled = _Filled(form, say)
+def fill_in(source: str, message: str, form: FormSchema, print_line: Say) -> Dialogue:
+    """Ask for the fields of a form, one by one.
+
+    Args:
+        source: the server, as it is named to the user.
+        message: why the server asks.
+        form: the requested fields.
+        print_line: prints a line.
+    """
+    _print_request(source, message, print_line)
+    form_input = _Filled(form, print_line)
     try:
         if form.properties:
-            yield from filled.ask_all()
+            yield from form_input.ask_all()
         else:
-            yield from _consent(("Do you agree?",), say)
+            yield from _ask_consent(("Do you agree?",), print_line)
     except _Refused as refused:
         return refused.result
-    return t.ElicitResult(action="accept", content=filled.content)
+    return t.ElicitResult(action="accept", content=form_input.content)
 
 
-def visit(who: str, message: str, url: str, say: Say) -> Dialogue:
-    """Ask whether the user goes to a page."""
-    _head(who, message, say)
+def visit(source: str, message: str, url: str, print_line: Say) -> Dialogue:
+    """Ask the user to open a page.
+
+    The command does not open it: it cannot know which browser would start, perhaps in this very
+    terminal. The user sees the whole address and opens it in a browser that they trust.
+
+    Args:
+        source: the server, as it is named to the user.
+        message: why the server asks.
+        url: the address of the page.
+        print_line: prints a line.
+    """
+    _print_request(source, message, print_line)
     scheme, _, rest = url.partition("://")
     host = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    say("  ", f"{scheme}://", (host, _NAME), rest[len(host) :])
+    print_line("  ", f"{scheme}://", (host, _NAME_STYLE), rest[len(host) :])
     if "xn--" in host.lower():
-        say(("  The name of this host is in Punycode: it may be made to look like another one.", _WARNING))
+        print_line(
+            (
+                "  The name of this host is in Punycode (xn--): it may imitate another name.",
+                _WARNING_STYLE,
+            )
+        )
     if scheme.lower() != "https":
-        say(("  What you enter there is not encrypted on its way.", _WARNING))
-    say((f"It is not opened from here. If you trust {host}, open it yourself.", _ASIDE))
+        print_line(("  What you enter on this page is not encrypted.", _WARNING_STYLE))
+    print_line((f"This command does not open the page. If you trust {host}, open it yourself.", _HINT_STYLE))
     try:
-        yield from _consent(("Do you go there?",), say)
+        yield from _ask_consent(("Will you open the page?",), print_line)
     except _Refused as refused:
         return refused.result
     return t.ElicitResult(action="accept")
 
 
-def _head(who: str, message: str, say: Say) -> None:
-    say()
-    say((f"{who} asks:", _NAME))
-    say("  ", message)
+def _print_request(source: str, message: str, print_line: Say) -> None:
+    print_line()
+    print_line((f"{source} asks:", _NAME_STYLE))
+    print_line("  ", message)
 
 
-def _consent(question: Prompt, say: Say) -> Steps[None]:
+def _ask_consent(question: Prompt, print_line: Say) -> Steps[None]:
+    """Ask until the user types yes.
+
+    Raises:
+        _FormDeclined: the user declines or cancels.
+    """
     while True:
         word = (
-            (yield from _typed((*question, f" yes, or no to decline ({_HOW_TO_CANCEL}): "))).strip().lower()
+            (yield from _read_line((*question, f" yes, or no to decline ({_HOW_TO_CANCEL}): ")))
+            .strip()
+            .lower()
         )
         if word in _NO:
             raise _Refused(t.ElicitResult(action="decline"))
         if word in _YES:
             return
-        say(("  Write yes or no", _WARNING))
+        print_line(("  Write yes or no", _WARNING_STYLE))
 
 
-def _typed(prompt: Prompt) -> Steps[str]:
+def _read_line(prompt: Prompt) -> Steps[str]:
+    """Return the typed line.
+
+    Raises:
+        _FormDeclined: the user declines or cancels.
+    """
     text = yield prompt
     if text is None:
         raise _Refused(t.ElicitResult(action="cancel"))
@@ -145,43 +176,44 @@ def _typed(prompt: Prompt) -> Steps[str]:
 
 
 class _Filled:
-    """A form being filled in; `content` is what there is so far."""
+    """The input of a form; `content` has the values so far."""
 
-    def __init__(self, form: FormSchema, say: Say) -> None:
+    def __init__(self, form: FormSchema, print_line: Say) -> None:
         self._form = form
-        self._say = say
+        self._print_line = print_line
         self._required = frozenset(form.required or ())
         self.content: dict[str, t.ElicitValue] = {}
 
     def ask_all(self) -> Steps[None]:
-        """Ask for each field, then show it all and let the user change it.
+        """Ask for each field, then show all values and let the user change them.
 
         Raises:
-            _Refused: the user does not fill it in.
+            _FormDeclined: the user declines or cancels.
         """
-        self._say((_HELP, _ASIDE))
+        self._print_line((_HELP, _HINT_STYLE))
         fields = list(self._form.properties)
         for name in fields:
-            yield from self._ask(name)
-        while len(fields) > 1:  # a single one was to be seen in its line
-            place = yield from self._review(fields)
-            if place is None:
+            yield from self._ask_field(name)
+        while len(fields) > 1:  # a single value is still on the screen
+            index = yield from self._review(fields)
+            if index is None:
                 return
-            yield from self._ask(fields[place])
+            yield from self._ask_field(fields[index])
 
-    def _ask(self, name: str) -> Steps[None]:
-        """Ask for one field until it is right."""
-        field, say = self._form.properties[name], self._say
+    def _ask_field(self, name: str) -> Steps[None]:
+        """Ask for one field until its value is valid."""
+        field = self._form.properties[name]
+        print_line = self._print_line
         kind = _kind_of(field)
         default = default_in(self._form, name)
-        say((field.title or name, _NAME), f": {field.description}" if field.description else "")
-        for line in kind.lines:
-            say("    ", line)
+        print_line((field.title or name, _NAME_STYLE), f": {field.description}" if field.description else "")
+        for line in kind.help_lines:
+            print_line("    ", line)
         bracket = f" [{kind.show(default)}]" if default is not None else ""
         optional = name not in self._required
-        prompt = f"  {kind.what}{', optional' if optional and not bracket else ''}{bracket}: "
+        prompt = f"  {kind.prompt}{', optional' if optional and not bracket else ''}{bracket}: "
         while True:
-            text = yield from _typed((prompt,))
+            text = yield from _read_line((prompt,))
             try:
                 if text.strip():
                     self.content[name] = value_in(self._form, name, text)
@@ -190,102 +222,109 @@ class _Filled:
                 elif optional:
                     self.content.pop(name, None)
                 else:
-                    raise Misfit("This cannot be left out")
+                    raise Misfit("This field is required")
             except Misfit as misfit:
-                say((f"  {misfit}", _WARNING))
+                print_line((f"  {misfit}", _WARNING_STYLE))
             else:
                 return
 
     def _review(self, fields: list[str]) -> Steps[int | None]:
-        """The field to change, None if it is good as it is."""
-        say = self._say
-        say("This is what goes out:")
+        """Show all values. Return the index of the field to change, None to send the form."""
+        print_line = self._print_line
+        print_line("This will be sent:")
         for number, name in enumerate(fields, 1):
             field, value = self._form.properties[name], self.content.get(name)
-            shown = ("left out", _ASIDE) if value is None else _kind_of(field).show(value)
-            say(f"  {number:>{len(str(len(fields)))}}  ", (field.title or name, _NAME), ": ", shown)
+            shown = ("left out", _HINT_STYLE) if value is None else _kind_of(field).show(value)
+            print_line(
+                f"  {number:>{len(str(len(fields)))}}  ", (field.title or name, _NAME_STYLE), ": ", shown
+            )
         while True:
-            text = yield from _typed(("Send it? yes, or the number of a line to change it: ",))
+            text = yield from _read_line(("Send it? yes, or the number of a line to change it: ",))
             if text.strip().lower() in _YES:
                 return None
-            place = _place(text.strip(), len(fields))
-            if place is not None:
-                return place
-            say((f"  Write yes, {_DECLINE} to decline, or a number from 1 to {len(fields)}", _WARNING))
+            index = _parse_line_number(text.strip(), len(fields))
+            if index is not None:
+                return index
+            print_line(
+                (f"  Write yes, {_DECLINE} to decline, or a number from 1 to {len(fields)}", _WARNING_STYLE)
+            )
 
 
-# -- Kinds of fields ---------------------------------------------------------------------------------------------------------
+# -- Kinds of fields ---------------------------------------------------------------------------
 
 
 class _Kind(NamedTuple):
-    """A kind of field, for people.
+    """How a field of one type is read and shown.
 
-    `what` is to be typed, `lines` explain it. `read` makes a value of what was typed, or raises `Misfit`; `show` is the way back.
+    `prompt` says what to type, and `help_lines` explain it. `read` converts typed text to a value,
+    or raises `InvalidInput`; `show` converts a value to text.
     """
 
-    what: str
+    prompt: str
     read: Callable[[str], t.ElicitValue]
     show: Callable[[Any], str]
-    lines: Sequence[str] = ()
+    help_lines: Sequence[str] = ()
 
 
 def _kind_of(field: t.PrimitiveSchema) -> _Kind:
     if isinstance(field, t.BooleanSchema):
-        return _Kind("yes or no", _truth, lambda value: "yes" if value else "no")
+        return _Kind("yes or no", _parse_bool, lambda value: "yes" if value else "no")
     if isinstance(field, t.MultiSelectSchema):
-        return _several(field)
+        return _multi_select_kind(field)
     if isinstance(field, t.StringSchema):
         if field.one_of is not None or field.enum is not None:
-            return _one(_Choices(field.enum, field.enum_names, field.one_of))
-        return _text(field)
-    return _number(field)
+            return _select_kind(_Choices(field.enum, field.enum_names, field.one_of))
+        return _text_kind(field)
+    return _number_kind(field)
 
 
-def _truth(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     word = text.strip().lower()
     if word not in _YES | _NO:
         raise Misfit(f"{text.strip()} is neither yes nor no")
     return word in _YES
 
 
-def _number(field: t.NumberSchema | t.IntegerSchema) -> _Kind:
+def _number_kind(field: t.NumberSchema | t.IntegerSchema) -> _Kind:
     whole = isinstance(field, t.IntegerSchema)
     allowed = frozenset({"integer"} if whole else {"integer", "number"})
 
     def read(text: str) -> t.ElicitValue:
         value = value_of(text, allowed)
         if value is MISFIT:
-            raise Misfit(f"{text.strip()} is no {field.type}; one is {'3' if whole else '1.5'}")
+            raise Misfit(
+                f"{text.strip()} is not {'an integer, such as 3' if whole else 'a number, such as 1.5'}"
+            )
         found: int | float = value
         return found
 
-    return _Kind(field.type + _within(field.minimum, field.maximum), read, json.dumps)
+    return _Kind(field.type + _format_range(field.minimum, field.maximum), read, json.dumps)
 
 
-def _text(field: t.StringSchema) -> _Kind:
-    room = _within(field.min_length, field.max_length, " characters")
+def _text_kind(field: t.StringSchema) -> _Kind:
+    range_text = _format_range(field.min_length, field.max_length, " characters")
     if field.format is None:
-        return _Kind(f"text{room}", _itself, _itself)
-    what, fits = _FORMATS[field.format]
+        return _Kind(f"text{range_text}", _identity, _identity)
+    description, fits = _FORMATS[field.format]
 
     def read(text: str) -> str:
         if not fits(text.strip()):
-            raise Misfit(f"{text.strip()} is not {what}")
+            raise Misfit(f"{text.strip()} is not {description}")
         return text.strip()
 
-    return _Kind(f"{what}{room}", read, _itself)
+    return _Kind(f"{description}{range_text}", read, _identity)
 
 
-def _itself(text: str) -> str:
+def _identity(text: str) -> str:
     return text
 
 
-def _within(least: float | None, most: float | None, of: str = "") -> str:
-    if least is None and most is None:
+def _format_range(minimum: float | None, maximum: float | None, unit: str = "") -> str:
+    if minimum is None and maximum is None:
         return ""
-    if most is None:
-        return f", {least} or more{of}"
-    return f", {most} or less{of}" if least is None else f", {least} to {most}{of}"
+    if maximum is None:
+        return f", {minimum} or more{unit}"
+    return f", {maximum} or less{unit}" if minimum is None else f", {minimum} to {maximum}{unit}"
 
 
 class _Choices:
@@ -299,17 +338,17 @@ class _Choices:
         else:
             named = titles if titles is not None and len(titles) == len(values or ()) else values
             self._titles = dict(zip(values or (), named or (), strict=True))
-        # A choice that is a number itself must not be taken for another one's place.
+        # If a choice is a number, the choices get no line numbers: typed digits would be ambiguous.
         self.numbered = not any(value.strip().isdecimal() for value in self._titles)
-        self.way = ("number or name", "numbers or names") if self.numbered else ("name", "names")
+        self.input_names = ("number or name", "numbers or names") if self.numbered else ("name", "names")
 
     def lines(self) -> list[str]:
         width = len(str(len(self._titles)))
         return [
-            (f"{place:>{width}}  " if self.numbered else "")
+            (f"{number:>{width}}  " if self.numbered else "")
             + value
             + (f": {title}" if title != value else "")
-            for place, (value, title) in enumerate(self._titles.items(), 1)
+            for number, (value, title) in enumerate(self._titles.items(), 1)
         ]
 
     def read(self, text: str) -> str:
@@ -317,58 +356,58 @@ class _Choices:
         values = list(self._titles)
         if word in self._titles:
             return word
-        place = _place(word, len(values)) if self.numbered else None
-        if place is not None:
-            return values[place]
-        meant = [
+        index = _parse_line_number(word, len(values)) if self.numbered else None
+        if index is not None:
+            return values[index]
+        matches = [
             value
             for value, title in self._titles.items()
             if word.casefold() in {value.casefold().strip(), title.casefold().strip()}
         ]
-        if len(meant) != 1:
-            raise Misfit(f"{word} is none of the choices")
-        return meant[0]
+        if len(matches) != 1:
+            raise Misfit(f"{word} is not one of the choices")
+        return matches[0]
 
 
-def _place(word: str, count: int) -> int | None:
-    """The index of the line whose number, from 1 to `count`, was typed; None if it was none of these."""
+def _parse_line_number(word: str, count: int) -> int | None:
+    """Return the index of the line whose number, from 1 to `count`, was typed; otherwise None."""
     number = int(word) if word.isdecimal() and len(word) < 10 else 0
     return number - 1 if 1 <= number <= count else None
 
 
-def _one(choices: _Choices) -> _Kind:
-    return _Kind(choices.way[0], choices.read, _itself, choices.lines())
+def _select_kind(choices: _Choices) -> _Kind:
+    return _Kind(choices.input_names[0], choices.read, _identity, choices.lines())
 
 
-def _several(field: t.MultiSelectSchema) -> _Kind:
+def _multi_select_kind(field: t.MultiSelectSchema) -> _Kind:
     choices = _Choices(field.items.enum, None, field.items.any_of)
-    room = _within(field.min_items, field.max_items, " of them")
+    range_text = _format_range(field.min_items, field.max_items, " of them")
 
     def read(text: str) -> list[str]:
-        if text.strip() == _NONE:
+        if text.strip() == _EMPTY_SELECTION:
             return []
         return list(dict.fromkeys(choices.read(part) for part in text.split(",") if part.strip()))
 
     return _Kind(
-        f"{choices.way[1]}, with commas between them{room}{'' if field.min_items else f'; {_NONE} for none'}",
+        f"{choices.input_names[1]}, with commas between them{range_text}{'' if field.min_items else f'; {_EMPTY_SELECTION} for none'}",
         read,
         lambda value: ", ".join(value) or "none",
         choices.lines(),
     )
 
 
-# -- Formats -------------------------------------------------------------------------------------------------------------------
+# -- Formats -----------------------------------------------------------------------------------
 
 
 def _is_date(text: str) -> bool:
-    return _DATE.fullmatch(text) is not None and _read_by(date.fromisoformat, text)
+    return _DATE.fullmatch(text) is not None and _parses(date.fromisoformat, text)
 
 
 def _is_time(text: str) -> bool:
-    return _TIME.fullmatch(text) is not None and _read_by(datetime.fromisoformat, text.upper())
+    return _TIME.fullmatch(text) is not None and _parses(datetime.fromisoformat, text.upper())
 
 
-def _read_by(read: Callable[[str], object], text: str) -> bool:
+def _parses(read: Callable[[str], object], text: str) -> bool:
     try:
         read(text)
     except ValueError:
@@ -381,7 +420,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\
 _MAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 
-# What JSON Schema calls them: how to ask for one, and whether a text is one.
+# For each `format` of JSON Schema: the prompt, and a check of a text.
 _FORMATS: Final[Mapping[str, tuple[str, Callable[[str], bool]]]] = {
     "email": ("an e-mail address", lambda text: _MAIL.fullmatch(text) is not None),
     "uri": ("a URI with its scheme", lambda text: _URI.fullmatch(text) is not None),

@@ -1,10 +1,8 @@
-"""`mcp-trio read`: one resource, as it is, on stdout or into a file.
+"""`mcp-trio read`: read a resource to stdout or into a file.
 
-Rules of this file:
-
-1. Whoever pipes or saves a resource gets its very bytes: text as UTF-8, a blob decoded, nothing in between or behind.
-2. A terminal gets text only. Of a blob it is told how large it is and how to get it.
-3. The list of resources is asked for only when the server has refused: it may be long, and it need not name them all.
+1. A pipe or file gets exactly the bytes of the resource: text as UTF-8, a blob decoded, nothing
+   added.
+2. A terminal gets text only. A blob is described by a line with its size.
 """
 
 from __future__ import annotations
@@ -38,48 +36,51 @@ __all__ = ["read"]
 
 
 def read(target: Target, uri: str, *, output: Path | None, as_json: bool) -> int:
-    """Read a resource and show it, or write it to `output`; returns the exit status.
+    """Read a resource, write it to stdout or `output`, and return the exit status.
 
     Raises:
-        Problem: `uri` is none, the conversation went wrong, the server has no such resource, or `output` cannot be written.
+        CliError: `uri` is invalid, the connection failed, the server has no such resource, or
+            `output` cannot be written.
     """
     check_uri(uri)
 
     async def body(client: Client) -> int:
-        result = await _result(client, uri, target)
-        _put(result, uri, target.stderr, output=output, as_json=as_json)
+        result = await _read_resource(client, uri, target)
+        _write_contents(result, uri, target.stderr, output=output, as_json=as_json)
         return 0
 
     return talk(target, body)
 
 
-async def _result(client: Client, uri: str, target: Target) -> ReadResourceResult:
+async def _read_resource(client: Client, uri: str, target: Target) -> ReadResourceResult:
     if declared_by(client).resources is None:
         raise Problem(f"the server has no resources, so it has no {uri}")
     try:
         with progress_on(target.stderr, uri) as progress:
             return await client.read_resource(uri, **target.call_options(progress))
     except PeerError as exc:
-        hint = did_you_mean(uri, await _others(client, uri, target.timeout))
+        # List the resources only after an error: the list may be long, and need not be complete.
+        hint = did_you_mean(uri, await _known_uris(client, uri, target.timeout))
         raise Problem(
             f"the server answered with an error: {exc}{cure_of(exc)}{hint and '.'}{hint}", ANSWERED_ERROR
         ) from exc
 
 
-async def _others(client: Client, uri: str, timeout: float) -> list[str]:
-    """The URIs and templates of the server if `uri` is not among them."""
+async def _known_uris(client: Client, uri: str, timeout: float) -> list[str]:
+    """Return the URIs and templates that the server lists; empty if `uri` is one of them."""
     uris: list[str] = []
     templates: list[str] = []
-    # There is an error to be told already: what goes wrong here is not worth another one.
+    # There is an error to show already. A second one would only hide it.
     with suppress(McpTrioError):
         uris = [resource.uri for resource in await client.list_resources(timeout=timeout)]
         templates = [found.uri_template for found in await client.list_resource_templates(timeout=timeout)]
-    if uri in uris or _fits(uri, templates):
+    if uri in uris or _matches_template(uri, templates):
         return []
     return [*uris, *templates]
 
 
-def _fits(uri: str, templates: Iterable[str]) -> bool:
+def _matches_template(uri: str, templates: Iterable[str]) -> bool:
+    """Return True if one of the templates matches `uri`. An invalid template matches nothing."""
     for template in templates:
         with suppress(DeclarationError):
             if UriMatcher(UriTemplate(template)).match(uri) is not None:
@@ -87,11 +88,14 @@ def _fits(uri: str, templates: Iterable[str]) -> bool:
     return False
 
 
-# --- The contents --------------------------------------------------------------------------------------------------------
+# --- Output ---------------------------------------------------------------------------------------
 
 
-def _put(result: ReadResourceResult, uri: str, stderr: Screen, *, output: Path | None, as_json: bool) -> None:
-    contents, stdout = result.contents, Screen(sys.stdout)
+def _write_contents(
+    result: ReadResourceResult, uri: str, stderr: Screen, *, output: Path | None, as_json: bool
+) -> None:
+    contents = result.contents
+    stdout = Screen(sys.stdout)
     if len(contents) != 1:
         names = ", ".join(found.uri for found in contents)
         stderr.say(
@@ -99,9 +103,9 @@ def _put(result: ReadResourceResult, uri: str, stderr: Screen, *, output: Path |
         )
     if output is None and stdout.terminal and not as_json:
         for found in contents:
-            stdout.show(_shown(found))
+            stdout.show(_terminal_text(found))
         return
-    data = as_document(result) if as_json else b"".join(map(_bytes_of, contents))
+    data = as_document(result) if as_json else b"".join(map(_bytes_of_contents, contents))
     if output is None:
         stdout.write(data)
         return
@@ -111,13 +115,13 @@ def _put(result: ReadResourceResult, uri: str, stderr: Screen, *, output: Path |
         raise Problem(f"{output} cannot be written: {exc.strerror}; give --output another file") from exc
 
 
-def _shown(found: ResourceContents) -> str:
+def _terminal_text(found: ResourceContents) -> str:
     if found.blob is None:
         return found.text or ""
     return summary(found.uri, found.mime_type, found.blob, "--output FILE saves them")
 
 
-def _bytes_of(found: ResourceContents) -> bytes:
+def _bytes_of_contents(found: ResourceContents) -> bytes:
     if found.blob is None:
         return (found.text or "").encode()
     try:

@@ -1,13 +1,7 @@
-"""`mcp-trio run FILE[:NAME]`: import a file, find the server it declares, and serve it over stdio. Over HTTP it is served by
-`_run_http.py`.
+"""`mcp-trio run FILE[:NAME]`: import a file and serve its server over stdio.
 
-Rules of this file:
-
-1. The file is imported, not executed as `__main__`: what stands under `if __name__ == "__main__"` is for `python FILE`. Its
-   directory comes first on `sys.path`, as it would for Python.
-2. What the file prints while it is imported goes to stderr; stdout belongs to the protocol from the beginning.
-3. If the file fails, its author sees their own traceback, without our frames and the import system's.
-4. Whoever configured logging in the file is left alone.
+`_run_http.py` serves it over HTTP. If the import fails, the user sees a traceback of their file
+only, without the frames of this command and of the import system.
 """
 
 from __future__ import annotations
@@ -31,24 +25,28 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "run"]
 
-# No name that the file could have: importing it by its own name gives a second copy, as it does for Python's `__main__`.
-_MODULE: Final = "__mcp_server__"
-_USUAL_NAMES: Final = ("server", "mcp", "app")
+# Not `__main__`: code under `if __name__ == "__main__"` is for `python FILE`. Nor the name of the
+# file: a module that imports the file by name gets a second copy, as with Python's `__main__`.
+_MODULE_NAME: Final = "__mcp_server__"
+_DEFAULT_NAMES: Final = ("server", "mcp", "app")
 _REGISTRY: Final = Path(registry.__file__).parent
 
 
 def run(target: str) -> int:
-    """Serve until the client closes stdin; returns the exit status.
+    """Serve over stdio until the client closes stdin, and return the exit status.
+
+    Args:
+        target: `FILE` or `FILE:NAME`.
 
     Raises:
-        Problem: there is no such file or server, or the file could not be imported.
-        SystemExit: a signal ended it.
+        CliError: there is no such file or server, or the file cannot be imported.
+        SystemExit: a signal ended the server.
     """
     server = load(target)
     if sys.stdin is not None and sys.stdin.isatty():
         print(
-            f"{server.info.name} is waiting for a client on stdin, one JSON message a line; Ctrl+C ends it. To try it: "
-            f"mcp-trio inspect -- mcp-trio run {target}",
+            f"{server.info.name} is waiting for a client on stdin, one JSON message a line; Ctrl+C ends"
+            f" it. To try it: mcp-trio inspect -- mcp-trio run {target}",
             file=sys.stderr,
         )
     serve(server)
@@ -56,52 +54,56 @@ def run(target: str) -> int:
 
 
 def load(target: str) -> Server:
-    """The server that a file declares, `FILE` or `FILE:NAME`; its logging is configured.
+    """Import a file, configure logging, and return the server that the file declares.
 
     Raises:
-        Problem: there is no such file or server, or the file could not be imported.
+        CliError: there is no such file or server, or the file cannot be imported.
     """
-    path, name = _split(target)
-    server = _server_in(_imported(path), name, path)
+    path, name = _split_target(target)
+    server = _find_server(_import_file(path), name, path)
     _configure_logging()
     return server
 
 
-def _split(target: str) -> tuple[Path, str]:
+def _split_target(target: str) -> tuple[Path, str]:
     path, name = Path(target), ""
     if not path.exists():
         before, colon, name = target.rpartition(":")
         path = Path(before if colon else target)
     if path.is_dir():
-        raise Problem(f"{path} is a directory; name the file in it that makes the server")
+        raise Problem(f"{path} is a directory; give the path of a file in it")
     if not path.is_file():
         raise Problem(f"there is no file {path}; give the path of a Python file: mcp-trio run server.py")
     return path, name
 
 
-def _imported(path: Path) -> ModuleType:
-    place = path.resolve()
-    spec = importlib.util.spec_from_file_location(_MODULE, place)
+def _import_file(path: Path) -> ModuleType:
+    location = path.resolve()
+    spec = importlib.util.spec_from_file_location(_MODULE_NAME, location)
     if spec is None or spec.loader is None:
-        raise Problem(f"{path} is no Python file (its name does not end in .py)")
+        raise Problem(f"{path} is not a Python file: its name does not end in .py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[_MODULE] = module
-    sys.path.insert(0, str(place.parent))
+    sys.modules[_MODULE_NAME] = module
+    sys.path.insert(0, str(location.parent))  # as Python does for the file that it runs
     sys.argv = [str(path)]
     try:
+        # stdout belongs to the protocol: what the file prints during its import goes to stderr.
         with redirect_stdout(sys.stderr):
             spec.loader.exec_module(module)
-    except Exception as exc:  # noqa: BLE001 - the file is the user's, and so is what it raises
-        _print_traceback(exc, place)
-        raise Problem(f"{path} could not be imported: {_cause(exc)}", ANSWERED_ERROR) from None
+    except Exception as exc:  # noqa: BLE001 - the user's file may raise anything
+        _print_traceback(exc, location)
+        raise Problem(f"{path} could not be imported: {_describe_error(exc)}", ANSWERED_ERROR) from None
     return module
 
 
-def _print_traceback(exc: Exception, place: Path) -> None:
-    """As Python would, but from the file on, and for a faulty declaration without how we found it."""
+def _print_traceback(exc: Exception, location: Path) -> None:
+    """Print the traceback from the user's file on.
+
+    That of an invalid declaration ends before the frames of the registry.
+    """
     shown = traceback.TracebackException.from_exception(exc)
     frames = shown.stack[:]
-    while frames and frames[0].filename != str(place):
+    while frames and frames[0].filename != str(location):
         del frames[0]
     while isinstance(exc, DeclarationError) and frames and Path(frames[-1].filename).parent == _REGISTRY:
         del frames[-1]
@@ -109,14 +111,14 @@ def _print_traceback(exc: Exception, place: Path) -> None:
     print("".join(shown.format()), end="", file=sys.stderr)
 
 
-def _cause(exc: Exception) -> str:
+def _describe_error(exc: Exception) -> str:
     if isinstance(exc, ModuleNotFoundError):
         return f"{exc}; install it for {sys.executable}, or run this with the Python that has it"
     text = str(exc).partition("\n")[0]
     return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
 
 
-def _server_in(module: ModuleType, name: str, path: Path) -> Server:
+def _find_server(module: ModuleType, name: str, path: Path) -> Server:
     found = {key: value for key, value in vars(module).items() if isinstance(value, Server)}
     if name in found:
         return found[name]
@@ -127,17 +129,18 @@ def _server_in(module: ModuleType, name: str, path: Path) -> Server:
     if not found:
         raise Problem(f'{path} has no server. Make one: server = mcp_trio.Server("name")')
     if len({id(server) for server in found.values()}) > 1:
-        usual = next((found[key] for key in _USUAL_NAMES if key in found), None)
-        if usual is None:
+        default = next((found[key] for key in _DEFAULT_NAMES if key in found), None)
+        if default is None:
             first = next(iter(found))
-            raise Problem(f"{path} has several servers: {names}. Say which one: mcp-trio run {path}:{first}")
-        return usual
+            raise Problem(f"{path} has several servers: {names}. Name one: mcp-trio run {path}:{first}")
+        return default
     return next(iter(found.values()))
 
 
 def _configure_logging() -> None:
+    """Log to stderr, unless the file has configured logging."""
     log = logging.getLogger("mcp_trio")
     if not log.hasHandlers():
-        shown = logging.StreamHandler()
-        shown.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
-        log.addHandler(shown)
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
+        log.addHandler(handler)

@@ -1,13 +1,9 @@
-"""Where the command writes: lines with a little colour on a terminal, plain lines elsewhere.
+"""Output of the command: styled lines on a terminal, plain lines elsewhere.
 
-Rules of this file:
-
-1. Into a pipe or file goes plain text, not folded and not padded to any width. rich is imported for terminals only, where
-   it also honours NO_COLOR and TERM.
-2. Texts of a server are strangers' texts. Control characters in them are shown as pictures, so that a description can
-   neither move the cursor nor pretend to be something else.
-
-It does not know what is written.
+1. A pipe or file gets plain text, neither wrapped nor padded. On a terminal rich writes, which
+   honours NO_COLOR and TERM.
+2. A server's texts are untrusted. Control characters in them are replaced by visible symbols, so
+   that a description cannot move the cursor or imitate other output.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Screen", "as_document", "clean"]
 
-_PICTURES: Final = str.maketrans(
+_CONTROL_PICTURES: Final = str.maketrans(
     {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}
     | {0x7F: "\u2421"}
     | dict.fromkeys([*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd")
@@ -41,81 +37,85 @@ _PICTURES: Final = str.maketrans(
 
 
 def clean(text: str) -> str:
-    """The text with its control characters as pictures, and reordering marks as question marks."""
-    return text.replace("\r\n", "\n").translate(_PICTURES)
+    """Replace control characters by symbols, and bidirectional marks by U+FFFD."""
+    return text.replace("\r\n", "\n").translate(_CONTROL_PICTURES)
 
 
 def as_document(value: Any) -> bytes:
-    """One JSON document as people read it: folded, and UTF-8, as JSON always is, whatever the locale."""
+    """Encode one indented JSON document, in UTF-8 for every locale (RFC 8259)."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
 class Screen:
-    """stdout or stderr. `terminal` tells whether a person looks at it directly."""
+    """stdout or stderr. `terminal` is True if it is a terminal, so that a user sees it directly."""
 
     def __init__(self, file: TextIO | None) -> None:
-        # None if it was closed when Python started.
+        # `sys.stdout` and `sys.stderr` are None if they were closed when Python started.
         self._file = file if isinstance(file, TextIOWrapper) else None
         self.terminal = self._file is not None and self._file.isatty()
-        self.gone = False  # whoever read what is written here
-        self.bar: Progress | None = None  # set by who moves it, and moves it not while somebody is `typing`
+        self.gone = False  # the reader closed its end; further output is discarded
+        # The progress bar that is shown, set by its owner, who must not redraw it during `typing`.
+        self.bar: Progress | None = None
         self._prompt: Text | None = None
         if self._file is not None:
-            self._file.reconfigure(errors="replace")  # an old encoding is no reason to fail at an arrow
+            self._file.reconfigure(errors="replace")  # an ASCII locale must not fail at an arrow
 
     @cached_property
     def console(self) -> Console:
-        """For terminals only."""
+        """The rich console, for terminals only. rich is imported here: it is slow to import."""
         from rich.console import Console
 
         return Console(file=self._file, highlight=False, markup=False, emoji=False)
 
     @property
     def typing(self) -> bool:
-        """Whether a person is about to type something."""
+        """True while a prompt waits for input."""
         return self._prompt is not None
 
     def width(self, default: int) -> int:
-        """The columns of the terminal; `default` for what has none."""
+        """Return the columns of the terminal, or `default` without a terminal."""
         return self.console.width if self.terminal else default
 
     def say(self, *parts: Part) -> None:
-        """Write one line made of texts and of pairs of text and style."""
+        """Write one line. Each part is a text, or a pair of text and style."""
         if not self.terminal:
             self._write("".join(clean(part if isinstance(part, str) else part[0]) for part in parts) + "\n")
             return
         if self._prompt is not None:
             self._print("")
-        self._print(_styled(parts))
+        self._print(_to_rich_text(parts))
         if self._prompt is not None:
             self._print(self._prompt, end="")
 
     def prompt(self, *parts: Part) -> None:
-        """Write what a person will type behind; for terminals only. Until `typed` no bar moves, and the prompt comes again
-        after each other line, so that nobody types behind what a server said."""
+        """Write a prompt, for terminals only. Call `typed` when the input has ended.
+
+        Until then no progress bar is shown, and the prompt is repeated after each line of other
+        output, so that the user never types after a text of the server.
+        """
         if self.bar is not None:
             self.bar.stop()
-        self._prompt = _styled(parts)
+        self._prompt = _to_rich_text(parts)
         self._print(self._prompt, end="")
 
     def typed(self, *, ended: bool) -> None:
-        """Nobody types any more; whether the line was `ended`."""
+        """End the prompt. `ended` is True if the user's input ended in a newline."""
         self._prompt = None
         if not ended:
             self._print("")
 
     def show(self, text: str) -> None:
-        """Write someone else's text: as it is for programs to read, harmless for people."""
+        """Write a server's text: unchanged to a file, with controls replaced on a terminal."""
         if self.terminal:
             self.say(text.removesuffix("\n"))
         else:
             self._write(text if text.endswith("\n") else text + "\n")
 
     def write(self, data: bytes) -> None:
-        """Write bytes as they are. They may be a stranger's: not for terminals.
+        """Write bytes unchanged. A terminal must not get a server's bytes: use `show`.
 
         Raises:
-            Problem: the disk is full, or the like.
+            CliError: the file cannot be written, for example because the disk is full.
         """
         if self._file is None:
             return
@@ -124,8 +124,9 @@ class Screen:
             self._file.buffer.write(data)
             self._file.buffer.flush()
         except OSError as exc:
-            self._lose(self._file)
-            # Whoever reads may have read enough, as `head` does: what runs is finished, unheard.
+            self._discard_output(self._file)
+            # A closed pipe is no error: the reader may have enough, as `head` does. The command
+            # runs to its end without output.
             if not isinstance(exc, BrokenPipeError):
                 raise Problem(f"{self._file.name.strip('<>')} cannot be written: {exc.strerror}") from exc
 
@@ -141,17 +142,17 @@ class Screen:
         assert self._file is not None
         try:
             self.console.print(text, soft_wrap=True, end=end)
-        except OSError:  # it was hung up
-            self._lose(self._file)
+        except OSError:  # the terminal is closed
+            self._discard_output(self._file)
 
-    def _lose(self, file: TextIO) -> None:
+    def _discard_output(self, file: TextIO) -> None:
         self.gone = True
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, file.fileno())  # Python's last flush shall not fail once more
+        os.dup2(null, file.fileno())  # else the flush at exit fails again
         os.close(null)
 
 
-def _styled(parts: Iterable[Part]) -> Text:
+def _to_rich_text(parts: Iterable[Part]) -> Text:
     from rich.text import Text
 
     return Text.assemble(

@@ -1,11 +1,10 @@
-"""A conversation with the server that a command names: reach it or start it, talk, end it, whatever happens meanwhile.
+"""A session with the server of a command: connect or start it, use it, close it in order.
 
-Rules of this file:
-
-1. Ctrl+C and SIGTERM cancel what runs, so the server is told and, if we started it, ended in order. A second one ends us at once.
-2. Nobody waits for ever: opening and each answer have a deadline.
-3. What a server that we started writes on stderr is passed on as it comes, so error texts do not repeat it.
-4. Who is asked something has all the time in the world: the server waits, and so do we. Ctrl+C is always there.
+1. Ctrl+C and SIGTERM cancel the running call. The server gets `notifications/cancelled`, and one
+   that we started is ended in order. A second signal ends the command at once.
+2. Connecting and each request have a timeout. If a user at the terminal may be asked during a
+   call, that call has no maximum time.
+3. stderr of a server that we started is passed through as it arrives, so errors do not repeat it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from ._screen import Screen
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcp_core import CallOptions
+    from mcp_core.runtime import CallOptions
     from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities
     from mcp_trio import Client, ClientOptions
     from mcp_trio._authorization import Login
@@ -64,29 +63,45 @@ __all__ = [
 DEFAULT_TIMEOUT: Final = 60.0
 DEFAULT_LOG_LEVEL: Final = "info"
 
-_DOUBT: Final = "Is that an MCP server that speaks over stdin and stdout? --trace shows what crosses"
-_DOUBT_OF_URL: Final = "Is that the URL of an MCP server? --trace shows what crosses"
+_STDIO_HINT: Final = "Is that an MCP server on stdin and stdout? --trace shows the messages"
+_URL_HINT: Final = "Is that the URL of an MCP server? --trace shows the messages"
 ARROWS: Final = {"sent": ("→ ", "cyan"), "received": ("← ", "green")}
-# What a server may say that it lacks of us (a member of its error's `data`), and what to do about that.
-_LACKING: Final = "requiredCapabilities"
+# The member of an error's `data` that names the client capabilities which a server requires, and
+# what the user can do about each.
+_REQUIRED_CAPABILITIES: Final = "requiredCapabilities"
 _CURES: Final = {
-    (_LACKING, "elicitation", "url"): "it has a page to send you to: run this at a terminal",
-    (_LACKING, "elicitation"): "it has a form to fill in: run this at a terminal, or with --answer KEY=VALUE",
-    (_LACKING, "roots"): "--root PATH tells it where to work",
-    (_LACKING, "sampling"): "it asks for a language model, and this command has none",
+    (
+        _REQUIRED_CAPABILITIES,
+        "elicitation",
+        "url",
+    ): "it wants to send you to a page: run this command in a terminal",
+    (
+        _REQUIRED_CAPABILITIES,
+        "elicitation",
+    ): "it has a form to fill in: run this command in a terminal, or add --answer KEY=VALUE",
+    (_REQUIRED_CAPABILITIES, "roots"): "it asks where it may work: add --root PATH",
+    (_REQUIRED_CAPABILITIES, "sampling"): "it asks for a language model, which this command does not have",
 }
-_COLOURS: Final = {"debug": "dim", "info": "dim", "notice": "", "warning": "yellow"}
-_ALARM: Final = "bold red"  # all that is worse
+_LEVEL_STYLES: Final = {"debug": "dim", "info": "dim", "notice": "", "warning": "yellow"}
+_ERROR_STYLE: Final = "bold red"  # error and above
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A server and how to talk to it.
+    """A server, and the options of a session with it.
 
-    `server` is its URL, or the words of the command that starts it, in `cwd`. `timeout` is in seconds. `log_level` is the least severe of the server's log messages that are shown; None shows none.
-    `trace` is told each message. `stderr` is there for all who write on it, so that they know of each other's lines. `user` is who
-    answers the server's questions; without one none may be asked. `roots` are the places that it is told to work in. `headers` go with
-    each request to a URL. `auth` is how an access token is got for it; by default only those are used that `mcp-trio login` has got.
+    Args:
+        server: the URL, or the words of the command that starts the server.
+        cwd: the working directory of that command; the current one by default.
+        versions: the revisions to offer.
+        timeout: seconds, for connecting and for each request.
+        log_level: the lowest level of the server's log messages that are shown; None shows none.
+        stderr: shared by all parts that write to stderr, so that lines and prompts do not mix.
+        trace: called with each message.
+        user: answers elicitation requests; None declares no elicitation.
+        roots: directories and files in which the server may work.
+        headers: sent with each HTTP request to a URL.
+        auth: how to get access tokens; by default only those stored by `mcp-trio login` are used.
     """
 
     server: str | tuple[str, ...]
@@ -103,30 +118,32 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The server as it was named."""
+        """The URL or the command line of the server."""
         return self.server if isinstance(self.server, str) else shlex.join(self.server)
 
     @property
     def doubt(self) -> str:
-        """What to ask whoever named it, if it does not do what a server does."""
-        return _DOUBT_OF_URL if isinstance(self.server, str) else _DOUBT
+        """A hint for errors that suggest that this is not an MCP server."""
+        return _URL_HINT if isinstance(self.server, str) else _STDIO_HINT
 
     @property
     def last_words(self) -> str:
-        """Where to look for them, to be added to what is said of a server that is gone."""
+        """A reference to the server's stderr, to append to errors about a lost connection."""
         return "" if isinstance(self.server, str) else "; its stderr, if any, is above"
 
     def connect(self) -> AbstractAsyncContextManager[Client]:
-        """A conversation with it, for the time of a block."""
+        """Connect to the server for the duration of a block."""
         if isinstance(self.server, str):
             headers = dict(self.headers)
             if self.server.lower().startswith("ws"):
                 return connect_websocket(self.server, headers=headers, **self.options)
-            return connect_http(self.server, headers=headers, auth=self._auth_beside(headers), **self.options)
+            return connect_http(
+                self.server, headers=headers, auth=self._auth_unless_given(headers), **self.options
+            )
         return connect_stdio(self.server, cwd=self.cwd, **self.options)
 
-    def _auth_beside(self, headers: dict[str, str]) -> Login | bool:
-        """Whoever brings a token of his own wants no other."""
+    def _auth_unless_given(self, headers: dict[str, str]) -> Login | bool:
+        """Return how to get access tokens; False if `headers` has one already."""
         if "authorization" in headers:
             return False
         from mcp_trio._authorization import Login
@@ -134,19 +151,19 @@ class Target:
         return self.auth or Login(browse=None)
 
     def call_options(self, progress: Step) -> CallOptions:
-        """What a call that may take its time, and ask, is to be told."""
+        """Return the options of a call that may take long and may ask the user."""
         options: CallOptions = {"timeout": self.timeout, "progress": progress}
         if self.user is not None and self.user.present:
-            options["max_timeout"] = None  # rule 4
+            options["max_timeout"] = None  # the user may take any time; Ctrl+C ends the wait
         return options
 
     @property
     def options(self) -> ClientOptions:
-        """What a client is to be told about the conversation."""
+        """The options of the client."""
         options: ClientOptions = {
             "versions": self.versions,
             "trace": self.trace,
-            "on_log": _logging_to(self.stderr) if self.log_level is not None else None,
+            "on_log": _log_printer(self.stderr) if self.log_level is not None else None,
             "log_level": self.log_level,
         }
         if self.user is not None:
@@ -157,7 +174,7 @@ class Target:
 
 
 def tracing(screen: Screen) -> Trace:
-    """Shows each message in full on `screen`."""
+    """Return a trace callback that prints each message to `screen`."""
 
     def show(direction: Literal["sent", "received"], line: bytes) -> None:
         screen.say(ARROWS[direction], line.decode(errors="replace"))
@@ -165,31 +182,31 @@ def tracing(screen: Screen) -> Trace:
     return show
 
 
-def _logging_to(screen: Screen) -> Callable[[LoggingMessageParams], None]:
-    """Shows each log message of the server on `screen`."""
+def _log_printer(screen: Screen) -> Callable[[LoggingMessageParams], None]:
+    """Return a callback that prints each log message of the server to `screen`."""
 
     def show(message: LoggingMessageParams) -> None:
         data = message.data
         text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
         logger = f" {message.logger}" if message.logger else ""
-        screen.say((f"[{message.level}{logger}]", _COLOURS.get(message.level, _ALARM)), f" {text}")
+        screen.say((f"[{message.level}{logger}]", _LEVEL_STYLES.get(message.level, _ERROR_STYLE)), f" {text}")
 
     return show
 
 
-def _check_log_level(client: Client, target: Target) -> None:
-    # Who names a level waits for messages; the others need not know.
+def _warn_if_no_logging(client: Client, target: Target) -> None:
+    # Only a user who chose a level expects log messages.
     if target.log_level not in (None, DEFAULT_LOG_LEVEL) and declared_by(client).logging is None:
-        target.stderr.say("mcp-trio: the server does not say that it has log messages to send")
+        target.stderr.say("mcp-trio: the server did not declare that it sends log messages")
 
 
 def declared_by(client: Client) -> ServerCapabilities:
-    """What the server says that it has."""
+    """Return the capabilities that the server declared."""
     return cast("ServerCapabilities", client.peer.capabilities)
 
 
 def cure_of(error: PeerError) -> str:
-    """What to do about an error of the server's, to be added to it; empty if nobody knows."""
+    """Return what the user can do about a server's error, to append to it; empty if unknown."""
     for path, cure in _CURES.items():
         found: Any = error.data
         for name in path:
@@ -204,73 +221,80 @@ def cure_of(error: PeerError) -> str:
 
 
 def talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
-    """Connect, let `body` talk, and end the conversation; returns what `body` gave, or 130 after Ctrl+C and 143 after SIGTERM.
+    """Connect, run `body` with the client, and close the connection.
+
+    Returns:
+        The exit status: that of `body`, 130 after Ctrl+C, 143 after SIGTERM, or 2 if a form had no
+        valid `--answer`.
 
     Raises:
-        Problem: no conversation came about, or a call in `body` failed.
+        CliError: the connection failed, or a call in `body` failed.
     """
-    return trio.run(_talk, target, body)
+    return trio.run(_run_session, target, body)
 
 
-async def _talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
+async def _run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
     status = 0
-    with ExitStack() as signals, _explained(target):
-        with trio.move_on_after(target.timeout) as opening:
-            stops = [signals.enter_context(stop_on_signals(opening.cancel))]
+    with ExitStack() as signals, _explain_errors(target):
+        with trio.move_on_after(target.timeout) as connecting:
+            stops = [signals.enter_context(stop_on_signals(connecting.cancel))]
             async with target.connect() as client:
-                opening.deadline = math.inf
-                _check_log_level(client, target)
+                connecting.deadline = math.inf
+                _warn_if_no_logging(client, target)
                 if target.trace is not None and client.protocol:
-                    target.stderr.say(f"mcp-trio: the messages cross over {client.protocol}")
-                # A scope of its own, so that the conversation outlives it and can tell the server what was cancelled.
-                with trio.CancelScope() as talking:
-                    stops.append(signals.enter_context(stop_on_signals(talking.cancel)))
+                    target.stderr.say(f"mcp-trio: connected over {client.protocol}")
+                # An inner scope: the connection must outlive it to send `notifications/cancelled`.
+                with trio.CancelScope() as running:
+                    stops.append(signals.enter_context(stop_on_signals(running.cancel)))
                     status = await body(client)
         stopped = max(stop.exit_code for stop in stops)
-        if opening.cancelled_caught and not stopped:
+        if connecting.cancelled_caught and not stopped:
             raise Problem(
-                f"{target.name} did not answer within {target.timeout:g} s. {target.doubt}, --timeout gives it longer",
+                f"{target.name} did not answer within {target.timeout:g} s. {target.doubt},"
+                " a larger --timeout allows more time",
                 NO_CONVERSATION,
             )
     return stopped or (MISUSED if target.user is not None and target.user.misused else status)
 
 
-def _way_in(target: Target, error: AuthRequired) -> str:
-    """What helps whoever has no token, or none that is good for this."""
-    if target.auth is not None:  # that was it
+def _login_hint(target: Target, error: AuthRequired) -> str:
+    """Return how to get a token that the server accepts, to append to an error."""
+    if target.auth is not None:  # `mcp-trio login` itself
         return ""
     scopes = [word for scope in error.scopes for word in ("--scope", scope)]
     login = shlex.join(["mcp-trio", "login", *scopes, target.name])
-    return f". `{login}` gets a token, --token-env shows one that you have"
+    return f". `{login}` gets a token, --token-env VARIABLE sends one that you have"
 
 
 @contextmanager
-def _explained(target: Target) -> Iterator[None]:
-    """Say of the library's errors what they mean to someone at a terminal, and what to do."""
+def _explain_errors(target: Target) -> Iterator[None]:
+    """Turn errors of the library into a CliError that says what the user can do."""
     try:
         yield
     except AuthRequired as exc:
-        raise Problem(f"{str(exc).removesuffix('.')}{_way_in(target, exc)}", NO_CONVERSATION) from exc
+        raise Problem(f"{str(exc).removesuffix('.')}{_login_hint(target, exc)}", NO_CONVERSATION) from exc
     except AuthorizationFailed as exc:
         raise Problem(f"{target.name}: {exc}", NO_CONVERSATION) from exc
     except ConnectFailed as exc:
         if isinstance(exc.__cause__, AuthRequired):
-            way_in = _way_in(target, exc.__cause__)
-            raise Problem(f"{target.name}: {str(exc).removesuffix('.')}{way_in}", NO_CONVERSATION) from exc
+            hint = _login_hint(target, exc.__cause__)
+            raise Problem(f"{target.name}: {str(exc).removesuffix('.')}{hint}", NO_CONVERSATION) from exc
         if isinstance(exc.__cause__, AuthorizationFailed):
             raise Problem(f"{target.name}: {exc}", NO_CONVERSATION) from exc
-        cause, _, _ = str(exc).partition("\n")  # further lines are the end of the server's stderr (rule 3)
-        if not isinstance(exc.__cause__, OSError):  # it did start
-            cure = "" if "?" in cause else f". {target.doubt}"  # it may doubt already
-            cause = f"{target.name}: {cause.removesuffix('.')}{cure}"
+        cause, _, _ = str(exc).partition("\n")  # further lines repeat the server's stderr
+        if not isinstance(exc.__cause__, OSError):  # the server started, or the URL answered
+            hint = "" if "?" in cause else f". {target.doubt}"  # it may have a hint already
+            cause = f"{target.name}: {cause.removesuffix('.')}{hint}"
         raise Problem(cause, NO_CONVERSATION) from exc
     except CallTimeout as exc:
-        raise Problem(f"{exc}; --timeout gives the server longer", NO_CONVERSATION) from exc
+        raise Problem(f"{exc}; a larger --timeout allows more time", NO_CONVERSATION) from exc
     except ConnectionLost as exc:
-        raise Problem(f"{exc} before it had answered{target.last_words}", NO_CONVERSATION) from exc
+        raise Problem(f"{exc} before it answered{target.last_words}", NO_CONVERSATION) from exc
     except PeerError as exc:
         raise Problem(f"the server answered with an error: {exc}{cure_of(exc)}", ANSWERED_ERROR) from exc
     except LocalProtocolError as exc:
         raise Problem(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
     except RemoteProtocolError as exc:
-        raise Problem(f"the server broke the protocol: {exc}. --trace shows how", NO_CONVERSATION) from exc
+        raise Problem(
+            f"the server broke the protocol: {exc}. --trace shows the messages", NO_CONVERSATION
+        ) from exc

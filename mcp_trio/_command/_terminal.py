@@ -1,13 +1,10 @@
-"""A person at the terminal: one dialogue after the other, each line as the kernel hands it over.
+"""Dialogues with the user at a terminal, one after the other.
 
-Rules of this file:
+1. The event loop waits until the terminal is readable. A thread inside `read()` could not be
+   cancelled, and would take the next line from the program that reads the terminal after us.
+2. Editing a line and ending it is left to the terminal's line discipline.
 
-1. The descriptor is read when it has something, by the loop and not by a thread: a thread inside `read()` could not be cancelled,
-   and would take the next line from whoever comes after us.
-2. What was typed before a question was shown is no answer to it.
-3. Editing the line, and ending it, is left to the terminal's own line discipline.
-
-It refuses to know what is asked.
+The module does not know what is asked.
 """
 
 from __future__ import annotations
@@ -28,36 +25,39 @@ if TYPE_CHECKING:
 
 __all__ = ["Terminal"]
 
-_LINE: Final = 4096  # as long as a line can be, says Linux
+_MAX_LINE: Final = 4096  # the longest line that a Linux terminal delivers
 _CONTROLS: Final = frozenset(map(chr, [*range(0x20), *range(0x7F, 0xA0)])) - {"\t"}
 
 
 class Terminal:
-    """Someone who sees `screen`, a terminal, and types at the terminal `keyboard`."""
+    """A user who sees `screen`, a terminal, and types at the terminal `keyboard`."""
 
     def __init__(self, screen: Screen, keyboard: TextIO) -> None:
         self._screen = screen
-        self._fd, self._encoding = keyboard.fileno(), keyboard.encoding
-        self._turn = trio.Lock()
+        self._fd = keyboard.fileno()
+        self._encoding = keyboard.encoding
+        self._dialogue_lock = trio.Lock()
 
     async def hold(self, begin: Callable[[Say], Dialogue]) -> ElicitResult:
-        """Have a dialogue, after those that are waiting already; gives its answer."""
-        async with self._turn:
-            with suppress(termios.error):  # nobody is there any more, which shows in a moment
+        """Run a dialogue, after those that already wait, and return its result."""
+        async with self._dialogue_lock:
+            # Discard what was typed before the question was shown: it is not an answer to it. The
+            # first read reports a closed terminal.
+            with suppress(termios.error):
                 termios.tcflush(self._fd, termios.TCIFLUSH)
             dialogue = begin(self._screen.say)
             try:
                 prompt = next(dialogue)
                 while True:
-                    prompt = dialogue.send(await self._line(prompt))
+                    prompt = dialogue.send(await self._read_line(prompt))
             except StopIteration as end:
-                answer: ElicitResult = end.value
-                return answer
+                result: ElicitResult = end.value
+                return result
 
-    async def _line(self, prompt: Prompt) -> str | None:
-        """What is typed behind the prompt; None for Ctrl+D, or if nobody is there any more."""
+    async def _read_line(self, prompt: Prompt) -> str | None:
+        """Return the line typed after the prompt; None for Ctrl+D or if the terminal is closed."""
         while True:
-            data = await self._bytes(prompt)
+            data = await self._read_bytes(prompt)
             if data is None:
                 return None
             try:
@@ -67,19 +67,19 @@ class Terminal:
                 continue
             if _CONTROLS.isdisjoint(text):
                 return text
-            self._screen.say(("  A key was pressed there that writes no text: ", "yellow"), text)
+            self._screen.say(("  That contains a control character, as of an arrow key: ", "yellow"), text)
 
-    async def _bytes(self, prompt: Prompt) -> bytes | None:
+    async def _read_bytes(self, prompt: Prompt) -> bytes | None:
         self._screen.prompt(*prompt)
         data = b""
         try:
             while not data.endswith(b"\n"):
                 await trio.lowlevel.wait_readable(self._fd)
-                more = os.read(self._fd, _LINE)
-                if not more:
+                chunk = os.read(self._fd, _MAX_LINE)
+                if not chunk:
                     return None
-                data += more
-        except OSError:  # it was hung up
+                data += chunk
+        except OSError:  # the terminal is closed
             return None
         finally:
             self._screen.typed(ended=data.endswith(b"\n"))

@@ -1,4 +1,4 @@
-"""URIs of resources, as somebody typed them."""
+"""URIs of resources, as the user types them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ _VARIABLE: Final = re.compile(r"\{.*?\}")
 
 
 def is_uri(word: str) -> bool:
-    """Whether a word is meant as a URI."""
+    """Return True if `word` begins with a URI scheme (RFC 3986)."""
     return _SCHEME.match(word) is not None
 
 
 def check_uri(uri: str) -> None:
-    """Make sure that it is the URI of a resource.
+    """Check that `uri` can be the URI of a resource.
 
     Raises:
-        Problem: it is none, or a template of some.
+        CliError: `uri` has no scheme, or is a URI template.
     """
     if not is_uri(uri):
         raise Problem(
-            f"{uri!r} is no URI: it begins with a scheme, as in tea://menu; `mcp-trio inspect` lists the resources"
+            f"{uri!r} is not a URI: a URI begins with a scheme, as in tea://menu;"
+            " `mcp-trio inspect` lists the resources"
         )
     if variable := _VARIABLE.search(uri):
-        raise Problem(f"{uri} is a template: put a value in the place of {variable[0]}")
+        raise Problem(f"{uri} is a template: replace {variable[0]} by a value")

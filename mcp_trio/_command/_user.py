@@ -1,13 +1,10 @@
-"""Who answers when a server asks its user: what `--answer` gave beforehand, and then the person at the terminal.
+"""Answers to a server's elicitation requests: first from `--answer`, then from the user.
 
-Rules of this file:
-
-1. Where nobody can answer, nothing is offered: without a terminal and without `--answer` a server learns that this client does
-   not show forms; without a terminal, that it does not show pages.
-2. What was given beforehand is read as if it were typed, each used once, in the order of the questions. So a server that asks
-   again for what was wrong is not answered for ever.
-3. An answer that cannot be given is no reason to leave the server waiting: it is told that the user turned away, and the
-   exit status tells the script.
+1. Only what can be answered is declared: forms need a terminal or `--answer`, pages a terminal.
+2. Each `--answer` is used once, in the order of the forms, and its text is read as if typed. A
+   server that repeats a form because of a wrong answer therefore does not loop.
+3. A form that cannot be answered is cancelled, so the server does not wait. The exit status
+   reports it.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mcp_core import answer_form
+from mcp_core.runtime import answer_form
 from mcp_core.types import ElicitationCapability, ElicitResult
 
 from ._arguments import object_in
@@ -39,62 +36,68 @@ __all__ = ["User"]
 
 
 class User:
-    """Who answers for us. `server` is its name, `given` are the words of `--answer`.
+    """The answers of the user to one server.
 
-    `present`: somebody sits at the terminal. `misused`: what was given does not do; it was said on `stderr` why.
+    Args:
+        server: the name of the server, to be shown.
+        given: the values of `--answer`.
+        stderr: for questions and errors.
+
+    `present` is True if there is a terminal to ask at. `misused` is True after a form for which
+    `given` had no valid answer; the reason was written to `stderr`.
 
     Raises:
-        Problem: what was given is neither KEY=VALUE nor JSON.
+        CliError: a value is neither KEY=VALUE nor a JSON object.
     """
 
     def __init__(self, server: str, given: Sequence[str], stderr: Screen) -> None:
-        self._who = f"The server ({server})"
-        self._texts, self._objects = _read(given)
+        self._source = f"The server ({server})"
+        self._field_texts, self._forms = _parse_answers(given)
         self._stderr = stderr
-        self._terminal = _terminal(stderr)
-        self._fill_in = answer_form(self._fill)
+        self._terminal = _open_terminal(stderr)
+        self._form_callback = answer_form(self._answer_form)
         self.present = self._terminal is not None
         self.misused = False
 
     @property
     def options(self) -> ClientOptions:
-        """What a client is to be told about us."""
+        """The elicitation options of the client."""
         if self.present:
-            return {"on_elicit": self._answer, "elicitation": ElicitationCapability(form={}, url={})}
-        return {"on_elicit": self._answer} if self._texts or self._objects else {}
+            return {"on_elicit": self._on_elicit, "elicitation": ElicitationCapability(form={}, url={})}
+        return {"on_elicit": self._on_elicit} if self._field_texts or self._forms else {}
 
-    def _answer(self, params: ElicitParams) -> Any:
+    def _on_elicit(self, params: ElicitParams) -> Any:
         if params.mode != "url":
-            return self._fill_in(params)
-        assert self._terminal is not None, "else no page is offered"
+            return self._form_callback(params)
+        assert self._terminal is not None, "pages are declared only with a terminal"
         assert params.url is not None
-        return self._terminal.hold(partial(visit, self._who, params.message, params.url))
+        return self._terminal.hold(partial(visit, self._source, params.message, params.url))
 
-    def _fill(self, message: str, form: FormSchema) -> Awaitable[ElicitResult] | ElicitResult:
-        if self._texts or self._objects:
+    def _answer_form(self, message: str, form: FormSchema) -> Awaitable[ElicitResult] | ElicitResult:
+        if self._field_texts or self._forms:
             try:
-                return ElicitResult(action="accept", content=self._content(form))
+                return ElicitResult(action="accept", content=self._form_content(form))
             except Problem as exc:
                 self.misused = True
                 self._stderr.say(f"mcp-trio: {exc}")
         elif self._terminal is None:
             self.misused = True
-            self._stderr.say("mcp-trio: there is no --answer left for what the server asks: ", message)
+            self._stderr.say("mcp-trio: no --answer is left for this form of the server: ", message)
         else:
-            return self._terminal.hold(partial(fill_in, self._who, message, form))
+            return self._terminal.hold(partial(fill_in, self._source, message, form))
         return ElicitResult(action="cancel")
 
-    def _content(self, form: FormSchema) -> dict[str, Any]:
-        """A form filled in with what is next of that which was given, and defaults for the rest.
+    def _form_content(self, form: FormSchema) -> dict[str, Any]:
+        """Fill in a form with the next given values, and with defaults for the other fields.
 
         Raises:
-            Problem: it does not fit.
+            CliError: a value is invalid, or a required field is missing.
         """
         content = {name: default_in(form, name) for name in form.properties}
-        texts, self._texts = self._texts, {}
-        values = {name: _value(form, name, text) for name, text in texts.items()}
+        texts, self._field_texts = self._field_texts, {}
+        values = {name: _parse_field(form, name, text) for name, text in texts.items()}
         if not texts:
-            values = self._objects.popleft()
+            values = self._forms.popleft()
         for name, value in values.items():
             problem = form.misfit(name, value) if name in form.properties else None
             if problem:
@@ -106,8 +109,8 @@ class User:
         return {name: value for name, value in content.items() if value is not None}
 
 
-def _read(given: Sequence[str]) -> tuple[dict[str, str], deque[dict[str, Any]]]:
-    """Texts for the fields of the first form; or else values, form after form."""
+def _parse_answers(given: Sequence[str]) -> tuple[dict[str, str], deque[dict[str, Any]]]:
+    """Return texts for the fields of the first form, or the values of each form."""
     objects = deque(object_in(word) for word in given if word.startswith("{"))
     texts: dict[str, str] = {}
     for word in given:
@@ -115,7 +118,9 @@ def _read(given: Sequence[str]) -> tuple[dict[str, str], deque[dict[str, Any]]]:
         if word.startswith("{"):
             continue
         if not (key and equals):
-            raise Problem(f"{word!r} is no answer: write --answer KEY=VALUE, or --answer with a JSON object")
+            raise Problem(
+                f"{word!r} is not an answer: write --answer KEY=VALUE, or --answer with a JSON object"
+            )
         texts[key] = text
     if texts and objects:
         raise Problem(
@@ -124,7 +129,7 @@ def _read(given: Sequence[str]) -> tuple[dict[str, str], deque[dict[str, Any]]]:
     return texts, objects
 
 
-def _value(form: FormSchema, name: str, text: str) -> Any:
+def _parse_field(form: FormSchema, name: str, text: str) -> Any:
     if name not in form.properties:
         raise no_such_argument("the form", name, list(form.properties))
     try:
@@ -133,9 +138,9 @@ def _value(form: FormSchema, name: str, text: str) -> Any:
         raise Problem(f"--answer {name}={text}: {misfit}") from None
 
 
-def _terminal(stderr: Screen) -> Terminal | None:
+def _open_terminal(stderr: Screen) -> Terminal | None:
     if sys.stdin is None or not sys.stdin.isatty() or not stderr.terminal:
         return None
-    from ._terminal import Terminal  # not there where there are no POSIX terminals
+    from ._terminal import Terminal  # needs `termios`, which Windows lacks
 
     return Terminal(stderr, sys.stdin)

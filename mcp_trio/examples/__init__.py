@@ -1,1 +1,1 @@
-"""Servers that come with the package, to try things out. `mcp-trio demo` talks to `teahouse`."""
+"""Example servers that come with the package. `mcp-trio demo` runs `teahouse`."""

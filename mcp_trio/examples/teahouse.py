@@ -23,7 +23,7 @@ MENU = {"assam": 4.0, "rooibos": 3.5, "sencha": 4.5}
 
 @server.tool
 def price(tea: str, cups: int = 1) -> float:
-    """What some cups of a tea cost, in euros.
+    """Return the price of some cups of a tea, in euros.
 
     Args:
         tea: its name on the menu.
@@ -51,13 +51,13 @@ async def brew(tea: str, minutes: int, context: mcp_trio.Context) -> str:
 
 @server.resource("tea://menu", mime_type="text/plain")
 def menu() -> str:
-    """All teas with their prices."""
+    """Return all teas with their prices."""
     return "\n".join(f"{tea}: {price:.2f}" for tea, price in MENU.items())
 
 
 @server.resource("tea://menu/{tea}", mime_type="text/plain")
 def card(tea: str) -> str:
-    """One tea of the menu."""
+    """Return the card of one tea."""
     if tea not in MENU:
         raise ResourceNotFound
     return f"{tea.title()}: {MENU[tea]:.2f} euros a cup"

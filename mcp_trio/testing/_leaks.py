@@ -1,18 +1,9 @@
-"""What a test leaves behind: tasks, descriptors, child processes, threads, and connections that still hold something.
+"""Detect what a test leaves behind: tasks, descriptors, child processes, threads, connections.
 
-Rules of this file:
-
-1. Looking changes nothing: no child is reaped, nothing is closed. Only when something seems left over is garbage collected and
-   a second waited, for what is on its way out.
-2. What was there before is nobody's fault. What counts is what is new at the end.
-3. It costs well under a millisecond for a test that leaves nothing.
-
-What *left behind* means for a task and for a connection takes some thought. A task of trio's ends with its nursery, and the run
-with its main task; so the only tasks that can be left are the system tasks, which nobody waits for. And a `Connection` is pure: a
-test may make one, ask it something and forget it. Only one that was made in a run of trio or asyncio is carried by somebody, and
-has to be closed at the end, with no request of either side in its tables and no event that nobody took.
-
-It does not know pytest.
+1. Detection changes nothing: no child is reaped, nothing is closed. Only if something seems left
+   are garbage collected and up to a second waited, for what is about to end.
+2. Only what is new at the end counts, not what was there before the test.
+3. A test without leaks costs well under a millisecond.
 """
 
 from __future__ import annotations
@@ -38,14 +29,15 @@ __all__ = ["KINDS", "Left", "Watch"]
 
 KINDS: Final = ("task", "descriptor", "child", "thread", "connection")
 
-_PATIENCE: Final = 1.0
-_TICK: Final = 0.01
+_TIMEOUT: Final = 1.0  # seconds for resources that are about to be released
+_POLL_INTERVAL: Final = 0.01  # seconds
 
-_HELD: Final[Mapping[str, str]] = {
-    "in_flight": "requests whose handlers have not come back",
+# Numbers of `Connection.stats` that must be zero at the end.
+_STATS: Final[Mapping[str, str]] = {
+    "in_flight": "requests whose handlers have not returned",
     "waiting": "requests that still wait",
-    "calls": "calls that nobody ended",
-    "events": "events that nobody took",
+    "calls": "calls that were not ended",
+    "events": "events that were not read",
 }
 _KINDS_OF_FILE: Final = {
     stat.S_IFREG: "a file",
@@ -54,22 +46,26 @@ _KINDS_OF_FILE: Final = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
 }
-_OF_TRIO: Final = "<TrioToken.run_sync_soon task>"
-# They keep for ten seconds what the next `to_thread.run_sync` will use.
+_TRIO_SYSTEM_TASK: Final = "<TrioToken.run_sync_soon task>"
+# Trio caches idle threads for ten seconds, for the next `to_thread.run_sync`.
 _IDLE_THREAD: Final = re.compile(r"Trio thread \d+")
 
 
 class Left(NamedTuple):
-    """One thing that was left behind: one of `KINDS`, and what it is."""
+    """One leaked resource: one of `KINDS`, and its description."""
 
     kind: str
     what: str
 
 
 class Watch(trio.abc.Instrument):
-    """Notes what there is when it is entered; `left` tells what is there afterwards that was not there then.
+    """A context manager that records the resources at its start; then `left` returns new ones.
 
-    It sees the tasks of the runs whose test function went through `joined`, and no others.
+    Tasks are seen only in trio runs whose main function was wrapped by `joined`. A task of trio
+    ends with its nursery, and the run with its main task, so only system tasks can be left.
+
+    A `Connection` is pure: a test may make one and drop it. Only one that was made inside a run of
+    trio or asyncio must be closed at the end, without requests of either side and without events.
     """
 
     def __init__(self) -> None:
@@ -82,39 +78,42 @@ class Watch(trio.abc.Instrument):
         self._descriptors = descriptors()
         self._children = children()
         self._threads = threads()
-        self._make_connection = original = Connection.__init__
+        self._original_init = original = Connection.__init__
 
         @functools.wraps(original)
-        def noted(conn: Connection, *args: Any, **named: Any) -> None:
+        def recording_init(conn: Connection, *args: Any, **named: Any) -> None:
             original(conn, *args, **named)
-            if _in_a_run():
+            if _is_event_loop_running():
                 self._connections.append(conn)
 
-        Connection.__init__ = noted  # type: ignore[assignment, method-assign]
+        Connection.__init__ = recording_init  # type: ignore[assignment, method-assign]
         return self
 
     def __exit__(self, *_: object) -> None:
-        Connection.__init__ = self._make_connection  # type: ignore[method-assign]
+        Connection.__init__ = self._original_init  # type: ignore[method-assign]
 
     def left(self, allowed: Collection[str] = ()) -> list[Left]:
-        """What was left behind, but for the kinds that are `allowed`. Not to be asked while a run is under way."""
-        if not self._look(allowed):
+        """Return what was left behind, except the kinds in `allowed`.
+
+        Call it when the trio run has ended: it may block for a second.
+        """
+        if not self._find(allowed):
             return []
         gc.collect()
-        deadline = time.monotonic() + _PATIENCE
-        while (found := self._look(allowed)) and time.monotonic() < deadline:
-            time.sleep(_TICK)
+        deadline = time.monotonic() + _TIMEOUT
+        while (found := self._find(allowed)) and time.monotonic() < deadline:
+            time.sleep(_POLL_INTERVAL)
         return found
 
-    def _look(self, allowed: Collection[str]) -> list[Left]:
-        looks: dict[str, Callable[[], Iterable[str]]] = {
+    def _find(self, allowed: Collection[str]) -> list[Left]:
+        finders: dict[str, Callable[[], Iterable[str]]] = {
             "task": lambda: self._tasks,
             "descriptor": self._new_descriptors,
             "child": lambda: [what for pid, what in children().items() if pid not in self._children],
             "thread": self._new_threads,
-            "connection": self._held_connections,
+            "connection": self._open_connections,
         }
-        return [Left(kind, what) for kind in KINDS if kind not in allowed for what in looks[kind]()]
+        return [Left(kind, what) for kind in KINDS if kind not in allowed for what in finders[kind]()]
 
     def _new_descriptors(self) -> list[str]:
         new = descriptors().items() - self._descriptors.items()
@@ -124,15 +123,15 @@ class Watch(trio.abc.Instrument):
         new = threads().items() - self._threads.items()
         return sorted(name for _, name in new if not _IDLE_THREAD.fullmatch(name))
 
-    def _held_connections(self) -> list[str]:
-        return [complaint for conn in self._connections for complaint in _complaints(conn)]
+    def _open_connections(self) -> list[str]:
+        return [problem for conn in self._connections for problem in _connection_problems(conn)]
 
-    # -- Tasks ----------------------------------------------------------------------------------------------------------------
+    # -- Tasks -----------------------------------------------------------------------------------
 
     def joined(
         self, function: Callable[..., Coroutine[Any, Any, Any]]
     ) -> Callable[..., Coroutine[Any, Any, Any]]:
-        """`function`, whose run, if it is one of trio's, will be watched."""
+        """Return `function` wrapped so that its run, if it is in trio, is checked for tasks."""
 
         @functools.wraps(function)
         async def watched(*args: Any, **named: Any) -> Any:
@@ -145,54 +144,61 @@ class Watch(trio.abc.Instrument):
         return watched
 
     def task_exited(self, task: trio.lowlevel.Task) -> None:
-        """Part of `trio.abc.Instrument`."""
+        """Record the tasks that are left when the main task exits (`trio.abc.Instrument`)."""
         if task is self._main and self._root is not None:
-            # All that now run beside it are system tasks, and will be cancelled.
+            # The other tasks that still run are system tasks, and will be cancelled.
             others = [other for nursery in self._root.child_nurseries for other in nursery.child_tasks]
-            self._tasks += [other.name for other in others if other is not task and other.name != _OF_TRIO]
-            self._main = self._root = None
+            self._tasks += [
+                other.name for other in others if other is not task and other.name != _TRIO_SYSTEM_TASK
+            ]
+            self._main = None
+            self._root = None
 
 
 def _main_task() -> trio.lowlevel.Task:
-    task, root = trio.lowlevel.current_task(), trio.lowlevel.current_root_task()
+    task = trio.lowlevel.current_task()
+    root = trio.lowlevel.current_root_task()
     while task.parent_nursery is not None and task.parent_nursery.parent_task is not root:
         task = task.parent_nursery.parent_task
     return task
 
 
-def _in_a_run() -> bool:
+def _is_event_loop_running() -> bool:
     asyncio = sys.modules.get("asyncio")
     return trio.lowlevel.in_trio_run() or (asyncio is not None and asyncio._get_running_loop() is not None)
 
 
-def _complaints(conn: Connection) -> Iterable[str]:
+def _connection_problems(conn: Connection) -> Iterable[str]:
     if conn.state is not State.CLOSED:
         yield f"{conn!r}: it was not closed"
     stats = conn.stats()
-    for name, what in _HELD.items():
+    for name, what in _STATS.items():
         if count := getattr(stats, name):
             yield f"{conn!r}: {count} {what}"
 
 
-# -- What the system knows ----------------------------------------------------------------------------------------------------
+# -- Resources of the process -------------------------------------------------------------------
 
 
 def descriptors() -> dict[int, tuple[int, int]]:
-    """Open descriptors, each with device and inode, so that one that was closed and opened anew is another one."""
+    """Return the open descriptors, each with device and inode.
+
+    A descriptor number that was closed and used again therefore counts as new.
+    """
     found = {}
     for name in _names("/dev/fd"):
         try:
             status = os.fstat(int(name))
         except OSError:
-            continue  # the one by which the directory was read
+            continue  # the descriptor with which the directory was read
         found[int(name)] = status.st_dev, status.st_ino
     return found
 
 
 def described(fd: int) -> str:
-    """What a descriptor leads to, as well as the system can tell."""
+    """Describe the file behind a descriptor, as far as the system knows it."""
     try:
-        return os.readlink(f"/dev/fd/{fd}")  # noqa: PTH115  no path, but a name such as `pipe:[4711]`
+        return os.readlink(f"/dev/fd/{fd}")  # noqa: PTH115  not a path, but e.g. `pipe:[4711]`
     except OSError:
         pass
     try:
@@ -202,19 +208,19 @@ def described(fd: int) -> str:
 
 
 def threads() -> dict[threading.Thread, str]:
-    """Threads with their names: trio gives a thread that works the name of its work."""
+    """Return the threads with their names. Trio names a busy worker thread after its function."""
     return {thread: thread.name for thread in threading.enumerate()}
 
 
 def children() -> dict[int, str]:
-    """Processes that we have started, or inherited, and that are not reaped, by number."""
-    if _childless():
+    """Return our child processes that are not reaped, by process id, inherited ones included."""
+    if _has_no_children():
         return {}
     return _children_by_proc() if Path("/proc/self/stat").exists() else _children_by_ps()
 
 
-def _childless() -> bool:
-    """Whether there is certainly no child. Cheap, and reaps nothing."""
+def _has_no_children() -> bool:
+    """Return True if there is certainly no child process. This is cheap and reaps nothing."""
     if not hasattr(os, "waitid"):
         return False
     try:
@@ -231,37 +237,38 @@ def _children_by_proc() -> dict[int, str]:
             continue
         try:
             program, _, rest = Path("/proc", name, "stat").read_bytes().rpartition(b")")
-            words = Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").strip()
+            command = Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").strip()
         except OSError:
-            continue  # gone meanwhile
+            continue  # the process has ended meanwhile
         state, parent, *_ = rest.split()
         if int(parent) == os.getpid():
-            words = words or program.partition(b"(")[2]  # what is dead has no words any more
-            found[int(name)] = _child(name, state.decode(), words.decode(errors="replace"))
+            command = command or program.partition(b"(")[2]  # a zombie has no command line
+            found[int(name)] = _child_text(name, state.decode(), command.decode(errors="replace"))
     return found
 
 
 def _children_by_ps() -> dict[int, str]:
     ps = subprocess.Popen(
-        ["ps", "-A", "-o", "pid=,ppid=,state=,command="],  # noqa: S607  it is not in the same place everywhere
+        ["ps", "-A", "-o", "pid=,ppid=,state=,command="],  # noqa: S607  its path differs by system
         stdout=subprocess.PIPE,
         text=True,
         errors="replace",
     )
     found = {}
     for line in ps.communicate()[0].splitlines():
-        pid, parent, state, words = line.split(None, 3)
+        pid, parent, state, command = line.split(None, 3)
         if int(parent) == os.getpid() and int(pid) != ps.pid:
-            found[int(pid)] = _child(pid, state, words)
+            found[int(pid)] = _child_text(pid, state, command)
     return found
 
 
-def _child(pid: str, state: str, words: str) -> str:
-    return f"{pid}: {words}{', dead and not reaped' if state.startswith('Z') else ''}"
+def _child_text(pid: str, state: str, command: str) -> str:
+    zombie = ", dead and not reaped" if state.startswith("Z") else ""
+    return f"{pid}: {command}{zombie}"
 
 
 def _names(directory: str) -> list[str]:
     try:
-        return os.listdir(directory)  # noqa: PTH208  the names are all there is
+        return os.listdir(directory)  # noqa: PTH208  only names are needed
     except OSError:
-        return []  # a system that does not tell
+        return []  # a system without this directory

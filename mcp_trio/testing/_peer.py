@@ -1,15 +1,14 @@
-"""The far end of a stream, in a test: messages are said and expected one by one, by hand.
+"""A scripted peer for tests: it sends and expects messages one by one.
 
-Rules of this file:
+1. It shares no code with the implementation under test, so that a bug cannot cancel itself out.
+   Messages are plain dicts and `json`. Of the core it uses only the list of revisions, and whether
+   each has a handshake.
+2. An expected message must be the very next one. If the order does not matter, take messages as
+   they come, with `receive` or `async for`.
+3. A failure is an `AssertionError` that names what was expected, what came instead, and the
+   messages so far. Every wait has a timeout.
 
-1. It shares no code with the machine that it talks to, or a mistake of that would be made on both sides. Messages are plain
-   dicts and `json`; of the core it knows only which revisions there are and whether they begin with a handshake.
-2. What is expected has to be the very next message. Whoever does not care about the order takes messages as they come, by
-   `receive` or `async for`.
-3. What goes wrong is an `AssertionError` that tells what was expected, what came instead, and what was said until then.
-   No wait is longer than a test may hang.
-
-It refuses to judge: what is sent need not be legal, nor what is received.
+Nothing is validated: it can send and receive invalid messages.
 """
 
 from __future__ import annotations
@@ -40,23 +39,24 @@ _CLIENT_INFO: Final[Message] = {"name": "scripted client", "version": "1"}
 _SERVER_INFO: Final[Message] = {"name": "scripted server", "version": "1"}
 _METHOD_NOT_FOUND: Final = -32601
 
-_PATIENCE: Final = 30.0  # seconds; a busy machine needs some, and a test that hangs should not need more
-_VIRTUAL_PATIENCE: Final = 3600.0  # under a mock clock: longer than any time limit that is waited for
-_TOLD: Final = 20  # messages of the transcript in the text of a failure, ...
-_TOLD_OF_EACH: Final = 300  # ... and characters of each
+_TIMEOUT: Final = 30.0  # seconds; enough for a busy machine, and not too long for a test that hangs
+_MOCK_CLOCK_TIMEOUT: Final = 3600.0  # with a mock clock: longer than any timeout under test
+_SHOWN_MESSAGES: Final = 20  # the last messages of the transcript in the text of a failure, ...
+_SHOWN_CHARACTERS: Final = 300  # ... and characters of each
 
 
 class ScriptedPeer:
-    """Somebody at the other end of `stream`, who does what the test says. `version` is the revision that it speaks.
+    """A peer on `stream` that does what the test says, in revision `version`.
 
-    `transcript` has every line that crossed, in order, as `("sent", line)` or `("received", line)`. `meta` is what `request`
-    puts into `_meta`: nothing in a revision with a handshake, else who asks, in which revision and able to do what. Both may
-    be changed.
+    `transcript` has every line sent or received, in order, as `("sent", line)` or
+    `("received", line)`. `meta` is what `request` adds as `_meta`: nothing in a revision with a
+    handshake, otherwise protocol version, client info and client capabilities. Both may be changed.
 
-    What is expected may take 30 seconds to come, or an hour of a `trio.testing.MockClock`. Every method that waits for a message
-    raises `AssertionError` if there is none in that time, if it is another, or if it is none at all.
+    An expected message may take 30 seconds, or an hour of a `trio.testing.MockClock`. Every method
+    that waits for a message raises `AssertionError` if none comes in that time, if another one
+    comes, or if a line is not a message.
 
-    *Resource handling*: the stream is closed by `aclose` and otherwise left alone.
+    *Resource handling*: only `aclose` closes the stream.
     """
 
     def __init__(self, stream: trio.abc.Stream, version: str = LATEST) -> None:
@@ -80,87 +80,102 @@ class ScriptedPeer:
     def __repr__(self) -> str:
         return f"<ScriptedPeer {self.version}, {len(self.transcript)} messages crossed>"
 
-    # -- Saying something ---------------------------------------------------------------------------------------------------
+    # -- Sending ---------------------------------------------------------------------------------
 
     async def send(self, *messages: Message | list[Any] | str | bytes) -> None:
-        """Send messages, one a line, in one write. Text and bytes are sent as they are; all else as JSON."""
+        """Send messages as lines in one write. Text and bytes are sent as is, others as JSON."""
         lines = [_line(message) for message in messages]
         self.transcript += [("sent", line) for line in lines]
-        with trio.move_on_after(self._patience()) as patience:
+        with trio.move_on_after(self._timeout()) as timeout:
             await self.stream.send_all(b"".join(line + b"\n" for line in lines))
-        if patience.cancelled_caught:
+        if timeout.cancelled_caught:
             raise self._failure("this could not be sent, for the other end does not read")
 
     async def request(
         self, method: str, params: Message | None = None, *, id: str | int | None = None
     ) -> Message:
-        """Ask, with the next number as id unless one is given; returns the request, to be given to `expect_result`."""
+        """Send a request and return it. Pass it to `expect_result` or `expect_error`.
+
+        The id is the next number unless one is given.
+        """
         request: Message = {"jsonrpc": "2.0", "id": next(self._ids) if id is None else id, "method": method}
-        said = dict(params or {})
+        all_params = dict(params or {})
         if self.meta:
-            said["_meta"] = self.meta | said.get("_meta", {})
-        if said:
-            request["params"] = said
+            all_params["_meta"] = self.meta | all_params.get("_meta", {})
+        if all_params:
+            request["params"] = all_params
         await self.send(request)
         return request
 
     async def notify(self, method: str, params: Message | None = None) -> None:
-        """Tell something that has no answer."""
-        told: Message = {"jsonrpc": "2.0", "method": method}
-        await self.send(told if params is None else told | {"params": params})
+        """Send a notification."""
+        notification: Message = {"jsonrpc": "2.0", "method": method}
+        if params is not None:
+            notification["params"] = params
+        await self.send(notification)
 
     async def answer(self, request: Message, result: Message | None = None) -> None:
-        """Answer a request that was received. If the revision wants a `resultType`, an ordinary one is added."""
-        kind = {"resultType": self._dialect.result_type} if self._dialect.result_type else {}
-        await self.send({"jsonrpc": "2.0", "id": request["id"], "result": {**kind, **(result or {})}})
+        """Send the result of a received request.
+
+        An ordinary `resultType` is added if the revision requires one.
+        """
+        result_type = {"resultType": self._dialect.result_type} if self._dialect.result_type else {}
+        await self.send({"jsonrpc": "2.0", "id": request["id"], "result": {**result_type, **(result or {})}})
 
     async def refuse(
         self, request: Message, code: int = -32603, message: str = "refused", **more: Any
     ) -> None:
-        """Answer a request that was received by an error; `more` is `data=...`, if there is any."""
+        """Send an error response to a received request; `more` may be `data=...`."""
         error = {"code": code, "message": message, **more}
         await self.send({"jsonrpc": "2.0", "id": request["id"], "error": error})
 
     async def aclose(self) -> None:
-        """Hang up."""
+        """Close the stream."""
         await self.stream.aclose()
 
-    # -- Expecting something ------------------------------------------------------------------------------------------------
+    # -- Expecting -------------------------------------------------------------------------------
 
     async def expect(self, method: str, params: Message | None = None) -> Message:
-        """The next message, which has to be this request or notification. Of `params` each has to be among its own."""
+        """Return the next message, which must be this request or notification.
+
+        Its params must contain all of `params`, and may contain more.
+        """
         message = await self._message(method)
         if message.get("method") != method:
-            raise self._failure(f"expected {method}, got {_named(message)}")
-        told = message.get("params", {})
-        if params is not None and not (isinstance(told, dict) and told | params == told):
-            raise self._failure(f"expected {method} with {_text(params)}, got it with {_text(told)}")
+            raise self._failure(f"expected {method}, got {_describe(message)}")
+        received = message.get("params", {})
+        if params is not None and not (isinstance(received, dict) and received | params == received):
+            raise self._failure(f"expected {method} with {_text(params)}, got it with {_text(received)}")
         return message
 
     async def expect_result(self, request: Message) -> Any:
-        """The result of `request`, which has to be the next message."""
+        """Return the result of `request`. The next message must be its response."""
         message = await self._response(request, "the result")
         if "result" not in message:
-            raise self._failure(f"expected the result of {_named(request)}, got {_named(message)}")
+            raise self._failure(f"expected the result of {_describe(request)}, got {_describe(message)}")
         return message["result"]
 
     async def expect_error(self, request: Message, code: int | None = None) -> Message:
-        """The error that answers `request`, which has to be the next message, with this code if one is given."""
+        """Return the error of `request`, with this code if one is given.
+
+        The next message must be its error response.
+        """
         wanted = "an error" if code is None else f"error {code}"
         message = await self._response(request, wanted)
         error = message.get("error")
         if not isinstance(error, dict) or code not in (None, error.get("code")):
-            raise self._failure(f"expected {wanted} for {_named(request)}, got {_named(message)}")
+            raise self._failure(f"expected {wanted} for {_describe(request)}, got {_describe(message)}")
         return error
 
     async def result_of(self, method: str, params: Message | None = None) -> Any:
-        """Ask, and expect the result as the next message."""
+        """Send a request and return its result. The next message must be its response."""
         return await self.expect_result(await self.request(method, params))
 
     async def expect_silence(self) -> None:
-        """Nothing has come, and nothing comes before every task of this run waits for something.
+        """Check that nothing has arrived by the time at which every task of this run waits.
 
-        That is all one can wait for if everybody is a task of this run. About a process at the other end it says little.
+        This is conclusive if both ends are tasks of this run. For a process at the other end it
+        proves little.
         """
         ended = False
 
@@ -181,83 +196,85 @@ class ScriptedPeer:
             raise self._failure("expected silence, but the stream has ended")
 
     async def expect_end(self) -> None:
-        """The end of the stream, before another message."""
+        """Check that the stream ends before another message."""
         line = await self.receive_line()
         if line is not None:
             raise self._failure("expected the end of the stream, got the last line of these")
 
     async def receive(self) -> Message:
-        """The next message, whatever it is."""
+        """Return the next message, of any kind."""
         return await self._message("a message")
 
     async def receive_line(self) -> bytes | None:
-        """The next line without its newline, whatever it is; None at the end of the stream."""
+        """Return the next line without its newline, or None at the end of the stream."""
         return await self._next_line("a line")
 
     def __aiter__(self) -> Self:
-        """Every message until the end of the stream."""
+        """Iterate over all messages until the end of the stream."""
         return self
 
     async def __anext__(self) -> Message:
         line = await self._next_line("a message or the end of the stream")
         if line is None:
             raise StopAsyncIteration
-        return self._decoded(line, "a message")
+        return self._decode(line, "a message")
 
-    # -- Opening a conversation -----------------------------------------------------------------------------------------------
+    # -- Handshake -------------------------------------------------------------------------------
 
     async def open_as_client(
         self, capabilities: Message = _CLIENT_OFFERS, info: Message = _CLIENT_INFO
     ) -> Message:
-        """Play the client's part of the handshake; returns the result of `initialize`.
+        """Perform the client's part of the handshake, and return the result of `initialize`.
 
-        In a revision without a handshake nothing is said: each `request` says who asks. Then the result is empty.
+        In a revision without a handshake nothing is sent, and the result is empty: `info` and
+        `capabilities` go into the `_meta` of each `request`.
         """
         if not self._dialect.stateful:
             self.meta |= {_META + "clientInfo": info, _META + "clientCapabilities": capabilities}
             return {}
-        said = {"protocolVersion": self.version, "capabilities": capabilities, "clientInfo": info}
-        result: Message = await self.result_of("initialize", said)
-        agreed = str(result.get("protocolVersion"))
-        if DIALECTS.get(agreed) is not self._dialect:
-            raise self._failure(f"expected {self.version} to be accepted, got {agreed}")
+        params = {"protocolVersion": self.version, "capabilities": capabilities, "clientInfo": info}
+        result: Message = await self.result_of("initialize", params)
+        negotiated = str(result.get("protocolVersion"))
+        if DIALECTS.get(negotiated) is not self._dialect:
+            raise self._failure(f"expected {self.version} to be accepted, got {negotiated}")
         await self.notify("notifications/initialized")
         return result
 
     async def open_as_server(
         self, capabilities: Message = _SERVER_OFFERS, info: Message = _SERVER_INFO
     ) -> Message:
-        """Play the server's part of the opening; returns the request with which the client began.
+        """Perform the server's part of the handshake, and return the client's opening request.
 
-        In a revision without a handshake that is `server/discover`. In the others a client that knows both may ask for
-        that first; it is told that there is no such method. A client that was given a verdict asks nothing.
+        In a revision without a handshake that is `server/discover`. In the others a client of
+        several revisions may send that first, and gets the error "Method not found". A client that
+        was given a `verdict` sends neither: do not call this method then.
         """
         if not self._dialect.stateful:
-            asked = await self.expect("server/discover")
-            found = {
+            request = await self.expect("server/discover")
+            result = {
                 "supportedVersions": [self.version],
                 "capabilities": capabilities,
                 "ttlMs": 0,
                 "cacheScope": "private",
                 "_meta": {_META + "serverInfo": info},
             }
-            await self.answer(asked, found)
-            return asked
-        asked = await self._message("initialize")
-        if asked.get("method") == "server/discover":
-            await self.refuse(asked, _METHOD_NOT_FOUND, "Method not found")
-            asked = await self._message("initialize")
-        if asked.get("method") != "initialize":
-            raise self._failure(f"expected initialize, got {_named(asked)}")
-        opened = {"protocolVersion": self.version, "capabilities": capabilities, "serverInfo": info}
-        await self.answer(asked, opened)
+            await self.answer(request, result)
+            return request
+        request = await self._message("initialize")
+        if request.get("method") == "server/discover":
+            await self.refuse(request, _METHOD_NOT_FOUND, "Method not found")
+            request = await self._message("initialize")
+        if request.get("method") != "initialize":
+            raise self._failure(f"expected initialize, got {_describe(request)}")
+        result = {"protocolVersion": self.version, "capabilities": capabilities, "serverInfo": info}
+        await self.answer(request, result)
         await self.expect("notifications/initialized")
-        return asked
+        return request
 
-    # -- Reading --------------------------------------------------------------------------------------------------------------
+    # -- Reading ---------------------------------------------------------------------------------
 
     async def _next_line(self, wanted: str) -> bytes | None:
-        with trio.move_on_after(self._patience()) as patience:
+        with trio.move_on_after(self._timeout()) as timeout:
             while b"\n" not in self._buffer:
                 data = await self.stream.receive_some()
                 if not data:
@@ -268,10 +285,10 @@ class ScriptedPeer:
                         )
                     return None
                 self._buffer += data
-        if patience.cancelled_caught:
-            raise self._failure(f"expected {wanted}, but nothing came within {self._patience():g} s")
-        line, _, rest_of_it = bytes(self._buffer).partition(b"\n")
-        self._buffer[:] = rest_of_it
+        if timeout.cancelled_caught:
+            raise self._failure(f"expected {wanted}, but nothing came within {self._timeout():g} s")
+        line, _, remainder = bytes(self._buffer).partition(b"\n")
+        self._buffer[:] = remainder
         self.transcript.append(("received", line))
         return line
 
@@ -279,36 +296,39 @@ class ScriptedPeer:
         line = await self._next_line(wanted)
         if line is None:
             raise self._failure(f"expected {wanted}, but the stream has ended")
-        return self._decoded(line, wanted)
+        return self._decode(line, wanted)
 
     async def _response(self, request: Message, wanted: str) -> Message:
-        message = await self._message(f"{wanted} for {_named(request)}")
+        message = await self._message(f"{wanted} for {_describe(request)}")
         id = message.get("id")
-        # An id of another type is another id: 1 is not "1", nor is true 1.
+        # An id of another type is another id: 1 is neither "1" nor true, which equals 1 in Python.
         if "method" in message or id != request["id"] or type(id) is not type(request["id"]):
-            raise self._failure(f"expected {wanted} for {_named(request)}, got {_named(message)}")
+            raise self._failure(f"expected {wanted} for {_describe(request)}, got {_describe(message)}")
         return message
 
-    def _decoded(self, line: bytes, wanted: str) -> Message:
+    def _decode(self, line: bytes, wanted: str) -> Message:
         try:
             message = json.loads(line)
         except ValueError:
             message = None
         if not isinstance(message, dict):
-            raise self._failure(f"expected {wanted}, got what is no JSON object: {_cut(repr(line))}")
+            raise self._failure(
+                f"expected {wanted}, got a line that is not a JSON object: {_cut(repr(line))}"
+            )
         return message
 
-    def _patience(self) -> float:
-        virtual = isinstance(trio.lowlevel.current_clock(), trio.testing.MockClock)
-        return _VIRTUAL_PATIENCE if virtual else _PATIENCE
+    def _timeout(self) -> float:
+        mock = isinstance(trio.lowlevel.current_clock(), trio.testing.MockClock)
+        return _MOCK_CLOCK_TIMEOUT if mock else _TIMEOUT
 
     def _failure(self, what: str) -> AssertionError:
+        """Return the error of rule 3."""
         lines = [
             f"  {'->' if direction == 'sent' else '<-'} {_cut(line.decode(errors='replace'))}"
-            for direction, line in self.transcript[-_TOLD:]
+            for direction, line in self.transcript[-_SHOWN_MESSAGES:]
         ]
-        if len(self.transcript) > _TOLD:
-            lines.insert(0, f"  ... {len(self.transcript) - _TOLD} more before")
+        if len(self.transcript) > _SHOWN_MESSAGES:
+            lines.insert(0, f"  ... {len(self.transcript) - _SHOWN_MESSAGES} more before")
         return AssertionError("\n".join([what, "so far (-> sent, <- received):", *(lines or ["  nothing"])]))
 
 
@@ -323,16 +343,16 @@ def _text(value: object) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _TOLD_OF_EACH else text[:_TOLD_OF_EACH] + "..."
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
 
 
-def _named(message: Message) -> str:
-    """A message in a few words."""
+def _describe(message: Message) -> str:
+    """Return a short description of a message."""
     id = message.get("id")
+    if "method" in message and "id" in message:
+        return f"the request {message['method']} ({id!r})"
     if "method" in message:
-        return f"the {'request' if 'id' in message else 'notification'} {message['method']}" + (
-            f" ({id!r})" if "id" in message else ""
-        )
+        return f"the notification {message['method']}"
     if "error" in message:
         return f"for {id!r} the error {_cut(_text(message['error']))}"
     return f"the result of {id!r}" if "result" in message else _cut(_text(message))

@@ -1,9 +1,7 @@
-"""One side is real and the other one the test: set up in a line, and over at the end of a block.
+"""Run a real server or client in memory, with the test as its scripted peer.
 
-Rules of this file:
-
-1. The real side is what a program would run: `serve_stream` and `connect_stream`, over a pair in memory.
-2. The conversation is open when the block begins. When it ends, the test hangs up, and the real side has to come to its end.
+The real side is `serve_stream` or `connect_stream`. The handshake is complete when the block
+begins. When it ends, the scripted peer closes the stream, and the real side must end too.
 """
 
 from __future__ import annotations
@@ -30,20 +28,23 @@ __all__ = ["play_client", "play_server"]
 
 @asynccontextmanager
 async def play_client(server: Server, version: str = LATEST) -> AsyncIterator[ScriptedPeer]:
-    """Run `server`, and be its client in revision `version`: `async with play_client(server) as peer: ...`.
+    """Run `server` with a scripted client: `async with play_client(server) as peer: ...`.
 
-    *Resource handling*: at the end of the block the client hangs up, and the server gets the time to end that it always has.
-    *Error handling*: what the block raises passes through as it is, in no group.
+    The client uses revision `version`.
+
+    *Resource handling*: at the end of the block the client closes the stream, and the server gets
+    its usual grace period to end.
+    *Error handling*: exceptions of the block propagate unchanged, not in a group.
 
     Raises:
-        AssertionError: the server did not open the conversation.
+        AssertionError: the server did not complete the handshake.
     """
-    ours, theirs = memory_pair()
-    peer = ScriptedPeer(ours, version)
+    client_end, server_end = memory_pair()
+    peer = ScriptedPeer(client_end, version)
     ended = trio.Event()
 
     async def serve() -> None:
-        await serve_stream(server, theirs)
+        await serve_stream(server, server_end)
         ended.set()
 
     async with open_quiet_nursery() as nursery:
@@ -58,36 +59,37 @@ async def play_client(server: Server, version: str = LATEST) -> AsyncIterator[Sc
 async def play_server(
     version: str = LATEST, **options: Unpack[ClientOptions]
 ) -> AsyncIterator[tuple[Client, ScriptedPeer]]:
-    """Be the server of a client, in revision `version`: `async with play_server() as (client, peer): ...`.
+    """Connect a client to a scripted server: `async with play_server() as (client, peer): ...`.
 
     Args:
-        version: what the server speaks, and the client too unless `versions` says more.
-        options: see `ClientOptions`. The opening is played, so there can be no `verdict`.
+        version: the revision of the server, and of the client unless `versions` has others.
+        options: see `ClientOptions`. The handshake is always performed: `verdict` cannot be given.
 
-    *Resource handling*: the client is closed at the end of the block. What it says last is still in the stream.
-    *Error handling*: what the block raises passes through as it is, in no group.
+    *Resource handling*: the client is closed at the end of the block. Its last messages can still
+    be read from the stream.
+    *Error handling*: exceptions of the block propagate unchanged, not in a group.
 
     Raises:
-        AssertionError: the client did not open the conversation. What it made of it is the cause.
+        AssertionError: the client did not complete the handshake. Its exception is the cause.
     """
     options.setdefault("versions", [version])
-    ours, theirs = memory_pair()
-    peer = ScriptedPeer(theirs, version)
+    client_end, server_end = memory_pair()
+    peer = ScriptedPeer(server_end, version)
     opened = trio.Event()
     failures: list[AssertionError] = []
 
-    async def open_it() -> None:
+    async def open_as_server() -> None:
         try:
             await peer.open_as_server()
         except AssertionError as exc:
             failures.append(exc)
-            await peer.aclose()  # for the client waits
+            await peer.aclose()  # otherwise the client would wait for a response
         opened.set()
 
     async with open_quiet_nursery() as nursery:
-        nursery.start_soon(open_it)
+        nursery.start_soon(open_as_server)
         try:
-            async with connect_stream(ours, **options) as client:
+            async with connect_stream(client_end, **options) as client:
                 await opened.wait()
                 yield client, peer
         except ConnectFailed as exc:

@@ -1,21 +1,19 @@
-"""The pytest plugin: the fixture `no_leaks` fails a test that leaves something behind.
+"""The pytest plugin with the fixture `no_leaks`, which fails a test that leaks resources.
 
-Switch it on in the topmost `conftest.py`, or with `-p mcp_trio.testing.pytest_plugin`:
+Enable it in the topmost `conftest.py`, or with `-p mcp_trio.testing.pytest_plugin`; it is not an
+entry point, so it is never loaded unasked:
 
     pytest_plugins = ["mcp_trio.testing.pytest_plugin"]
 
-Then a test asks for `no_leaks`, or every test is told to, by two lines of `pyproject.toml`:
+Then request `no_leaks` in a test, or enable it for every test in `pyproject.toml`:
 
     [tool.pytest.ini_options]
     usefixtures = ["no_leaks"]
 
-At the end of the test, when all its other fixtures are over, nothing may be left that was not there before: no descriptor, no
-child process, no thread, and no system task of its run in trio. Every `mcp_core.Connection` that was made while trio or asyncio
-ran has to be closed and empty. A test that has failed anyway is not blamed for more. The mark `may_leave` allows a test
-one of these kinds or several: `@pytest.mark.may_leave("descriptor")`.
-
-Nobody gets this unasked: the plugin is no entry point. It is the only module here that imports pytest; what it looks at, and how, is
-in `_leaks.py`.
+At the end of the test, after its other fixtures, there must be no new descriptor, child process,
+thread, or system task of its trio run. Every `mcp_core.Connection` that was made while trio or
+asyncio ran must be closed and empty. A test that has already failed is not checked. The mark
+`may_leave` allows a test one or more of these kinds: `@pytest.mark.may_leave("descriptor")`.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["no_leaks"]
 
-_passed = pytest.StashKey[bool]()
+_call_passed = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,22 +45,22 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if call.when == "call":
-        item.stash[_passed] = report.passed
+        item.stash[_call_passed] = report.passed
     return report
 
 
 @pytest.fixture
 def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fails the test if it leaves a task, a descriptor, a child, a thread or a connection behind."""
+    """Fail the test if it leaves a task, a descriptor, a child, a thread or a connection behind."""
     item = request.node
     allowed = {kind for mark in item.iter_markers("may_leave") for kind in mark.args}
     if unknown := allowed.difference(KINDS):
         pytest.fail(f"may_leave: there is no kind {sorted(unknown)}, only {', '.join(KINDS)}", pytrace=False)
     with Watch() as watch:
-        # Before whoever runs it in trio looks at it.
+        # The plugin that runs the test in trio reads `item.obj` after the fixtures.
         if inspect.iscoroutinefunction(getattr(item, "obj", None)):
             item.obj = watch.joined(item.obj)
         yield
-    # The traceback of a failure keeps alive what it has to do with.
-    if item.stash.get(_passed, False) and (left := watch.left(allowed)):
+    # Check passed tests only: the traceback of a failure keeps its objects alive.
+    if item.stash.get(_call_passed, False) and (left := watch.left(allowed)):
         pytest.fail("\n".join(["left behind:", *(f"  {kind} {what}" for kind, what in left)]), pytrace=False)

@@ -1,4 +1,4 @@
-"""A test of the shim must leave nothing behind: no complaint of asyncio's in the log, nothing that is collected with a warning."""
+"""No test of the asyncio driver may leave an error of asyncio in the log, or a resource warning."""
 
 from __future__ import annotations
 

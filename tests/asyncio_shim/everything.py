@@ -21,14 +21,14 @@ PNG = b64decode(
 
 
 class Weather(TypedDict):
-    """What `weather` gives."""
+    """The result of `weather`."""
 
     city: str
     celsius: float
 
 
 class Reindex(RequestParams):
-    """What `acme/reindex` takes."""
+    """The params of `acme/reindex`."""
 
     shelf: str = "all"
 
@@ -55,7 +55,7 @@ def everything(*versions: str) -> Server:
 
     @server.tool
     async def count(to: int, context: Context) -> int:
-        """Count, and tell of each step."""
+        """Count, and report each step."""
         for step in range(1, to + 1):
             await context.progress(step, to, f"step {step}")
         return to
@@ -83,7 +83,7 @@ def everything(*versions: str) -> Server:
 
     @server.resource("memo://today", mime_type="text/plain")
     def today() -> str:
-        """What is to be done today."""
+        """Return the tasks of today."""
         return "Buy milk."
 
     @server.resource("memo://logo", mime_type="image/png")

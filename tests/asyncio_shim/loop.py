@@ -1,7 +1,7 @@
-"""Running a test in asyncio, and the other end of a conversation in lines of JSON.
+"""Run a test in asyncio, and play a client in lines of JSON.
 
-`run` is what `asyncio.run` is, and sees to it that nothing is left behind. `Wire` is somebody who talks to a server of ours
-over streams, sharing no code with it.
+`run` is `asyncio.run`, and checks that no task and no descriptor is left. `Wire` is a client that
+shares no code with the server.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ async def _alone(main: Coroutine[Any, Any, T]) -> T:
 
 
 def descriptors() -> int:
-    """How many descriptors this process has open."""
+    """Return the number of open descriptors of this process."""
     return len(os.listdir("/dev/fd"))  # noqa: PTH208 - the names are all there is
 
 
 class Wire:
-    """Somebody who talks to a server of ours, in revision `version`."""
+    """A client of our server, in revision `version`."""
 
     serving: asyncio.Task[None]  # what ends with the server
 
@@ -58,34 +58,34 @@ class Wire:
         self.writer.write(b"".join(map(line, messages)))
 
     async def hear(self) -> Message:
-        """The next message."""
+        """Return the next message."""
         message: Message = json.loads(await self.reader.readuntil())
         return message
 
     async def hear_all(self) -> list[Message]:
-        """Every message until the end."""
+        """Return every message until the end."""
         return [json.loads(raw) for raw in (await self.reader.read()).splitlines()]
 
     def calling(self, id: Any, name: str, arguments: Any = None, **meta: Any) -> Message:
-        """A tool call in this wire's revision; `meta` are members of its `_meta`."""
+        """Build a tool call in this wire's revision; `meta` are members of its `_meta`."""
         params = {"name": name} | ({} if arguments is None else {"arguments": arguments})
         if self.version == E:
             return modern(id, "tools/call", params, **meta)
         return request(id, "tools/call", params | ({"_meta": meta} if meta else {}))
 
     async def call(self, id: Any, name: str, arguments: Any = None) -> Message:
-        """Call a tool and hear the answer, which has to be the next message."""
+        """Call a tool and return the response, which has to be the next message."""
         self.tell(self.calling(id, name, arguments))
         return await self.hear()
 
     async def is_alive(self) -> bool:
-        """Whether the very next message is the answer to a question asked now."""
+        """True if the very next message is the response to a request sent now."""
         self.tell(modern("?", "server/discover") if self.version == E else request("?", "ping"))
         return bool((await self.hear())["id"] == "?")
 
 
 def text_of(answer: Message) -> str:
-    """The text of a tool's result."""
+    """Return the text of a tool's result."""
     text = answer["result"]["content"][0]["text"]
     assert isinstance(text, str)
     return text
@@ -93,7 +93,10 @@ def text_of(answer: Message) -> str:
 
 @asynccontextmanager
 async def served(server: Server, version: str = D, *, grace: float = 5.0) -> AsyncIterator[Wire]:
-    """A wire to `server`, its conversation opened. At the end the client hangs up, and the server has to end too."""
+    """Yield a wire to `server`, on an open connection.
+
+    At the end the client closes the connection, and the server has to end too.
+    """
     ours, theirs = socket.socketpair()
     serving = asyncio.create_task(
         serve_streams(server, *await asyncio.open_connection(sock=theirs), grace=grace)

@@ -1,4 +1,4 @@
-"""The client on asyncio when it is asked, and when it listens: what it decides is the core's, so this is about tasks."""
+"""The tasks of callbacks and subscriptions of the client on asyncio."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_asyncio_shim import connect
-from mcp_core import Change, ConnectionLost, FormSchema, McpError, PeerError, answer_form
+from mcp_core import Change, ConnectionLost, FormSchema, McpError, PeerError
 from mcp_core import types as t
 from mcp_core.registry import Context, Server
+from mcp_core.runtime import answer_form
 from tests.asyncio_shim.loop import run
 from tests.core.helpers import VERSIONS, A, B, C, D, E
 
@@ -30,7 +31,7 @@ class Guest:
 
 
 class Hotel:
-    """A server that asks. `gone` is set when a handler that was asking is cancelled."""
+    """A server that asks for input. `gone` is set when such a handler is cancelled."""
 
     def __init__(self) -> None:
         self.server = Server("hotel")
@@ -64,7 +65,7 @@ class Hotel:
 
 
 class Thinking:
-    """An `on_sample` that never comes back by itself, and what became of it."""
+    """An `on_sample` that never returns by itself, and its fate."""
 
     def __init__(self) -> None:
         self.started, self.cancelled = asyncio.Event(), asyncio.Event()
@@ -86,7 +87,7 @@ async def fill(message: str, form: FormSchema) -> dict[str, str]:
 
 
 @every_revision
-def test_what_is_asked_is_answered(version: str) -> None:
+def test_client_callbacks_respond(version: str) -> None:
     async def sample(params: t.CreateMessageParams) -> t.CreateMessageResult:
         await asyncio.sleep(0)
         return SAID
@@ -109,7 +110,7 @@ def test_what_is_asked_is_answered(version: str) -> None:
     run(main())
 
 
-def test_a_server_that_puts_off_is_asked_again() -> None:
+def test_client_retries_after_pause() -> None:
     server = Server("busy")
     runs: list[int] = []
 
@@ -127,7 +128,7 @@ def test_a_server_that_puts_off_is_asked_again() -> None:
 
 
 @both_eras
-def test_a_callback_that_fails(version: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_callback_failing_is_reported(version: str, caplog: pytest.LogCaptureFixture) -> None:
     async def fail(params: Any) -> Any:
         raise KeyError("mine")
 
@@ -143,13 +144,13 @@ def test_a_callback_that_fails(version: str, caplog: pytest.LogCaptureFixture) -
 
 
 @both_eras
-def test_a_callback_that_is_cancelled_by_itself(version: str) -> None:
+def test_callback_cancelling_itself_ends_call(version: str) -> None:
     async def give_up(params: Any) -> Any:
         raise asyncio.CancelledError
 
     async def main() -> None:
         async with connect(Hotel().server, versions=[version], on_sample=give_up) as client:
-            with pytest.raises(McpError if version == E else PeerError, match="given up"):
+            with pytest.raises(McpError if version == E else PeerError, match="was cancelled"):
                 await client.call_tool("describe")
             await client.ping()
 
@@ -170,7 +171,7 @@ async def by_closing(client: Client, call: asyncio.Task[Any]) -> None:
 
 @both_eras
 @pytest.mark.parametrize("leave", [by_cancelling, by_closing])
-def test_who_leaves_cancels_the_callback(version: str, leave: Any) -> None:
+def test_call_cancelled_cancels_callback(version: str, leave: Any) -> None:
     async def main() -> None:
         hotel, thinking = Hotel(), Thinking()
         async with connect(hotel.server, versions=[version], on_sample=thinking) as client:
@@ -187,7 +188,7 @@ def test_who_leaves_cancels_the_callback(version: str, leave: Any) -> None:
 
 
 @both_eras
-def test_a_callback_may_close_the_client(version: str) -> None:
+def test_callback_may_close_client(version: str) -> None:
     clients: list[Client] = []
 
     async def close(params: Any) -> Any:
@@ -202,7 +203,7 @@ def test_a_callback_may_close_the_client(version: str) -> None:
     run(main())
 
 
-def test_a_block_ends_after_what_its_callbacks_do_at_their_end() -> None:
+def test_connect_block_waits_for_cancelled_callbacks() -> None:
     ends: list[str] = []
 
     async def slow_to_end(params: Any) -> Any:
@@ -225,7 +226,7 @@ def test_a_block_ends_after_what_its_callbacks_do_at_their_end() -> None:
 
 
 @every_revision
-def test_listening(version: str) -> None:
+def test_listen_gives_changes(version: str) -> None:
     async def main() -> None:
         async with connect(Hotel().server, versions=[version]) as client:
             async with client.listen(tools=True, resources=["x:1"]) as changes:
@@ -248,7 +249,7 @@ def test_listening(version: str) -> None:
 
 
 @both_eras
-def test_closing_ends_a_loop(version: str) -> None:
+def test_aclose_ends_listen_loop(version: str) -> None:
     async def main() -> None:
         async with (
             connect(Hotel().server, versions=[version]) as client,
@@ -263,7 +264,7 @@ def test_closing_ends_a_loop(version: str) -> None:
     run(main())
 
 
-def test_a_change_that_comes_with_a_cancellation_is_not_lost() -> None:
+def test_change_arriving_with_cancellation_is_kept() -> None:
     async def main() -> None:
         async with connect(Hotel().server, versions=[C]) as client, client.listen(tools=True) as changes:
 
@@ -274,7 +275,7 @@ def test_a_change_that_comes_with_a_cancellation_is_not_lost() -> None:
             await asyncio.sleep(0)
             line = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
             client._conn.receive_data(line, asyncio.get_running_loop().time())
-            client._link.pump()
+            client._transport.pump()
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting

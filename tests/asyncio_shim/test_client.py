@@ -1,4 +1,4 @@
-"""The client on asyncio: every call in every revision over memory; and what ends a call, or a conversation, too early."""
+"""The client on asyncio: every call in every revision, and early ends of calls and connections."""
 
 from __future__ import annotations
 
@@ -14,17 +14,9 @@ import pytest
 import mcp_trio
 from mcp_asyncio_shim import Client, connect
 from mcp_asyncio_shim._link import Link
-from mcp_core import (
-    ALL,
-    CallerOptions,
-    CallTimeout,
-    ConnectFailed,
-    ConnectionLost,
-    LocalProtocolError,
-    PeerError,
-    client_config,
-)
+from mcp_core import ALL, CallTimeout, ConnectFailed, ConnectionLost, LocalProtocolError, PeerError
 from mcp_core.registry import Context, Server
+from mcp_core.runtime import CallerOptions, client_config
 from mcp_core.types import LoggingMessageParams, TextContent
 from tests.asyncio_shim.everything import everything
 from tests.asyncio_shim.loop import Wire, run
@@ -35,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Waiting:
-    """A server whose tool waits, and what became of it."""
+    """A server whose tool waits, and its fate."""
 
     def __init__(self) -> None:
         self.started, self.gone = asyncio.Event(), asyncio.Event()
@@ -43,7 +35,7 @@ class Waiting:
 
         @self.server.tool
         async def wait(context: Context) -> str:
-            """Never come back by itself."""
+            """Never return by itself."""
             self.started.set()
             await context.progress(1)
             try:
@@ -55,7 +47,7 @@ class Waiting:
 
         @self.server.tool
         async def steps(number: int, context: Context) -> str:
-            """Tell of a step, number times, each after 50 ms."""
+            """Report progress, number times, each after 50 ms."""
             for step in range(number):
                 await asyncio.sleep(0.05)
                 await context.progress(step + 1)
@@ -71,7 +63,7 @@ def with_client(server: Server, use: Callable[[Client], Awaitable[Any]], *versio
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_call_in_every_revision(version: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_calls_work_in_every_revision(version: str, capfd: pytest.CaptureFixture[str]) -> None:
     async def use(client: Client) -> None:
         assert client.peer.dialect.version == version
         assert client.peer.info is not None
@@ -107,7 +99,7 @@ def test_every_call_in_every_revision(version: str, capfd: pytest.CaptureFixture
     with_client(everything(), use, version)
 
 
-def test_the_newest_common_revision_is_found() -> None:
+def test_connect_negotiates_newest_common_revision() -> None:
     async def use(client: Client) -> str:
         return client.peer.dialect.version
 
@@ -116,12 +108,12 @@ def test_the_newest_common_revision_is_found() -> None:
         assert with_client(everything(version), use) == version
 
 
-def test_it_calls_itself_what_the_other_runtime_does() -> None:
+def test_client_info_equals_that_of_trio() -> None:
     server = Server("s")
 
     @server.tool
     def who(context: Context) -> str:
-        """Say who asks."""
+        """Return the name of the client."""
         assert context.peer.info is not None
         return f"{context.peer.info.name} {context.peer.info.version}"
 
@@ -131,7 +123,7 @@ def test_it_calls_itself_what_the_other_runtime_does() -> None:
     assert with_client(server, use) == [TextContent(f"mcp-trio {mcp_trio.__version__}")]
 
 
-def test_many_calls_cross() -> None:
+def test_concurrent_calls_get_their_results() -> None:
     async def use(client: Client) -> None:
         async with asyncio.TaskGroup() as group:
             calls = [group.create_task(client.call_tool("count", {"to": number})) for number in range(200)]
@@ -141,7 +133,7 @@ def test_many_calls_cross() -> None:
     with_client(everything(), use)
 
 
-# -- What ends a call too early ----------------------------------------------------------------------------------------------
+# -- Early ends of calls ----------------------------------------------------------------------------------------------
 
 
 async def by_cancelling_the_task(client: Client, waiting: Waiting) -> None:
@@ -183,7 +175,7 @@ async def by_a_callback_that_fails(client: Client, waiting: Waiting) -> None:
     ],
 )
 @pytest.mark.parametrize("version", [E, C])
-def test_a_call_that_is_given_up_is_cancelled_at_the_server(
+def test_call_ended_early_is_cancelled_at_server(
     give_up: Callable[[Client, Waiting], Coroutine[Any, Any, None]], version: str
 ) -> None:
     async def main() -> None:
@@ -196,7 +188,7 @@ def test_a_call_that_is_given_up_is_cancelled_at_the_server(
     run(main())
 
 
-def test_progress_prolongs_a_call() -> None:
+def test_progress_restarts_timeout() -> None:
     async def main() -> None:
         async with connect(Waiting().server) as client:
             told: list[float] = []
@@ -207,12 +199,14 @@ def test_progress_prolongs_a_call() -> None:
             assert told == [1, 2, 3, 4, 5, 6]
             await client.call_tool("steps", arguments, timeout=None, progress=lambda *_: None)
             with pytest.raises(CallTimeout):
-                await client.call_tool("steps", arguments, timeout=0.2)  # nobody listens, so none is sent
+                await client.call_tool(
+                    "steps", arguments, timeout=0.2
+                )  # the client has no callback, so none is sent
 
     run(main())
 
 
-def test_progress_does_not_prolong_it_for_ever() -> None:
+def test_progress_does_not_extend_max_timeout() -> None:
     async def main() -> None:
         async with connect(Waiting().server) as client:
             told: list[float] = []
@@ -227,7 +221,7 @@ def test_progress_does_not_prolong_it_for_ever() -> None:
     run(main())
 
 
-def test_a_call_that_may_not_be_made_sends_nothing() -> None:
+def test_call_without_capability_sends_nothing() -> None:
     async def use(client: Client) -> None:
         with pytest.raises(LocalProtocolError):
             await client.request("logging/setLevel", {"level": "info"})
@@ -236,19 +230,19 @@ def test_a_call_that_may_not_be_made_sends_nothing() -> None:
     with_client(everything(), use)
 
 
-# -- Against a server that the test plays ------------------------------------------------------------------------------------
+# -- With the test as the server ------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def talking(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
-    """A client in conversation with a server that the test plays, in the stateless revision."""
+    """Yield a client whose server is the test, in the stateless revision."""
     ours, theirs = socket.socketpair()
     wire = Wire(*await asyncio.open_connection(sock=theirs), E)
     told: CallerOptions = {"versions": [E], **options}  # type: ignore[typeddict-item]
     streams = await asyncio.open_connection(sock=ours)
     carry = partial(Link, streams)
     async with aclosing(Client(carry, client_config(told), told)) as client:
-        opening = asyncio.create_task(client._connect())
+        opening = asyncio.create_task(client.open())
         discovered = {"supportedVersions": [E], "capabilities": {"tools": {}, "logging": {}}}
         wire.tell(result((await wire.hear())["id"], discovered))
         await opening
@@ -257,7 +251,7 @@ async def talking(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
     await wire.writer.wait_closed()
 
 
-def test_what_is_fresh_is_not_asked_again_and_lets_others_run() -> None:
+def test_cached_result_is_checkpoint() -> None:
     async def main() -> None:
         async with talking() as (client, wire):
             call = asyncio.create_task(client.list_tools())
@@ -276,7 +270,7 @@ def test_what_is_fresh_is_not_asked_again_and_lets_others_run() -> None:
     run(main())
 
 
-def test_progress_that_comes_when_the_time_is_up() -> None:
+def test_progress_after_timeout_is_ignored() -> None:
     async def main() -> None:
         async with talking() as (client, wire):
             told: list[object] = []
@@ -289,7 +283,7 @@ def test_progress_that_comes_when_the_time_is_up() -> None:
             def hear() -> None:  # after the timer and before the task
                 late = notification("notifications/progress", {"progressToken": asked["id"], "progress": 1})
                 client._conn.receive_data(line(late), loop.time())
-                client._link.pump()
+                client._transport.pump()
 
             time.sleep(0.1)  # noqa: ASYNC251 - so that the timer is due when the loop looks again
             loop.call_soon(loop.call_soon, hear)
@@ -300,7 +294,7 @@ def test_progress_that_comes_when_the_time_is_up() -> None:
     run(main())
 
 
-def test_log_messages(caplog: pytest.LogCaptureFixture) -> None:
+def test_on_log_gets_messages_over_pipe(caplog: pytest.LogCaptureFixture) -> None:
     heard: list[str] = []
 
     def hear(params: LoggingMessageParams) -> None:
@@ -322,7 +316,7 @@ def test_log_messages(caplog: pytest.LogCaptureFixture) -> None:
     assert [record.getMessage() for record in caplog.records if record.exc_info] == ["on_log failed"]
 
 
-def test_an_option_that_is_none() -> None:
+def test_connect_invalid_option_raises() -> None:
     async def main() -> None:
         with pytest.raises(ValueError, match="there is no log level"):
             async with connect(everything(), log_level="loud"):  # type: ignore[arg-type]
@@ -333,7 +327,7 @@ def test_an_option_that_is_none() -> None:
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 @pytest.mark.parametrize("at_once", [False, True])
-def test_clients_are_closed_in_any_order(order: tuple[int, ...], at_once: bool) -> None:
+def test_clients_may_close_in_any_order(order: tuple[int, ...], at_once: bool) -> None:
     async def main() -> None:
         waiting = [Waiting() for _ in order]
         async with AsyncExitStack() as blocks:
@@ -356,10 +350,10 @@ def test_clients_are_closed_in_any_order(order: tuple[int, ...], at_once: bool) 
     run(main())
 
 
-# -- What ends a conversation ------------------------------------------------------------------------------------------------
+# -- Ends of connections ------------------------------------------------------------------------------------------------
 
 
-def test_closing_ends_every_pending_call() -> None:
+def test_aclose_ends_pending_calls() -> None:
     async def main() -> None:
         waiting = Waiting()
         async with connect(waiting.server) as client:
@@ -377,7 +371,7 @@ def test_closing_ends_every_pending_call() -> None:
     run(main())
 
 
-def test_what_the_block_raises_comes_out_as_it_is() -> None:
+def test_connect_block_exception_is_unchanged() -> None:
     async def main() -> None:
         waiting = Waiting()
         calls: list[asyncio.Task[Any]] = []
@@ -397,7 +391,7 @@ def test_what_the_block_raises_comes_out_as_it_is() -> None:
     run(main())
 
 
-def test_a_block_that_is_cancelled_ends() -> None:
+def test_connect_block_cancelled_ends() -> None:
     async def main() -> None:
         waiting = Waiting()
 
@@ -415,7 +409,7 @@ def test_a_block_that_is_cancelled_ends() -> None:
     run(main())
 
 
-def test_no_common_revision() -> None:
+def test_connect_without_common_revision_raises() -> None:
     async def main() -> None:
         with pytest.raises(ConnectFailed, match="no common revision"):
             async with connect(everything(C), versions=[E]):
@@ -424,7 +418,7 @@ def test_no_common_revision() -> None:
     run(main())
 
 
-def test_a_command_is_not_one_string() -> None:
+def test_connect_command_as_string_raises() -> None:
     async def main() -> None:
         with pytest.raises(TypeError, match="list of words"):
             async with connect("python server.py"):
@@ -433,7 +427,7 @@ def test_a_command_is_not_one_string() -> None:
     run(main())
 
 
-def test_a_lifespan_that_fails_is_heard_of_as_it_is() -> None:
+def test_connect_server_lifespan_failing_raises_it() -> None:
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[None]:
         if server.info.name:

@@ -1,6 +1,6 @@
-"""The client over HTTP under asyncio: connections as a test plays them, and real servers, the official one and ours on trio.
+"""The client over HTTP on asyncio: with the test as the server, with the SDK, and with mcp_trio.
 
-What is decided about calls and connections is tested with `Carriage` and `HttpClient`, in `tests/core/http`.
+Which connection carries a call is tested with `HttpRequestRunner` and `HttpClient`, in `tests/core`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ DONE = {"content": [], "resultType": "complete"}
 
 
 class Who(Struct):
-    """What a user is asked for."""
+    """The form that a user fills in."""
 
     name: str
 
@@ -122,7 +122,7 @@ async def talking(play: Play, **options: Any) -> AsyncIterator[tuple[Client, Pla
     await asyncio.sleep(0.01)  # for the server's tasks
 
 
-def test_one_connection_carries_one_call_after_the_other() -> None:
+def test_calls_in_sequence_use_one_connection() -> None:
     async def main() -> None:
         async with talking(done) as (client, played):
             for _ in range(3):
@@ -135,7 +135,7 @@ def test_one_connection_carries_one_call_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 20, 80, 120])
-def test_a_response_that_breaks_off_ends_its_call_only(length: int) -> None:
+def test_response_cut_off_ends_only_its_call(length: int) -> None:
     async def cut(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
         whole = message["params"]["name"] == "well"
         writer.write(answer(message["id"], DONE)[: None if whole else length])
@@ -153,7 +153,7 @@ def test_a_response_that_breaks_off_ends_its_call_only(length: int) -> None:
     run(main())
 
 
-def test_a_response_that_ends_with_its_connection() -> None:
+def test_response_without_length_ends_with_connection() -> None:
     async def last(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
         said = answer(message["id"], DONE).replace(b"content-length", b"x-length")
         writer.write(said.replace(b"HTTP/1.1", b"HTTP/1.0"))
@@ -169,8 +169,8 @@ def test_a_response_that_ends_with_its_connection() -> None:
 
 
 @pytest.mark.parametrize("more", [b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n", b""])
-def test_a_connection_on_which_something_comes_unasked_or_ends_is_not_used_again(more: bytes) -> None:
-    """Not even for what may be done once only."""
+def test_connection_with_unexpected_input_is_not_reused(more: bytes) -> None:
+    """Not even for a request that must not be sent twice."""
 
     async def once(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
         writer.write(answer(message["id"], DONE))
@@ -189,8 +189,8 @@ def test_a_connection_on_which_something_comes_unasked_or_ends_is_not_used_again
 
 
 @pytest.mark.parametrize("when", [0.0, 0.02])
-def test_a_connection_that_is_reset(when: float, caplog: pytest.LogCaptureFixture) -> None:
-    """In the midst of a call, or while nobody uses it."""
+def test_connection_reset_is_not_reused(when: float, caplog: pytest.LogCaptureFixture) -> None:
+    """In the middle of a call, or while idle."""
 
     async def reset(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
         sock = writer.get_extra_info("socket")
@@ -215,7 +215,7 @@ def test_a_connection_that_is_reset(when: float, caplog: pytest.LogCaptureFixtur
     assert caplog.records == []
 
 
-def test_what_is_no_http_is_said_so() -> None:
+def test_server_without_http_raises() -> None:
     async def nonsense(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
 
@@ -227,7 +227,7 @@ def test_what_is_no_http_is_said_so() -> None:
     run(main())
 
 
-def test_a_call_that_is_given_up_takes_its_connection_with_it() -> None:
+def test_call_timed_out_closes_connection() -> None:
     async def hang(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
         if message["params"]["name"] == "well":
             await done(server, message, writer)
@@ -246,7 +246,7 @@ def test_a_call_that_is_given_up_takes_its_connection_with_it() -> None:
     run(main())
 
 
-def test_what_is_under_way_at_the_end_is_lost() -> None:
+def test_aclose_ends_http_calls() -> None:
     under_way = asyncio.Semaphore(0)
 
     async def hang(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
@@ -267,7 +267,7 @@ def test_what_is_under_way_at_the_end_is_lost() -> None:
     run(main())
 
 
-def test_a_megabyte_either_way() -> None:
+def test_megabyte_over_http_passes_both_ways() -> None:
     async def echo(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
         content = [{"type": "text", "text": message["params"]["arguments"]["words"]}]
         writer.write(answer(message["id"], {**DONE, "content": content}))
@@ -282,8 +282,8 @@ def test_a_megabyte_either_way() -> None:
     run(main())
 
 
-def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http._pool._IDLE", 0.05)
+def test_idle_connections_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_core.http._pool._IDLE_SECONDS", 0.05)
 
     async def main() -> None:
         async with talking(done) as (client, played):
@@ -296,7 +296,7 @@ def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch
     run(main())
 
 
-# -- How it begins -----------------------------------------------------------------------------------------------------------------
+# -- Connecting -----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch
         ("http://here", {"keep_alive": -1}, ValueError),
     ],
 )
-def test_what_cannot_be_meant(target: str, options: Any, error: type[Exception]) -> None:
+def test_connect_invalid_target_raises(target: str, options: Any, error: type[Exception]) -> None:
     async def main() -> None:
         with pytest.raises(error):
             await connect(target, **options).__aenter__()
@@ -318,7 +318,7 @@ def test_what_cannot_be_meant(target: str, options: Any, error: type[Exception])
     run(main())
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_connect_unreachable_server_raises() -> None:
     async def main() -> None:
         async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as listener:
             port = listener.sockets[0].getsockname()[1]
@@ -330,7 +330,7 @@ def test_a_server_that_is_not_there() -> None:
     run(main())
 
 
-def test_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_certificates_are_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     authority = trustme.CA()
     theirs, ours = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(theirs)
@@ -361,9 +361,10 @@ def servers() -> Iterator[Servers]:
     running.close()
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("version", [E, D])
 @pytest.mark.parametrize("mode", MODES)
-def test_the_official_server(servers: Servers, mode: str, version: str) -> None:
+def test_sdk_server_over_http(servers: Servers, mode: str, version: str) -> None:
     async def main() -> None:
         url = servers.url("sdk_server", mode)
         async with connect(url, versions=[version], headers={"x-mine": "1"}) as client:
@@ -374,7 +375,7 @@ def test_the_official_server(servers: Servers, mode: str, version: str) -> None:
             assert told == ([] if mode == "json" else [1, 2, 3])
             with pytest.raises(CallTimeout):
                 await client.call_tool("wait", timeout=0.1)
-            if mode != "json":  # then it does not look whether anybody is there
+            if mode != "json":  # then it does not check whether the client is still connected
                 assert (await client.call_tool("cancelled")).content == [TextContent("yes")]
             results = await asyncio.gather(*(client.call_tool("echo", {"text": str(n)}) for n in range(50)))
             assert [result.text for result in results] == [str(n) for n in range(50)]
@@ -384,7 +385,7 @@ def test_the_official_server(servers: Servers, mode: str, version: str) -> None:
 
 @contextmanager
 def on_trio(server: Server | None = None) -> Iterator[str]:
-    """The URL of a server of ours, which runs on trio in a thread."""
+    """Yield the URL of our server, which runs on trio in a thread."""
     urls: list[str] = []
     up, stop = threading.Event(), trio.Event()
     token: list[trio.lowlevel.TrioToken] = []
@@ -408,7 +409,7 @@ def on_trio(server: Server | None = None) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_our_server_on_trio(version: str) -> None:
+def test_trio_server_over_http(version: str) -> None:
     async def main(url: str) -> None:
         async with connect(url, versions=[version]) as client:
             assert client.peer.dialect.version == version
@@ -427,7 +428,7 @@ def test_our_server_on_trio(version: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "ws"])
 @pytest.mark.parametrize("version", [D, E])
-def test_our_server_asks_and_tells_of_changes(scheme: str, version: str) -> None:
+def test_trio_server_asks_for_input_and_sends_changes(scheme: str, version: str) -> None:
     server = Server("asking")
 
     @server.tool

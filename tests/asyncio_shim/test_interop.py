@@ -1,4 +1,4 @@
-"""The server on asyncio, as the child of clients that others wrote, or that run on trio; and our client with theirs as a child."""
+"""The server on asyncio as the child of SDK and trio clients, and our client with an SDK server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OURS = [sys.executable, str(HERE / "everything.py"), "asyncio"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_a_client_on_trio(version: str) -> None:
+async def test_trio_client_talks_to_asyncio_server(version: str) -> None:
     with trio.fail_after(20):
         async with mcp_trio.connect(OURS, versions=[version]) as client:
             assert client.peer.dialect.version == version
@@ -44,8 +44,9 @@ async def test_a_client_on_trio(version: str) -> None:
             assert (await client.read_resource("memo://may-1/notes")).contents[0].text == "Notes of may-1."
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("version", [E, D])
-def test_the_official_server(version: str) -> None:
+def test_sdk_server_on_stdio(version: str) -> None:
     async def main() -> None:
         argv = [sys.executable, str(HERE.parent / "interop" / "sdk_server.py")]
         async with mcp_asyncio_shim.connect(argv, versions=[version]) as client:
@@ -55,21 +56,23 @@ def test_the_official_server(version: str) -> None:
             assert told == [1, 2, 3]
             with pytest.raises(TimeoutError):
                 await client.call_tool("wait", timeout=0.1)
-            assert (await client.call_tool("cancelled")).content == [TextContent("yes")]  # it has heard of it
+            assert (await client.call_tool("cancelled")).content == [
+                TextContent("yes")
+            ]  # the subscription is open
 
     run(main())
 
 
-# -- What the official client sees of the runtime: nothing ---------------------------------------------------------------------
+# -- The SDK client sees no difference between the drivers ---------------------------------------------------------------------
 
-# Starts what follows the first two words, and writes what it is told and what it says into the files that those name.
+# Starts the command after the first two words, and copies its input and output into the files that those name.
 TEE = ["sh", "-c", 'told=$1 said=$2; shift 2; tee "$told" | "$@" | tee "$said"', "sh"]
 # The name of a fault, and the client's own count of what it listens to.
 NAMES = re.compile(rb"reference [0-9a-f]{8}|listen-[0-9]+")
 
 
 async def conversation(client: Client) -> None:
-    """Ask for all that the server has, one thing after the other. What comes of it is in the transcript."""
+    """Call everything that the server has. The transcript holds the results."""
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         pass
@@ -128,11 +131,11 @@ async def changes_that_are_listened_to(client: Client) -> None:
         await client.call_tool("learn", {"name": "more"})
         await anext(changes)
     await client.call_tool("more")
-    await client.call_tool("change", {"what": "tools"})  # nobody listens any more
+    await client.call_tool("change", {"what": "tools"})  # the subscription is closed
 
 
 async def transcript(way: official.Way, directory: Path) -> tuple[list[bytes], list[bytes]]:
-    """Every byte that the client and the server send each other, line by line, but for names that they made up."""
+    """Return every line that client and server send, without random names."""
     told, said = directory / f"told-{way.over}", directory / f"said-{way.over}"
     tee = [*TEE, str(told), str(said)]
     level = "warning" if way.spoken == E else None
@@ -150,9 +153,10 @@ def lines_of(file: Path) -> list[bytes]:
     return NAMES.sub(b"?", file.read_bytes()).splitlines()
 
 
+@pytest.mark.interop
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @official.ways(*VERSIONS, places=["stdio"])
-async def test_the_official_client_hears_the_same_byte_by_byte(way: official.Way, tmp_path: Path) -> None:
+async def test_sdk_client_gets_same_bytes_from_both_drivers(way: official.Way, tmp_path: Path) -> None:
     told, said = await transcript(way, tmp_path)
     assert await transcript(way._replace(over="stdio-asyncio"), tmp_path) == (told, said)
     heard = Counter(json.loads(line).get("method", "an answer") for line in said)

@@ -1,4 +1,4 @@
-"""The server on asyncio: handlers in tasks and threads, however they end; and pressure, felt at the other end of a socket."""
+"""The server on asyncio: handlers in tasks and threads, how they end, and backpressure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ word: contextvars.ContextVar[str] = contextvars.ContextVar("word", default="noth
 
 
 class Handlers:
-    """A server whose handlers wait for the test, and a list of what they saw."""
+    """A server whose handlers wait for the test, and the list of what they saw."""
 
     def __init__(self, **limits: Any) -> None:
         self.server = Server("handlers", limits=Limits(**limits))
@@ -58,7 +58,7 @@ class Handlers:
 
         @self.server.tool
         async def flood(number: int, context: Context) -> int:
-            """Tell of much progress; a kibibyte each."""
+            """Report much progress, a kibibyte each."""
             for step in range(number):
                 await context.progress(step, message="x" * 1000)
                 self.seen.append("told")
@@ -66,7 +66,7 @@ class Handlers:
 
         @self.server.tool(thread=True)
         def flood_from_a_thread(number: int, context: Context) -> int:
-            """Tell of much progress from a thread."""
+            """Report much progress from a thread."""
             for step in range(number):
                 context.progress_nowait(step, message="x" * 1000)
                 self.seen.append("told")
@@ -106,7 +106,7 @@ class Handlers:
     "error",
     [ZeroDivisionError, SystemExit, KeyboardInterrupt, StopIteration, asyncio.CancelledError, GeneratorExit],
 )
-def test_whatever_a_handler_raises_ends_its_call_only(error: type[BaseException], thread: bool) -> None:
+def test_handler_raising_ends_only_its_call(error: type[BaseException], thread: bool) -> None:
     async def main() -> None:
         handlers = Handlers()
         handlers.fails(error, thread=thread)
@@ -118,7 +118,7 @@ def test_whatever_a_handler_raises_ends_its_call_only(error: type[BaseException]
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_a_cancelled_handler_is_stopped_and_not_answered(version: str) -> None:
+def test_handler_cancelled_by_client_sends_nothing(version: str) -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server, version) as wire:
@@ -131,7 +131,7 @@ def test_a_cancelled_handler_is_stopped_and_not_answered(version: str) -> None:
     run(main())
 
 
-def test_a_handler_that_is_cancelled_before_its_first_step() -> None:
+def test_handler_cancelled_before_first_step_sends_nothing() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server) as wire:
@@ -146,7 +146,7 @@ def test_a_handler_that_is_cancelled_before_its_first_step() -> None:
     run(main())
 
 
-def test_a_handler_that_ignores_its_cancellation_is_not_answered_either() -> None:
+def test_handler_ignoring_cancellation_sends_nothing() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server) as wire:
@@ -161,7 +161,7 @@ def test_a_handler_that_ignores_its_cancellation_is_not_answered_either() -> Non
     run(main())
 
 
-# -- Asking the client -----------------------------------------------------------------------------------------------------
+# -- Input -----------------------------------------------------------------------------------------------------
 
 
 class Seats(Struct):
@@ -213,7 +213,7 @@ OFFERS: dict[str, Any] = {META_CAPABILITIES: {"roots": {}, "elicitation": {}}}
 
 
 @pytest.mark.parametrize(("tool", "text"), [("ask", "2 1"), ("by_hand", "asked 1")])
-def test_a_handler_asks_the_client(tool: str, text: str) -> None:
+def test_handler_asks_client_for_input(tool: str, text: str) -> None:
     async def with_a_session() -> None:
         server, _ = asking()
         async with served(server, D) as wire:
@@ -244,7 +244,7 @@ def test_a_handler_asks_the_client(tool: str, text: str) -> None:
     run(without())
 
 
-def test_a_question_ends_with_its_request() -> None:
+def test_nested_request_ends_with_its_request() -> None:
     async def main() -> None:
         server, came = asking()
         async with served(server, D) as wire:
@@ -262,7 +262,7 @@ def test_a_question_ends_with_its_request() -> None:
     run(main())
 
 
-def test_who_does_not_wait_for_the_answer_takes_his_question_back() -> None:
+def test_nested_request_not_awaited_is_cancelled() -> None:
     async def main() -> None:
         server, _ = asking()
         async with served(server, D) as wire:
@@ -274,7 +274,7 @@ def test_who_does_not_wait_for_the_answer_takes_his_question_back() -> None:
     run(main())
 
 
-def test_a_client_that_hangs_up_instead_of_answering() -> None:
+def test_client_closing_during_nested_request_is_not_logged() -> None:
     async def main() -> None:
         server, came = asking()
         async with served(server, D) as wire:
@@ -285,7 +285,7 @@ def test_a_client_that_hangs_up_instead_of_answering() -> None:
     run(main())
 
 
-def test_a_state_that_is_none_of_ours() -> None:
+def test_request_state_invalid_is_rejected() -> None:
     async def main() -> None:
         server, _ = asking()
         async with served(server, E) as wire:
@@ -297,7 +297,7 @@ def test_a_state_that_is_none_of_ours() -> None:
     run(main())
 
 
-def test_what_a_handler_sets_is_not_for_the_next_one() -> None:
+def test_handlers_have_their_own_context_variables() -> None:
     async def main() -> None:
         word.set("the server's")
         async with served(Handlers().server) as wire:
@@ -307,7 +307,7 @@ def test_what_a_handler_sets_is_not_for_the_next_one() -> None:
     run(main())
 
 
-def test_a_job_out_of_a_waiting_lane_gets_no_foreign_context() -> None:
+def test_handler_started_by_other_task_does_not_see_its_context() -> None:
     async def main() -> None:
         async with served(Handlers(in_flight=1).server) as wire:
             for id in range(3):
@@ -317,10 +317,10 @@ def test_a_job_out_of_a_waiting_lane_gets_no_foreign_context() -> None:
     run(main())
 
 
-# -- The end -----------------------------------------------------------------------------------------------------------------
+# -- Shutdown -----------------------------------------------------------------------------------------------------------------
 
 
-def test_after_the_end_of_the_input_handlers_still_answer() -> None:
+def test_handlers_after_end_of_input_still_respond() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server) as wire:
@@ -333,7 +333,7 @@ def test_after_the_end_of_the_input_handlers_still_answer() -> None:
     run(main())
 
 
-def test_after_the_grace_they_are_cancelled() -> None:
+def test_handlers_after_grace_are_cancelled() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server, grace=0.05) as wire:
@@ -345,7 +345,7 @@ def test_after_the_grace_they_are_cancelled() -> None:
     run(main())
 
 
-def test_a_client_that_hangs_up_ends_all() -> None:
+def test_client_closing_ends_server() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server, grace=0.05) as wire:
@@ -357,7 +357,7 @@ def test_a_client_that_hangs_up_ends_all() -> None:
     run(main())
 
 
-def test_a_client_that_never_reads_does_not_hold_up_the_end() -> None:
+def test_client_not_reading_does_not_block_shutdown() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server, grace=0.05) as wire:
@@ -365,13 +365,13 @@ def test_a_client_that_never_reads_does_not_hold_up_the_end() -> None:
             wire.tell(wire.calling(1, "flood", {"number": 3000}, progressToken=1))
             wire.writer.write_eof()
             async with asyncio.timeout(5):
-                await wire.serving  # what was said and not read is dropped
+                await wire.serving  # output that the client has not read is dropped
         assert 64 < len(handlers.seen) < 2000
 
     run(main())
 
 
-def test_it_can_be_cancelled() -> None:
+def test_serve_streams_may_be_cancelled() -> None:
     async def main() -> None:
         handlers = Handlers()
 
@@ -388,7 +388,7 @@ def test_it_can_be_cancelled() -> None:
     run(main())
 
 
-def test_a_thread_that_is_given_up_may_go_on_alone() -> None:
+def test_worker_thread_of_cancelled_call_continues() -> None:
     async def main() -> None:
         server, started, go, said = Server("s"), threading.Event(), threading.Event(), threading.Event()
 
@@ -413,11 +413,11 @@ def test_a_thread_that_is_given_up_may_go_on_alone() -> None:
     run(main())
 
 
-# -- Pressure ----------------------------------------------------------------------------------------------------------------
+# -- Backpressure ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tool", ["flood", "flood_from_a_thread"])
-def test_a_client_that_does_not_read_holds_up_who_tells_much(tool: str) -> None:
+def test_client_not_reading_blocks_progress(tool: str) -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server) as wire:
@@ -436,7 +436,7 @@ def test_a_client_that_does_not_read_holds_up_who_tells_much(tool: str) -> None:
     run(main())
 
 
-def test_a_full_lane_stops_the_reading_until_there_is_room() -> None:
+def test_link_at_request_limit_stops_reading() -> None:
     async def main() -> None:
         handlers = Handlers(in_flight=1, waiting=1)
         async with served(handlers.server) as wire:
@@ -452,7 +452,7 @@ def test_a_full_lane_stops_the_reading_until_there_is_room() -> None:
     run(main())
 
 
-def test_the_timer_of_the_connection_is_served() -> None:
+def test_link_calls_handle_timeout() -> None:
     async def main() -> None:
         handlers = Handlers(in_flight=1, waiting=1, pause=0.1)
         async with served(handlers.server) as wire:
@@ -468,7 +468,7 @@ def test_the_timer_of_the_connection_is_served() -> None:
     run(main())
 
 
-def test_answers_that_nobody_reads_stop_the_reading() -> None:
+def test_unread_responses_stop_reading() -> None:
     async def main() -> None:
         async with served(Handlers(queued=10_000).server) as wire:
             wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -489,7 +489,7 @@ def test_answers_that_nobody_reads_stop_the_reading() -> None:
     run(main())
 
 
-def test_nothing_is_left_open() -> None:
+def test_server_leaves_nothing_open() -> None:
     before = descriptors()
 
     async def main() -> None:

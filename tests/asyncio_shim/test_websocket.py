@@ -1,7 +1,6 @@
-"""WebSockets under asyncio: our client with servers that a test plays, with one of `websockets`, and with ours on trio; and our ASGI
-application, by itself and under uvicorn.
+"""WebSockets on asyncio: our client with the servers of `websockets` and mcp_trio, and our ASGI application.
 
-What is said on a WebSocket, and when it ends, is the core's, and tested in `tests/core/http`.
+The protocol of a WebSocket is tested in `tests/core/http`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import uvicorn
 from websockets.asyncio.server import ServerConnection, serve
 
 from mcp_asyncio_shim import asgi, connect
-from mcp_asyncio_shim._http import _Framed
+from mcp_asyncio_shim._websocket import _FramedWebSocket
 from mcp_core import AuthRequired, Config, ConnectFailed, Connection, ConnectionLost, PeerError, Pump, Role
 from mcp_core.registry import Server
 from mcp_core.types import ClientCapabilities, Implementation, TextContent
@@ -46,7 +45,7 @@ def answer(message: Any, result: Any) -> str:
 
 @asynccontextmanager
 async def talking(play: Play, **options: Any) -> AsyncIterator[Client]:
-    """A conversation with a server of `websockets`, in the stateless revision. `play` gets each call of a tool."""
+    """Yield a client of a `websockets` server, in the stateless revision. `play` gets each tool call."""
 
     async def converse(wire: ServerConnection) -> None:
         async for told in wire:
@@ -63,7 +62,7 @@ async def talking(play: Play, **options: Any) -> AsyncIterator[Client]:
         yield client
 
 
-def test_messages_in_fragments_and_pings_in_between() -> None:
+def test_fragmented_messages_between_pings_arrive() -> None:
     async def play(wire: ServerConnection, message: Any) -> None:
         said = answer(message, DONE)
         pong = await wire.ping()
@@ -78,7 +77,7 @@ def test_messages_in_fragments_and_pings_in_between() -> None:
     run(main())
 
 
-def test_a_megabyte_either_way() -> None:
+def test_megabyte_over_websocket_passes_both_ways() -> None:
     async def play(wire: ServerConnection, message: Any) -> None:
         content = [{"type": "text", "text": message["params"]["arguments"]["words"]}]
         await wire.send(answer(message, {**DONE, "content": content}))
@@ -92,13 +91,13 @@ def test_a_megabyte_either_way() -> None:
     run(main())
 
 
-def test_a_long_message_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as a part of it leaves."""
-    monkeypatch.setattr("mcp_core.http._spelling._PIECE", 100)
+def test_long_message_in_pieces_restarts_write_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece that is written restarts the timeout."""
+    monkeypatch.setattr("mcp_core.http._spelling._CHUNK", 100)
 
     async def main() -> None:
         info = Implementation(name="c" * 500, version="1")
-        socket = _Framed(Connection(Role.CLIENT, Config(info, ClientCapabilities(), versions=[D])))
+        socket = _FramedWebSocket(Connection(Role.CLIENT, Config(info, ClientCapabilities(), versions=[D])))
         now = socket._clock()
         socket._clock = lambda: now
         socket.conn.open(now)
@@ -116,8 +115,8 @@ def test_a_long_message_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> No
     run(main())
 
 
-def test_a_silence_is_filled_with_pings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http._websocket._PING", 0.02)
+def test_idle_websocket_sends_pings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_core.http._websocket._PING_INTERVAL", 0.02)
 
     async def play(wire: ServerConnection, message: Any) -> None:
         await wire.send(answer(message, DONE))
@@ -130,8 +129,8 @@ def test_a_silence_is_filled_with_pings(monkeypatch: pytest.MonkeyPatch) -> None
     run(main())
 
 
-def test_who_does_not_live_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http._websocket._PING", 0.05)
+def test_ping_without_pong_closes_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_core.http._websocket._PING_INTERVAL", 0.05)
 
     async def die(wire: ServerConnection, message: Any) -> None:
         wire.transport.pause_reading()
@@ -169,7 +168,7 @@ async def nonsense(wire: ServerConnection, message: Any) -> None:
         (nonsense, "the WebSocket was closed: Invalid opcode 0xf"),
     ],
 )
-def test_how_it_may_end(play: Play, said: str) -> None:
+def test_websocket_ending_raises_connection_lost(play: Play, said: str) -> None:
     async def main() -> None:
         async with talking(play) as client:
             calls = [asyncio.create_task(client.call_tool("t")) for _ in range(3)]
@@ -182,7 +181,7 @@ def test_how_it_may_end(play: Play, said: str) -> None:
     run(main())
 
 
-def test_the_server_hears_that_it_is_over() -> None:
+def test_aclose_sends_close_frame() -> None:
     closed: list[tuple[int | None, str | None]] = []
 
     async def main() -> None:
@@ -209,7 +208,7 @@ REFUSALS: list[tuple[bytes, str]] = [
     (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "no WebSocket: HTTP status 404"),
     (
         b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
-        "has not read",
+        "does not match the request",
     ),
     (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", "cannot connect to 127.0.0.1:"),
     (b"", "cannot connect to 127.0.0.1:"),
@@ -218,7 +217,7 @@ REFUSALS: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("said", "why"), REFUSALS)
-def test_who_gives_no_websocket(said: bytes, why: str) -> None:
+def test_upgrade_refused_raises(said: bytes, why: str) -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(said)
@@ -239,7 +238,7 @@ def test_who_gives_no_websocket(said: bytes, why: str) -> None:
 @pytest.mark.parametrize(
     ("url", "headers"), [("ws://", {}), ("wsx://here", {}), ("ws://here", {"upgrade": "x"})]
 )
-def test_what_cannot_be_meant(url: str, headers: dict[str, str]) -> None:
+def test_connect_invalid_websocket_url_raises(url: str, headers: dict[str, str]) -> None:
     async def main() -> None:
         with pytest.raises(ValueError, match=r"."):
             await connect(url, headers=headers).__aenter__()
@@ -248,7 +247,7 @@ def test_what_cannot_be_meant(url: str, headers: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_our_server_on_trio(version: str) -> None:
+def test_trio_server_over_websocket(version: str) -> None:
     async def main(url: str) -> None:
         async with connect(url.replace("http", "ws"), versions=[version]) as client:
             assert client.peer.dialect.version == version
@@ -268,7 +267,7 @@ def test_our_server_on_trio(version: str) -> None:
 # -- Our application ---------------------------------------------------------------------------------------------------------------
 
 
-def test_an_application() -> None:
+def test_asgi_websocket_carries_connection() -> None:
     async def main() -> None:
         async with hosting(asgi(Neutral().server)) as host:
             call = socket(host)
@@ -288,7 +287,7 @@ def test_an_application() -> None:
     run(main())
 
 
-def test_who_takes_nothing_is_not_heard() -> None:
+def test_asgi_websocket_not_writable_stops_receiving() -> None:
     server = Server("loud")
 
     @server.tool
@@ -314,8 +313,8 @@ def test_who_takes_nothing_is_not_heard() -> None:
     run(main())
 
 
-def test_nothing_is_sent_to_who_has_gone() -> None:
-    """There are servers that raise then, and write that into their log."""
+def test_asgi_websocket_disconnected_sends_nothing() -> None:
+    """Some servers raise an exception then, and log it."""
 
     async def main() -> None:
         async with hosting(asgi(Neutral().server)) as host:
@@ -335,20 +334,20 @@ def test_nothing_is_sent_to_who_has_gone() -> None:
 
 @pytest.mark.parametrize("library", ["websockets-sansio", "wsproto"])
 @pytest.mark.parametrize("version", [D, E])
-def test_under_uvicorn(library: Any, version: str) -> None:
-    """Our client with our application, guarded, and whatever uvicorn makes of WebSockets in between."""
+def test_asgi_websocket_under_uvicorn(library: Any, version: str) -> None:
+    """Our client and our application with authorization, and both WebSocket libraries of uvicorn."""
 
     async def main() -> None:
         app = asgi(everything(), auth=guard())
         config = uvicorn.Config(app, port=0, log_level="warning", ws=library, timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve())
-        while not server.started:  # noqa: ASYNC110 - it tells nobody
+        while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.01)
         url = f"ws://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
         try:
             with pytest.raises(
-                ConnectFailed, match="no WebSocket: the server wants an access token"
+                ConnectFailed, match="no WebSocket: the server requires an access token"
             ) as refused:
                 await connect(url).__aenter__()
             assert isinstance(refused.value.__cause__, AuthRequired)

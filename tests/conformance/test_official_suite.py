@@ -118,7 +118,7 @@ _RESULT: Final = re.compile(r"(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z")  # the name of a 
 _TIMEOUT: Final = 300.0  # seconds for a set of scenarios on a busy machine
 
 
-@pytest.fixture(scope="module", params=["auto", "sse", "http2"])
+@pytest.fixture(scope="module", params=["auto", "sse", pytest.param("http2", marks=pytest.mark.slow)])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of the everything server."""
     place = tmp_path_factory.mktemp("server")

@@ -1,13 +1,11 @@
-"""What the tests of the machine speak in: messages, one machine that is talked to, and two that talk to each other.
+"""Builders of messages, one connection under test, and a pair of connections.
 
-Three things are here:
-
-1. *Messages*: small functions that build what stands on the wire, as plain dicts. They share no code with the machine,
-   or a mistake of its encoder would be made on both sides.
-2. `Talk`: one connection between the test and the wire. `hears` gives the events of what it is told, `says` what it
-   answered; the assertions are in the language of the protocol.
-3. `ConnectionPair`: two connections back to back. What one side sends is what the other side receives, and each method
-   of the pair asserts just that.
+1. The builders return messages as dicts. They share no code with the product, so that an error of
+   its encoder is not repeated here.
+2. `Talk` is one connection. `hears` passes messages to it and returns its events, `says` returns the
+   messages that it sends.
+3. `ConnectionPair` is two connections back to back. Its methods send on one side, and assert that
+   the other side receives the same.
 
 No test needs a clock: time is the attribute `now`.
 """
@@ -57,7 +55,7 @@ A, B, C, D, E = VERSIONS
 Message = dict[str, Any]
 T = TypeVar("T")
 
-# Everything that can be declared, so that only tests of capabilities have to think of them.
+# All capabilities, so that only tests of capabilities have to declare some.
 CLIENT_OFFERS: Final = t.ClientCapabilities(
     roots=t.RootsCapability(list_changed=True),
     sampling=t.SamplingCapability(),
@@ -82,7 +80,7 @@ def client_config(
     initialize_timeout: float | None = None,
     keep_alive: float | None = None,
 ) -> Config:
-    """A client that speaks `versions`, all if there are none."""
+    """Return the configuration of a client that speaks `versions`, all if there are none."""
     return Config(
         CLIENT_INFO,
         capabilities,
@@ -102,7 +100,7 @@ def server_config(
     instructions: str | None = None,
     keep_alive: float | None = None,
 ) -> Config:
-    """A server that speaks `versions`, all if there are none."""
+    """Return the configuration of a server that speaks `versions`, all if there are none."""
     return Config(
         SERVER_INFO,
         capabilities,
@@ -114,13 +112,13 @@ def server_config(
     )
 
 
-# -- Messages ------------------------------------------------------------------------------------------------
+# -- Messages --------------------------------------------------------------------------------------
 
 META_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 META_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 META_CLIENT: Final = "io.modelcontextprotocol/clientInfo"
 META_SERVER: Final = "io.modelcontextprotocol/serverInfo"
-# What makes a request one of the stateless era.
+# The members of `_meta` that make a request stateless.
 ENVELOPE: Final[Message] = {META_VERSION: E, META_CAPABILITIES: {}}
 TOOL_CALL: Final[Message] = {"name": "t"}
 
@@ -133,7 +131,7 @@ def request(id: Any, method: str, params: Any = None, **members: Any) -> Message
 
 
 def modern(id: Any, method: str, params: Mapping[str, Any] | None = None, **meta: Any) -> Message:
-    """A request of the stateless era."""
+    """Return a stateless request."""
     return request(id, method, {**(params or {}), "_meta": ENVELOPE | meta})
 
 
@@ -171,7 +169,7 @@ def cancelled(id: Any, reason: str | None = None) -> Message:
 
 
 def encoded(message: Message | list[Any] | str | bytes) -> bytes:
-    """A line without its end. What is bytes already is left alone: tests of bad input say it themselves."""
+    """Return the bytes of a message, without a newline. Bytes are returned unchanged."""
     if isinstance(message, bytes):
         return message
     if isinstance(message, str):
@@ -183,13 +181,13 @@ def line(message: Message | list[Any] | str | bytes) -> bytes:
     return encoded(message) + b"\n"
 
 
-# -- One machine ---------------------------------------------------------------------------------------------
+# -- One machine -----------------------------------------------------------------------------------
 
 
 class Talk:
-    """One connection, and somebody who talks to it in messages.
+    """One connection that a test drives with messages.
 
-    Facts are asked for by calling, so that the type checker does not take them for what they were a line ago.
+    `paused`, `state` and `probing` are methods, so that the type checker does not narrow them.
     """
 
     def __init__(self, conn: Connection) -> None:
@@ -198,7 +196,7 @@ class Talk:
         self._paused = False
 
     def paused(self) -> bool:
-        """Whether it wants the speaker to wait."""
+        """Return True if the connection was paused after the last events."""
         return self._paused
 
     def state(self) -> State:
@@ -208,22 +206,22 @@ class Talk:
         return self.conn.probing
 
     def hears(self, *messages: Message | list[Any] | str | bytes) -> list[Event]:
-        """Tell it messages, one a line. Gives all that it makes of them."""
+        """Receive messages, one per line, and return the events."""
         return self.reads(b"".join(map(line, messages)))
 
     def reads(self, data: bytes) -> list[Event]:
-        """Give it bytes as they are; `b""` is no end here but nothing at all."""
+        """Receive bytes and return the events. `b""` is nothing here, not the end of file."""
         if data:
             self.conn.receive_data(data, self.now)
         return self.events()
 
     def ends(self) -> list[Event]:
-        """The input ends."""
+        """Receive the end of file and return the events."""
         self.conn.receive_data(b"", self.now)
         return self.events()
 
     def waits(self, seconds: float) -> list[Event]:
-        """Time goes by."""
+        """Advance the time, process timeouts and return the events."""
         self.now += seconds
         self.conn.handle_timeout(self.now)
         return self.events()
@@ -238,24 +236,24 @@ class Talk:
             found.append(event)
 
     def says(self) -> list[Message]:
-        """What it has said since the last time it was listened to."""
+        """Return the messages sent since the last call."""
         data = self.conn.data_to_send()
         assert data[-1:] in (b"", b"\n")
         return [json.loads(said) for said in data.split(b"\n")[:-1]]
 
     def answer(self, message: Message | list[Any] | str | bytes) -> Message:
-        """Its one answer to a message that makes no event."""
+        """Receive a message that causes no event, and return the one response."""
         assert self.hears(message) == []
         return only(self.says())
 
     def refusal(self, message: Message | list[Any] | str | bytes) -> Message:
-        """Its one answer to a message that it rejects."""
+        """Receive a message that is rejected, and return the one error response."""
         assert_rejected(self.hears(message))
         return only(self.says())
 
 
 def opened(role: Role, version: str, config: Config | None = None) -> Talk:
-    """A connection that is ready to talk in `version`, by a real opening if the version has one."""
+    """Return an open connection of `version`, after a handshake if the version has one."""
     if role is Role.SERVER:
         talk = Talk(Connection(role, config or server_config()))
         if DIALECTS[version].stateful:
@@ -282,23 +280,23 @@ def opened(role: Role, version: str, config: Config | None = None) -> Talk:
 
 
 def call(id: Any, version: str = D, **meta: Any) -> Message:
-    """A request that makes an event in this revision."""
+    """Return a request that causes an event in this revision."""
     if DIALECTS[version].stateful:
         return request(id, "tools/call", TOOL_CALL | ({"_meta": meta} if meta else {}))
     return modern(id, "tools/call", TOOL_CALL, **meta)
 
 
 def server(version: str = D, **limits: Any) -> Talk:
-    """A server in conversation with a client of this revision."""
+    """Return a server that is connected to a client of this revision."""
     return opened(Role.SERVER, version, server_config(limits=Limits(**limits)))
 
 
 def client(version: str = D) -> Talk:
-    """A client in conversation with a server of this revision."""
+    """Return a client that is connected to a server of this revision."""
     return opened(Role.CLIENT, version)
 
 
-# -- Assertions ----------------------------------------------------------------------------------------------
+# -- Assertions ------------------------------------------------------------------------------------
 
 
 def only(things: list[T]) -> T:
@@ -311,14 +309,14 @@ def kinds(events: Iterable[Event]) -> list[str]:
 
 
 def received(events: list[Event], kind: type[T]) -> T:
-    """The one event, which is of this kind."""
+    """Return the only event, and assert its type."""
     event = only(events)
     assert isinstance(event, kind), event
     return event
 
 
 def assert_error(message: Message, code: int, id: Any = ..., text: str = "") -> None:
-    """It is an error response; `id` None is null, Ellipsis none at all."""
+    """Assert that it is an error response. `id` None means null, Ellipsis no id."""
     assert set(message) == {"jsonrpc", "error"} | (set() if id is ... else {"id"}), message
     assert message["error"]["code"] == code, message
     assert text in message["error"]["message"]
@@ -340,15 +338,15 @@ def assert_closed(events: list[Event], *lost: Any, error: type[Exception] | None
     assert text in str(event.error)
 
 
-# -- Two machines --------------------------------------------------------------------------------------------
+# -- Two machines ----------------------------------------------------------------------------------
 
 
 class ConnectionPair:
-    """A client and a server, joined by a wire that loses nothing.
+    """A client and a server, connected without loss.
 
-    Methods are named after what one side does and assert that the other side gets exactly that. `by` is the side that
-    acts. Nothing crosses the wire until it is moved, and the methods move it at once, so that a test which wants two
-    messages to cross uses the connections themselves, and `move` and `deliver`.
+    A method is named after the action of one side, `by`, and asserts that the other side receives
+    exactly that. The methods deliver messages at once. A test in which messages cross uses the
+    connections themselves, with `move` and `deliver`.
     """
 
     def __init__(self, *versions: str, client: Config | None = None, server: Config | None = None) -> None:
@@ -363,7 +361,7 @@ class ConnectionPair:
 
     @property
     def versions(self) -> tuple[str | None, str | None]:
-        """What each side believes to be spoken."""
+        """The revision of the peer, as known to each side."""
         client, server = (
             conn.peer.dialect.version if conn.peer is not None else None
             for conn in (self.client, self.server)
@@ -373,23 +371,23 @@ class ConnectionPair:
     # -- The wire
 
     def take(self, by: Role) -> list[Message]:
-        """What `by` has to say, taken off its hands but not delivered."""
+        """Take the queued messages of `by` without delivering them."""
         said = self._talks[by].says()
         self.spoken += [(by, message) for message in said]
         return said
 
     def deliver(self, messages: list[Message], *, by: Role) -> list[Event]:
-        """Bring messages of `by` to the other side."""
+        """Deliver messages of `by` to the other side, and return its events."""
         talk = self._talks[by.other]
         talk.now = self.now
         return talk.hears(*messages)
 
     def move(self, by: Role) -> list[Event]:
-        """Everything that `by` has to say goes over; gives what the other side makes of it."""
+        """Deliver the queued messages of `by`, and return the events of the other side."""
         return self.deliver(self.take(by), by=by)
 
     def settle(self) -> dict[Role, list[Event]]:
-        """Move everything, both ways, until neither side has more to say."""
+        """Deliver messages in both directions until neither side has any."""
         found: dict[Role, list[Event]] = {role: self._talks[role].events() for role in Role}
         while any(self[role].queued() for role in Role):
             for role in Role:
@@ -404,7 +402,7 @@ class ConnectionPair:
         peer = self.client.peer
         assert peer is not None
         assert found[Role.CLIENT] == [PeerReady(peer)]
-        # A server may not know the probe; and one of the stateless era never learns that somebody is there.
+        # A server may not know the probe, and a stateless one has no PeerReady.
         ready = [event for event in found[Role.SERVER] if not isinstance(event, MessageRejected)]
         assert kinds(ready) == (["PeerReady"] if peer.dialect.stateful else [])
         assert self.client.state is State.READY
@@ -419,7 +417,7 @@ class ConnectionPair:
         token: object = None,
         **options: Any,
     ) -> RequestReceived:
-        """One side asks; the other gets that request, params included."""
+        """Send a request, and assert that it arrives with its params."""
         id = self[by].send_request(method, params, token=token, **options)
         event = received(self.move(by), RequestReceived)
         assert (event.id, event.method.name) == (id, method)
@@ -430,14 +428,14 @@ class ConnectionPair:
     def result(
         self, asked: RequestReceived, value: Struct | Mapping[str, Any], *, by: Role = Role.SERVER
     ) -> Any:
-        """The request is answered and the asker gets that result; gives it."""
+        """Send a result, and return it as it arrives."""
         assert self[by].send_result(asked.id, value)
         event = received(self.move(by), ResultReceived)
         assert event.id == asked.id
         return event.result
 
     def error(self, asked: RequestReceived, code: int, text: str, *, by: Role = Role.SERVER) -> ErrorReceived:
-        """The request is answered by an error and the asker gets that one."""
+        """Send an error response, and assert that it arrives."""
         assert self[by].send_error(asked.id, t.ErrorData(code=code, message=text))
         event = received(self.move(by), ErrorReceived)
         assert event.id == asked.id
@@ -445,14 +443,14 @@ class ConnectionPair:
         return event
 
     def progress(self, asked: RequestReceived, *told: Any, by: Role = Role.SERVER) -> ProgressReceived:
-        """The worker tells how far it is, and the asker hears it."""
+        """Send progress, and assert that it arrives."""
         assert self[by].send_progress(asked.id, *told)
         event = received(self.move(by), ProgressReceived)
         assert (event.id, event.progress) == (asked.id, told[0])
         return event
 
     def cancel(self, asked: RequestReceived, reason: str | None = None, *, by: Role = Role.CLIENT) -> None:
-        """The asker gives up, and the worker is told."""
+        """Cancel the request, and assert that the handler is cancelled."""
         self[by].send_cancel(asked.id, reason)
         assert self.move(by) == [RequestCancelled(asked.id, reason)]
 
@@ -466,18 +464,18 @@ class ConnectionPair:
         return event
 
     def silent(self) -> bool:
-        """Whether nobody has anything to say."""
+        """Return True if neither side has queued messages."""
         return not (self.client.queued() or self.server.queued())
 
 
 def assert_same_params(sent: Struct | Mapping[str, Any] | None, got: Any) -> None:
-    """What was sent is what arrived, but for `_meta`, which the sender's side adds to."""
+    """Assert that the params are equal, except `_meta`, to which the sender adds members."""
     if isinstance(sent, Struct):
         assert type(got) is type(sent)
         assert asdict(got) | {"meta": None} == asdict(sent) | {"meta": None}
 
 
 def chunks(data: bytes, cuts: Iterable[int]) -> list[bytes]:
-    """`data` cut at these places."""
+    """Split `data` at these positions."""
     places = [0, *sorted({cut for cut in cuts if 0 < cut < len(data)}), len(data)]
     return [data[start:stop] for start, stop in pairwise(places) if start < stop]

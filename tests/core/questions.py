@@ -1,4 +1,4 @@
-"""Questions and answers for the tests of asking, and clients that answer some of them."""
+"""Input requests and responses for tests, and clients with some of the capabilities."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ TEXT = t.TextContent("x")
 
 
 def dialogue(*contents: Any, first: str = "user") -> t.CreateMessageRequest:
-    """Messages with these contents, by users and assistants in turn."""
+    """Build messages with these contents, from user and assistant in turn."""
     roles: Any = ["user", "assistant"] if first == "user" else ["assistant", "user"]
     messages = [t.SamplingMessage(roles[place % 2], content) for place, content in enumerate(contents)]
     return t.CreateMessageRequest(t.CreateMessageParams(messages=messages, max_tokens=1))

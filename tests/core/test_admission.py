@@ -1,4 +1,4 @@
-"""The ladder between an envelope and an event: the first check that fails is the answer, and each has its place."""
+"""The checks of incoming requests: the first one that fails determines the error response."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ STATELESS_ONLY = server_config(E, methods=[ADD])
 NEWS_TOO = server_config(methods=[Method("notifications/acme/news", None, t.NotificationParams)])
 
 
-def known(version: str) -> Peer:
+def session_peer_of(version: str) -> Peer:
     return Peer(DIALECTS[version], CLIENT_OFFERS, CLIENT_INFO)
 
 
@@ -58,41 +58,49 @@ def admitted(
     config: Config = ALL_ERAS,
     role: Role = SERVER,
     state: State = READY,
-    remembered: Peer | None = None,
+    session_peer: Peer | None = None,
 ) -> Admission:
     raw = b"{}" if params is None else json.dumps(params).encode()
-    rows = config.rows(role)
-    return admit(method, raw, role=role, config=config, rows=rows, state=state, remembered=remembered)
+    rows = config.rows[role]
+    return admit(method, raw, role=role, config=config, rows=rows, state=state, session_peer=session_peer)
 
 
-# -- Whose request it is -------------------------------------------------------------------------------------
+# -- Whose request it is ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize("state", [OPENING, READY])
-def test_a_request_of_a_session(version: str, state: State) -> None:
-    found = admitted("tools/call", CALL, state=state, remembered=known(version))
+def test_admit_after_handshake_uses_session_peer(version: str, state: State) -> None:
+    found = admitted("tools/call", CALL, state=state, session_peer=session_peer_of(version))
     assert found.row is DIALECTS[version].receives[SERVER]["tools/call"]
     terms = ALL_ERAS.terms[SERVER][DIALECTS[version]]
-    assert found == Admission(found.row, t.CallToolParams(name="t"), known(version), terms, None)
+    assert found == Admission(found.row, t.CallToolParams(name="t"), session_peer_of(version), terms, None)
 
 
 @pytest.mark.requirement("META-7", "META-9", "CAP-5", "VER-7", "VER-9", "VER-14")
 @pytest.mark.parametrize("config", [ALL_ERAS, STATELESS_ONLY])
-@pytest.mark.parametrize(("state", "remembered"), [(NEW, None), (OPENING, known(C)), (READY, known(D))])
-def test_a_request_that_stands_for_itself(config: Config, state: State, remembered: Peer | None) -> None:
-    """Nothing of a session beside it is mixed in."""
+@pytest.mark.parametrize(
+    ("state", "session_peer"), [(NEW, None), (OPENING, session_peer_of(C)), (READY, session_peer_of(D))]
+)
+def test_admit_stateless_request_ignores_session_peer(
+    config: Config, state: State, session_peer: Peer | None
+) -> None:
+    """Capabilities of a session on the same connection do not leak into the request."""
     meta = {META_VERSION: E, META_CAPABILITIES: {"elicitation": {}}}
-    found = admitted("tools/call", CALL | {"_meta": meta}, config=config, state=state, remembered=remembered)
+    found = admitted(
+        "tools/call", CALL | {"_meta": meta}, config=config, state=state, session_peer=session_peer
+    )
     assert found.peer == Peer(DIALECTS[E], t.ClientCapabilities(elicitation=t.ElicitationCapability()))
     full = meta | {META_CLIENT: {"name": "c", "version": "1"}, "io.modelcontextprotocol/logLevel": "error"}
-    found = admitted("tools/call", CALL | {"_meta": full}, config=config, state=state, remembered=remembered)
+    found = admitted(
+        "tools/call", CALL | {"_meta": full}, config=config, state=state, session_peer=session_peer
+    )
     assert (found.peer.info, found.peer.log_level) == (t.Implementation("c", "1"), "error")
 
 
 @pytest.mark.requirement("META-11")
 @pytest.mark.parametrize("name", ["nobody", "inspector", ""])
-def test_who_it_says_it_is_decides_nothing(name: str) -> None:
+def test_admit_client_info_does_not_affect_checks(name: str) -> None:
     meta = ENVELOPE | {META_CLIENT: {"name": name, "version": ""}}
     found = admitted("tools/call", CALL | {"_meta": meta})
     assert found.peer.info == t.Implementation(name, "")
@@ -104,7 +112,7 @@ def test_who_it_says_it_is_decides_nothing(name: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "answered"), [*((v, v) for v in STATEFUL), (E, D), ("1999-01-01", D), ("x", D)]
 )
-def test_a_handshake(config: Config, asked: str, answered: str) -> None:
+def test_admit_initialize_negotiates_revision(config: Config, asked: str, answered: str) -> None:
     found = admitted("initialize", initialize(asked)["params"], config=config, state=NEW)
     assert found.peer.dialect.version == answered
     assert found.peer.capabilities == CLIENT_OFFERS
@@ -113,32 +121,36 @@ def test_a_handshake(config: Config, asked: str, answered: str) -> None:
 
 @pytest.mark.requirement("PING-2")
 @pytest.mark.parametrize(
-    ("role", "config", "state", "remembered"),
+    ("role", "config", "state", "session_peer"),
     [
         (SERVER, ALL_ERAS, NEW, None),
-        (SERVER, STATEFUL_ONLY, OPENING, known(A)),
-        (SERVER, ALL_ERAS, READY, known(D)),
-        (SERVER, ALL_ERAS, CLOSING, known(D)),
+        (SERVER, STATEFUL_ONLY, OPENING, session_peer_of(A)),
+        (SERVER, ALL_ERAS, READY, session_peer_of(D)),
+        (SERVER, ALL_ERAS, CLOSING, session_peer_of(D)),
         (CLIENT, client_config(), NEW, None),
         (CLIENT, client_config(), OPENING, None),
-        (CLIENT, client_config(), READY, known(B)),
+        (CLIENT, client_config(), READY, session_peer_of(B)),
     ],
 )
-def test_a_ping_at_any_time(role: Role, config: Config, state: State, remembered: Peer | None) -> None:
-    found = admitted("ping", config=config, role=role, state=state, remembered=remembered)
+def test_admit_ping_before_handshake_accepted(
+    role: Role, config: Config, state: State, session_peer: Peer | None
+) -> None:
+    found = admitted("ping", config=config, role=role, state=state, session_peer=session_peer)
     assert found.row.name == "ping"
     assert found.peer.dialect.stateful
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_client_is_asked_too(version: str) -> None:
+def test_admit_server_request_at_client_uses_session_peer(version: str) -> None:
     config = client_config(version, methods=[ADD])
     peer = Peer(DIALECTS[version], t.ServerCapabilities())
-    found = admitted("roots/list", config=config, role=CLIENT, remembered=peer)
+    found = admitted("roots/list", config=config, role=CLIENT, session_peer=peer)
     assert (found.row.to, found.peer) == (CLIENT, peer)
-    # What would make a request stateless is for clients to say.
-    assert admitted("roots/list", MODERN, config=config, role=CLIENT, remembered=peer).peer is peer
-    assert admitted("acme/add", {"a": 1}, config=config, role=CLIENT, remembered=peer).params == AddParams(1)
+    # A client ignores `_meta` that would make the request of a server stateless.
+    assert admitted("roots/list", MODERN, config=config, role=CLIENT, session_peer=peer).peer is peer
+    assert admitted("acme/add", {"a": 1}, config=config, role=CLIENT, session_peer=peer).params == AddParams(
+        1
+    )
 
 
 @pytest.mark.requirement("META-14")
@@ -146,34 +158,37 @@ def test_a_client_is_asked_too(version: str) -> None:
     ("method", "params"), [("tools/call", CALL), ("acme/add", {"a": 1})], ids=["of MCP", "custom"]
 )
 @pytest.mark.parametrize("token", [7, "seven", 0, ""])
-def test_progress_is_asked_for(method: str, params: Any, token: Any) -> None:
+def test_admit_progress_token_is_read(method: str, params: Any, token: Any) -> None:
     for meta in ({}, ENVELOPE):
-        found = admitted(method, params | {"_meta": meta | {"progressToken": token}}, remembered=known(D))
+        found = admitted(
+            method, params | {"_meta": meta | {"progressToken": token}}, session_peer=session_peer_of(D)
+        )
         assert found.progress_token == token
         assert type(found.progress_token) is type(token)
 
 
-def test_custom_params_are_a_type_too() -> None:
+def test_admit_custom_method_params_are_decoded() -> None:
     assert admitted("acme/add", {"a": 1} | MODERN, state=NEW).params == AddParams(1)
     assert admitted("acme/add", {"a": 1} | MODERN, state=NEW).peer.dialect.version == E
 
 
-# -- Whose is not --------------------------------------------------------------------------------------------
+# -- Whose is not ----------------------------------------------------------------------------------
 
 SERVED = {"supported": list(ALL)}
 HALF: Any = {META_VERSION: E}
 OTHER_HALF: Any = {META_CAPABILITIES: {}}
-REMEMBERED = known(D)
+REMEMBERED = session_peer_of(D)
 
-# method, params, config, state, remembered; the fault, its data, some of the words, the revision whose code is used
+# method, params, config, state, session_peer;
+# fault, data, part of the message, revision whose code is used
 REFUSED: list[Any] = [
-    # Nobody to be
+    # No sender
     pytest.param("tools/call", CALL, ALL_ERAS, NEW, None, Fault.INVALID_REQUEST, UNSET, "send initialize first", None, id="before initialize"),
     pytest.param("odd", None, ALL_ERAS, NEW, None, Fault.INVALID_REQUEST, UNSET, "send initialize first", None, id="unknown, before initialize"),
     pytest.param("tools/call", CALL, STATELESS_ONLY, NEW, None, Fault.INVALID_PARAMS, {"supported": [E]}, "must have", E, id="no _meta"),
     pytest.param("ping", None, STATELESS_ONLY, NEW, None, Fault.INVALID_PARAMS, {"supported": [E]}, "must have", E, id="ping without _meta"),
     pytest.param("initialize", initialize()["params"], STATELESS_ONLY, NEW, None, Fault.INVALID_PARAMS, {"supported": [E]}, "must have", E, id="initialize at a stateless server"),
-    # Half an envelope
+    # Incomplete `_meta`
     pytest.param("tools/call", CALL | {"_meta": HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks io.modelcontextprotocol/clientCapabilities", E, id="no capabilities"),
     pytest.param("tools/call", CALL | {"_meta": OTHER_HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks io.modelcontextprotocol/protocolVersion", E, id="no version"),
     pytest.param("tools/call", CALL | {"_meta": HALF}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "lacks", E, id="half in a session"),
@@ -188,14 +203,14 @@ REFUSED: list[Any] = [
     pytest.param("server/discover", {"_meta": ENVELOPE | {META_VERSION: "x"}}, STATELESS_ONLY, NEW, None, Fault.UNSUPPORTED_VERSION, {"supported": [E], "requested": "x"}, "x is not served", E, id="discover too"),
     pytest.param("odd", {"_meta": ENVELOPE | {META_VERSION: "x"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "x"}, "x is not served", E, id="before the method"),
     pytest.param("tools/call", {"name": 1, "_meta": ENVELOPE | {META_VERSION: "x"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "x"}, "x is not served", E, id="before the params"),
-    # The wrong time
+    # Not legal in this state
     pytest.param("initialize", initialize()["params"], ALL_ERAS, OPENING, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "already sent", D, id="initialize twice"),
     pytest.param("initialize", initialize(A)["params"], ALL_ERAS, READY, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "already initialized", D, id="initialize again"),
     pytest.param("tools/call", CALL, ALL_ERAS, CLOSING, REMEMBERED, Fault.BUSY, UNSET, "shut down", D, id="when closing"),
     pytest.param("tools/call", CALL | MODERN, ALL_ERAS, CLOSING, None, Fault.BUSY, UNSET, "shut down", E, id="when closing, stateless"),
-    # No such method
+    # Unknown or undeclared method
     *(
-        pytest.param("odd", None, ALL_ERAS, READY, known(v), Fault.METHOD_NOT_FOUND, UNSET, f"that a server of revision {v} knows", v, id=f"unknown, {v}")
+        pytest.param("odd", None, ALL_ERAS, READY, session_peer_of(v), Fault.METHOD_NOT_FOUND, UNSET, f"that a server of revision {v} knows", v, id=f"unknown, {v}")
         for v in STATEFUL
     ),
     pytest.param("odd", MODERN, ALL_ERAS, NEW, None, Fault.METHOD_NOT_FOUND, UNSET, "that a server of revision 2026-07-28 knows", E, id="unknown, stateless"),
@@ -209,7 +224,7 @@ REFUSED: list[Any] = [
     pytest.param("initialize", MODERN, STATELESS_ONLY, NEW, None, Fault.METHOD_NOT_FOUND, {"supported": [E]}, "initialize", E, id="the same at a stateless server"),
     pytest.param("notifications/cancelled", {"requestId": 1}, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "is a notification", D, id="a notification with an id"),
     pytest.param("notifications/acme/news", None, NEWS_TOO, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "news", D, id="a custom one"),
-    # Wrong params
+    # Invalid params
     pytest.param("tools/call", {"name": 1}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "the params of tools/call do not fit: Expected `str`", D, id="wrong"),
     pytest.param("tools/call", None, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "name", D, id="missing"),
     pytest.param("tools/call", [], ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "got `array`", D, id="array"),
@@ -227,21 +242,21 @@ REFUSED: list[Any] = [
     "META-8", "RPC-15", "RPC-18", "VER-1", "VER-6", "VER-15", "CAP-6", "CAP-7", "LIFE-10", "LIFE-12", "PING-5"
 )
 @pytest.mark.parametrize(
-    ("method", "params", "config", "state", "remembered", "fault", "data", "words", "version"), REFUSED
+    ("method", "params", "config", "state", "session_peer", "fault", "data", "words", "version"), REFUSED
 )
-def test_refusals(
+def test_admit_first_failed_check_determines_rejection(
     method: str,
     params: Any,
     config: Config,
     state: State,
-    remembered: Peer | None,
+    session_peer: Peer | None,
     fault: Fault,
     data: Any,
     words: str,
     version: str | None,
 ) -> None:
     with pytest.raises(Refusal) as caught:
-        admitted(method, params, config=config, state=state, remembered=remembered)
+        admitted(method, params, config=config, state=state, session_peer=session_peer)
     refusal = caught.value
     assert (refusal.fault, refusal.data, refusal.answerable) == (fault, data, True)
     assert (refusal.dialect.version if refusal.dialect is not None else None) == version
@@ -249,7 +264,7 @@ def test_refusals(
     assert str(refusal) == refusal.message
 
 
-def test_a_long_version_is_not_repeated_at_length() -> None:
+def test_admit_long_version_is_truncated_in_message() -> None:
     with pytest.raises(Refusal) as caught:
         admitted("tools/call", {"_meta": ENVELOPE | {META_VERSION: "x" * 10_000}})
     assert len(caught.value.message) < 200
@@ -258,25 +273,25 @@ def test_a_long_version_is_not_repeated_at_length() -> None:
 @pytest.mark.requirement("CAP-6", "CAP-7")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("method", ["tools/list", "tools/call", "prompts/get", "resources/read"])
-def test_what_is_not_offered_is_not_there(version: str, method: str) -> None:
+def test_admit_undeclared_server_capability_is_method_not_found(version: str, method: str) -> None:
     config = server_config(capabilities=t.ServerCapabilities())
-    peer, params = (known(version), {}) if DIALECTS[version].stateful else (None, MODERN)
+    peer, params = (session_peer_of(version), {}) if DIALECTS[version].stateful else (None, MODERN)
     state = NEW if peer is None else READY
     with pytest.raises(Refusal, match=f"this server does not offer {method}") as caught:
-        admitted(method, {"name": 1} | params, config=config, state=state, remembered=peer)
+        admitted(method, {"name": 1} | params, config=config, state=state, session_peer=peer)
     assert caught.value.fault is Fault.METHOD_NOT_FOUND
 
 
 @pytest.mark.requirement("CAP-7")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_nor_by_a_client(version: str) -> None:
+def test_admit_undeclared_client_capability_is_method_not_found(version: str) -> None:
     config = client_config(version, capabilities=t.ClientCapabilities())
     with pytest.raises(Refusal, match="this client does not offer roots/list") as caught:
         admitted(
             "roots/list",
             config=config,
             role=CLIENT,
-            remembered=Peer(DIALECTS[version], t.ServerCapabilities()),
+            session_peer=Peer(DIALECTS[version], t.ServerCapabilities()),
         )
     assert caught.value.fault is Fault.METHOD_NOT_FOUND
 
@@ -284,17 +299,19 @@ def test_nor_by_a_client(version: str) -> None:
 @pytest.mark.requirement("RPC-27", "RPC-29", "STDIO-8")
 @pytest.mark.parametrize("method", ["ping", "roots/list", "odd"])
 @pytest.mark.parametrize(
-    ("state", "remembered"),
+    ("state", "session_peer"),
     [(READY, Peer(DIALECTS[E], t.ServerCapabilities())), (OPENING, None), (NEW, None)],
 )
-def test_a_stateless_client_answers_nothing(method: str, state: State, remembered: Peer | None) -> None:
+def test_admit_request_at_stateless_client_gets_no_response(
+    method: str, state: State, session_peer: Peer | None
+) -> None:
     with pytest.raises(Refusal) as caught:
-        admitted(method, config=client_config(E), role=CLIENT, state=state, remembered=remembered)
+        admitted(method, config=client_config(E), role=CLIENT, state=state, session_peer=session_peer)
     assert not caught.value.answerable
 
 
 @pytest.mark.parametrize("method", ["roots/list", "odd"])
-def test_a_client_that_is_opening_is_asked_too_early(method: str) -> None:
+def test_admit_request_while_client_opens_rejected(method: str) -> None:
     with pytest.raises(Refusal, match="has not been initialized") as caught:
         admitted(method, config=client_config(), role=CLIENT, state=OPENING)
     assert (caught.value.fault, caught.value.answerable) == (Fault.INVALID_REQUEST, True)

@@ -1,4 +1,4 @@
-"""What the peer's answer to one of our requests means."""
+"""The events that responses to our requests become."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mcp_core._jsonrpc import decode
 from tests.core.helpers import STATEFUL, VERSIONS, D, E
 
 
-def heard(version: str, method: str, **members: Any) -> Any:
+def event_for(version: str, method: str, **members: Any) -> Any:
     dialect = DIALECTS[version]
     row = dialect.receives[Role.SERVER].get(method)
     message = {"jsonrpc": "2.0", "id": 7, **members}
@@ -33,7 +33,7 @@ def heard(version: str, method: str, **members: Any) -> Any:
 LISTED: Any = {"tools": []}
 CALLED: Any = {"content": []}
 
-# version, method, result as it stands on the wire, the object that it is
+# version, method, result as JSON, the decoded object
 RESULTS = [
     *((version, "tools/list", LISTED, t.ListToolsResult(tools=[])) for version in VERSIONS),
     (D, "ping", {}, t.EmptyResult()),
@@ -44,7 +44,7 @@ RESULTS = [
         CALLED | {"structuredContent": None},
         t.CallToolResult(content=[], structured_content=None),
     ),
-    # What is not defined before 2026-07-28 means nothing there.
+    # `resultType` has no meaning before 2026-07-28.
     (D, "tools/list", LISTED | {"resultType": "odd"}, t.ListToolsResult(tools=[], result_type="odd")),
     (
         E,
@@ -60,8 +60,10 @@ RESULTS = [
 
 @pytest.mark.requirement("RPC-16", "RPC-19", "RPC-31")
 @pytest.mark.parametrize(("version", "method", "result", "expected"), RESULTS)
-def test_results(version: str, method: str, result: Any, expected: Any) -> None:
-    assert heard(version, method, result=result) == ResultReceived(7, expected, "token")
+def test_response_result_is_decoded_to_its_type(
+    version: str, method: str, result: Any, expected: Any
+) -> None:
+    assert event_for(version, method, result=result) == ResultReceived(7, expected, "token")
 
 
 ASKING: Any = {"resultType": "input_required"}
@@ -79,17 +81,19 @@ ROOTS = {"r": {"method": "roots/list"}}
         ({"inputRequests": {}}, {}, None),
     ],
 )
-def test_input_is_required(method: str, result: Any, requests: Any, state: str | None) -> None:
-    assert heard(E, method, result=ASKING | result) == InputRequested(7, requests, state, "token")
+def test_response_input_required_becomes_input_requested(
+    method: str, result: Any, requests: Any, state: str | None
+) -> None:
+    assert event_for(E, method, result=ASKING | result) == InputRequested(7, requests, state, "token")
 
 
-def test_a_result_may_be_both_and_says_which() -> None:
-    """It has what a tool gives, but claims to ask. The claim counts."""
-    found = heard(E, "tools/call", result=CALLED | ASKING | {"requestState": "s"})
+def test_response_result_type_decides_over_members() -> None:
+    """It has the members of a tool result, but the type `input_required`."""
+    found = event_for(E, "tools/call", result=CALLED | ASKING | {"requestState": "s"})
     assert found == InputRequested(7, None, "s", "token")
 
 
-# version, method, result, some of the words
+# version, method, result, part of the message
 NO_RESULTS = [
     *((version, "tools/list", {}, "missing required field `tools`") for version in VERSIONS),
     *((version, "ping", 1, "Expected `object`, got `int`") for version in STATEFUL),
@@ -111,12 +115,12 @@ NO_RESULTS = [
 
 @pytest.mark.requirement("RPC-16", "RPC-32", "ERR-10")
 @pytest.mark.parametrize(("version", "method", "result", "words"), NO_RESULTS)
-def test_what_is_no_result(version: str, method: str, result: Any, words: str) -> None:
-    event = heard(version, method, result=result)
+def test_response_invalid_result_fails_request(version: str, method: str, result: Any, words: str) -> None:
+    event = event_for(version, method, result=result)
     assert type(event) is ErrorReceived
     assert (event.id, event.token) == (7, "token")
     assert type(event.error) is RemoteProtocolError
-    assert str(event.error).startswith(f"the answer to {method} is no result of its kind: ")
+    assert str(event.error).startswith(f"the result of {method} is invalid: ")
     assert words in str(event.error)
 
 
@@ -131,8 +135,10 @@ def test_what_is_no_result(version: str, method: str, result: Any, words: str) -
     ],
 )
 @pytest.mark.parametrize("version", VERSIONS)
-def test_errors(version: str, error: Any, code: int, message: str, data: Any) -> None:
-    event = heard(version, "tools/list", error=error)
+def test_response_error_becomes_peer_error(
+    version: str, error: Any, code: int, message: str, data: Any
+) -> None:
+    event = event_for(version, "tools/list", error=error)
     assert type(event) is ErrorReceived
     assert (event.id, event.token) == (7, "token")
     assert isinstance(event.error, PeerError)
@@ -143,7 +149,7 @@ def test_errors(version: str, error: Any, code: int, message: str, data: Any) ->
 @pytest.mark.parametrize(
     "error", ["null", "{}", '{"code":1}', '{"code":"1","message":"x"}', '{"code":1.5,"message":"x"}', '"no"']
 )
-def test_what_is_no_error(error: str) -> None:
+def test_response_malformed_error_is_remote_protocol_error(error: str) -> None:
     found = error_of(Raw(error.encode()))
     assert type(found) is RemoteProtocolError
-    assert "an error object that is none" in str(found)
+    assert "a malformed error object" in str(found)

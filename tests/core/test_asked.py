@@ -1,4 +1,4 @@
-"""Our own requests without an answer."""
+"""The table of our own requests."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def call(token: object = None, related: Any = None, *, progress: bool = False) -
     return Call("ping", None, DIALECTS[D], token, related, progress)
 
 
-def told(out: Outbox) -> list[tuple[Any, Any]]:
-    """Which requests the peer was told to be given up, and why."""
+def cancelled_ids_and_reasons(out: Outbox) -> list[tuple[Any, Any]]:
+    """Return the ids and reasons of the cancellations that were queued."""
     found = []
     for message in out.take():
         assert message.kind is Kind.CANCEL
@@ -28,14 +28,14 @@ def told(out: Outbox) -> list[tuple[Any, Any]]:
     return found
 
 
-def test_ids_are_counted_up() -> None:
+def test_outgoing_requests_ids_are_consecutive() -> None:
     asked = Asked(Outbox())
     assert [asked.add(call()) for _ in range(3)] == [1, 2, 3]
     asked.table.clear()
     assert asked.add(call()) == asked.next_id - 1 == 4
 
 
-def test_giving_up() -> None:
+def test_outgoing_requests_cancel_notifies_peer_once() -> None:
     asked = Asked(out := Outbox())
     asked.add(call())
     asked.add(call(OPENING))
@@ -43,20 +43,20 @@ def test_giving_up() -> None:
     asked.give_up(1, "twice")
     asked.give_up(2, "what opens is not cancelled")
     asked.give_up(9, "unknown")
-    assert told(out) == [(1, "why")]
+    assert cancelled_ids_and_reasons(out) == [(1, "why")]
     assert list(asked.table) == [2]
 
 
-def test_what_was_made_for_a_request_ends_with_it() -> None:
+def test_outgoing_requests_cancel_related_matches_id_and_type() -> None:
     asked = Asked(out := Outbox())
     for related in (5, "5", None, 5):
         asked.add(call(related=related))
     asked.give_up_for(5)
-    assert [id for id, _ in told(out)] == [1, 4]
+    assert [id for id, _ in cancelled_ids_and_reasons(out)] == [1, 4]
     assert list(asked.table) == [2, 3]
 
 
-def test_progress_that_was_asked_for_and_grows() -> None:
+def test_outgoing_requests_progress_must_be_requested_and_increase() -> None:
     asked = Asked(Outbox())
     asked.add(call("deaf"))
     asked.add(call("token", progress=True))
@@ -70,13 +70,13 @@ def test_progress_that_was_asked_for_and_grows() -> None:
     ]
 
 
-def test_losing_all() -> None:
+def test_outgoing_requests_fail_all_returns_tokens() -> None:
     asked = Asked(out := Outbox())
     for token in ("a", OPENING, "b"):
         asked.add(call(token))
     assert asked.lose_all(None) == ["a", "b"]
-    assert (asked.table, told(out)) == ({}, [])
+    assert (asked.table, cancelled_ids_and_reasons(out)) == ({}, [])
     for token in ("c", OPENING):
         asked.add(call(token))
     assert asked.lose_all("enough") == ["c"]
-    assert (asked.table, told(out)) == ({}, [(4, "enough")])
+    assert (asked.table, cancelled_ids_and_reasons(out)) == ({}, [(4, "enough")])

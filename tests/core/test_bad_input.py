@@ -1,7 +1,7 @@
-"""Bad input: each kind has its one answer, and the connection goes on as if nothing had happened.
+"""Bad input: each kind has one error response, and has no other effect on the connection.
 
-Every row is told to servers of all revisions and to one that has not heard a word yet, then to clients. After each the next
-good message must be answered. Below the rows is what no row can hold: floods, endless lines, and input made up by a machine.
+Every row is sent to servers of all revisions, to a new server, and to clients. After each row the
+next valid message must be answered. Below the rows are floods, endless lines and random input.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import (
@@ -62,32 +62,38 @@ from tests.core.helpers import (
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
 LIMITS = Limits(message=300_000, id=100, method=100)
-NEW = "new"  # a server of all revisions, of whose client nothing is known
+NEW = "new"  # a server of all revisions before any message
 NO_ID: Any = "the id cannot be read"
 Ask = Callable[..., Message]
 
 
 class Bad(NamedTuple):
-    """What is told (with the function that builds a good request), and the answer: none if there is no code."""
+    """A message, built from a function for valid requests, and its response, none without code."""
 
-    tell: Callable[[Ask], Any]
+    message: Callable[[Ask], Any]
     code: int | None
     id: Any = NO_ID
     text: str = ""
     rejected: bool = True
 
 
-def bad(
-    name: str, tell: Any, code: int | None, id: Any = NO_ID, text: str = "", *, rejected: bool | None = None
+def bad_row(
+    name: str,
+    message: Any,
+    code: int | None,
+    id: Any = NO_ID,
+    text: str = "",
+    *,
+    rejected: bool | None = None,
 ) -> Any:
-    said = tell if callable(tell) else lambda _: tell
+    said = message if callable(message) else lambda _: message
     return pytest.param(
         Bad(said, code, id, text, code is not None if rejected is None else rejected), id=name
     )
 
 
-def raw(template: str) -> Callable[[Ask], bytes]:
-    """A good request with something about it changed, as text: `%` is its params and what follows them."""
+def altered_request(template: str) -> Callable[[Ask], bytes]:
+    """Return a valid request altered as text: `%` is its params and the rest."""
     return lambda ask: template.replace(
         "%", encoded(ask(1, "tools/call", {"name": "t"})).decode().split('"params":')[1]
     ).encode()
@@ -97,94 +103,94 @@ DEEP = "[" * 100_000 + "]" * 100_000
 
 ROWS: list[Any] = [
     # Not JSON
-    bad("not JSON", "nope", -32700),
-    bad("half JSON", '{"jsonrpc":"2.0","id":1,"method":"ping"', -32700),
-    bad("not UTF-8", b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', -32700, text="not UTF-8 at byte 34"),
-    bad("not UTF-8, in params", lambda ask: encoded(ask(1, "tools/call", {"name": "?"})).replace(b"?", b"\xc3\x28"), -32700),
-    bad("cut inside a character", lambda ask: encoded(ask(1, "tools/call", {"name": "?"})).replace(b"?", b"\xe2\x82"), -32700),
-    bad("UTF-16", '{"jsonrpc":"2.0"}'.encode("utf-16-le"), -32700),
-    bad("byte order mark", lambda ask: b"\xef\xbb\xbf" + encoded(ask(1, "tools/list")), -32700),
-    bad("NaN", raw('{"jsonrpc":"2.0","id":1,"method":"tools/call","x":NaN,"params":%'), -32700),
-    bad("Infinity", raw('{"jsonrpc":"2.0","id":1,"method":"tools/call","x":Infinity,"params":%'), -32700),
-    bad("half a surrogate pair", lambda ask: encoded(ask(1, "tools/call", {"name": "?"})).replace(b"?", b"\\ud800"), -32700),
-    bad("half a pair, in the method", '{"jsonrpc":"2.0","id":1,"method":"\\udc00"}', -32700, text="surrogate"),
-    bad("NUL", b"\0", -32700),
-    bad("two messages on a line", lambda ask: encoded(ask(1, "tools/list")) + encoded(ask(2, "tools/list")), -32700),
-    bad("two with a CR between", lambda ask: encoded(ask(1, "tools/list")) + b"\r" + encoded(ask(2, "tools/list")), -32700),
-    bad("too deep", lambda ask: encoded(ask(1, "odd", {"a": 0})).replace(b'"a":0', b'"a":' + DEEP.encode()), -32700, text="deeply"),
-    bad("too deep, unknown member", b'{"jsonrpc":"2.0","id":1,"method":"ping","x":' + DEEP.encode() + b"}", -32700, text="deeply"),
-    bad("too long", lambda ask: encoded(ask(1, "tools/call", {"name": "x" * 300_000})), -32700, text="longer than 300000 bytes"),
-    # Not a message
-    bad("number", "1", -32600),
-    bad("null", "null", -32600),
-    bad("text", '"ping"', -32600),
-    bad("empty object", "{}", -32600),
-    bad("no jsonrpc", lambda ask: {k: v for k, v in ask(1, "tools/list").items() if k != "jsonrpc"}, -32600, 1),
-    bad("jsonrpc 1.0", lambda ask: ask("x", "tools/list", jsonrpc="1.0"), -32600, "x"),
-    bad("jsonrpc number", lambda ask: ask(1, "tools/list", jsonrpc=2.0), -32600, 1),
-    bad("jsonrpc null", lambda ask: ask(1, "tools/list", jsonrpc=None), -32600, 1),
-    bad("no method", lambda ask: {k: v for k, v in ask(1, "x").items() if k != "method"}, -32600, 1),
-    bad("method null", lambda ask: ask(1, None), -32600, 1),
-    bad("method number", lambda ask: ask(1, 7), -32600, 1),
-    bad("method too long", lambda ask: ask(1, "m" * 101), -32600, 1, "method is longer than 100 bytes"),
-    bad("method and result", lambda ask: ask(1, "tools/list", result={}), -32600, 1, "not both"),
+    bad_row("not JSON", "nope", -32700),
+    bad_row("half JSON", '{"jsonrpc":"2.0","id":1,"method":"ping"', -32700),
+    bad_row("not UTF-8", b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', -32700, text="not UTF-8 at byte 34"),
+    bad_row("not UTF-8, in params", lambda ask: encoded(ask(1, "tools/call", {"name": "?"})).replace(b"?", b"\xc3\x28"), -32700),
+    bad_row("cut inside a character", lambda ask: encoded(ask(1, "tools/call", {"name": "?"})).replace(b"?", b"\xe2\x82"), -32700),
+    bad_row("UTF-16", '{"jsonrpc":"2.0"}'.encode("utf-16-le"), -32700),
+    bad_row("byte order mark", lambda ask: b"\xef\xbb\xbf" + encoded(ask(1, "tools/list")), -32700),
+    bad_row("NaN", altered_request('{"jsonrpc":"2.0","id":1,"method":"tools/call","x":NaN,"params":%'), -32700),
+    bad_row("Infinity", altered_request('{"jsonrpc":"2.0","id":1,"method":"tools/call","x":Infinity,"params":%'), -32700),
+    bad_row("half a surrogate pair", lambda ask: encoded(ask(1, "tools/call", {"name": "?"})).replace(b"?", b"\\ud800"), -32700),
+    bad_row("half a pair, in the method", '{"jsonrpc":"2.0","id":1,"method":"\\udc00"}', -32700, text="surrogate"),
+    bad_row("NUL", b"\0", -32700),
+    bad_row("two messages on a line", lambda ask: encoded(ask(1, "tools/list")) + encoded(ask(2, "tools/list")), -32700),
+    bad_row("two with a CR between", lambda ask: encoded(ask(1, "tools/list")) + b"\r" + encoded(ask(2, "tools/list")), -32700),
+    bad_row("too deep", lambda ask: encoded(ask(1, "odd", {"a": 0})).replace(b'"a":0', b'"a":' + DEEP.encode()), -32700, text="deeply"),
+    bad_row("too deep, unknown member", b'{"jsonrpc":"2.0","id":1,"method":"ping","x":' + DEEP.encode() + b"}", -32700, text="deeply"),
+    bad_row("too long", lambda ask: encoded(ask(1, "tools/call", {"name": "x" * 300_000})), -32700, text="longer than 300000 bytes"),
+    # Not a JSON-RPC message
+    bad_row("number", "1", -32600),
+    bad_row("null", "null", -32600),
+    bad_row("text", '"ping"', -32600),
+    bad_row("empty object", "{}", -32600),
+    bad_row("no jsonrpc", lambda ask: {k: v for k, v in ask(1, "tools/list").items() if k != "jsonrpc"}, -32600, 1),
+    bad_row("jsonrpc 1.0", lambda ask: ask("x", "tools/list", jsonrpc="1.0"), -32600, "x"),
+    bad_row("jsonrpc number", lambda ask: ask(1, "tools/list", jsonrpc=2.0), -32600, 1),
+    bad_row("jsonrpc null", lambda ask: ask(1, "tools/list", jsonrpc=None), -32600, 1),
+    bad_row("no method", lambda ask: {k: v for k, v in ask(1, "x").items() if k != "method"}, -32600, 1),
+    bad_row("method null", lambda ask: ask(1, None), -32600, 1),
+    bad_row("method number", lambda ask: ask(1, 7), -32600, 1),
+    bad_row("method too long", lambda ask: ask(1, "m" * 101), -32600, 1, "method is longer than 100 bytes"),
+    bad_row("method and result", lambda ask: ask(1, "tools/list", result={}), -32600, 1, "not both"),
     # Ids
-    bad("id null", lambda ask: ask(None, "tools/list"), -32600, text="null"),
-    bad("id 1.0", lambda ask: ask(1.0, "tools/list"), -32600, text="neither a string nor an integer"),
-    bad("id 1.5", lambda ask: ask(1.5, "tools/list"), -32600),
-    bad("id true", lambda ask: ask(True, "tools/list"), -32600),
-    bad("id object", lambda ask: ask({}, "tools/list"), -32600),
-    bad("id array", lambda ask: ask([1], "tools/list"), -32600),
-    bad("id too long", lambda ask: ask("x" * 101, "tools/list"), -32600, text="100 bytes"),
-    bad("id 2^53", lambda ask: ask(2**53, "tools/list"), -32600, text="2^53"),
-    bad("id -2^53", lambda ask: ask(-(2**53), "tools/list"), -32600, text="2^53"),
-    bad("id 10^400", lambda ask: ask(10**400, "tools/list"), -32600),
-    # Members that stand twice
-    bad("two ids", raw('{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":%'), -32600, 2, "twice"),
-    bad("two ids, one escaped", raw('{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"tools/call","params":%'), -32600, 2, "twice"),
-    bad("two ids, spaced", raw('{ "jsonrpc" : "2.0" , "id" : 1 , "id" : 2 , "method" : "tools/call" , "params":%'), -32600, 2, "twice"),
-    bad("two methods", raw('{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":%'), -32600, 1, "twice"),
-    bad("two params", raw('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{},"params":%'), -32600, 1, "twice"),
-    bad("hidden by escaped quotes", raw('{"jsonrpc":"2.0","id":1,"\\u0022\\u0022":0,"id":1,"method":"tools/call","params":%'), -32600, 1),
+    bad_row("id null", lambda ask: ask(None, "tools/list"), -32600, text="null"),
+    bad_row("id 1.0", lambda ask: ask(1.0, "tools/list"), -32600, text="neither a string nor an integer"),
+    bad_row("id 1.5", lambda ask: ask(1.5, "tools/list"), -32600),
+    bad_row("id true", lambda ask: ask(True, "tools/list"), -32600),
+    bad_row("id object", lambda ask: ask({}, "tools/list"), -32600),
+    bad_row("id array", lambda ask: ask([1], "tools/list"), -32600),
+    bad_row("id too long", lambda ask: ask("x" * 101, "tools/list"), -32600, text="100 bytes"),
+    bad_row("id 2^53", lambda ask: ask(2**53, "tools/list"), -32600, text="2^53"),
+    bad_row("id -2^53", lambda ask: ask(-(2**53), "tools/list"), -32600, text="2^53"),
+    bad_row("id 10^400", lambda ask: ask(10**400, "tools/list"), -32600),
+    # Duplicate members
+    bad_row("two ids", altered_request('{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":%'), -32600, 2, "duplicate"),
+    bad_row("two ids, one escaped", altered_request('{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"tools/call","params":%'), -32600, 2, "duplicate"),
+    bad_row("two ids, spaced", altered_request('{ "jsonrpc" : "2.0" , "id" : 1 , "id" : 2 , "method" : "tools/call" , "params":%'), -32600, 2, "duplicate"),
+    bad_row("two methods", altered_request('{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":%'), -32600, 1, "duplicate"),
+    bad_row("two params", altered_request('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{},"params":%'), -32600, 1, "duplicate"),
+    bad_row("hidden by escaped quotes", altered_request('{"jsonrpc":"2.0","id":1,"\\u0022\\u0022":0,"id":1,"method":"tools/call","params":%'), -32600, 1),
     # Params
-    bad("params array", lambda ask: ask(1, "tools/call") | {"params": ["t"]}, -32602, 1),
-    bad("params null", lambda ask: ask(1, "tools/call") | {"params": None}, -32602, 1),
-    bad("params text", lambda ask: ask(1, "tools/call") | {"params": "t"}, -32602, 1),
-    bad("wrong params", lambda ask: ask(1, "tools/call", {"name": 7}), -32602, 1, "name"),
-    bad("no params", lambda ask: ask(1, "tools/call"), -32602, 1),
-    bad("wrong progress token", lambda ask: ask(1, "tools/call", {"name": "t"}, progressToken=1.5), -32602, 1),
+    bad_row("params array", lambda ask: ask(1, "tools/call") | {"params": ["t"]}, -32602, 1),
+    bad_row("params null", lambda ask: ask(1, "tools/call") | {"params": None}, -32602, 1),
+    bad_row("params text", lambda ask: ask(1, "tools/call") | {"params": "t"}, -32602, 1),
+    bad_row("wrong params", lambda ask: ask(1, "tools/call", {"name": 7}), -32602, 1, "name"),
+    bad_row("no params", lambda ask: ask(1, "tools/call"), -32602, 1),
+    bad_row("wrong progress token", lambda ask: ask(1, "tools/call", {"name": "t"}, progressToken=1.5), -32602, 1),
     # Methods
-    bad("unknown method", lambda ask: ask(1, "odd"), -32601, 1, "odd"),
-    bad("empty method", lambda ask: ask(1, ""), -32601, 1),
-    bad("the client's method", lambda ask: ask(1, "sampling/createMessage"), -32601, 1),
-    bad("a notification with an id", lambda ask: ask(1, "notifications/cancelled", {"requestId": 1}), -32601, 1),
-    bad("not offered", lambda ask: ask(1, "prompts/get", {"name": "p"}), -32601, 1, "does not offer prompts/get"),
-    # Half an envelope
-    bad("version without capabilities", request(1, "tools/call", {"_meta": {META_VERSION: E}}), -32602, 1, "lacks"),
-    bad("capabilities without version", request(1, "tools/call", {"_meta": {META_CAPABILITIES: {}}}), -32602, 1, "lacks"),
-    bad("of no known revision", request(1, "tools/call", {"_meta": ENVELOPE | {META_VERSION: "x"}}), -32022, 1, "x is not served"),
-    bad("initialize with an envelope", request(1, "initialize", initialize()["params"] | {"_meta": ENVELOPE}), -32601, 1),
-    # Nothing to answer
-    bad("empty line", "", None),
-    bad("blank line", " \t ", None),
-    bad("CR alone", "\r", None),
-    bad("a result for nobody", result(99), None),
-    bad("a result for nobody, twice", b"\n".join([encoded(result(99))] * 2), None),
-    bad("an error for nobody", error(99), None),
-    bad("an error without an id", error(None), None, rejected=True),
-    bad("result and error", result(1) | error(1), None, rejected=True),
-    bad("a result that is none", {"jsonrpc": "2.0", "result": {}}, None, rejected=True),
-    bad("a result with id null", result(None), None, rejected=True),
-    bad("a result with id 1.0", result(1.0), None, rejected=True),
-    bad("an error with a long id", error("x" * 101), None, rejected=True),
-    bad("a notification twice", '{"jsonrpc":"2.0","method":"a","method":"b"}', None, rejected=True),
-    bad("a notification of jsonrpc 1.0", '{"jsonrpc":"1.0","method":"notifications/initialized"}', None, rejected=True),
-    bad("a notification with a long name", {"jsonrpc": "2.0", "method": "m" * 101}, None, rejected=True),
-    bad("an unknown notification", {"jsonrpc": "2.0", "method": "odd"}, None),
-    bad("a notification that is a request", {"jsonrpc": "2.0", "method": "tools/call"}, None),
-    bad("cancelled without an id", {"jsonrpc": "2.0", "method": "notifications/cancelled"}, None),
-    bad("cancelled, unknown", cancelled(99), None),
-    bad("cancelled, ill-formed", cancelled({}), None, rejected=True),
+    bad_row("unknown method", lambda ask: ask(1, "odd"), -32601, 1, "odd"),
+    bad_row("empty method", lambda ask: ask(1, ""), -32601, 1),
+    bad_row("the client's method", lambda ask: ask(1, "sampling/createMessage"), -32601, 1),
+    bad_row("a notification with an id", lambda ask: ask(1, "notifications/cancelled", {"requestId": 1}), -32601, 1),
+    bad_row("not offered", lambda ask: ask(1, "prompts/get", {"name": "p"}), -32601, 1, "does not offer prompts/get"),
+    # Incomplete `_meta`
+    bad_row("version without capabilities", request(1, "tools/call", {"_meta": {META_VERSION: E}}), -32602, 1, "lacks"),
+    bad_row("capabilities without version", request(1, "tools/call", {"_meta": {META_CAPABILITIES: {}}}), -32602, 1, "lacks"),
+    bad_row("of no known revision", request(1, "tools/call", {"_meta": ENVELOPE | {META_VERSION: "x"}}), -32022, 1, "x is not served"),
+    bad_row("initialize with an envelope", request(1, "initialize", initialize()["params"] | {"_meta": ENVELOPE}), -32601, 1),
+    # No response
+    bad_row("empty line", "", None),
+    bad_row("blank line", " \t ", None),
+    bad_row("CR alone", "\r", None),
+    bad_row("a result for nobody", result(99), None),
+    bad_row("a result for nobody, twice", b"\n".join([encoded(result(99))] * 2), None),
+    bad_row("an error for nobody", error(99), None),
+    bad_row("an error without an id", error(None), None, rejected=True),
+    bad_row("result and error", result(1) | error(1), None, rejected=True),
+    bad_row("a result that is none", {"jsonrpc": "2.0", "result": {}}, None, rejected=True),
+    bad_row("a result with id null", result(None), None, rejected=True),
+    bad_row("a result with id 1.0", result(1.0), None, rejected=True),
+    bad_row("an error with a long id", error("x" * 101), None, rejected=True),
+    bad_row("a notification twice", '{"jsonrpc":"2.0","method":"a","method":"b"}', None, rejected=True),
+    bad_row("a notification of jsonrpc 1.0", '{"jsonrpc":"1.0","method":"notifications/initialized"}', None, rejected=True),
+    bad_row("a notification with a long name", {"jsonrpc": "2.0", "method": "m" * 101}, None, rejected=True),
+    bad_row("an unknown notification", {"jsonrpc": "2.0", "method": "odd"}, None),
+    bad_row("a notification that is a request", {"jsonrpc": "2.0", "method": "tools/call"}, None),
+    bad_row("cancelled without an id", {"jsonrpc": "2.0", "method": "notifications/cancelled"}, None),
+    bad_row("cancelled, unknown", cancelled(99), None),
+    bad_row("cancelled, ill-formed", cancelled({}), None, rejected=True),
 ]  # fmt: skip
 
 
@@ -196,8 +202,8 @@ def server_of(version: str, limits: Limits = LIMITS) -> Talk:
     return opened(SERVER, version, server_config(*served, capabilities=offers, limits=limits))
 
 
-def asks(version: str) -> Ask:
-    """How a good request looks to this server. One that has heard nothing yet takes stateless ones."""
+def request_builder(version: str) -> Ask:
+    """Return a function that builds valid requests, which are stateless for a new server."""
     if version in STATEFUL:
         return lambda id, method, params=None, **more: request(id, method, *_with_token(params, more), **more)
 
@@ -214,8 +220,8 @@ def _with_token(params: Message | None, more: Message) -> list[Message]:
     return [] if params is None else [params]
 
 
-def lives(talk: Talk, version: str) -> bool:
-    """The next good message is answered."""
+def still_answers(talk: Talk, version: str) -> bool:
+    """True if the next valid message is answered."""
     if version in STATEFUL:
         return talk.answer(ping("next")) == result("next")
     if version == NEW and talk.answer(ping("next")) != result("next"):
@@ -243,10 +249,10 @@ def lives(talk: Talk, version: str) -> bool:
 )
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("row", ROWS)
-def test_a_server(row: Bad, version: str) -> None:
+def test_bad_input_at_server_gets_one_error_response(row: Bad, version: str) -> None:
     talk = server_of(version)
     before = talk.conn.state
-    events = talk.hears(row.tell(asks(version)))
+    events = talk.hears(row.message(request_builder(version)))
     if row.rejected:
         assert_rejected(events, row.text)
     else:
@@ -257,35 +263,35 @@ def test_a_server(row: Bad, version: str) -> None:
     else:
         code, id = row.code, row.id
         if id is NO_ID:
-            # The revisions up to C want null, the later ones nothing. As long as it may be any of them: null.
+            # Revisions up to C require a null id, later ones none. If unknown: null.
             id = None if version == NEW or DIALECTS[version].null_error_id else ...
         elif (
             code == -32602
             and version == NEW
-            and "params" in str(row.tell(asks(version)))
+            and "params" in str(row.message(request_builder(version)))
             and _no_meta(row, version)
         ):
-            code = -32600  # without an envelope it is a request of a session that has not begun
+            code = -32600  # without `_meta` it belongs to a session that was not opened
         assert_error(only(said), code, id, row.text if code == row.code else "")
         assert "\n" not in only(said)["error"]["message"]
         assert len(only(said)["error"]["message"]) < 300
     assert talk.conn.state is before
-    assert lives(talk, version)
+    assert still_answers(talk, version)
 
 
 def _no_meta(row: Bad, version: str) -> bool:
-    params = row.tell(asks(version))["params"]
+    params = row.message(request_builder(version))["params"]
     return not (isinstance(params, dict) and "_meta" in params)
 
 
 @pytest.mark.requirement("RPC-29", "STDIO-6", "STDIO-8")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("row", ROWS)
-def test_a_client(row: Bad, version: str) -> None:
-    """It is asked in the wrong way too. It answers only what it can name, and in the stateless era nothing."""
+def test_bad_input_at_client_is_reported_and_rarely_answered(row: Bad, version: str) -> None:
+    """A client answers only messages with an id, and in a stateless revision none."""
     talk = opened(CLIENT, version, client_config(version, limits=LIMITS))
     before = talk.conn.state
-    events = talk.hears(row.tell(asks(version)))
+    events = talk.hears(row.message(request_builder(version)))
     assert all(isinstance(event, MessageRejected) for event in events)
     assert len(events) <= 1
     assert [event.error for event in events] != [] or not row.rejected  # type: ignore[union-attr]
@@ -319,9 +325,9 @@ def test_a_client(row: Bad, version: str) -> None:
         pytest.param(lambda data: b"\n\n" + data + b"\n\n", id="empty lines around"),
     ],
 )
-def test_odd_but_good(version: str, change: Callable[[bytes], bytes]) -> None:
+def test_odd_but_valid_input_accepted(version: str, change: Callable[[bytes], bytes]) -> None:
     talk = server_of(version)
-    assert kinds(talk.hears(change(encoded(asks(version)(1, "tools/call", {"name": "t"}))))) == [
+    assert kinds(talk.hears(change(encoded(request_builder(version)(1, "tools/call", {"name": "t"}))))) == [
         "RequestReceived"
     ]
 
@@ -329,8 +335,8 @@ def test_odd_but_good(version: str, change: Callable[[bytes], bytes]) -> None:
 @pytest.mark.requirement("RPC-25")
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("array", ["[]", "[1]", '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', " [", "[[[]]]"])
-def test_arrays(version: str, array: str) -> None:
-    """One revision has batches, and there they are read as such."""
+def test_array_message_without_batches_rejected(version: str, array: str) -> None:
+    """In 2025-03-26 an array is a batch."""
     talk = server_of(version)
     talk.hears(array)
     said = talk.says()
@@ -338,25 +344,25 @@ def test_arrays(version: str, array: str) -> None:
         assert len(said) == 1
     else:
         assert_error(only(said), -32600, None if version == NEW or DIALECTS[version].null_error_id else ...)
-    assert lives(talk, version)
+    assert still_answers(talk, version)
 
 
 @pytest.mark.requirement("RPC-4", "RPC-5")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_id_that_is_in_use(version: str) -> None:
+def test_request_id_in_use_rejected(version: str) -> None:
     talk = server_of(version)
     assert kinds(talk.hears(call(1, version), call("1", version))) == ["RequestReceived"] * 2
     for id in (1, "1"):
         assert_error(talk.refusal(call(id, version)), -32600, id, "still in use")
-    # One that is answered by the connection itself has to wait for its turn as well.
+    # This also holds for requests that the connection answers itself.
     own = ping(1) if version in STATEFUL else modern(1, "server/discover")
     assert_error(talk.refusal(own), -32600, 1, "still in use")
-    assert lives(talk, version)
+    assert still_answers(talk, version)
 
 
 @pytest.mark.requirement("LIFE-10", "LIFE-12", "PING-2")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_handshake_out_of_order(version: str) -> None:
+def test_handshake_out_of_order_rejected(version: str) -> None:
     talk = Talk(Connection(SERVER, server_config(*STATEFUL)))
     assert_error(talk.refusal(call(1, version)), -32600, 1, "send initialize first")
     assert_error(talk.refusal(request(2, "odd")), -32600, 2, "send initialize first")
@@ -366,19 +372,19 @@ def test_a_handshake_out_of_order(version: str) -> None:
     assert talk.conn.state is State.NEW
     assert talk.answer(initialize(version, 5))["result"]["protocolVersion"] == version
     assert_error(talk.refusal(initialize(version, 6)), -32600, 6, "already sent")
-    assert lives(talk, version)
+    assert still_answers(talk, version)
     assert kinds(talk.hears(INITIALIZED)) == ["PeerReady"]
     for other in STATEFUL:
         assert_error(talk.refusal(initialize(other, 7)), -32600, 7, "already initialized")
     assert talk.conn.peer is not None
     assert talk.conn.peer.dialect.version == version
-    assert lives(talk, version)
+    assert still_answers(talk, version)
 
 
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("size", [1, 7, 100, 1999, 2000, 2001, 10_000])
-def test_a_line_over_the_limit_in_pieces(version: str, size: int) -> None:
-    """It is reported once, however it arrives."""
+def test_line_over_limit_in_chunks_reported_once(version: str, size: int) -> None:
+    """It is reported once, in chunks of any size."""
     talk = server_of(version, Limits(message=2000))
     data = b"x" * 9000 + b"\n"
     events: list[Any] = []
@@ -386,11 +392,11 @@ def test_a_line_over_the_limit_in_pieces(version: str, size: int) -> None:
         events += talk.reads(data[start : start + size])
     assert_rejected(events, "longer than 2000 bytes")
     assert only(talk.says())["error"]["code"] == -32700
-    assert lives(talk, version)
+    assert still_answers(talk, version)
 
 
-def test_a_line_that_never_ends() -> None:
-    """300 MB of it: constant memory, and not a moment longer than it takes to look for its end."""
+def test_endless_line_uses_constant_memory() -> None:
+    """300 MB without a newline take constant memory, and the time to search them once."""
     talk = Talk(Connection(SERVER, server_config()))
     chunk = b"x" * 1_000_000
     reported = 0
@@ -399,7 +405,7 @@ def test_a_line_that_never_ends() -> None:
     started = time.perf_counter()
     for _ in range(300):
         reported += len(talk.reads(chunk))
-        held = max(held, len(talk.conn._intake))
+        held = max(held, len(talk.conn._input))
     took = time.perf_counter() - started
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -409,12 +415,12 @@ def test_a_line_that_never_ends() -> None:
     assert peak < 20_000_000
     assert took < 2
     assert talk.reads(b"\n") == []
-    assert lives(talk, NEW)
+    assert still_answers(talk, NEW)
 
 
 @pytest.mark.requirement("DEC-12")
-def test_pings_whose_answers_nobody_reads() -> None:
-    """A driver reads no further while it is told to wait, so neither what came nor what is to go grows."""
+def test_unread_ping_responses_pause_reading() -> None:
+    """A paused driver stops reading, so neither the input nor the outbox grows."""
     count = 200_000
     talk = opened(SERVER, D)
     flood = b"".join(encoded(ping(i)) + b"\n" for i in range(count))
@@ -426,8 +432,8 @@ def test_pings_whose_answers_nobody_reads() -> None:
         read += chunk
     assert read < 3 * limit
     assert limit < talk.conn.queued() < limit + 100
-    assert len(talk.conn._intake) <= chunk
-    assert talk.waits(3600.0) == []  # time changes nothing: only reading helps
+    assert len(talk.conn._input) <= chunk
+    assert talk.waits(3600.0) == []  # no timeout ends this pause: the peer has to read
     assert talk.paused()
     answered = 0
     while talk.conn.queued():
@@ -441,8 +447,8 @@ def test_pings_whose_answers_nobody_reads() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_requests_without_end_and_no_patience(version: str) -> None:
-    """What is in flight and what waits has a limit, whatever is sent."""
+def test_request_flood_without_pause_stays_bounded(version: str) -> None:
+    """Requests in flight and waiting stay within their limits."""
     talk = opened(SERVER, version, server_config(limits=Limits(in_flight=5, waiting=5, pause=1.0)))
     flood = [call(i, version) for i in range(1000)]
     assert kinds(talk.hears(*flood)) == ["RequestReceived"] * 5
@@ -455,13 +461,13 @@ def test_requests_without_end_and_no_patience(version: str) -> None:
         talk.conn.send_result(id, t.CallToolResult(content=[]))
         talk.events()
     assert len(talk.says()) == 10
-    assert lives(talk, version)
+    assert still_answers(talk, version)
 
 
 @pytest.mark.requirement("RPC-17")
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("half", ["{", '{"jsonrpc":"2.0","id":1,"method":"ping"}', " ", "\r", "x" * 3000])
-def test_input_that_ends_in_the_middle(version: str, half: str) -> None:
+def test_eof_inside_message_rejected(version: str, half: str) -> None:
     talk = server_of(version, Limits(message=2000))
     events = [*talk.reads(half.encode()), *talk.ends()]
     assert kinds(events)[-2:] == ["MessageRejected", "ConnectionClosed"]
@@ -470,10 +476,10 @@ def test_input_that_ends_in_the_middle(version: str, half: str) -> None:
     assert talk.hears(ping()) == []
 
 
-# -- Made up by a machine ------------------------------------------------------------------------------------
+# -- Made up by a machine --------------------------------------------------------------------------
 
 
-def listener(role: Role, version: str) -> Talk:
+def checked_connection(role: Role, version: str) -> Talk:
     if role is CLIENT:
         return opened(CLIENT, version, client_config(version))
     return server_of(version)
@@ -526,8 +532,8 @@ MESSAGES = st.fixed_dictionaries(
 
 
 @st.composite
-def lines(draw: st.DrawFn) -> bytes:
-    """A line: random bytes, a message, or a message with a few bytes changed."""
+def random_lines(draw: st.DrawFn) -> bytes:
+    """Return random bytes, a message, or a message with a few bytes changed."""
     kind = draw(st.integers(0, 4))
     if kind == 0:
         return draw(st.binary(max_size=40))
@@ -539,14 +545,13 @@ def lines(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@settings(max_examples=300)
-@given(LISTENERS, st.lists(lines(), max_size=6), st.booleans())
-def test_nothing_raises_and_nothing_breaks(who: tuple[Role, str], said: list[bytes], ends: bool) -> None:
+@given(LISTENERS, st.lists(random_lines(), max_size=6), st.booleans())
+def test_random_input_never_raises(who: tuple[Role, str], said: list[bytes], ends: bool) -> None:
     role, version = who
-    talk = listener(role, version)
+    talk = checked_connection(role, version)
     talk.hears(*said)
     talk.says()
-    for id in list(talk.conn._requests.table):
+    for id in list(talk.conn._incoming.table):
         talk.conn.send_result(id, {})
     if ends:
         assert kinds(talk.ends()).count("ConnectionClosed") == 1
@@ -563,10 +568,9 @@ def test_nothing_raises_and_nothing_breaks(who: tuple[Role, str], said: list[byt
         assert kinds(talk.hears(result(id, {"tools": []}))) == ["ResultReceived"]
 
 
-@settings(max_examples=200)
-@given(st.sampled_from([*VERSIONS, NEW]), st.lists(lines(), max_size=8))
-def test_every_request_has_one_answer(version: str, said: list[bytes]) -> None:
-    """And nothing else has one: not what is no request, not what was cancelled."""
+@given(st.sampled_from([*VERSIONS, NEW]), st.lists(random_lines(), max_size=8))
+def test_every_valid_request_gets_one_response(version: str, said: list[bytes]) -> None:
+    """Messages that are no requests get none, and cancelled requests get none."""
     talk = server_of(version)
     asked: Counter[tuple[type, Any]] = Counter()
     unnamed = 0
@@ -590,18 +594,18 @@ def test_every_request_has_one_answer(version: str, said: list[bytes]) -> None:
     for message in talk.says():
         assert "result" in message
     for data in said:
-        asked += Counter(_usable_requests(data, batches=version == B))
+        asked += Counter(_requests_with_usable_id(data, batches=version == B))
     assert +answered == +asked
     assert unnamed <= sum(isinstance(event, MessageRejected) for event in events)
 
 
-def _usable_requests(data: bytes, *, batches: bool) -> list[tuple[type, Any]]:
-    """The ids by which a receiver would have to answer, read by another library."""
+def _requests_with_usable_id(data: bytes, *, batches: bool) -> list[tuple[type, Any]]:
+    """Return the ids of the requests in `data`, as another JSON library decodes them."""
     found = []
     for part in data.split(b"\n"):
         try:
-            value = json.loads(part.decode(), parse_constant=_refuse)
-            encoded(value)  # which half of a surrogate pair is no more than this library lets pass
+            value = json.loads(part.decode(), parse_constant=_reject_constant)
+            encoded(value)  # this library accepts lone surrogates, ours does not
         except (ValueError, RecursionError):
             continue
         for member in value if isinstance(value, list) and batches else [value]:
@@ -614,14 +618,14 @@ def _usable_requests(data: bytes, *, batches: bool) -> list[tuple[type, Any]]:
     return found
 
 
-def _refuse(constant: str) -> None:
+def _reject_constant(constant: str) -> None:
     raise ValueError(constant)
 
 
-def test_configurations_do_not_change_by_input() -> None:
-    """They are shared by all connections of a server."""
+def test_shared_config_is_unchanged_by_input() -> None:
+    """All connections of a server share one configuration."""
     config: Config = server_config()
-    before = repr(config), config.versions, dict(config.rows(SERVER))
+    before = repr(config), config.versions, dict(config.rows[SERVER])
     talk = Talk(Connection(SERVER, config))
     talk.hears(
         initialize(),
@@ -630,4 +634,4 @@ def test_configurations_do_not_change_by_input() -> None:
         "nope",
         modern(2, "odd"),
     )
-    assert (repr(config), config.versions, dict(config.rows(SERVER))) == before
+    assert (repr(config), config.versions, dict(config.rows[SERVER])) == before

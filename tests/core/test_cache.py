@@ -1,4 +1,4 @@
-"""`ResultCache`: what is kept of a server's answers. Time here is a number that the test sets."""
+"""`ResultCache`: which results it stores, and for how long, with a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def holding(*results: tuple[str, Any, t.CacheableResult], now: float = 0.0) -> R
         (10**400, 1e12, True),
     ],
 )
-def test_how_long_an_answer_stays_fresh(ttl: int | None, now: float, fresh: bool) -> None:
+def test_cache_entry_expires_after_ttl(ttl: int | None, now: float, fresh: bool) -> None:
     cache = holding(("tools/list", None, tools("a", ttl=ttl)), now=5.0)
     found = cache.find("tools/list", None, now)
     assert found == (tools("a", ttl=ttl) if fresh else None)
@@ -55,7 +55,7 @@ def test_how_long_an_answer_stays_fresh(ttl: int | None, now: float, fresh: bool
 
 
 @pytest.mark.requirement("CACHE-3")
-def test_an_answer_is_used_for_its_own_question_only() -> None:
+def test_cache_hit_needs_identical_request() -> None:
     cache = holding(
         ("tools/list", None, tools("first")),
         ("tools/list", {"cursor": ""}, tools("second")),
@@ -75,7 +75,7 @@ def test_an_answer_is_used_for_its_own_question_only() -> None:
 
 @pytest.mark.requirement("CACHE-4")
 @pytest.mark.parametrize("member", ["inputResponses", "requestState"])
-def test_an_answer_to_the_users_answers_is_not_kept(member: str) -> None:
+def test_cache_skips_requests_with_input_responses(member: str) -> None:
     params = {"uri": "a:b", member: {}}
     cache = holding(("resources/read", params, contents("x")))
     assert cache.find("resources/read", params, 0.0) is None
@@ -93,7 +93,7 @@ def test_an_answer_to_the_users_answers_is_not_kept(member: str) -> None:
         ("resources/read", t.InputRequiredResult(request_state="s")),
     ],
 )
-def test_what_says_nothing_of_being_fresh_is_not_kept(method: str, result: Any) -> None:
+def test_cache_skips_results_without_ttl(method: str, result: Any) -> None:
     cache = holding((method, None, result))
     assert cache.find(method, None, 0.0) is None
     assert repr(cache) == "<ResultCache of 0 results, 0 bytes>"
@@ -161,7 +161,7 @@ RESULTS: list[tuple[str, t.CacheableResult]] = [
 
 
 @pytest.mark.parametrize(("method", "result"), RESULTS)
-def test_a_hit_is_the_very_answer_and_nobody_elses(method: str, result: t.CacheableResult) -> None:
+def test_cache_hit_is_equal_but_new_object(method: str, result: t.CacheableResult) -> None:
     cache = holding((method, None, result))
     first, second = cache.find(method, None, 0.0), cache.find(method, None, 0.0)
     assert first == second == result
@@ -169,7 +169,7 @@ def test_a_hit_is_the_very_answer_and_nobody_elses(method: str, result: t.Cachea
     assert first is not second
 
 
-def test_what_is_handed_out_may_be_changed() -> None:
+def test_cache_hit_may_be_modified_by_caller() -> None:
     kept = tools("a")
     cache = holding(("tools/list", None, kept))
     kept.tools.clear()
@@ -190,7 +190,7 @@ def test_what_is_handed_out_may_be_changed() -> None:
         ("notifications/message", set()),
     ],
 )
-def test_a_change_makes_stale_what_it_is_about(notification: str, stale: set[str]) -> None:
+def test_cache_notification_invalidates_its_methods(notification: str, stale: set[str]) -> None:
     cache = holding(
         *((method, params, result) for method, result in RESULTS for params in (None, {"cursor": "1"}))
     )
@@ -202,7 +202,7 @@ def test_a_change_makes_stale_what_it_is_about(notification: str, stale: set[str
 
 
 @pytest.mark.requirement("CACHE-10")
-def test_a_change_of_one_resource() -> None:
+def test_cache_resource_update_invalidates_that_uri() -> None:
     cache = holding(
         ("tools/list", None, tools("a")),
         ("resources/read", {"uri": "a:b"}, contents("x")),
@@ -221,7 +221,7 @@ def test_a_change_of_one_resource() -> None:
     assert cache.find("tools/list", None, 0.0) == tools("a")
 
 
-def test_what_cannot_be_asked_is_not_kept() -> None:
+def test_cache_skips_unencodable_request() -> None:
     params = {"uri": "a:\ud800"}
     cache = holding(("resources/read", params, contents("x")))
     assert cache.find("resources/read", params, 0.0) is None
@@ -229,7 +229,7 @@ def test_what_cannot_be_asked_is_not_kept() -> None:
 
 
 @pytest.mark.requirement("CACHE-10")
-def test_an_answer_that_crosses_a_change_is_not_kept() -> None:
+def test_cache_skips_result_older_than_change() -> None:
     cache = ResultCache()
     before = cache.turn
     cache.invalidate("notifications/tools/list_changed")
@@ -239,7 +239,7 @@ def test_an_answer_that_crosses_a_change_is_not_kept() -> None:
     assert cache.find("tools/list", None, 0.0) == tools("new")
 
 
-def test_a_later_answer_takes_the_place_of_an_earlier_one() -> None:
+def test_cache_later_result_replaces_earlier() -> None:
     cache = holding(("tools/list", None, tools("a", "b", "c")), ("tools/list", None, tools("d")))
     assert cache.find("tools/list", None, 0.0) == tools("d")
     assert repr(cache) == repr(holding(("tools/list", None, tools("d"))))
@@ -247,14 +247,14 @@ def test_a_later_answer_takes_the_place_of_an_earlier_one() -> None:
     assert cache.find("tools/list", None, 0.0) is None
 
 
-def test_it_keeps_a_thousand_answers_and_then_the_latest() -> None:
+def test_cache_over_entry_limit_drops_oldest() -> None:
     cache = holding(*(("resources/read", {"uri": f"a:{n}"}, contents(str(n))) for n in range(1003)))
     assert repr(cache).startswith("<ResultCache of 1000 results, ")
     found = [cache.find("resources/read", {"uri": f"a:{n}"}, 0.0) for n in range(1003)]
     assert [n for n in range(1003) if found[n] is None] == [0, 1, 2]
 
 
-def test_it_keeps_eight_megabytes_and_then_the_latest() -> None:
+def test_cache_over_size_limit_drops_oldest() -> None:
     mebibytes = "x" * 3 * 1024 * 1024
     cache = holding(*(("resources/read", {"uri": f"a:{n}"}, contents(mebibytes)) for n in range(3)))
     assert [cache.find("resources/read", {"uri": f"a:{n}"}, 0.0) is None for n in range(3)] == [
@@ -262,7 +262,7 @@ def test_it_keeps_eight_megabytes_and_then_the_latest() -> None:
         False,
         False,
     ]
-    # What is too large by itself drives nothing out.
+    # A result over the limit by itself evicts nothing.
     cache.keep("resources/read", {"uri": "a:9"}, contents(mebibytes * 3), 0.0, cache.turn)
     assert cache.find("resources/read", {"uri": "a:9"}, 0.0) is None
     assert cache.find("resources/read", {"uri": "a:2"}, 0.0) is not None
@@ -270,7 +270,7 @@ def test_it_keeps_eight_megabytes_and_then_the_latest() -> None:
 
 
 METHODS = ["tools/list", "prompts/list", "resources/list"]
-Step = tuple[str, str, int, int]  # what is done, the method, a cursor, a time to live
+Step = tuple[str, str, int, int]  # operation, method, cursor, time to live
 
 
 @given(
@@ -284,7 +284,7 @@ Step = tuple[str, str, int, int]  # what is done, the method, a cursor, a time t
         max_size=40,
     )
 )
-def test_what_is_found_is_what_was_said_last_and_is_still_fresh(steps: list[Step]) -> None:
+def test_cache_any_operations_match_model(steps: list[Step]) -> None:
     cache, now = ResultCache(), 0.0
     model: dict[tuple[str, int], tuple[int, float]] = {}
     for number, (act, method, cursor, ttl) in enumerate(steps):

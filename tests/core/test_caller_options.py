@@ -1,19 +1,23 @@
-"""`client_config`: what a client says about itself because of its options, and which options are wrong."""
+"""`client_config`: the configuration for a client's options, and which options are invalid."""
 
 from __future__ import annotations
 
 import json
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
 
-from mcp_core import ALL, DIALECTS, CallerOptions, __version__, client_config
+from mcp_core import ALL, DIALECTS, __version__
 from mcp_core import types as t
-from mcp_core._caller_options import check_headers, check_level
+from mcp_core._caller_options import callback_capabilities, check_headers, check_level
+from mcp_core.runtime import CallerOptions, client_config
 from tests.core.helpers import A, B, C, D, E
 
+URLS = t.ElicitationCapability(form={}, url={})
 
-def test_nothing_is_said_that_was_not_asked_for() -> None:
+
+def test_client_config_without_options_has_defaults() -> None:
     config = client_config({})
     assert config.capabilities == t.ClientCapabilities()
     assert config.info == t.Implementation(name="mcp-trio", version=__version__)
@@ -21,7 +25,7 @@ def test_nothing_is_said_that_was_not_asked_for() -> None:
     assert config.keep_alive is None
 
 
-def test_everything_that_can_be_said() -> None:
+def test_client_config_takes_every_option() -> None:
     info = t.Implementation(name="mine", version="3")
     options: CallerOptions = {
         "versions": [E, A],
@@ -59,7 +63,7 @@ def test_everything_that_can_be_said() -> None:
         ((E,), {"sampling": {"tools": {}}, "roots": {}, "elicitation": {"form": {}, "url": {}}}),
     ],
 )
-def test_each_revision_is_told_what_it_can_hear(versions: tuple[str, ...], declared: Any) -> None:
+def test_client_config_capabilities_fit_each_revision(versions: tuple[str, ...], declared: Any) -> None:
     options: CallerOptions = {
         "on_elicit": lambda params: None,
         "on_sample": lambda params: None,
@@ -84,14 +88,12 @@ def test_each_revision_is_told_what_it_can_hear(versions: tuple[str, ...], decla
         ({"on_roots": "file:///"}, TypeError, "several places"),
     ],
 )
-def test_what_is_wrong_is_found_before_anything_starts(
-    options: Any, error: type[Exception], words: str
-) -> None:
+def test_client_config_invalid_option_raises(options: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         client_config(options)
 
 
-def test_levels() -> None:
+def test_check_level_unknown_raises() -> None:
     for level in t.LOGGING_LEVELS:
         check_level(level)
     with pytest.raises(ValueError, match="no log level"):
@@ -105,11 +107,11 @@ def test_levels() -> None:
         ("x_!#$%&'*+.^`|~-1", "", None),
         ("X", "a b\tc", None),
         ("X", "größe", None),
-        ("", "x", "is no name"),
-        ("a b", "x", "is no name"),
-        ("a:b", "x", "is no name"),
-        ("ä", "x", "is no name"),
-        ("a\n", "x", "is no name"),
+        ("", "x", "is not a valid header name"),
+        ("a b", "x", "is not a valid header name"),
+        ("a:b", "x", "is not a valid header name"),
+        ("ä", "x", "is not a valid header name"),
+        ("a\n", "x", "is not a valid header name"),
         ("X", "a\r\nb", "characters that no header"),
         ("X", "a\nb", "characters that no header"),
         ("X", "a\n", "characters that no header"),
@@ -125,7 +127,7 @@ def test_levels() -> None:
         ("Mcp-Param-Region", "x", "set by the protocol"),
     ],
 )
-def test_headers(name: str, value: str, problem: str | None) -> None:
+def test_check_headers_invalid_raises(name: str, value: str, problem: str | None) -> None:
     if problem is None:
         check_headers({name: value})
     else:
@@ -133,6 +135,49 @@ def test_headers(name: str, value: str, problem: str | None) -> None:
             check_headers({name: value})
 
 
-def test_a_header_twice() -> None:
+def test_check_headers_repeated_name_raises() -> None:
     with pytest.raises(ValueError, match="given twice"):
         check_headers({"X-A": "1", "x-a": "2"})
+
+
+# -- Capabilities of callbacks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "declared"),
+    [
+        ({}, {}),
+        ({"on_elicit": None, "on_sample": None, "on_roots": None, "elicitation": None, "sampling": None}, {}),
+        ({"on_elicit": print}, {"elicitation": t.ElicitationCapability()}),
+        ({"on_elicit": print, "elicitation": URLS}, {"elicitation": URLS}),
+        ({"on_sample": print}, {"sampling": t.SamplingCapability()}),
+        (
+            {"on_sample": print, "sampling": t.SamplingCapability(tools={})},
+            {"sampling": t.SamplingCapability(tools={})},
+        ),
+        ({"on_roots": []}, {"roots": t.RootsCapability(list_changed=True)}),
+        ({"on_roots": list}, {"roots": t.RootsCapability(list_changed=True)}),
+    ],
+)
+def test_callback_capabilities_follow_callbacks(options: Any, declared: Any) -> None:
+    assert callback_capabilities(options) == t.ClientCapabilities(**declared)
+
+
+@pytest.mark.requirement("ROOT-3")
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"elicitation": URLS}, ValueError, "elicitation needs on_elicit"),
+        ({"sampling": t.SamplingCapability(), "on_elicit": print}, ValueError, "sampling needs on_sample"),
+        ({"on_roots": ["http://x/"]}, ValueError, "no file:// URI"),
+        ({"on_roots": ["/home"]}, ValueError, "no file:// URI"),
+        ({"on_roots": [PurePosixPath("relative")]}, ValueError, "relative"),
+        ({"on_roots": [t.Root("file:///a"), t.Root("x:/")]}, ValueError, "no file:// URI"),
+        ({"on_roots": "file:///home"}, TypeError, "several places"),
+    ],
+)
+def test_callback_capabilities_invalid_option_raises(
+    options: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        callback_capabilities(options)

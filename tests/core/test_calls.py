@@ -1,4 +1,4 @@
-"""`deliver`, `Listing` and `Waiter`: what a client's calls are made of. Time here is a number that the test sets."""
+"""`deliver`, `PagedList` and `PendingCall`, with a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -16,59 +16,56 @@ from mcp_core import (
     LocalProtocolError,
     MessageRejected,
     PeerError,
-    Pending,
     ProgressReceived,
     RemoteProtocolError,
     ResultReceived,
-    Turn,
-    Waiter,
-    deliver,
 )
 from mcp_core._calls import Listing
+from mcp_core.runtime import Pending, Turn, Waiter, deliver
 from mcp_core.types import ListToolsResult, Tool
 
 if TYPE_CHECKING:
-    from mcp_core import CallOptions, Steps
+    from mcp_core.runtime import CallOptions, Steps
 
 
-class Waiting(Pending):
-    """Keeps what it is given."""
+class RecordingRequest(Pending):
+    """A request that records what it receives."""
 
     def __init__(self) -> None:
         self.ends: list[tuple[Any, BaseException | None]] = []
-        self.heard: list[float] = []
+        self.progress_seen: list[float] = []
 
     def end(self, result: Any, error: BaseException | None) -> None:
         self.ends.append((result, error))
 
     def progressed(self, event: ProgressReceived) -> None:
-        self.heard.append(event.progress)
+        self.progress_seen.append(event.progress)
 
 
-def after(event: Event, waiting: Waiting) -> Waiting:
+def deliver_to(event: Event, request: RecordingRequest) -> RecordingRequest:
     deliver(event)
-    return waiting
+    return request
 
 
-def test_a_result() -> None:
-    waiting = Waiting()
-    assert after(ResultReceived(1, "r", waiting), waiting).ends == [("r", None)]
+def test_deliver_result_ends_request() -> None:
+    request = RecordingRequest()
+    assert deliver_to(ResultReceived(1, "r", request), request).ends == [("r", None)]
 
 
-def test_an_error() -> None:
-    waiting, error = Waiting(), PeerError(1, "no")
-    assert after(ErrorReceived(1, error, waiting), waiting).ends == [(None, error)]
+def test_deliver_error_ends_request() -> None:
+    request, error = RecordingRequest(), PeerError(1, "no")
+    assert deliver_to(ErrorReceived(1, error, request), request).ends == [(None, error)]
 
 
-def test_progress() -> None:
-    waiting = Waiting()
-    assert after(ProgressReceived(1, 0.5, None, None, waiting), waiting).heard == [0.5]
-    assert waiting.ends == []
+def test_deliver_progress_keeps_request_open() -> None:
+    request = RecordingRequest()
+    assert deliver_to(ProgressReceived(1, 0.5, None, None, request), request).progress_seen == [0.5]
+    assert request.ends == []
 
 
-def test_a_question_that_nobody_answers() -> None:
-    waiting = Waiting()
-    ((result, error),) = after(InputRequested(1, {}, None, waiting), waiting).ends
+def test_deliver_input_required_fails_plain_request() -> None:
+    request = RecordingRequest()
+    ((result, error),) = deliver_to(InputRequested(1, {}, None, request), request).ends
     assert result is None
     assert isinstance(error, RemoteProtocolError)
 
@@ -80,10 +77,8 @@ def test_a_question_that_nobody_answers() -> None:
         (ConnectionLost("the server closed the connection"), "the server closed"),
     ],
 )
-def test_the_end_of_the_conversation_ends_each_call_with_an_exception_of_its_own(
-    error: ConnectionLost | None, says: str
-) -> None:
-    one, other = Waiting(), Waiting()
+def test_deliver_connection_closed_raises_separate_errors(error: ConnectionLost | None, says: str) -> None:
+    one, other = RecordingRequest(), RecordingRequest()
     deliver(ConnectionClosed([one, other], error))
     ((_, first),), ((_, second),) = one.ends, other.ends
     assert isinstance(first, ConnectionLost)
@@ -92,7 +87,7 @@ def test_the_end_of_the_conversation_ends_each_call_with_an_exception_of_its_own
     assert str(first).startswith(says)
 
 
-def test_other_events_concern_nobody() -> None:
+def test_deliver_ignores_other_events() -> None:
     deliver(MessageRejected(RemoteProtocolError("x")))
 
 
@@ -102,7 +97,7 @@ def page(*names: str, cursor: str | None = None) -> ListToolsResult:
 
 
 @pytest.mark.requirement("PAGE-2", "PAGE-3", "PAGE-4", "PAGE-5")
-def test_a_listing_goes_on_until_there_is_no_cursor() -> None:
+def test_paged_list_continues_until_no_cursor() -> None:
     listing: Listing[Tool] = Listing("tools/list", "tools")
     assert repr(listing) == "<Listing of tools/list, 0 items, not at the end>"
     asked = []
@@ -116,7 +111,7 @@ def test_a_listing_goes_on_until_there_is_no_cursor() -> None:
     assert repr(listing) == "<Listing of tools/list, 3 items>"
 
 
-def test_a_cursor_that_comes_again_is_no_end() -> None:
+def test_paged_list_repeated_cursor_raises() -> None:
     listing: Listing[Tool] = Listing("tools/list", "tools")
     listing.take(page("a", cursor="1"))
     listing.take(page("b", cursor="2"))
@@ -124,7 +119,7 @@ def test_a_cursor_that_comes_again_is_no_end() -> None:
         listing.take(page("c", cursor="1"))
 
 
-def test_a_listing_has_a_longest() -> None:
+def test_paged_list_over_page_limit_raises() -> None:
     listing: Listing[Tool] = Listing("tools/list", "tools")
     for number in range(10_000):
         listing.take(page(cursor=str(number)))
@@ -132,15 +127,15 @@ def test_a_listing_has_a_longest() -> None:
         listing.take(page(cursor="one more"))
 
 
-# -- One call ----------------------------------------------------------------------------------------------------------------
+# -- One call ------------------------------------------------------------------------------------
 
 
-class Told(Waiter[Any]):
-    """Counts what it is told, and keeps what it sends. `now` is the time."""
+class RecordingCall(Waiter[Any]):
+    """A call that records wakeups, changed deadlines and sent requests. `now` is its clock."""
 
     def __init__(self, steps: Steps[Any], options: CallOptions | None = None) -> None:
         self.now = 1000.0
-        self.told: list[str] = []
+        self.log: list[str] = []
         self.sent: list[tuple[str, Any]] = []
         self.refuses: BaseException | None = None
         super().__init__(self._put, lambda: self.now, steps, options or {})
@@ -153,10 +148,10 @@ class Told(Waiter[Any]):
         return len(self.sent)
 
     def wake(self) -> None:
-        self.told.append("wake")
+        self.log.append("wake")
 
     def rearm(self) -> None:
-        self.told.append("rearm")
+        self.log.append("rearm")
 
     def is_done(self) -> bool:
         return self.done
@@ -170,7 +165,7 @@ def one() -> Steps[str]:
 def two() -> Steps[list[Any]]:
     first = yield "one", None
     try:
-        second = yield "two", {"after": first}
+        second = yield "two", {"deliver_to": first}
     except PeerError as exc:
         second = exc.code
     return [first, second]
@@ -181,113 +176,113 @@ def none() -> Steps[str]:
     return "known"
 
 
-def begun(steps: Steps[Any], options: CallOptions | None = None) -> Told:
-    told = Told(steps, options)
-    told.begin()
-    return told
+def started(steps: Steps[Any], options: CallOptions | None = None) -> RecordingCall:
+    call = RecordingCall(steps, options)
+    call.begin()
+    return call
 
 
 def progress(step: float = 0.5) -> ProgressReceived:
     return ProgressReceived(1, step, 1.0, "half", None)
 
 
-def test_a_call_of_one_request_wakes_once() -> None:
-    told = Told(one())
-    assert (told.id, told.is_done(), told.deadline) == (None, False, None)
-    told.begin()
-    assert (told.id, told.is_done(), told.told) == (1, False, [])
-    told.end(42, None)
-    assert told.is_done()
-    told.end(None, PeerError(1, "late"))
-    told.progressed(progress())
-    assert told.sent == [("one", {"a": 1})]
-    assert told.told == ["wake"]
-    assert told.result() == "the answer is 42"
+def test_call_one_request_wakes_once() -> None:
+    call = RecordingCall(one())
+    assert (call.id, call.is_done(), call.deadline) == (None, False, None)
+    call.begin()
+    assert (call.id, call.is_done(), call.log) == (1, False, [])
+    call.end(42, None)
+    assert call.is_done()
+    call.end(None, PeerError(1, "late"))
+    call.progressed(progress())
+    assert call.sent == [("one", {"a": 1})]
+    assert call.log == ["wake"]
+    assert call.result() == "the answer is 42"
 
 
-def test_a_call_goes_on_by_itself_and_wakes_at_the_end() -> None:
-    told = begun(two())
-    told.end("x", None)
-    assert (told.id, told.told) == (2, ["rearm"])
-    told.end("y", None)
-    assert told.sent == [("one", None), ("two", {"after": "x"})]
-    assert told.told == ["rearm", "wake"]
-    assert told.result() == ["x", "y"]
+def test_call_two_requests_wakes_at_end_only() -> None:
+    call = started(two())
+    call.end("x", None)
+    assert (call.id, call.log) == (2, ["rearm"])
+    call.end("y", None)
+    assert call.sent == [("one", None), ("two", {"deliver_to": "x"})]
+    assert call.log == ["rearm", "wake"]
+    assert call.result() == ["x", "y"]
 
 
-def test_an_error_is_for_the_call_to_take_or_to_end_with() -> None:
-    told = begun(two())
-    told.end("x", None)
-    told.end(None, PeerError(7, "no"))
-    assert told.result() == ["x", 7]
-    told = begun(two())
-    told.end(None, PeerError(7, "no"))
-    assert told.told == ["wake"]
+def test_call_error_is_handled_or_raised() -> None:
+    call = started(two())
+    call.end("x", None)
+    call.end(None, PeerError(7, "no"))
+    assert call.result() == ["x", 7]
+    call = started(two())
+    call.end(None, PeerError(7, "no"))
+    assert call.log == ["wake"]
     with pytest.raises(PeerError, match="no"):
-        told.result()
+        call.result()
 
 
-def test_a_call_that_needs_no_request() -> None:
-    told = begun(none())
-    assert (told.is_done(), told.sent, told.told, told.id) == (True, [], ["wake"], None)
-    assert told.result() == "known"
+def test_call_without_request_is_done_at_once() -> None:
+    call = started(none())
+    assert (call.is_done(), call.sent, call.log, call.id) == (True, [], ["wake"], None)
+    assert call.result() == "known"
 
 
 @pytest.mark.parametrize("at", ["the first request", "the second"])
-def test_a_request_that_may_not_be_sent_ends_the_call(at: str) -> None:
-    told = Told(two())
+def test_call_send_failure_ends_it(at: str) -> None:
+    call = RecordingCall(two())
     refused = LocalProtocolError("not now")
     if at == "the second":
-        told.begin()
-        told.refuses = refused
-        told.end("x", None)
+        call.begin()
+        call.refuses = refused
+        call.end("x", None)
     else:
-        told.refuses = refused
-        told.begin()
-    assert told.is_done()
-    assert "rearm" not in told.told
+        call.refuses = refused
+        call.begin()
+    assert call.is_done()
+    assert "rearm" not in call.log
     with pytest.raises(LocalProtocolError, match="not now"):
-        told.result()
+        call.result()
 
 
-def test_a_call_that_fails_by_itself() -> None:
+def test_call_own_exception_is_raised() -> None:
     def fails() -> Steps[None]:
         yield "one", None
         raise ZeroDivisionError
 
-    told = begun(fails())
-    told.end("x", None)
+    call = started(fails())
+    call.end("x", None)
     with pytest.raises(ZeroDivisionError):
-        told.result()
+        call.result()
 
 
-def test_progress_is_told() -> None:
-    heard: list[Any] = []
-    told = begun(one(), {"progress": lambda *args: heard.append(args)})
-    told.progressed(progress())
-    assert told.told == ["rearm"]
-    assert heard == [(0.5, 1.0, "half")]
-    silent = begun(one(), {"progress": None})
+def test_call_progress_reaches_callback() -> None:
+    received: list[Any] = []
+    call = started(one(), {"progress": lambda *args: received.append(args)})
+    call.progressed(progress())
+    assert call.log == ["rearm"]
+    assert received == [(0.5, 1.0, "half")]
+    silent = started(one(), {"progress": None})
     silent.progressed(progress())
-    assert silent.told == ["rearm"]
+    assert silent.log == ["rearm"]
 
 
 @pytest.mark.parametrize("raised", [SystemExit(), PeerError(-32602, "mine")])
-def test_a_callback_that_fails_ends_its_call(raised: BaseException) -> None:
+def test_call_failing_callback_ends_it(raised: BaseException) -> None:
     def fail(*_: object) -> None:
         raise raised
 
-    told = begun(two(), {"progress": fail})
-    told.end("x", None)
-    told.progressed(progress())
-    assert told.told == ["rearm", "rearm", "wake"]
+    call = started(two(), {"progress": fail})
+    call.end("x", None)
+    call.progressed(progress())
+    assert call.log == ["rearm", "rearm", "wake"]
     with pytest.raises(type(raised)) as caught:
-        told.result()
-    assert caught.value is raised  # the call was not asked whether it can do without
+        call.result()
+    assert caught.value is raised  # the call's steps cannot catch it
 
 
-class Awaited(Turn):
-    """Keeps who waits for it."""
+class RecordingWait(Turn):
+    """A wait that records the call and how often it was stopped."""
 
     def __init__(self, *, ours: bool = False, name: str = "") -> None:
         self.ours = ours
@@ -311,72 +306,72 @@ def through(turn: Turn) -> Steps[Any]:
     return first, word, (yield "two", None)
 
 
-def test_a_call_can_wait_for_something_else_than_an_answer() -> None:
-    turn = Awaited()
-    told = begun(through(turn))
-    told.end("x", None)
-    assert (turn.waiter, turn.stopped, told.sent) == (told, 0, [("one", None)])
-    told.end("word", None)
-    assert (turn.stopped, told.sent) == (1, [("one", None), ("two", None)])
-    told.end("y", None)
-    assert (turn.stopped, told.told) == (1, ["rearm", "rearm", "wake"])
-    assert told.result() == ("x", "word", "y")
+def test_call_wait_is_ended_and_stopped() -> None:
+    turn = RecordingWait()
+    call = started(through(turn))
+    call.end("x", None)
+    assert (turn.waiter, turn.stopped, call.sent) == (call, 0, [("one", None)])
+    call.end("word", None)
+    assert (turn.stopped, call.sent) == (1, [("one", None), ("two", None)])
+    call.end("y", None)
+    assert (turn.stopped, call.log) == (1, ["rearm", "rearm", "wake"])
+    assert call.result() == ("x", "word", "y")
 
 
-def test_what_it_waited_for_may_fail() -> None:
-    turn = Awaited()
-    told = begun(through(turn))
-    told.end("x", None)
-    told.end(None, PeerError(7, "no"))
-    told.end("y", None)
-    assert told.result() == ("x", 7, "y")
-    told = begun(through(turn))
-    told.end("x", None)
-    told.end(None, ConnectionLost("gone"))
+def test_call_wait_failure_is_handled_or_raised() -> None:
+    turn = RecordingWait()
+    call = started(through(turn))
+    call.end("x", None)
+    call.end(None, PeerError(7, "no"))
+    call.end("y", None)
+    assert call.result() == ("x", 7, "y")
+    call = started(through(turn))
+    call.end("x", None)
+    call.end(None, ConnectionLost("gone"))
     assert turn.stopped == 2
     with pytest.raises(ConnectionLost):
-        told.result()
+        call.result()
 
 
-def test_whoever_leaves_a_call_does_not_wait_for_anything() -> None:
-    turn = Awaited(ours=True)
-    told = begun(through(turn))
-    told.leave_turn()
-    told.end("x", None)
-    assert told.held == 1
-    told.leave_turn()
-    told.leave_turn()
-    assert (turn.stopped, told.held) == (1, 0)
+def test_end_wait_twice_stops_once() -> None:
+    turn = RecordingWait(ours=True)
+    call = started(through(turn))
+    call.leave_turn()
+    call.end("x", None)
+    assert call.held == 1
+    call.leave_turn()
+    call.leave_turn()
+    assert (turn.stopped, call.held) == (1, 0)
 
 
-def test_a_call_that_begins_with_something_else() -> None:
+def test_call_beginning_with_wait_names_it_in_timeout() -> None:
     def steps() -> Steps[Any]:
-        return (yield Awaited(name="a word"))
+        return (yield RecordingWait(name="a word"))
 
-    told = begun(steps(), {"timeout": 5})
-    assert (told.id, told.sent, told.deadline) == (None, [], told.now + 5)
+    call = started(steps(), {"timeout": 5})
+    assert (call.id, call.sent, call.deadline) == (None, [], call.now + 5)
     with pytest.raises(CallTimeout, match="no answer to a word within 5 s"):
-        told.result()
+        call.result()
 
 
-def test_questions_are_for_the_call_to_answer() -> None:
-    told = begun(one())
-    event = InputRequested(1, {}, None, told)
+def test_call_input_required_is_sent_to_steps() -> None:
+    call = started(one())
+    event = InputRequested(1, {}, None, call)
     deliver(event)
-    assert told.result() == f"the answer is {event}"
+    assert call.result() == f"the answer is {event}"
 
 
-# -- How long it may take ----------------------------------------------------------------------------------------------------
+# -- Timeouts ------------------------------------------------------------------------------------
 
-Happening = tuple[float, str]  # seconds after the beginning, and what happens then
+TimedEvent = tuple[float, str]  # seconds since the start, and the event
 SILENT, SILENT_AFTER = (
     "no answer to {} within {} s (timeout)",
     "no answer to {} within {} s after its last sign of progress (timeout)",
 )
 IN_ALL = "{} was not over after {} s in all (max_timeout)"
 
-# Options, what happens, when the call is given up, and with which words.
-DEADLINES: list[tuple[CallOptions, list[Happening], float | None, str]] = [
+# options, events, deadline, text of the timeout
+DEADLINES: list[tuple[CallOptions, list[TimedEvent], float | None, str]] = [
     ({}, [], 60, SILENT.format("one", 60)),
     ({}, [(50, "progressed")], 110, SILENT_AFTER.format("one", 60)),
     ({}, [(50, "progressed"), (100, "progressed"), (230, "progressed")], 290, SILENT_AFTER.format("one", 60)),
@@ -396,11 +391,11 @@ DEADLINES: list[tuple[CallOptions, list[Happening], float | None, str]] = [
     ({"timeout": None}, [(9999, "progressed")], None, ""),
     ({"timeout": None, "max_timeout": 5}, [(4, "progressed")], 5, IN_ALL.format("one", 5)),
     ({"timeout": float("inf")}, [], None, ""),
-    # While our own side is asked, the server's silence is none.
+    # While our side answers an input request, `timeout` is paused.
     ({}, [(5, "asked")], 300, IN_ALL.format("one", 300)),
-    ({}, [(5, "asked"), (200, "told")], 260, SILENT.format("one", 60)),
-    ({}, [(5, "asked"), (6, "asked"), (90, "told")], 300, IN_ALL.format("one", 300)),
-    ({}, [(5, "asked"), (6, "asked"), (90, "told"), (95, "told")], 155, SILENT.format("one", 60)),
+    ({}, [(5, "asked"), (200, "call")], 260, SILENT.format("one", 60)),
+    ({}, [(5, "asked"), (6, "asked"), (90, "call")], 300, IN_ALL.format("one", 300)),
+    ({}, [(5, "asked"), (6, "asked"), (90, "call"), (95, "call")], 155, SILENT.format("one", 60)),
     ({}, [(5, "asked"), (6, "progressed")], 300, IN_ALL.format("one", 300)),
     ({"max_timeout": None}, [(5, "asked")], None, ""),
 ]
@@ -410,54 +405,54 @@ DEADLINES: list[tuple[CallOptions, list[Happening], float | None, str]] = [
     ("ours", "deadline", "words"),
     [(True, 300, IN_ALL.format("one", 300)), (False, 70, SILENT.format("one", 60))],
 )
-def test_the_time_of_a_turn(ours: bool, deadline: float, words: str) -> None:
-    told = begun(through(Awaited(ours=ours)))
-    start = told.now
-    told.now += 10
-    told.end("x", None)
-    assert told.deadline == start + deadline
+def test_call_wait_pauses_timeout_if_ours(ours: bool, deadline: float, words: str) -> None:
+    call = started(through(RecordingWait(ours=ours)))
+    start = call.now
+    call.now += 10
+    call.end("x", None)
+    assert call.deadline == start + deadline
     with pytest.raises(CallTimeout) as caught:
-        told.result()
+        call.result()
     assert str(caught.value) == words
-    told.now += 100
-    told.end("word", None)
-    assert told.deadline == start + 170
+    call.now += 100
+    call.end("word", None)
+    assert call.deadline == start + 170
 
 
 @pytest.mark.requirement("LIFE-22", "LIFE-23")
-@pytest.mark.parametrize(("options", "happenings", "deadline", "words"), DEADLINES)
-def test_when_a_call_is_given_up(
-    options: CallOptions, happenings: list[Happening], deadline: float | None, words: str
+@pytest.mark.parametrize(("options", "events", "deadline", "words"), DEADLINES)
+def test_call_deadline_follows_events(
+    options: CallOptions, events: list[TimedEvent], deadline: float | None, words: str
 ) -> None:
-    told = begun(two(), options)
-    start = told.now
-    for seconds, happening in happenings:
-        told.now = start + seconds
-        if happening == "progressed":
-            told.progressed(progress())
-        elif happening == "answered":
-            told.end("x", None)
+    call = started(two(), options)
+    start = call.now
+    for seconds, event in events:
+        call.now = start + seconds
+        if event == "progressed":
+            call.progressed(progress())
+        elif event == "answered":
+            call.end("x", None)
         else:
-            told.hold(1 if happening == "asked" else -1)
-    assert told.deadline == (None if deadline is None else start + deadline)
-    assert told.told == ["rearm"] * len(happenings)
+            call.hold(1 if event == "asked" else -1)
+    assert call.deadline == (None if deadline is None else start + deadline)
+    assert call.log == ["rearm"] * len(events)
     if words:
         with pytest.raises(CallTimeout) as caught:
-            told.result()
+            call.result()
         assert str(caught.value) == words
 
 
-def test_a_call_that_is_over_has_no_time_to_run_out() -> None:
-    told = begun(one())
-    told.end("x", None)
-    told.hold(1)
-    told.hold(-1)
-    assert told.told == ["wake"]
+def test_call_done_sets_no_deadline() -> None:
+    call = started(one())
+    call.end("x", None)
+    call.hold(1)
+    call.hold(-1)
+    assert call.log == ["wake"]
 
 
 @pytest.mark.parametrize("option", ["timeout", "max_timeout"])
 @pytest.mark.parametrize("seconds", [-1, float("nan")])
-def test_a_limit_that_is_none(option: Any, seconds: float) -> None:
+def test_call_invalid_timeout_raises(option: Any, seconds: float) -> None:
     options: Any = {option: seconds}
     with pytest.raises(ValueError, match=f"{option} is a number of seconds"):
-        Told(one(), options)
+        RecordingCall(one(), options)

@@ -1,4 +1,4 @@
-"""Capabilities are paths: what counts as declared, what that lets through, how it is named."""
+"""Capability paths: what is declared, which methods they allow, and their form in errors."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ SERVER = t.ServerCapabilities
         ('{"experimental":{"x":1}}', "experimental.x.y", False),
     ],
 )
-def test_declared(declared: str, path: str, holds: bool) -> None:
+def test_capability_path_declared_if_present_and_not_false(declared: str, path: str, holds: bool) -> None:
     capabilities = msgspec.json.decode(declared, type=SERVER)
     assert has(capabilities, [name for name in path.split(".") if name]) is holds
 
 
-def test_nobody_declares_nothing() -> None:
+def test_capability_of_unknown_peer_not_declared() -> None:
     assert has(None, ())
     assert not has(None, ("tools",))
 
 
-def test_an_extension_is_found_by_its_name() -> None:
+def test_capability_extension_found_by_identifier() -> None:
     path = ("extensions", "io.modelcontextprotocol/tasks")
     assert has(CLIENT(extensions={path[1]: {}}), path)
     assert not has(CLIENT(extensions={}), path)
@@ -65,14 +65,14 @@ def test_an_extension_is_found_by_its_name() -> None:
         (E, SERVER(extensions={"io.modelcontextprotocol/tasks": {}}), {"tasks/get", "tasks/update"}, set()),
     ],
 )
-def test_requests_without_their_capability_are_not_received(
+def test_undeclared_capability_removes_its_requests(
     version: str, declared: t.ServerCapabilities, there: set[str], missing: set[str]
 ) -> None:
     rows = DIALECTS[version].receives[Role.SERVER]
     found = allowed(rows, declared).keys()
     assert there <= found
     assert not missing & found
-    # A notification is for whoever hears it, whatever was declared.
+    # Notifications are received with any capabilities.
     assert {name for name, row in rows.items() if row.result is None} <= found
 
 
@@ -84,5 +84,5 @@ def test_requests_without_their_capability_are_not_received(
         (("resources", "subscribe"), {"resources": {"subscribe": {}}}),
     ],
 )
-def test_the_form_in_which_an_error_names_it(path: tuple[str, ...], value: dict[str, Any]) -> None:
+def test_missing_capability_as_json_object(path: tuple[str, ...], value: dict[str, Any]) -> None:
     assert as_object(path) == value

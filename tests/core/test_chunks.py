@@ -1,12 +1,12 @@
-"""However a stream is cut, it says the same: recorded conversations and bad input, whole, in bytes, in pieces and in part.
+"""A stream gives the same events in chunks of any size: recorded conversations and bad input.
 
-The recordings in `streams/` were made by two machines (`conversation`), those of bad input by hand (`BAD_INPUT`). A file has
-one row for what it is about and one for each line that was said, with the side that said it: a message, or text where the
-line is none (one character a byte). `python -m tests.core.test_chunks` writes them again; a change in them is a change on
-the wire.
+The recordings in `streams/` were made with two connections (`conversation`), those of bad input by
+hand (`BAD_INPUT`). The first row of a file is its title. Each other row is a line with the side
+that sent it: a message, or text if the line is no message (one character per byte). `python -m
+tests.core.test_chunks` writes them again. A change in them is a change on the wire.
 
-A machine that replays one side hears what the other side said. What its own side asked it asks as soon as it is ready, so
-that the answers find their questions.
+A connection that replays one side receives the lines of the other side. It sends the requests of
+its own side when it is ready, so that the recorded responses match.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ STREAMS = Path(__file__).with_name("streams")
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
 LIMIT = 600  # of a message, in the streams of bad input
 
-# -- Recording -----------------------------------------------------------------------------------------------
+# -- Recording -------------------------------------------------------------------------------------
 
 
 def conversation(version: str) -> list[tuple[Role, Any]]:
-    """Something of everything that can be said in a revision."""
+    """Return a conversation with every kind of message of a revision."""
     pair = ConnectionPair(version).open()
     stateful = DIALECTS[version].stateful
     pair.result(
@@ -106,7 +106,7 @@ def conversation(version: str) -> list[tuple[Role, Any]]:
     return [*pair.spoken, *((CLIENT, batch) for batch in [[ping("b"), INITIALIZED]] if version == B)]
 
 
-# What a server hears that is not as it should be, between messages that are.
+# Invalid input of a server, between valid messages.
 BAD_INPUT: dict[str, list[Any]] = {
     "bad-2025-11-25": [
         "",
@@ -147,7 +147,7 @@ BAD_INPUT: dict[str, list[Any]] = {
 
 
 def recordings() -> dict[str, list[Any]]:
-    """The rows of each file."""
+    """Return the rows of each file."""
     found: dict[str, list[Any]] = {}
     for version in VERSIONS:
         found[version] = [
@@ -164,17 +164,17 @@ def recordings() -> dict[str, list[Any]]:
     return found
 
 
-def record() -> None:
+def write_recordings() -> None:
     for name, rows in recordings().items():
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (STREAMS / f"{name}.jsonl").write_text(text, "utf-8")
 
 
-# -- Replaying -----------------------------------------------------------------------------------------------
+# -- Replaying -------------------------------------------------------------------------------------
 
 
 class Stream(NamedTuple):
-    """One side of a recording: what it hears, and what it asks."""
+    """One side of a recording: what it receives, and the requests that it sends."""
 
     name: str
     role: Role
@@ -200,7 +200,7 @@ def line(said: Any) -> bytes:
 
 
 class Replay:
-    """One machine that hears a stream; `told` is what it made of it."""
+    """A connection that receives a stream; `told` are its events in comparable form."""
 
     def __init__(self, stream: Stream) -> None:
         config = (server_config if stream.role is SERVER else client_config)(
@@ -224,27 +224,27 @@ class Replay:
         return self.look()
 
     def look(self) -> list[Event]:
-        """Take the events one by one: what is asked on the first has its answer behind it in the same piece."""
+        """Process the events one by one: the response to a request may be in the same chunk."""
         seen = []
         while isinstance(event := self.talk.conn.next_event(), Struct):
             seen.append(event)
-            self.told.append(plain(event))
+            self.told.append(comparable(event))
             if isinstance(event, PeerReady):
                 for message in self.asked:
-                    ask(self.talk.conn, message)
+                    send_own(self.talk.conn, message)
         self.said += self.talk.says()
         return seen
 
 
-def ask(conn: Connection, message: Message) -> None:
+def send_own(conn: Connection, message: Message) -> None:
     params = dict(message.get("params", {}))
     meta = params.pop("_meta", {})
     id = conn.send_request(message["method"], params, token=message["id"], progress="progressToken" in meta)
     assert id == message["id"]
 
 
-def plain(value: Any) -> Any:
-    """An event in a form that two runs of the same stream can be compared by."""
+def comparable(value: Any) -> Any:
+    """Return an event in a form in which two runs of the same stream can be compared."""
     if isinstance(value, Method | Dialect):
         return repr(value)
     if isinstance(value, Raw):
@@ -252,10 +252,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, Exception):
         return type(value).__name__, str(value)
     if isinstance(value, Struct):
-        return type(value).__name__, *(plain(getattr(value, name)) for name in value.__struct_fields__)
+        return type(value).__name__, *(comparable(getattr(value, name)) for name in value.__struct_fields__)
     if isinstance(value, list):
-        return [plain(item) for item in value]
-    return {key: plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return [comparable(item) for item in value]
+    return {key: comparable(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 SIDES = [
@@ -265,13 +265,13 @@ SIDES = [
 
 
 @cache
-def whole(name: str, role: Role) -> tuple[list[Any], list[Message]]:
+def replayed_at_once(name: str, role: Role) -> tuple[list[Any], list[Message]]:
     replay = Replay(stream(name, role)).hears(stream(name, role).heard)
     return replay.told, replay.said
 
 
 @pytest.mark.parametrize("name", [*VERSIONS, *BAD_INPUT])
-def test_the_recordings_are_what_is_said_today(name: str) -> None:
+def test_recordings_match_current_output(name: str) -> None:
     rows = [json.loads(row) for row in (STREAMS / f"{name}.jsonl").read_text("utf-8").splitlines()]
     assert rows == json.loads(json.dumps(recordings()[name]))
 
@@ -292,9 +292,9 @@ KINDS = {
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("role", Role)
-def test_a_replay_has_everything(version: str, role: Role) -> None:
-    """Or the comparisons below would compare little."""
-    told, said = whole(version, role)
+def test_replay_of_recording_is_complete(version: str, role: Role) -> None:
+    """Otherwise the tests below would compare little."""
+    told, said = replayed_at_once(version, role)
     found = {event[0] for event in told}
     if DIALECTS[version].stateful:
         assert found == KINDS[role]
@@ -313,39 +313,39 @@ def test_a_replay_has_everything(version: str, role: Role) -> None:
 
 
 @pytest.mark.parametrize(("name", "role"), SIDES)
-def test_byte_by_byte(name: str, role: Role) -> None:
+def test_stream_byte_by_byte_gives_same_events(name: str, role: Role) -> None:
     heard = stream(name, role).heard
     replay = Replay(stream(name, role)).hears(*(heard[i : i + 1] for i in range(len(heard))))
-    assert (replay.told, replay.said) == whole(name, role)
+    assert (replay.told, replay.said) == replayed_at_once(name, role)
 
 
 @pytest.mark.parametrize(("name", "role"), SIDES)
 @settings(max_examples=50)
 @given(st.data())
-def test_in_pieces(name: str, role: Role, data: st.DataObject) -> None:
+def test_stream_in_random_chunks_gives_same_events(name: str, role: Role, data: st.DataObject) -> None:
     heard = stream(name, role).heard
     cuts = data.draw(st.lists(st.integers(1, len(heard) - 1), max_size=30))
     replay = Replay(stream(name, role)).hears(*chunks(heard, cuts))
-    assert (replay.told, replay.said) == whole(name, role)
+    assert (replay.told, replay.said) == replayed_at_once(name, role)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("role", Role)
-def test_message_by_message(version: str, role: Role) -> None:
-    """For transports that keep messages apart."""
+def test_stream_as_messages_gives_same_events(version: str, role: Role) -> None:
+    """This is the way of transports with message boundaries."""
     replay = Replay(stream(version, role))
     for said in stream(version, role).heard.split(b"\n")[:-1]:
         replay.talk.conn.receive_message(said, 0.0)
         replay.look()
-    assert (replay.told, replay.said) == whole(version, role)
+    assert (replay.told, replay.said) == replayed_at_once(version, role)
 
 
 @pytest.mark.requirement("RPC-17", "LIFE-17")
 @pytest.mark.parametrize(("name", "role"), SIDES)
-def test_every_part_of_it_and_then_the_end(name: str, role: Role) -> None:
-    """What was heard so far, perhaps half a message, and one end. Never an exception."""
+def test_stream_truncated_anywhere_never_raises(name: str, role: Role) -> None:
+    """A truncated stream gives a prefix of the events and one end, and no exception."""
     heard = stream(name, role).heard
-    told, _ = whole(name, role)
+    told, _ = replayed_at_once(name, role)
     for end in range(len(heard) + 1):
         replay = Replay(stream(name, role)).hears(*[heard[:end]] * (end > 0))
         assert replay.told == told[: len(replay.told)]
@@ -357,12 +357,12 @@ def test_every_part_of_it_and_then_the_end(name: str, role: Role) -> None:
         assert {type(event).__name__ for event in rest} <= {"RequestCancelled"}
 
 
-def test_a_version_is_spoken_in_its_own_recording() -> None:
+def test_recording_speaks_its_own_revision() -> None:
     for version in VERSIONS:
-        told, _ = whole(version, CLIENT)
+        told, _ = replayed_at_once(version, CLIENT)
         assert told[0][0] == "PeerReady"
         assert told[0][1][1] == f"<Dialect {version}>"
 
 
 if __name__ == "__main__":
-    record()
+    write_recordings()

@@ -1,4 +1,4 @@
-"""Who can talk to whom: every pairing of revisions, servers of all kinds, capabilities, and two eras on one connection."""
+"""Compatibility: all pairs of revisions, kinds of servers, capabilities, and mixed connections."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ SERVER, CLIENT = Role.SERVER, Role.CLIENT
 CALL = t.CallToolParams(name="t", arguments=Raw(b'{"a":1}'))
 
 
-# -- Two eras on one connection ------------------------------------------------------------------------------
+# -- Two eras on one connection --------------------------------------------------------------------
 
 
 @pytest.mark.requirement("VER-4", "VER-7", "VER-8", "VER-9", "VER-14", "META-9", "CAP-5", "PROBE-12")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_stateless_requests_beside_a_session(version: str) -> None:
-    """A server of both eras, and two clients behind one pipe."""
+def test_stateless_requests_beside_session_keep_their_revision(version: str) -> None:
+    """One server connection carries a session and stateless requests, as for two clients."""
     talk = Talk(Connection(SERVER, server_config()))
     assert (
         received(talk.hears(modern(1, "tools/call", {"name": "t"})), RequestReceived).peer.dialect.version
@@ -86,7 +86,7 @@ def test_stateless_requests_beside_a_session(version: str) -> None:
     session = received(talk.hears(call(3, version)), RequestReceived)
     stateless = received(talk.hears(modern(4, "tools/call", {"name": "t"})), RequestReceived)
     assert (session.peer.dialect.version, stateless.peer.dialect.version) == (version, E)
-    # What one era lacks is missing for its own requests only.
+    # A method that a revision lacks is missing for requests of that revision only.
     assert_error(talk.refusal(modern(5, "ping")), -32601, 5)
     assert talk.answer(ping(6)) == result(6)
     assert_error(talk.refusal(request(7, "server/discover")), -32601, 7)
@@ -96,18 +96,18 @@ def test_stateless_requests_beside_a_session(version: str) -> None:
     answers = talk.says()
     assert [message["id"] for message in answers] == [4, 3, 2, 1]
     assert ["resultType" in message["result"] for message in answers] == [True, False, True, True]
-    # Ids are one series on one connection, whoever counts.
+    # All requests of a connection share one space of ids.
     received(talk.hears(call(9, version)), RequestReceived)
     assert_error(talk.refusal(modern(9, "tools/call", {"name": "t"})), -32600, 9, "still in use")
     assert talk.hears(cancelled(9)) == [RequestCancelled(9)]
 
 
-# -- Who can talk to whom ------------------------------------------------------------------------------------
+# -- Who can talk to whom --------------------------------------------------------------------------
 
 LEGACY, BOTH = STATEFUL, ALL
 MODERN = (E,)
 
-# the client's revisions, the server's; what they speak in the end, or the words in which the client gives up
+# revisions of the client and of the server; the negotiated one, or part of the client's error
 MATRIX: list[Any] = [
     pytest.param(BOTH, BOTH, E, id="dual, dual"),
     pytest.param(BOTH, MODERN, E, id="dual, modern"),
@@ -132,7 +132,9 @@ MATRIX: list[Any] = [
 )
 @pytest.mark.requirement("PROBE-1", "PROBE-2", "PROBE-4", "PROBE-12")
 @pytest.mark.parametrize(("client", "server", "outcome"), MATRIX)
-def test_the_compatibility_matrix(client: tuple[str, ...], server: tuple[str, ...], outcome: str) -> None:
+def test_client_and_server_revisions_negotiate_newest_common(
+    client: tuple[str, ...], server: tuple[str, ...], outcome: str
+) -> None:
     pair = ConnectionPair(client=client_config(*client), server=server_config(*server))
     if outcome in DIALECTS:
         pair.open()
@@ -147,7 +149,7 @@ def test_the_compatibility_matrix(client: tuple[str, ...], server: tuple[str, ..
 
 
 @pytest.mark.requirement("VER-15")
-def test_a_modern_server_names_its_revisions_to_a_legacy_client() -> None:
+def test_stateless_server_rejects_initialize_with_its_revisions() -> None:
     pair = ConnectionPair(client=client_config(D), server=server_config(E))
     pair.client.open(0.0)
     found = pair.settle()[CLIENT]
@@ -161,7 +163,7 @@ def test_a_modern_server_names_its_revisions_to_a_legacy_client() -> None:
 
 @pytest.mark.requirement("CAP-1", "CAP-2")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_each_side_knows_of_the_other(version: str) -> None:
+def test_opened_pair_knows_peer_capabilities_and_info(version: str) -> None:
     offers = t.ServerCapabilities(
         tools=t.ToolsCapability(list_changed=True),
         completions={},
@@ -198,7 +200,7 @@ def test_what_each_side_knows_of_the_other(version: str) -> None:
 @pytest.mark.requirement("CAP-3", "CAP-6", "CAP-7", "LIFE-13", "LIFE-14", "LIFE-15")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
-def test_what_is_not_declared_is_not_used(version: str, method: str) -> None:
+def test_undeclared_server_capability_is_not_used(version: str, method: str) -> None:
     nothing = t.ServerCapabilities()
     pair = ConnectionPair(
         client=client_config(version), server=server_config(version, capabilities=nothing)
@@ -206,7 +208,7 @@ def test_what_is_not_declared_is_not_used(version: str, method: str) -> None:
     with pytest.raises(LocalProtocolError, match="did not declare the capability"):
         pair.client.send_request(method, {})
     assert pair.silent()
-    # A client that asks all the same is told that there is no such thing.
+    # A client that sends it all the same gets an error response.
     asking: Message = request(9, method) if DIALECTS[version].stateful else modern(9, method)
     assert kinds(pair.deliver([asking], by=CLIENT)) == ["MessageRejected"]
     assert_error(only(pair.take(SERVER)), -32601, 9, "does not offer")
@@ -214,7 +216,7 @@ def test_what_is_not_declared_is_not_used(version: str, method: str) -> None:
 
 @pytest.mark.requirement("CAP-3", "CAP-7")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_nor_is_what_a_client_does_not_declare(version: str) -> None:
+def test_undeclared_client_capability_is_not_used(version: str) -> None:
     nothing = t.ClientCapabilities()
     pair = ConnectionPair(
         client=client_config(version, capabilities=nothing), server=server_config(version)
@@ -227,7 +229,7 @@ def test_nor_is_what_a_client_does_not_declare(version: str) -> None:
     assert_error(only(pair.take(CLIENT)), -32601, 9, "does not offer")
 
 
-# -- Other servers: the table of a client's era on a pipe ----------------------------------------------------
+# -- Other servers: the table of a client's era on a pipe ------------------------------------------
 
 
 def greeting(version: str) -> Message:
@@ -244,7 +246,7 @@ def unsupported(*versions: str) -> Any:
 
 SILENCE: Any = None
 
-# the client, the server's answer to each question in turn; what comes of it
+# the client's revisions, the response to each request, the requests, the outcome
 SERVERS: list[Any] = [
     pytest.param(BOTH, [lambda id: result(id, discovery(E))], ["server/discover"], E, id="modern"),
     pytest.param(
@@ -322,7 +324,7 @@ SERVERS: list[Any] = [
 
 @pytest.mark.requirement("PROBE-1", "PROBE-2", "PROBE-3", "PROBE-10", "VER-2", "VER-16", "VER-17", "VER-18")
 @pytest.mark.parametrize(("versions", "answers", "questions", "outcome"), SERVERS)
-def test_a_client_and_servers_of_all_kinds(
+def test_client_with_any_server_behaviour_opens_or_fails(
     versions: tuple[str, ...], answers: list[Any], questions: list[str], outcome: str | None
 ) -> None:
     talk = Talk(Connection(CLIENT, client_config(*versions, initialize_timeout=30.0)))
@@ -349,7 +351,7 @@ def test_a_client_and_servers_of_all_kinds(
     peer = received(events, PeerReady).peer
     assert peer.dialect.version == outcome
     assert talk.says() == ([INITIALIZED] if peer.dialect.stateful else [])
-    # Next time nothing has to be found out.
+    # The next connection needs no probe.
     again = Talk(Connection(CLIENT, client_config(*versions)))
     again.conn.open(0.0, verdict=peer)
     assert [message["method"] for message in again.says()] == (
@@ -358,15 +360,15 @@ def test_a_client_and_servers_of_all_kinds(
 
 
 @pytest.mark.parametrize("config", [client_config(), client_config(E)])
-def test_a_verdict_saves_the_probe(config: Config) -> None:
+def test_known_peer_saves_the_probe(config: Config) -> None:
     pair = ConnectionPair(client=config)
     pair.open(verdict=Peer(DIALECTS[E], SERVER_OFFERS, SERVER_INFO))
     assert pair.spoken == []
     pair.result(pair.request("tools/call", CALL), t.CallToolResult(content=[]))
 
 
-def test_a_server_sees_what_the_client_offers_now() -> None:
-    """In the stateless era nothing is remembered from one request to the next."""
+def test_stateless_server_uses_capabilities_of_each_request() -> None:
+    """No capabilities are kept from one stateless request to the next."""
     talk = opened(SERVER, E)
     offers: list[Message] = [{"elicitation": {}}, {}]
     seen = []

@@ -1,4 +1,4 @@
-"""What one side is: its limits, and what follows from it for each role and revision."""
+"""The configuration: limits, and what it implies for each role and revision."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NEWS = Method("notifications/acme/news", None, t.NotificationParams)
 
 
 @pytest.mark.requirement("DEC-9")
-def test_every_limit_has_a_default() -> None:
+def test_limits_have_documented_defaults() -> None:
     limits = Limits()
     assert (limits.message, limits.id, limits.method, limits.batch) == (4 * 1024 * 1024, 256, 256, 100)
     assert (limits.in_flight, limits.waiting, limits.queued, limits.pause) == (256, 256, 1024 * 1024, 5.0)
@@ -59,7 +59,7 @@ def test_every_limit_has_a_default() -> None:
         (SERVER_OFFERS, Limits(batch=1), Limits(batch=1)),
     ],
 )
-def test_the_limits_of_a_side(capabilities: Any, limits: Limits | None, expected: Limits) -> None:
+def test_config_limits_default_by_role(capabilities: Any, limits: Limits | None, expected: Limits) -> None:
     assert Config(CLIENT_INFO, capabilities, limits=limits).limits == expected
 
 
@@ -67,7 +67,9 @@ def test_the_limits_of_a_side(capabilities: Any, limits: Limits | None, expected
     ("versions", "stateful", "stateless"),
     [(ALL, [*reversed(STATEFUL)], [E]), ([A, D], [D, A], []), ([E], [], [E]), (iter([B]), [B], [])],
 )
-def test_the_revisions_spoken(versions: Any, stateful: list[str], stateless: list[str]) -> None:
+def test_config_dialects_are_sorted_newest_first(
+    versions: Any, stateful: list[str], stateless: list[str]
+) -> None:
     config = Config(SERVER_INFO, SERVER_OFFERS, versions=versions)
     assert [dialect.version for dialect in config.stateful] == stateful
     assert [dialect.version for dialect in config.stateless] == stateless
@@ -84,60 +86,60 @@ def test_the_revisions_spoken(versions: Any, stateful: list[str], stateless: lis
             {"methods": [Method("tools/call", SERVER, AddParams, t.EmptyResult)]},
             "tools/call is a method of MCP",
         ),
-        # Whatever the revisions spoken: a name is taken once and for all.
+        # Names are reserved with any configured revisions.
         (
             {"methods": [Method("server/discover", SERVER, AddParams, t.EmptyResult)], "versions": (A,)},
             "discover",
         ),
     ],
 )
-def test_what_cannot_be(options: Any, words: str) -> None:
+def test_config_invalid_arguments_rejected(options: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Config(SERVER_INFO, SERVER_OFFERS, **options)
 
 
-def test_what_it_says_of_itself() -> None:
+def test_config_repr() -> None:
     assert repr(server_config(A, E)) == "<Config server 2 [2026-07-28, 2024-11-05]>"
 
 
-def test_terms_are_worked_out_once() -> None:
+def test_config_dialect_config_is_computed_once() -> None:
     config = server_config()
     assert config.terms[SERVER][DIALECTS[D]] is config.terms[SERVER][DIALECTS[D]]
     assert config.terms[SERVER][DIALECTS[D]] is not config.terms[CLIENT][DIALECTS[D]]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_received_depends_on_what_is_offered(version: str) -> None:
+def test_config_received_methods_need_declared_capabilities(version: str) -> None:
     dialect = DIALECTS[version]
     everything = server_config(version).terms[SERVER][dialect]
     assert everything.receives.keys() >= {"tools/call", "prompts/get", "resources/read"}
     assert everything.sends == dialect.receives[CLIENT]
     nothing = server_config(version, capabilities=t.ServerCapabilities()).terms[SERVER][dialect]
     assert not nothing.receives.keys() & {"tools/call", "prompts/get", "resources/read"}
-    assert nothing.sends == everything.sends  # what the peer declares counts for these
+    assert nothing.sends == everything.sends  # depends on the capabilities of the peer
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_custom_methods_go_their_way(version: str) -> None:
+def test_config_custom_methods_follow_their_direction(version: str) -> None:
     config = server_config(version, methods=[ADD, ASK, NEWS])
     terms = config.terms[SERVER][DIALECTS[version]]
     ours = {"acme/add", "acme/ask", "notifications/acme/news"}
     assert terms.receives.keys() & ours == {"acme/add", "notifications/acme/news"}
     assert terms.sends.keys() & ours == {"acme/ask", "notifications/acme/news"}
     assert config.methods == {"acme/add": ADD, "acme/ask": ASK, "notifications/acme/news": NEWS}
-    assert config.rows(SERVER).keys() & ours == {"acme/add", "notifications/acme/news"}
+    assert config.rows[SERVER].keys() & ours == {"acme/add", "notifications/acme/news"}
 
 
-def test_rows_are_those_of_all_revisions_spoken() -> None:
-    assert {"initialize", "server/discover"} <= server_config().rows(SERVER).keys()
-    assert "server/discover" not in server_config(*STATEFUL).rows(SERVER)
-    assert "initialize" not in server_config(E).rows(SERVER)
-    assert "sampling/createMessage" in client_config().rows(CLIENT)
+def test_config_received_methods_cover_all_revisions() -> None:
+    assert {"initialize", "server/discover"} <= server_config().rows[SERVER].keys()
+    assert "server/discover" not in server_config(*STATEFUL).rows[SERVER]
+    assert "initialize" not in server_config(E).rows[SERVER]
+    assert "sampling/createMessage" in client_config().rows[CLIENT]
 
 
 @pytest.mark.requirement("META-6", "META-7", "META-10", "RPC-30", "STDIO-9")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_spliced_in(version: str) -> None:
+def test_config_constant_members_per_revision(version: str) -> None:
     dialect = DIALECTS[version]
     server = server_config(version).terms[SERVER][dialect]
     client = client_config(version).terms[CLIENT][dialect]
@@ -154,7 +156,7 @@ def test_what_is_spliced_in(version: str) -> None:
     assert server.request_meta == b""
     assert json.loads(b"{%b}" % client.request_meta) == {
         META_VERSION: version,
-        # The revision has no announcements of changed roots.
+        # The revision has no notifications of changed roots.
         META_CAPABILITIES: {"roots": {}, "sampling": {}, "elicitation": {}},
         META_CLIENT: {"name": "client", "version": "1"},
     }
@@ -164,11 +166,11 @@ def test_what_is_spliced_in(version: str) -> None:
     ("path", "declared"),
     [((), True), (("tools",), True), (("tools", "list_changed"), True), (("tasks",), False)],
 )
-def test_what_we_declare(path: tuple[str, ...], declared: bool) -> None:
+def test_config_declares_own_capabilities(path: tuple[str, ...], declared: bool) -> None:
     assert server_config().declares(path) is declared
 
 
-def test_times() -> None:
+def test_config_default_timeouts() -> None:
     config = Config(CLIENT_INFO, CLIENT_OFFERS)
     assert (config.probe_timeout, config.initialize_timeout) == (5.0, None)
 
@@ -189,17 +191,17 @@ def test_times() -> None:
         ("", False),
     ],
 )
-def test_the_identifier_of_an_extension(identifier: str, legal: bool) -> None:
+def test_config_extension_identifier_grammar(identifier: str, legal: bool) -> None:
     capabilities = t.ServerCapabilities(extensions={identifier: {}})
     if legal:
         assert server_config(capabilities=capabilities).declares(("extensions", identifier))
     else:
-        with pytest.raises(ValueError, match="no identifier of an extension"):
+        with pytest.raises(ValueError, match="not an extension identifier"):
             server_config(capabilities=capabilities)
 
 
 @pytest.mark.requirement("META-3")
-def test_our_own_keys_of_meta_are_those_of_the_specification() -> None:
+def test_config_meta_keys_match_specification() -> None:
     defined = {
         f"io.modelcontextprotocol/{name}"
         for name in ("protocolVersion", "clientCapabilities", "clientInfo", "serverInfo")

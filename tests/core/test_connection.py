@@ -1,8 +1,8 @@
-"""One connection: what it makes of messages, and what it lets its caller say.
+"""One connection: incoming messages, and what a caller may send.
 
-How it waits is in `test_connection_flow.py`, how it begins and ends in `test_connection_life.py`; the three together are the
-mirror of the file. What two of them make of each other is in `test_two_machines.py`, what bad input does in
-`test_bad_input.py`.
+Limits and cancellation are in `test_connection_flow.py`, opening and closing in
+`test_connection_life.py`, subscriptions in `test_connection_changes.py`, logs, rates and keep-alive
+in `test_connection_utilities.py`. Two connections are in `test_two_machines.py`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,13 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core._intake import Via
+from tests.core.connection_setup import (
+    CLIENT,
+    EMPTY,
+    ERROR,
+    SERVER,
+    NotJson,
+)
 from tests.core.helpers import (
     CLIENT_INFO,
     CLIENT_OFFERS,
@@ -68,15 +75,10 @@ from tests.core.helpers import (
     server_config,
 )
 
-SERVER, CLIENT = Role.SERVER, Role.CLIENT
-EMPTY = t.EmptyResult()
-BUSY = t.ErrorData(code=-32000, message="no")
+# -- Facts -----------------------------------------------------------------------------------------
 
 
-# -- Facts ---------------------------------------------------------------------------------------------------
-
-
-def test_what_it_says_of_itself() -> None:
+def test_connection_repr() -> None:
     talk = Talk(Connection(SERVER, server_config()))
     assert repr(talk.conn) == "<Connection server NEW no revision, 0 in flight, 0 calls, 0 bytes queued>"
     talk = server()
@@ -91,7 +93,7 @@ def test_what_it_says_of_itself() -> None:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_a_new_one(role: Role) -> None:
+def test_connection_new_has_nothing_to_do(role: Role) -> None:
     conn = Connection(role, server_config() if role is SERVER else client_config())
     assert (conn.state, conn.peer, conn.in_flight, conn.queued(), conn.probing) == (
         State.NEW,
@@ -106,14 +108,14 @@ def test_a_new_one(role: Role) -> None:
     assert conn.next_deadline() is None
 
 
-def test_one_whose_peer_is_known_by_other_means() -> None:
+def test_connection_with_given_peer_is_ready() -> None:
     peer = Peer(DIALECTS[B], CLIENT_OFFERS)
     talk = Talk(Connection(SERVER, server_config(), peer=peer))
     assert talk.conn.state is State.READY
     assert received(talk.hears(call(1)), RequestReceived).peer is peer
 
 
-def test_what_is_queued_for_whom() -> None:
+def test_connection_queued_counts_by_related_request() -> None:
     talk = server(D)
     talk.hears(call(1), call("1"))
     own = talk.conn.send_request("roots/list")
@@ -126,12 +128,12 @@ def test_what_is_queued_for_whom() -> None:
     assert talk.conn.queued(9) == 0
 
 
-# -- Requests that it answers by itself ----------------------------------------------------------------------
+# -- Requests that it answers by itself ------------------------------------------------------------
 
 
 @pytest.mark.requirement("LIFE-3", "LIFE-4")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_the_handshake_of_a_server(version: str) -> None:
+def test_server_handshake_ends_with_peer_ready(version: str) -> None:
     talk = Talk(Connection(SERVER, server_config(instructions="be kind")))
     answer = talk.answer(initialize(version, "i"))
     assert answer["id"] == "i"
@@ -142,27 +144,27 @@ def test_the_handshake_of_a_server(version: str) -> None:
     ready = received(talk.hears(INITIALIZED), PeerReady)
     assert ready.peer == talk.conn.peer == Peer(DIALECTS[version], CLIENT_OFFERS, CLIENT_INFO)
     assert talk.state() is State.READY
-    assert talk.hears(INITIALIZED) == []  # twice is once
+    assert talk.hears(INITIALIZED) == []  # the second one has no effect
     assert talk.says() == []
 
 
 @pytest.mark.requirement("LIFE-9", "LIFE-11")
-def test_work_may_begin_before_the_handshake_has_ended() -> None:
-    """Over HTTP the notification that ends it can be overtaken."""
+def test_server_request_before_initialized_accepted() -> None:
+    """Over HTTP, requests can overtake the notification that ends the handshake."""
     talk = Talk(Connection(SERVER, server_config()))
     talk.answer(initialize(D))
     event = received(talk.hears(call(1)), RequestReceived)
     with pytest.raises(LocalProtocolError, match="not open yet"):
         talk.conn.send_request("roots/list")
     talk.conn.send_notification("notifications/message", t.LoggingMessageParams(level="error", data=1))
-    # Who asks is ready to be asked back.
+    # During a request of the client, the server may send requests.
     assert talk.conn.send_request("roots/list", related=event.id) == 1
     assert len(talk.says()) == 2
 
 
 @pytest.mark.requirement("PING-1", "PING-2")
 @pytest.mark.parametrize("role", Role)
-def test_pings_are_answered_at_once(role: Role) -> None:
+def test_ping_in_any_state_is_answered_at_once(role: Role) -> None:
     talk = Talk(Connection(role, server_config() if role is SERVER else client_config()))
     assert talk.answer(ping(1)) == result(1)
     for version in STATEFUL:
@@ -170,7 +172,7 @@ def test_pings_are_answered_at_once(role: Role) -> None:
 
 
 @pytest.mark.requirement("VER-3", "VER-5", "META-10", "RPC-30")
-def test_discovery() -> None:
+def test_server_discover_result() -> None:
     talk = Talk(Connection(SERVER, server_config(instructions="be kind")))
     found = talk.answer(modern(1, "server/discover"))["result"]
     assert found.pop("capabilities").keys() == {"tools", "resources", "prompts", "completions", "logging"}
@@ -186,7 +188,7 @@ def test_discovery() -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_the_log_level_is_remembered(version: str) -> None:
+def test_set_level_is_stored_in_peer(version: str) -> None:
     talk = server(version)
     assert talk.answer(request(1, "logging/setLevel", {"level": "error"})) == result(1)
     assert received(talk.hears(call(2)), RequestReceived).peer.log_level == "error"
@@ -196,11 +198,11 @@ def test_the_log_level_is_remembered(version: str) -> None:
     assert talk.conn.peer.log_level == "error"
 
 
-# -- Requests that become events -----------------------------------------------------------------------------
+# -- Requests that become events -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_request_has_all_that_is_needed(version: str) -> None:
+def test_request_received_has_all_attributes(version: str) -> None:
     talk = server(version)
     params = {"name": "t", "arguments": {"a": 1}, "future": True}
     message = (
@@ -218,13 +220,13 @@ def test_a_request_has_all_that_is_needed(version: str) -> None:
     assert only(talk.says())["id"] == 7
 
 
-def test_a_request_without_params() -> None:
+def test_request_received_without_params_has_empty_raw() -> None:
     talk = server()
     assert received(talk.hears(request(1, "tools/list")), RequestReceived).raw == b"{}"
 
 
 @pytest.mark.requirement("RPC-18")
-def test_a_handler_fails() -> None:
+def test_send_error_sends_error_response() -> None:
     talk = server()
     talk.hears(call(1))
     assert talk.conn.send_error(1, t.ErrorData(code=-32603, message="internal error", data={"ref": 1}))
@@ -232,12 +234,12 @@ def test_a_handler_fails() -> None:
 
 
 @pytest.mark.parametrize("id", [2, "1", 0])
-def test_what_was_not_asked_cannot_be_answered(id: Any) -> None:
+def test_send_result_to_unknown_request_raises(id: Any) -> None:
     talk = server()
     talk.hears(call(1))
     sends: list[Callable[[], bool]] = [
         lambda: talk.conn.send_result(id, EMPTY),
-        lambda: talk.conn.send_error(id, BUSY),
+        lambda: talk.conn.send_error(id, ERROR),
     ]
     for send in sends:
         with pytest.raises(LocalProtocolError, match=f"no request {id!r} to answer"):
@@ -245,34 +247,30 @@ def test_what_was_not_asked_cannot_be_answered(id: Any) -> None:
     assert talk.says() == []
 
 
-def test_nothing_is_answered_twice() -> None:
+def test_send_error_after_result_raises() -> None:
     talk = server()
     talk.hears(call(1))
     talk.conn.send_result(1, EMPTY)
     with pytest.raises(LocalProtocolError, match="answered before"):
-        talk.conn.send_error(1, BUSY)
+        talk.conn.send_error(1, ERROR)
 
 
-class Unsayable:
-    pass
-
-
-def test_what_cannot_be_said_leaves_the_request_open() -> None:
+def test_send_result_not_json_leaves_request_open() -> None:
     talk = server()
     talk.hears(call(1))
     sends: list[Callable[[], bool]] = [
-        lambda: talk.conn.send_result(1, {"a": Unsayable()}),
-        lambda: talk.conn.send_error(1, t.ErrorData(code=1, message="m", data=Unsayable())),
+        lambda: talk.conn.send_result(1, {"a": NotJson()}),
+        lambda: talk.conn.send_error(1, t.ErrorData(code=1, message="m", data=NotJson())),
     ]
     for send in sends:
         with pytest.raises(TypeError):
             send()
-    assert talk.conn.send_error(1, BUSY)
+    assert talk.conn.send_error(1, ERROR)
     assert talk.says() == [error(1)]
 
 
 @pytest.mark.requirement("RPC-4", "RPC-5")
-def test_an_id_is_free_again_once_it_is_answered() -> None:
+def test_request_id_after_response_may_be_reused() -> None:
     for version in VERSIONS:
         talk = server(version)
         for _ in range(2):
@@ -282,7 +280,7 @@ def test_an_id_is_free_again_once_it_is_answered() -> None:
             assert only(talk.says())["id"] == 1
 
 
-def test_the_stream_it_came_on_is_told() -> None:
+def test_received_events_have_related_request() -> None:
     talk = client()
     talk.conn.receive_message(encoded(request(1, "roots/list")), 0.0, Via(5))
     assert received(talk.events(), RequestReceived).related == 5
@@ -290,7 +288,7 @@ def test_the_stream_it_came_on_is_told() -> None:
     assert received(talk.events(), NotificationReceived).related == 6
 
 
-# -- Notifications -------------------------------------------------------------------------------------------
+# -- Notifications ---------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("RPC-14", "RPC-19", "CXL-11", "PROG-13")
@@ -309,7 +307,7 @@ def test_the_stream_it_came_on_is_told() -> None:
     ],
 )
 @pytest.mark.parametrize("version", VERSIONS)
-def test_notifications_that_mean_nothing_are_ignored(version: str, told: Message) -> None:
+def test_notification_without_effect_ignored(version: str, told: Message) -> None:
     talk = server(version)
     assert talk.hears(told) == []
     assert talk.says() == []
@@ -326,13 +324,13 @@ def test_notifications_that_mean_nothing_are_ignored(version: str, told: Message
     ],
 )
 @pytest.mark.parametrize("version", STATEFUL)
-def test_notifications_that_cannot_be_read_are_reported_but_not_answered(version: str, told: Message) -> None:
+def test_notification_invalid_params_reported_not_answered(version: str, told: Message) -> None:
     talk = server(version)
     assert_rejected(talk.hears(told), f"the params of {told['method']} do not fit")
     assert talk.says() == []
 
 
-def test_notifications_for_the_driver() -> None:
+def test_notification_becomes_event() -> None:
     talk = server()
     event = received(talk.hears(notification("notifications/roots/list_changed")), NotificationReceived)
     assert event.method.name == "notifications/roots/list_changed"
@@ -344,25 +342,25 @@ def test_notifications_for_the_driver() -> None:
 
 
 @pytest.mark.parametrize("told", [notification("notifications/roots/list_changed"), INITIALIZED])
-def test_before_there_is_a_peer_nothing_is_told(told: Message) -> None:
+def test_notification_before_handshake_ignored(told: Message) -> None:
     talk = Talk(Connection(SERVER, server_config()))
     assert talk.hears(told) == []
     assert talk.conn.state is State.NEW
 
 
-def test_a_client_is_not_initialized_by_its_server() -> None:
+def test_initialized_at_client_ignored() -> None:
     talk = Talk(Connection(CLIENT, client_config(D)))
     talk.conn.open(0.0)
     assert talk.hears(INITIALIZED) == []
     assert talk.conn.state is State.OPENING
 
 
-# -- What we ask ---------------------------------------------------------------------------------------------
+# -- What we ask -----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("RPC-2", "RPC-4", "META-6")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_request_of_ours(version: str) -> None:
+def test_send_request_gets_result_with_token(version: str) -> None:
     talk = client(version)
     ids = [talk.conn.send_request("tools/list", token=i) for i in range(3)]
     assert len(set(ids)) == 3
@@ -376,17 +374,17 @@ def test_a_request_of_ours(version: str) -> None:
 
 
 @pytest.mark.requirement("RPC-6")
-def test_an_answer_is_matched_by_id_and_type() -> None:
+def test_response_matched_by_id_and_type() -> None:
     talk = client()
     id: Any = talk.conn.send_request("tools/list")
     assert talk.hears(result(str(id), {"tools": []})) == []
     assert talk.hears(result(id + 1, {"tools": []})) == []
     received(talk.hears(result(id, {"tools": []})), ResultReceived)
-    assert talk.hears(result(id, {"tools": []})) == []  # twice is once
+    assert talk.hears(result(id, {"tools": []})) == []  # the second one has no effect
     assert talk.hears(error(id)) == []
 
 
-def test_an_answer_is_an_error() -> None:
+def test_error_response_becomes_error_received() -> None:
     talk = client()
     id = talk.conn.send_request("tools/list", token="t")
     event = received(talk.hears(error(id, -32601, "unknown", data=[1])), ErrorReceived)
@@ -406,11 +404,11 @@ def test_an_answer_is_an_error() -> None:
         ('{"jsonrpc":"2.0","id":%d,"result":{},"error":{"code":1,"message":"m"}}', "not both"),
         ('{"jsonrpc":"2.0","id":%d}', "neither"),
         ('{"jsonrpc":"1.0","id":%d,"result":{"tools":[]}}', "jsonrpc"),
-        ('{"jsonrpc":"2.0","id":%d,"result":{},"result":{"tools":[]}}', "twice"),
+        ('{"jsonrpc":"2.0","id":%d,"result":{},"result":{"tools":[]}}', "duplicate"),
     ],
 )
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_answer_that_is_none_fails_its_request(version: str, answer: str, words: str) -> None:
+def test_invalid_response_fails_its_request(version: str, answer: str, words: str) -> None:
     talk = client(version)
     id = talk.conn.send_request("tools/list", token="t")
     talk.says()
@@ -426,16 +424,16 @@ def test_an_answer_that_is_none_fails_its_request(version: str, answer: str, wor
 
 @pytest.mark.requirement("RPC-8")
 @pytest.mark.parametrize("message", [error(None), {"jsonrpc": "2.0", "error": {"code": 1, "message": "no"}}])
-def test_an_error_without_an_id_belongs_to_nobody(message: Message) -> None:
+def test_error_response_without_id_only_reported(message: Message) -> None:
     talk = client()
     talk.conn.send_request("tools/list")
     talk.says()
-    assert_rejected(talk.hears(message), "the peer could not read a message of ours: no")
+    assert_rejected(talk.hears(message), "the peer could not parse our message: no")
     assert talk.says() == []
 
 
 @pytest.mark.requirement("LIFE-8", "LIFE-24")
-def test_too_early_too_late() -> None:
+def test_send_request_before_open_or_after_close_raises() -> None:
     talk = Talk(Connection(CLIENT, client_config()))
     for _ in range(2):
         with pytest.raises(LocalProtocolError, match="not open yet"):
@@ -451,7 +449,7 @@ def test_too_early_too_late() -> None:
         talk.conn.send_notification("notifications/roots/list_changed")
 
 
-def test_a_mistake_of_the_caller_sends_nothing_and_costs_no_id() -> None:
+def test_send_request_invalid_sends_nothing_and_uses_no_id() -> None:
     talk = client()
     mistakes: list[tuple[str, Any, Any]] = [
         ("notifications/cancelled", None, None),
@@ -463,12 +461,12 @@ def test_a_mistake_of_the_caller_sends_nothing_and_costs_no_id() -> None:
         with pytest.raises(LocalProtocolError):
             talk.conn.send_request(method, params, meta=meta)
     with pytest.raises(TypeError):
-        talk.conn.send_request("tools/call", {"name": Unsayable()})
+        talk.conn.send_request("tools/call", {"name": NotJson()})
     assert talk.says() == []
     assert talk.conn.send_request("tools/list") == 2  # 1 was the handshake
 
 
-def test_a_custom_request() -> None:
+def test_send_request_custom_method_returns_dict() -> None:
     talk = client(E)
     id = talk.conn.send_request("acme/add", {"a": 1, "_meta": {"b": 2}}, token="t")
     params = only(talk.says())["params"]
@@ -477,7 +475,7 @@ def test_a_custom_request() -> None:
     assert (event.result, event.token) == ({"sum": 1}, "t")
 
 
-def test_a_notification_of_ours() -> None:
+def test_send_notification_encodes_params() -> None:
     talk = server()
     talk.conn.send_notification("notifications/tools/list_changed")
     talk.conn.send_notification("notifications/resources/updated", t.ResourceUpdatedParams(uri="x:y"))
@@ -490,7 +488,7 @@ def test_a_notification_of_ours() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_said_for_a_request_goes_with_it(version: str) -> None:
+def test_send_notification_related_to_ended_request_raises(version: str) -> None:
     talk = server(version)
     talk.hears(call(1, version))
     talk.conn.send_notification(
@@ -504,7 +502,7 @@ def test_what_is_said_for_a_request_goes_with_it(version: str) -> None:
             talk.conn.send_notification("notifications/message", related=id)
 
 
-def test_messages_for_a_transport_that_routes_them() -> None:
+def test_messages_to_send_have_routing_data() -> None:
     talk = server()
     talk.hears(call("a", progressToken=1))
     id = talk.conn.send_request("roots/list", related="a")
@@ -528,8 +526,8 @@ def test_messages_for_a_transport_that_routes_them() -> None:
 @pytest.mark.requirement("RPC-17", "STDIO-6")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("bad", ["nope", "{}", '{"jsonrpc":"2.0","id":null,"method":"ping"}', "[]"])
-def test_what_is_no_message(version: str, bad: str) -> None:
-    """A server answers. A client cannot know that it was asked something, and reports it."""
+def test_invalid_message_answered_by_server_only(version: str, bad: str) -> None:
+    """A client only reports it, because the message may be no request."""
     talk = server(version)
     assert_error(talk.refusal(bad), -32700 if bad == "nope" else -32600, ... if version == D else None)
     talk = client(version)
@@ -538,9 +536,9 @@ def test_what_is_no_message(version: str, bad: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_client_answers_a_bad_request_that_it_can_name(version: str) -> None:
+def test_client_answers_invalid_request_with_id(version: str) -> None:
     talk = client(version)
     assert_rejected(talk.hears('{"jsonrpc":"1.0","id":7,"method":"ping"}'))
     if DIALECTS[version].stateful:
         assert_error(only(talk.says()), -32600, 7)
-    assert talk.says() == []  # in the stateless era nothing that a server sends is a request
+    assert talk.says() == []  # in a stateless revision a server sends no requests

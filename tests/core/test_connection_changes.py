@@ -1,4 +1,4 @@
-"""One connection: what a server tells of changes, to whom and when; and how a client hears that a listening has ended."""
+"""One connection: change notifications of a server, and the end of subscriptions at a client."""
 
 from __future__ import annotations
 
@@ -17,13 +17,22 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core._subscriptions import Change
+from tests.core.connection_setup import (
+    PROMPTS,
+    RESOURCE,
+    RESOURCES,
+    SUBSCRIPTION_ID,
+    TOOLS,
+    listen_request,
+    sent_changes,
+    subscribed_server,
+)
 from tests.core.helpers import (
     INITIALIZED,
     STATEFUL,
     VERSIONS,
     D,
     E,
-    Message,
     Talk,
     assert_error,
     call,
@@ -42,94 +51,70 @@ from tests.core.helpers import (
     server_config,
 )
 
-TOOLS, PROMPTS, RESOURCES, ONE = Change("tools"), Change("prompts"), Change("resources"), Change(uri="x:1")
-ID = "io.modelcontextprotocol/subscriptionId"
-
-
-def listen(id: Any, **wanted: Any) -> Message:
-    return modern(id, "subscriptions/listen", {"notifications": wanted})
-
-
-def listening(id: Any = 1, **limits: Any) -> Talk:
-    """A server with a client that listens to tools and to one resource."""
-    talk = server(E, **limits)
-    answer = talk.answer(listen(id, toolsListChanged=True, resourceSubscriptions=["x:1"]))
-    assert answer == notification(
-        "notifications/subscriptions/acknowledged",
-        {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["x:1"]}, "_meta": {ID: id}},
-    )
-    return talk
-
-
-def told(talk: Talk) -> list[tuple[str, Any]]:
-    return [
-        (message["method"], message.get("params", {}).get("uri", message.get("params", {}).get("_meta")))
-        for message in talk.says()
-    ]
-
-
-# -- Sessions ------------------------------------------------------------------------------------------------------------
+# -- Sessions --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("RES-4", "RES-5", "RES-14", "TOOL-23", "PRM-5")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_session_is_told_of_lists_and_of_what_it_subscribed_to(version: str) -> None:
+def test_session_gets_list_changes_and_subscribed_resources(version: str) -> None:
     talk = server(version)
     assert talk.conn.send_change(TOOLS)
     assert talk.conn.send_change(PROMPTS)
     assert talk.conn.send_change(RESOURCES)
-    assert not talk.conn.send_change(ONE)
+    assert not talk.conn.send_change(RESOURCE)
     assert (
         talk.says()
         == [
             notification(f"notifications/{name}/list_changed", {})
             for name in ("tools", "prompts", "resources")
         ]
-        or told(talk) == []
+        or sent_changes(talk) == []
     )
     assert talk.answer(request(1, "resources/subscribe", {"uri": "x:1"})) == result(1)
-    assert talk.conn.send_change(ONE)
-    assert told(talk) == [("notifications/resources/updated", "x:1")]
+    assert talk.conn.send_change(RESOURCE)
+    assert sent_changes(talk) == [("notifications/resources/updated", "x:1")]
     assert talk.answer(request(2, "resources/unsubscribe", {"uri": "x:1"})) == result(2)
-    assert not talk.conn.send_change(ONE)
+    assert not talk.conn.send_change(RESOURCE)
     assert talk.says() == []
 
 
-def test_nothing_is_told_before_the_session_is_open() -> None:
+def test_changes_during_handshake_are_sent_after_it() -> None:
     talk = Talk(Connection(Role.SERVER, server_config()))
     assert not talk.conn.send_change(TOOLS)
     talk.answer(initialize(D))
     assert talk.conn.send_change(TOOLS)
     assert talk.says() == []
     talk.hears(INITIALIZED)
-    assert talk.conn.queued() > 0  # so that a driver knows that there is something to write
-    assert told(talk) == [("notifications/tools/list_changed", None)]
+    assert talk.conn.queued() > 0  # so that the driver writes
+    assert sent_changes(talk) == [("notifications/tools/list_changed", None)]
 
 
-def test_what_was_not_declared_is_not_told() -> None:
+def test_changes_without_declared_capability_not_sent() -> None:
     talk = opened(Role.SERVER, D, server_config(capabilities=t.ServerCapabilities(tools=t.ToolsCapability())))
     assert not talk.conn.send_change(TOOLS)
     assert_error(talk.refusal(request(1, "resources/subscribe", {"uri": "x:1"})), -32601, 1)
 
 
-# -- Listening -----------------------------------------------------------------------------------------------------------
+# -- Listening -------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("META-12", "SUB-1", "SUB-2", "SUB-3", "SUB-4", "SUB-6", "SUB-8")
 @pytest.mark.parametrize("id", [1, "1", 0])
-def test_who_listens_is_told_on_its_stream_and_by_its_id(id: Any) -> None:
-    talk = listening(id)
-    assert talk.conn.stats().in_flight == 0  # it needs no handler, and takes nobody's place
+def test_listen_notifications_have_stream_and_subscription_id(id: Any) -> None:
+    talk = subscribed_server(id)
+    assert talk.conn.stats().in_flight == 0  # it has no handler and does not count
     assert not talk.conn.send_change(PROMPTS)
     assert talk.conn.send_change(TOOLS)
     (message,) = talk.conn.messages_to_send()
     assert (message.related, type(message.related)) == (id, type(id))
-    assert talk.conn.send_change(ONE)
-    assert talk.says() == [notification("notifications/resources/updated", {"uri": "x:1", "_meta": {ID: id}})]
+    assert talk.conn.send_change(RESOURCE)
+    assert talk.says() == [
+        notification("notifications/resources/updated", {"uri": "x:1", "_meta": {SUBSCRIPTION_ID: id}})
+    ]
 
 
-def test_the_id_of_a_subscription_is_in_use() -> None:
-    talk = listening(1)
+def test_listen_id_is_in_use_until_its_end() -> None:
+    talk = subscribed_server(1)
     assert_error(talk.refusal(call(1, E)), -32600, 1, "still in use")
     assert kinds(talk.hears(call("1", E))) == ["RequestReceived"]
     talk.hears(cancelled(1))
@@ -137,8 +122,8 @@ def test_the_id_of_a_subscription_is_in_use() -> None:
 
 
 @pytest.mark.requirement("SUB-7")
-def test_a_cancelled_subscription_is_told_nothing_more() -> None:
-    talk = listening(1)
+def test_listen_cancelled_gets_no_changes() -> None:
+    talk = subscribed_server(1)
     talk.conn.send_change(TOOLS)
     talk.says()
     assert talk.hears(cancelled(1)) == []
@@ -147,7 +132,7 @@ def test_a_cancelled_subscription_is_told_nothing_more() -> None:
 
 
 @pytest.mark.requirement("SUB-10")
-def test_progress_and_log_messages_are_never_told_to_who_listens() -> None:
+def test_listen_gets_no_progress_or_log_messages() -> None:
     talk = server(E)
     talk.answer(
         modern(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, progressToken=1)
@@ -157,27 +142,30 @@ def test_progress_and_log_messages_are_never_told_to_who_listens() -> None:
     assert talk.says() == []
 
 
-def test_too_many_subscriptions() -> None:
-    talk = listening(1, listens=1, uris=2, uri=8)
-    assert_error(talk.refusal(listen(2, toolsListChanged=True)), 429, 2, "at most 1 subscriptions")
+def test_listen_over_limit_rejected() -> None:
+    talk = subscribed_server(1, listens=1, uris=2, uri=8)
+    assert_error(talk.refusal(listen_request(2, toolsListChanged=True)), 429, 2, "at most 1 subscriptions")
     talk.hears(cancelled(1))
     uris = ["x:1", "x:2", "x:3"]
-    assert_error(talk.refusal(listen(3, resourceSubscriptions=uris)), 429, 3, "at most 2 URIs")
+    assert_error(talk.refusal(listen_request(3, resourceSubscriptions=uris)), 429, 3, "at most 2 URIs")
     assert_error(
-        talk.refusal(listen(4, resourceSubscriptions=["x:1234567"])), -32602, 4, "at most 8 characters"
+        talk.refusal(listen_request(4, resourceSubscriptions=["x:1234567"])),
+        -32602,
+        4,
+        "at most 8 characters",
     )
     talk = server(D, uris=1)
     talk.answer(request(1, "resources/subscribe", {"uri": "x:1"}))
     assert_error(talk.refusal(request(2, "resources/subscribe", {"uri": "x:2"})), -32000, 2)
 
 
-# -- Slow readers --------------------------------------------------------------------------------------------------------
+# -- Slow readers ----------------------------------------------------------------------------------
 
 
-def test_what_is_not_read_stays_a_set_of_changes() -> None:
+def test_unread_changes_are_merged() -> None:
     talk = server(E, uris=2000)
     uris = [f"x:{'y' * 100}{n}" for n in range(1000)]
-    talk.hears(listen(1, toolsListChanged=True, resourceSubscriptions=uris))
+    talk.hears(listen_request(1, toolsListChanged=True, resourceSubscriptions=uris))
     talk.conn.messages_to_send()
     for _ in range(20):
         for uri in uris:
@@ -186,32 +174,32 @@ def test_what_is_not_read_stays_a_set_of_changes() -> None:
     found = []
     while messages := talk.says():
         found += [message["params"]["uri"] for message in messages]
-    # Each is told at least once, and what had been made into messages already at most once more.
+    # Each is sent at least once, and those that were already encoded at most once more.
     assert set(found) == set(uris)
     assert len(found) < len(uris) + 200
 
 
-# -- Ends ----------------------------------------------------------------------------------------------------------------
+# -- Ends ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("DEC-1")
 @pytest.mark.parametrize("end", ["wind_down", "close"])
-def test_the_end_by_the_server_is_the_result_alone(end: str) -> None:
-    talk = listening(1)
+def test_listen_ended_by_server_gets_result(end: str) -> None:
+    talk = subscribed_server(1)
     talk.hears(call(2, E))
     getattr(talk.conn, end)()
     farewell = only(talk.says())
     assert farewell["id"] == 1
     assert farewell["result"]["resultType"] == "complete"
-    assert farewell["result"]["_meta"][ID] == 1
+    assert farewell["result"]["_meta"][SUBSCRIPTION_ID] == 1
     assert not talk.conn.send_change(TOOLS)
     talk.conn.close()
     assert isinstance(talk.events()[-1], ConnectionClosed)
     assert talk.says() == []
 
 
-def test_what_was_not_told_yet_is_told_before_the_end() -> None:
-    talk = listening(1)
+def test_listen_pending_changes_sent_before_result() -> None:
+    talk = subscribed_server(1)
     talk.hears(call(2, E))
     talk.conn.send_result(2, {"content": [{"type": "text", "text": "x" * 20_000}]})
     talk.conn.send_change(TOOLS)
@@ -223,16 +211,16 @@ def test_what_was_not_told_yet_is_told_before_the_end() -> None:
     ]
 
 
-def test_a_client_that_is_gone_is_told_nothing() -> None:
-    talk = listening(1)
+def test_listen_after_eof_gets_nothing() -> None:
+    talk = subscribed_server(1)
     assert kinds(talk.ends()) == ["ConnectionClosed"]
     assert talk.says() == []
     assert talk.state() is State.CLOSED
     assert not talk.conn.send_change(TOOLS)
 
 
-def test_a_subscription_does_not_keep_a_connection_open() -> None:
-    talk = listening(1)
+def test_listen_does_not_delay_close_at_eof() -> None:
+    talk = subscribed_server(1)
     talk.hears(call(2, E))
     assert kinds(talk.ends()) == ["ConnectionClosed"]
     assert talk.state() is State.CLOSING
@@ -241,14 +229,16 @@ def test_a_subscription_does_not_keep_a_connection_open() -> None:
 
 
 @pytest.mark.requirement("CXL-17")
-def test_a_server_may_end_what_lasts_by_a_cancellation() -> None:
+def test_listen_cancelled_by_server_becomes_result() -> None:
     talk = client(E)
     lasting = talk.conn.send_request(
         "subscriptions/listen", t.ListenParams(notifications=t.SubscriptionFilter()), token="lasting"
     )
     other = talk.conn.send_request("tools/list", token="other")
     talk.says()
-    assert talk.hears(cancelled(other)) == []  # nothing but what lasts ends so
+    assert (
+        talk.hears(cancelled(other)) == []
+    )  # only long-lived requests end by a cancellation of the receiver
     ended = received(talk.hears(cancelled(lasting)), ResultReceived)
     assert (ended.token, type(ended.result)) == ("lasting", t.ListenResult)
     assert talk.hears(result(lasting)) == []
@@ -259,7 +249,7 @@ def test_a_server_may_end_what_lasts_by_a_cancellation() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_server_without_listeners_loses_nothing(version: str) -> None:
+def test_server_without_subscriptions_answers_requests(version: str) -> None:
     talk = server(version)
     talk.hears(call(1, version))
     talk.conn.send_result(1, t.EmptyResult())

@@ -20,9 +20,14 @@ from mcp_core import (
     RequestCancelled,
     RequestReceived,
     ResultReceived,
-    Role,
 )
 from mcp_core import types as t
+from tests.core.connection_setup import (
+    CLIENT,
+    EMPTY,
+    ERROR,
+    SERVER,
+)
 from tests.core.helpers import (
     VERSIONS,
     B,
@@ -52,18 +57,13 @@ from tests.core.helpers import (
     server_config,
 )
 
-SERVER, CLIENT = Role.SERVER, Role.CLIENT
-EMPTY = t.EmptyResult()
-BUSY = t.ErrorData(code=-32000, message="no")
-
-
-# -- Progress ------------------------------------------------------------------------------------------------
+# -- Progress --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("PROG-1", "PROG-3", "PROG-4", "PROG-5", "PROG-11")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("token", [0, 7, "", "seven"])
-def test_progress_is_told_while_it_grows(version: str, token: Any) -> None:
+def test_send_progress_requires_token_and_increase(version: str, token: Any) -> None:
     talk = server(version)
     talk.hears(call(1, version, progressToken=token), call(2, version))
     told = [
@@ -75,7 +75,7 @@ def test_progress_is_told_while_it_grows(version: str, token: Any) -> None:
     assert first == notification("notifications/progress", {"progressToken": token, "progress": 0.5})
     assert second["params"].pop("message", None) == (None if version == VERSIONS[0] else "soon")
     assert second["params"] == {"progressToken": token, "progress": 1.5, "total": 2}
-    assert not talk.conn.send_progress(2, 1)  # nobody asked
+    assert not talk.conn.send_progress(2, 1)  # no token
     assert not talk.conn.send_progress(3, 1)
     talk.conn.send_result(1, EMPTY)
     assert not talk.conn.send_progress(1, 9)
@@ -83,7 +83,7 @@ def test_progress_is_told_while_it_grows(version: str, token: Any) -> None:
 
 
 @pytest.mark.requirement("CXL-7")
-def test_no_progress_after_the_cancellation() -> None:
+def test_send_progress_after_cancellation_sends_nothing() -> None:
     talk = server()
     talk.hears(call(1, progressToken=1), cancelled(1))
     assert not talk.conn.send_progress(1, 1)
@@ -92,7 +92,7 @@ def test_no_progress_after_the_cancellation() -> None:
 
 @pytest.mark.requirement("PROG-2", "PROG-13", "META-14")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_progress_is_heard_while_it_grows(version: str) -> None:
+def test_progress_received_requires_request_and_increase(version: str) -> None:
     talk = client(version)
     id = talk.conn.send_request("tools/list", token="t", progress=True)
     quiet = talk.conn.send_request("tools/list")
@@ -115,19 +115,19 @@ def test_progress_is_heard_while_it_grows(version: str) -> None:
     assert talk.hears(told(id, 2)) == []
 
 
-# -- Cancellation --------------------------------------------------------------------------------------------
+# -- Cancellation ----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("CXL-1", "CXL-2", "CXL-3", "CXL-9", "CXL-13")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("reason", [None, "enough"])
-def test_we_cancel(version: str, reason: str | None) -> None:
+def test_send_cancel_ignores_late_response(version: str, reason: str | None) -> None:
     talk = client(version)
     id = talk.conn.send_request("tools/list", progress=True)
     talk.says()
     talk.conn.send_cancel(id, reason)
     assert talk.says() == [cancelled(id, reason)]
-    talk.conn.send_cancel(id)  # twice is once
+    talk.conn.send_cancel(id)  # the second one has no effect
     talk.conn.send_cancel(99)
     assert talk.says() == []
     late = [
@@ -141,18 +141,18 @@ def test_we_cancel(version: str, reason: str | None) -> None:
 
 @pytest.mark.requirement("CXL-4", "LIFE-16")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_opens_a_conversation_is_not_cancelled(version: str) -> None:
+def test_send_cancel_of_opening_request_does_nothing(version: str) -> None:
     talk = Talk(Connection(CLIENT, client_config(version)))
     talk.conn.open(0.0)
     asked = only(talk.says())
     talk.conn.send_cancel(asked["id"])
     assert talk.says() == []
-    assert talk.hears(error(asked["id"])) != []  # it is still waited for
+    assert talk.hears(error(asked["id"])) != []  # the response is still processed
 
 
 @pytest.mark.requirement("CXL-6", "CXL-8", "CXL-10")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_we_are_cancelled(version: str) -> None:
+def test_request_cancelled_keeps_id_until_handler_returns(version: str) -> None:
     talk = server(version)
     talk.hears(call(1, version))
     assert talk.hears(cancelled("1")) == []
@@ -166,12 +166,12 @@ def test_we_are_cancelled(version: str) -> None:
     assert talk.hears(cancelled(1)) == []
     received(talk.hears(call(1, version)), RequestReceived)
     talk.hears(cancelled(1))
-    assert not talk.conn.send_error(1, BUSY)
+    assert not talk.conn.send_error(1, ERROR)
     assert talk.says() == []
 
 
 @pytest.mark.requirement("CXL-6")
-def test_a_request_in_the_lane_is_cancelled_before_anyone_has_it() -> None:
+def test_waiting_request_cancelled_never_becomes_event() -> None:
     talk = server(in_flight=1)
     assert kinds(talk.hears(call(1), call(2), call("2"), cancelled(2))) == ["RequestReceived"]
     talk.conn.send_result(1, EMPTY)
@@ -180,7 +180,7 @@ def test_a_request_in_the_lane_is_cancelled_before_anyone_has_it() -> None:
 
 @pytest.mark.requirement("CXL-18")
 @pytest.mark.parametrize("id", [1, "1"])
-def test_what_was_asked_for_a_request_ends_with_it(id: Any) -> None:
+def test_related_requests_end_with_their_request(id: Any) -> None:
     other = str(id) if isinstance(id, int) else int(id)
     talk = server()
     talk.hears(call(id), call(other))
@@ -191,16 +191,16 @@ def test_what_was_asked_for_a_request_ends_with_it(id: Any) -> None:
     assert talk.hears(cancelled(id)) == [RequestCancelled(id)]
     assert talk.says() == [cancelled(asked, "the request it was made for is over")]
     assert talk.hears(result(asked, {"roots": []})) == []
-    talk.conn.send_result(other, EMPTY)  # an answer that did not wait for the question
+    talk.conn.send_result(other, EMPTY)  # sent before the response to the nested request
     assert [message.get("method") for message in talk.says()] == ["notifications/cancelled", None]
     assert talk.hears(result(kept, {"roots": []})) == []
     assert received(talk.hears(result(free, {"roots": []})), ResultReceived).token == "free"
 
 
-# -- Limits and waiting --------------------------------------------------------------------------------------
+# -- Limits and waiting ----------------------------------------------------------------------------
 
 
-def test_requests_wait_for_a_place_and_the_rest_passes_them() -> None:
+def test_requests_over_in_flight_wait_while_others_pass() -> None:
     talk = server(in_flight=2, waiting=2)
     events = talk.hears(call(1), call(2), call(3), ping(), cancelled(2), call(4))
     assert kinds(events) == ["RequestReceived", "RequestReceived", "RequestCancelled"]
@@ -213,7 +213,7 @@ def test_requests_wait_for_a_place_and_the_rest_passes_them() -> None:
 
 
 @pytest.mark.requirement("DEC-12")
-def test_a_full_lane_stops_the_reading_for_a_while() -> None:
+def test_full_waiting_queue_pauses_until_timeout() -> None:
     talk = server(in_flight=1, waiting=1, pause=5.0)
     talk.now = 10.0
     assert kinds(talk.hears(call(1), call(2), call(3), ping())) == ["RequestReceived"]
@@ -221,7 +221,7 @@ def test_a_full_lane_stops_the_reading_for_a_while() -> None:
     assert talk.conn.next_deadline() == 15.0
     assert talk.waits(4.9) == []
     assert talk.paused()
-    # What comes is refused until there is room; whatever is no request is heard.
+    # Until the queue has room, requests are rejected; other messages are processed.
     assert_rejected(talk.waits(0.2), "too many requests")
     assert not talk.paused()
     refused, pong = talk.says()
@@ -231,20 +231,20 @@ def test_a_full_lane_stops_the_reading_for_a_while() -> None:
     talk.conn.send_result(1, EMPTY)
     assert received(talk.events(), RequestReceived).id == 2
     assert talk.hears(call(4), call(5)) == []
-    assert talk.paused()  # and the patience is new
+    assert talk.paused()  # and the timeout begins again
     assert talk.conn.next_deadline() == pytest.approx(20.1)
 
 
 @pytest.mark.requirement("ERR-9")
-def test_the_code_of_being_busy() -> None:
+def test_busy_rejection_code_of_newest_revision() -> None:
     talk = server(E, in_flight=1, waiting=0)
     talk.hears(call(1, E))
     assert_error(talk.refusal(call(2, E)), 429, 2, "ask again later")
-    assert not talk.paused()  # where nobody can wait, reading on is the same as waiting
+    assert not talk.paused()  # a server without a queue does not pause
 
 
-def test_nobody_waits_while_we_wait_ourselves() -> None:
-    """What we wait for may be behind what is not read."""
+def test_full_waiting_queue_does_not_pause_while_awaiting_response() -> None:
+    """The response may be behind the requests in the input."""
     talk = server(in_flight=1, waiting=1)
     talk.hears(call(1))
     asked = talk.conn.send_request("roots/list", related=1, token="t")
@@ -254,8 +254,8 @@ def test_nobody_waits_while_we_wait_ourselves() -> None:
     assert_error(only(talk.says()), -32000, 3)
 
 
-def test_a_client_never_makes_its_server_wait() -> None:
-    """If both sides stopped reading, neither would ever start again."""
+def test_full_waiting_queue_never_pauses_client() -> None:
+    """Two sides that both stop reading would deadlock."""
     talk = opened(CLIENT, D, client_config(D, limits=Limits(in_flight=1, waiting=1, queued=1000)))
     events = talk.hears(*(request(i, "roots/list") for i in range(4)), ping())
     assert kinds(events) == ["RequestReceived", "MessageRejected", "MessageRejected"]
@@ -263,7 +263,7 @@ def test_a_client_never_makes_its_server_wait() -> None:
     assert [message["id"] for message in talk.says()] == [2, 3, "ping"]
 
 
-def test_answers_that_nobody_reads_stop_the_reading() -> None:
+def test_unread_responses_pause_server() -> None:
     talk = server(queued=100)
     assert talk.hears(*(ping(i) for i in range(20))) == []
     assert talk.paused()
@@ -276,7 +276,7 @@ def test_answers_that_nobody_reads_stop_the_reading() -> None:
     assert not talk.paused()
 
 
-def test_the_deadline_of_a_question() -> None:
+def test_next_deadline_is_probe_timeout() -> None:
     talk = Talk(Connection(CLIENT, client_config()))
     assert talk.conn.next_deadline() is None
     talk.conn.open(10.0)
@@ -286,7 +286,7 @@ def test_the_deadline_of_a_question() -> None:
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_a_message_may_be_as_long_as_the_limit(more: int) -> None:
+def test_message_size_limit_is_inclusive(more: int) -> None:
     limit = len(encoded(ping(1)))
     message = encoded(ping(1)).replace(b"1}", b"1}", 1) + b" " * more
     talk = Talk(Connection(SERVER, server_config(limits=Limits(message=limit))))
@@ -304,10 +304,10 @@ def test_a_message_may_be_as_long_as_the_limit(more: int) -> None:
             assert talk.says() == [result(1)]
 
 
-# -- Messages one by one -------------------------------------------------------------------------------------
+# -- Messages one by one ---------------------------------------------------------------------------
 
 
-def test_whole_messages() -> None:
+def test_receive_message_takes_whole_messages() -> None:
     talk = server()
     talk.conn.receive_message(encoded(call(1)) + b"\n", 0.0)
     talk.conn.receive_message(b" \n", 0.0)
@@ -321,11 +321,11 @@ def test_whole_messages() -> None:
     assert talk.says() == []
 
 
-# -- Batches -------------------------------------------------------------------------------------------------
+# -- Batches ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("RPC-20", "RPC-21", "RPC-23", "RPC-24")
-def test_a_batch_is_its_messages() -> None:
+def test_batch_messages_are_processed_in_order() -> None:
     talk = server(B)
     asked = talk.conn.send_request("roots/list", token="t")
     talk.says()
@@ -337,7 +337,7 @@ def test_a_batch_is_its_messages() -> None:
 
 
 @pytest.mark.requirement("RPC-24")
-def test_a_batch_of_notifications_has_no_answer() -> None:
+def test_batch_of_notifications_has_no_response() -> None:
     talk = server(B)
     assert (
         talk.hears([notification("odd"), notification("notifications/odd"), notification("initialize")]) == []
@@ -346,7 +346,7 @@ def test_a_batch_of_notifications_has_no_answer() -> None:
 
 
 @pytest.mark.requirement("RPC-20", "RPC-23")
-def test_a_client_reads_batches_too() -> None:
+def test_batch_at_client_is_processed() -> None:
     talk = client(B)
     first, second = talk.conn.send_request("tools/list"), talk.conn.send_request("ping")
     talk.says()
@@ -368,7 +368,7 @@ def test_a_client_reads_batches_too() -> None:
         ([request(5, "odd")], [(-32601, 5)], "odd"),
     ],
 )
-def test_bad_batches(batch: Any, answers: list[tuple[int, Any]], words: str) -> None:
+def test_batch_invalid_rejected(batch: Any, answers: list[tuple[int, Any]], words: str) -> None:
     talk = server(B, batch=3)
     events = talk.hears(batch)
     assert kinds(events) == ["MessageRejected"] * len(answers)
@@ -381,13 +381,13 @@ def test_bad_batches(batch: Any, answers: list[tuple[int, Any]], words: str) -> 
 @pytest.mark.requirement("RPC-25")
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version != B])
 @pytest.mark.parametrize("batch", [[], [ping()]])
-def test_no_batches_elsewhere(version: str, batch: Any) -> None:
+def test_batch_in_other_revisions_rejected(version: str, batch: Any) -> None:
     talk = server(version)
-    # On a connection that nothing is known of yet, all revisions may be the peer's.
+    # Before the revision is known, the error has a null id as the earlier ones require.
     assert_error(talk.refusal(batch), -32600, ... if version == D else None, "not an array")
 
 
-def test_a_server_that_floods_and_does_not_read_is_given_up() -> None:
+def test_client_closes_when_server_reads_no_responses() -> None:
     talk = Talk(Connection(CLIENT, client_config(D, limits=Limits(queued=1000))))
     talk.conn.open(0.0)
     talk.says()
@@ -408,7 +408,7 @@ def test_a_server_that_floods_and_does_not_read_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_progress_is_a_number_that_json_has(number: float) -> None:
+def test_send_progress_infinite_or_nan_raises(number: float) -> None:
     talk = server(D)
     talk.hears(modern(1, "tools/call", {"name": "t"}, progressToken=5))
     with pytest.raises(LocalProtocolError, match="finite"):
@@ -418,7 +418,7 @@ def test_progress_is_a_number_that_json_has(number: float) -> None:
     assert talk.conn.send_progress(1, 1, 2)
 
 
-def test_a_raw_result_that_is_no_json_leaves_the_request_to_be_answered() -> None:
+def test_raw_result_not_json_leaves_request_open() -> None:
     talk = server()
     talk.hears(modern(1, "tools/call", {"name": "t"}))
     with pytest.raises(ValueError, match="not JSON"):
@@ -430,7 +430,7 @@ def test_a_raw_result_that_is_no_json_leaves_the_request_to_be_answered() -> Non
 
 
 @pytest.mark.requirement("LIFE-9")
-def test_a_log_may_come_before_the_opening_is_complete() -> None:
+def test_log_message_before_initialize_result_accepted() -> None:
     talk = Talk(Connection(CLIENT, client_config(D)))
     talk.conn.open(0.0)
     (event,) = talk.hears(notification("notifications/message", {"level": "info", "data": "starting"}))

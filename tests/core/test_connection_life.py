@@ -1,4 +1,4 @@
-"""One connection: how it is opened and how it ends."""
+"""One connection: opening and closing."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
+from tests.core.connection_setup import (
+    CLIENT,
+    DISCOVER_RESULT,
+    EMPTY,
+    ERROR,
+    INITIALIZE_RESULT,
+    SERVER,
+    initialize_response,
+    opening_client,
+)
 from tests.core.helpers import (
     INITIALIZED,
     SERVER_OFFERS,
@@ -35,7 +45,6 @@ from tests.core.helpers import (
     VERSIONS,
     D,
     E,
-    Message,
     Talk,
     assert_closed,
     assert_error,
@@ -56,44 +65,30 @@ from tests.core.helpers import (
     server_config,
 )
 
-SERVER, CLIENT = Role.SERVER, Role.CLIENT
-EMPTY = t.EmptyResult()
-BUSY = t.ErrorData(code=-32000, message="no")
+# -- Opening ---------------------------------------------------------------------------------------
 
 
-# -- Opening -------------------------------------------------------------------------------------------------
-
-
-def opening(*versions: str, **options: Any) -> tuple[Talk, Message]:
-    talk = Talk(Connection(CLIENT, client_config(*versions, **options)))
-    talk.now = 100.0
-    talk.conn.open(talk.now)
-    return talk, only(talk.says())
-
-
-GREETING = {"protocolVersion": D, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
-DISCOVERY = {"supportedVersions": [E], "capabilities": {}}
-
-
-def test_only_a_client_opens_and_only_once() -> None:
+def test_open_twice_or_by_server_raises() -> None:
     with pytest.raises(LocalProtocolError, match="only a client"):
         Connection(SERVER, server_config()).open(0.0)
-    talk, _ = opening()
+    talk, _ = opening_client()
     with pytest.raises(LocalProtocolError, match="only once"):
         talk.conn.open(0.0)
 
 
 @pytest.mark.requirement("LIFE-1", "LIFE-7", "LIFE-8")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_handshake_of_ours(version: str) -> None:
-    talk, asked = opening(version)
+def test_client_handshake_ends_with_peer_ready(version: str) -> None:
+    talk, asked = opening_client(version)
     assert not talk.probing()
     assert talk.conn.next_deadline() is None
     assert asked["method"] == "initialize"
     assert asked["params"]["protocolVersion"] == version
     assert asked["params"]["clientInfo"] == {"name": "client", "version": "1"}
     assert ("elicitation" in asked["params"]["capabilities"]) == (version in VERSIONS[2:])
-    peer = received(talk.hears(result(asked["id"], GREETING | {"protocolVersion": version})), PeerReady).peer
+    peer = received(
+        talk.hears(result(asked["id"], INITIALIZE_RESULT | {"protocolVersion": version})), PeerReady
+    ).peer
     assert (
         peer == talk.conn.peer == Peer(DIALECTS[version], t.ServerCapabilities(), t.Implementation("s", "1"))
     )
@@ -101,35 +96,38 @@ def test_a_handshake_of_ours(version: str) -> None:
     assert talk.conn.state is State.READY
 
 
-def test_a_probe_of_ours() -> None:
-    talk, asked = opening()
+def test_client_probe_ends_with_peer_ready() -> None:
+    talk, asked = opening_client()
     assert talk.probing()
     assert talk.conn.next_deadline() == 105.0
     assert asked["method"] == "server/discover"
-    assert received(talk.hears(result(asked["id"], DISCOVERY)), PeerReady).peer.dialect is DIALECTS[E]
+    assert received(talk.hears(result(asked["id"], DISCOVER_RESULT)), PeerReady).peer.dialect is DIALECTS[E]
     assert not talk.probing()
     assert talk.conn.next_deadline() is None
     assert talk.says() == []
 
 
 @pytest.mark.requirement("PROBE-2")
-def test_silence_is_an_answer() -> None:
-    talk, asked = opening()
+def test_client_probe_timeout_falls_back_to_handshake() -> None:
+    talk, asked = opening_client()
     assert talk.waits(4.9) == []
     assert talk.says() == []
     assert talk.waits(0.1) == []
     handshake = only(talk.says())
     assert (handshake["method"], handshake["id"] != asked["id"]) == ("initialize", True)
     assert not talk.probing()
-    # The probe is answered too late. That is no reason for anything as long as the handshake works.
-    assert talk.hears(result(asked["id"], DISCOVERY)) == []
-    assert received(talk.hears(result(handshake["id"], GREETING)), PeerReady).peer.dialect is DIALECTS[D]
+    # The late response to the probe has no effect if the handshake succeeds.
+    assert talk.hears(result(asked["id"], DISCOVER_RESULT)) == []
+    assert (
+        received(talk.hears(result(handshake["id"], INITIALIZE_RESULT)), PeerReady).peer.dialect
+        is DIALECTS[D]
+    )
 
 
 FAILURES: list[Any] = [
     pytest.param(lambda id: error(id, -32601), id="error"),
     pytest.param(lambda id: result(id, {}), id="unreadable"),
-    pytest.param(lambda id: result(id, GREETING | {"protocolVersion": "1"}), id="unknown revision"),
+    pytest.param(lambda id: result(id, INITIALIZE_RESULT | {"protocolVersion": "1"}), id="unknown revision"),
     pytest.param(lambda id: result(id) | error(id), id="no answer at all"),
     pytest.param(lambda id: None, id="silence"),
 ]
@@ -138,12 +136,12 @@ FAILURES: list[Any] = [
 @pytest.mark.requirement("PROBE-2", "LIFE-5", "LIFE-24")
 @pytest.mark.parametrize("fails", FAILURES)
 @pytest.mark.parametrize("modern_after_all", [True, False])
-def test_a_late_answer_to_the_probe_saves_a_failed_handshake(fails: Any, modern_after_all: bool) -> None:
-    talk, asked = opening(initialize_timeout=30.0)
+def test_client_late_probe_result_used_if_handshake_fails(fails: Any, modern_after_all: bool) -> None:
+    talk, asked = opening_client(initialize_timeout=30.0)
     talk.waits(5.0)
     handshake = only(talk.says())
     if modern_after_all:
-        assert talk.hears(result(asked["id"], DISCOVERY)) == []
+        assert talk.hears(result(asked["id"], DISCOVER_RESULT)) == []
     else:
         assert talk.hears(error(asked["id"], -32601)) == []
     answer = fails(handshake["id"])
@@ -162,13 +160,13 @@ def test_a_late_answer_to_the_probe_saves_a_failed_handshake(fails: Any, modern_
 
 
 @pytest.mark.requirement("ERR-10")
-def test_an_error_that_is_none_is_an_error_all_the_same() -> None:
-    talk, asked = opening(D)
+def test_client_handshake_malformed_error_fails_open() -> None:
+    talk, asked = opening_client(D)
     odd = {"jsonrpc": "2.0", "id": asked["id"], "error": "no"}
-    assert_closed(talk.hears(odd), error=ConnectFailed, text="an error object that is none")
+    assert_closed(talk.hears(odd), error=ConnectFailed, text="a malformed error object")
 
 
-def test_what_is_known_from_last_time() -> None:
+def test_open_with_known_peer_sends_nothing() -> None:
     talk = Talk(Connection(CLIENT, client_config()))
     verdict = Peer(DIALECTS[E], SERVER_OFFERS)
     talk.conn.open(0.0, verdict=verdict)
@@ -177,21 +175,21 @@ def test_what_is_known_from_last_time() -> None:
     assert talk.conn.send_request("tools/list") == 1
 
 
-def test_a_server_that_asks_while_we_open() -> None:
-    talk, _ = opening()
+def test_client_rejects_requests_while_opening() -> None:
+    talk, _ = opening_client()
     assert_error(talk.refusal(request(1, "roots/list")), -32600, 1)
-    talk, _ = opening(E)
+    talk, _ = opening_client(E)
     assert_rejected(talk.hears(request(1, "roots/list")))
-    assert talk.says() == []  # a client of that era answers nothing
+    assert talk.says() == []  # a stateless client sends no responses
 
 
-# -- Endings -------------------------------------------------------------------------------------------------
+# -- Endings ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("LIFE-17", "LIFE-24")
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("new", [True, False])
-def test_the_end_of_a_quiet_connection(role: Role, new: bool) -> None:
+def test_eof_on_idle_connection_closes_it(role: Role, new: bool) -> None:
     if new:
         talk = Talk(Connection(role, server_config() if role is SERVER else client_config()))
     else:
@@ -205,7 +203,7 @@ def test_the_end_of_a_quiet_connection(role: Role, new: bool) -> None:
 
 @pytest.mark.requirement("LIFE-17", "ERR-10")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_client_whose_server_ends(version: str) -> None:
+def test_eof_at_client_loses_requests(version: str) -> None:
     talk = client(version)
     for token in ("a", "b"):
         talk.conn.send_request("tools/list", token=token)
@@ -213,7 +211,7 @@ def test_a_client_whose_server_ends(version: str) -> None:
     assert_closed(talk.ends(), "b", error=ConnectionLost)
 
 
-def test_a_client_that_works_for_its_server() -> None:
+def test_eof_at_client_cancels_requests_of_server() -> None:
     talk = client()
     talk.hears(request(1, "roots/list"))
     told, closed = talk.ends()
@@ -225,18 +223,18 @@ def test_a_client_that_works_for_its_server() -> None:
 
 @pytest.mark.requirement("PROBE-2")
 @pytest.mark.parametrize(("versions", "probing"), [((), True), ((D,), False)])
-def test_a_server_that_ends_before_it_is_open(versions: tuple[str, ...], probing: bool) -> None:
-    talk, _ = opening(*versions)
+def test_eof_while_opening_is_connect_failed(versions: tuple[str, ...], probing: bool) -> None:
+    talk, _ = opening_client(*versions)
     assert_closed(talk.ends(), error=ConnectFailed, text="before it was open")
-    # Some servers die of a method they do not know: the driver starts them again and opens without a probe.
+    # Some servers exit at an unknown method. The driver then restarts them without a probe.
     assert talk.conn.probing is probing
     assert talk.conn.next_deadline() is None
     assert talk.waits(100.0) == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_server_whose_client_ends_may_still_answer(version: str) -> None:
-    """Who pipes requests into a server and closes its input wants to read the answers."""
+def test_eof_at_server_allows_running_requests_to_finish(version: str) -> None:
+    """A program that pipes requests into a server closes its output and reads the responses."""
     talk = server(version)
     talk.hears(call(1, version, progressToken=1), call(2, version))
     if DIALECTS[version].stateful:
@@ -246,7 +244,7 @@ def test_a_server_whose_client_ends_may_still_answer(version: str) -> None:
     assert_closed(talk.ends(), *lost, error=ConnectionLost)
     assert talk.conn.state is State.CLOSING
     assert talk.ends() == []
-    with pytest.raises(LocalProtocolError, match="no answer would come"):
+    with pytest.raises(LocalProtocolError, match="there would be no response"):
         talk.conn.send_request("ping", related=1)
     with pytest.raises(LocalProtocolError, match="the connection is closed"):
         talk.conn.send_notification("notifications/tools/list_changed")
@@ -255,12 +253,12 @@ def test_a_server_whose_client_ends_may_still_answer(version: str) -> None:
     )
     assert talk.conn.send_progress(1, 1)
     assert talk.conn.send_result(1, EMPTY)
-    assert talk.conn.send_error(2, BUSY)
+    assert talk.conn.send_error(2, ERROR)
     assert [message.get("id") for message in talk.says()] == [None, None, 1, 2]
     assert talk.conn.in_flight == 0
 
 
-def test_the_lane_is_emptied_before_the_end() -> None:
+def test_eof_is_processed_after_waiting_requests() -> None:
     talk = server(in_flight=1)
     assert kinds(talk.hears(call(1), call(2))) == ["RequestReceived"]
     assert talk.ends() == []
@@ -270,7 +268,7 @@ def test_the_lane_is_emptied_before_the_end() -> None:
 
 @pytest.mark.requirement("RPC-17")
 @pytest.mark.parametrize("role", Role)
-def test_half_a_message_at_the_end(role: Role) -> None:
+def test_eof_inside_line_is_reported(role: Role) -> None:
     talk = opened(role, D)
     talk.reads(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
     rejected, closed = talk.ends()
@@ -280,7 +278,7 @@ def test_half_a_message_at_the_end(role: Role) -> None:
     assert talk.says() == []
 
 
-def test_we_close() -> None:
+def test_close_cancels_and_loses_requests() -> None:
     talk = server(in_flight=2)
     talk.hears(call(1), call(2), call(3), cancelled(2), ping())
     talk.conn.send_request("roots/list", token="t")
@@ -293,14 +291,14 @@ def test_we_close() -> None:
     assert talk.events() == []
     assert not talk.conn.send_result(1, EMPTY)
     assert not talk.conn.send_result(2, EMPTY)
-    ping_answer, asked, given_up = talk.says()  # what was queued may still go, and that we wait no longer
+    ping_answer, asked, given_up = talk.says()  # the queue, and the cancellation
     assert ping_answer["id"] == "ping"
     assert (given_up["method"], given_up["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
     assert talk.hears(ping()) == []
     assert talk.says() == []
 
 
-def test_we_close_after_the_client_has() -> None:
+def test_close_after_eof_cancels_running_requests() -> None:
     talk = server()
     talk.hears(call(1))
     assert_closed(talk.ends(), error=ConnectionLost)
@@ -310,15 +308,15 @@ def test_we_close_after_the_client_has() -> None:
     assert not talk.conn.send_result(1, EMPTY)
 
 
-def test_we_close_while_opening() -> None:
-    talk, asked = opening()
+def test_close_while_opening_ignores_response() -> None:
+    talk, asked = opening_client()
     talk.conn.close()
     assert_closed(talk.events(), error=None)
     assert talk.conn.next_deadline() is None
-    assert talk.hears(result(asked["id"], DISCOVERY)) == []
+    assert talk.hears(result(asked["id"], DISCOVER_RESULT)) == []
 
 
-def test_a_rejection_tells_what_and_whose() -> None:
+def test_message_rejected_has_fault_and_id() -> None:
     talk = server()
     event = assert_rejected(talk.hears(request(5, "odd")))
     assert (event.id, event.error.fault, event.error.data) == (5, Fault.METHOD_NOT_FOUND, UNSET)
@@ -326,19 +324,11 @@ def test_a_rejection_tells_what_and_whose() -> None:
     assert talk.conn.next_event() is NEED_DATA
 
 
-# -- Begun anew -----------------------------------------------------------------------------------------------
-
-
-def offered(talk: Talk, version: str) -> Message:
-    """The server's answer to the handshake that has just been asked for."""
-    asked = only(talk.says())
-    assert asked["method"] == "initialize"
-    offers = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "s", "version": "2"}}
-    return result(asked["id"], offers)
+# -- Another session -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_client_begins_anew_what_the_server_has_lost(version: str) -> None:
+def test_renew_opens_session_and_keeps_requests(version: str) -> None:
     talk = client(version)
     (asked,) = talk.hears(ping("p"), request("r", "roots/list"))
     assert isinstance(asked, RequestReceived)
@@ -346,8 +336,8 @@ def test_a_client_begins_anew_what_the_server_has_lost(version: str) -> None:
     waits = talk.conn.send_request("ping", token="T")
     talk.says()
     talk.conn.renew(talk.now)
-    answer = offered(talk, version)
-    # What the server has asked is over; what was asked of it stays, until somebody says that it is lost.
+    answer = initialize_response(talk, version)
+    # Requests of the server are cancelled. Ours stay until the transport reports a failure.
     assert kinds(talk.events()) == ["RequestCancelled"]
     assert talk.conn.awaits(waits)
     talk.conn.send_request("ping")
@@ -358,13 +348,13 @@ def test_a_client_begins_anew_what_the_server_has_lost(version: str) -> None:
     assert ready.peer.info.version == "2"
     assert [said["method"] for said in talk.says()] == ["ping", "notifications/initialized"]
     assert talk.state() is State.READY
-    for _ in range(2):  # the second time it means nothing
+    for _ in range(2):  # the second call does nothing
         talk.conn.receive_failure(waits, ConnectionLost("gone"), talk.now)
     assert not talk.conn.awaits(waits)
     assert received(talk.events(), ErrorReceived).token == "T"
 
 
-def test_nothing_comes_of_beginning_anew() -> None:
+def test_renew_failed_closes_connection() -> None:
     talk = client(D)
     talk.conn.send_request("ping", token="T")
     talk.says()

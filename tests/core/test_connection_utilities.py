@@ -1,8 +1,6 @@
-"""One connection: log messages, the limit on tool calls, signs of life, an orderly end, and what it counts."""
+"""One connection: log messages, the rate of tool calls, keep-alive, shutdown and statistics."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
@@ -20,6 +18,12 @@ from mcp_core import (
     Stats,
 )
 from mcp_core import types as t
+from tests.core.connection_setup import (
+    BUSY_CODES,
+    EMPTY,
+    keep_alive_connection,
+    log_at_all_levels,
+)
 from tests.core.helpers import (
     STATEFUL,
     VERSIONS,
@@ -45,76 +49,64 @@ from tests.core.helpers import (
     server_config,
 )
 
-BUSY = {version: 429 if version == E else -32000 for version in VERSIONS}
-EMPTY = t.EmptyResult()
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
-# -- Log messages --------------------------------------------------------------------------------------------------------
-
-
-def levels(talk: Talk) -> list[Any]:
-    return [message["params"]["level"] for message in talk.says()]
-
-
-def log_all(talk: Talk, related: Any = None) -> list[Any]:
-    for level in t.LOGGING_LEVELS:
-        talk.conn.send_log(level, "x", related=related)
-    return levels(talk)
+# -- Log messages ----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("LOG-3")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_level_counts_from_now_on_for_what_runs_too(version: str) -> None:
+def test_log_level_change_affects_running_requests(version: str) -> None:
     talk = server(version)
     talk.hears(call(1, version))
     assert talk.answer(request(2, "logging/setLevel", {"level": "critical"}))["result"] == {}
-    assert log_all(talk) == log_all(talk, related=1) == ["critical", "alert", "emergency"]
+    assert log_at_all_levels(talk) == log_at_all_levels(talk, related=1) == ["critical", "alert", "emergency"]
     talk.answer(request(3, "logging/setLevel", {"level": "emergency"}))
-    assert log_all(talk, related=1) == ["emergency"]
+    assert log_at_all_levels(talk, related=1) == ["emergency"]
 
 
 @pytest.mark.requirement("LOG-5")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_level_that_does_not_exist(version: str) -> None:
+def test_set_level_invalid_level_rejected(version: str) -> None:
     talk = server(version)
     for params in ({"level": "loud"}, {"level": 3}, {}):
         assert_error(talk.refusal(request(1, "logging/setLevel", params)), -32602, 1, "logging/setLevel")
-    assert log_all(talk)[0] == "info"
+    assert log_at_all_levels(talk)[0] == "info"
 
 
 @pytest.mark.requirement("LOG-7", "LOG-8", "LOG-9")
-def test_a_stateless_request_says_what_it_wants_to_hear() -> None:
+def test_log_level_of_stateless_request_is_used() -> None:
     talk = server(E)
     talk.hears(
         modern(1, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}), modern(2, "tools/call", {"name": "t"})
     )
-    assert log_all(talk, related=1) == ["alert", "emergency"]
-    assert log_all(talk, related=2) == log_all(talk) == []
+    assert log_at_all_levels(talk, related=1) == ["alert", "emergency"]
+    assert log_at_all_levels(talk, related=2) == log_at_all_levels(talk) == []
     assert talk.conn.send_log("alert", "x", related=1)
     (message,) = talk.conn.messages_to_send()
-    assert message.related == 1  # on that request's stream, where a transport has streams
+    assert message.related == 1  # a transport with streams sends it on that of the request
     talk.conn.send_result(1, EMPTY)
     talk.says()
     assert not talk.conn.send_log("alert", "too late", related=1)
 
 
 @pytest.mark.requirement("LOG-6", "LOG-10")
-def test_levels_of_the_newest_revision() -> None:
+def test_log_level_invalid_in_stateless_request_rejected() -> None:
     talk = server(E)
     assert_error(talk.refusal(modern(1, "logging/setLevel", {"level": "error"})), -32601, 1)
     assert_error(talk.refusal(modern(2, "tools/call", {"name": "t"}, **{LOG_LEVEL: "loud"})), -32602, 2)
 
 
-def test_both_eras_on_one_connection_hear_what_they_asked_for() -> None:
+def test_log_level_is_separate_for_session_and_stateless_requests() -> None:
     talk = server(D)
     talk.answer(request(1, "logging/setLevel", {"level": "emergency"}))
     talk.hears(call(2, D), modern(3, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}))
-    assert log_all(talk, related=2) == ["emergency"]
-    assert log_all(talk, related=3) == ["alert", "emergency"]
+    assert log_at_all_levels(talk, related=2) == ["emergency"]
+    assert log_at_all_levels(talk, related=3) == ["alert", "emergency"]
 
 
 @pytest.mark.requirement("LOG-1")
-def test_who_did_not_declare_logging_cannot_log() -> None:
+def test_send_log_without_capability_raises() -> None:
     talk = opened(Role.SERVER, D, server_config(capabilities=t.ServerCapabilities()))
     with pytest.raises(LocalProtocolError, match="logging"):
         talk.conn.send_log("error", "x")
@@ -123,20 +115,20 @@ def test_who_did_not_declare_logging_cannot_log() -> None:
         client(D).conn.send_log("error", "x")
 
 
-def test_a_log_message_before_anyone_is_there() -> None:
+def test_send_log_before_handshake_sends_nothing() -> None:
     assert not Talk(Connection(Role.SERVER, server_config())).conn.send_log("error", "x")
 
 
-# -- The limit on tool calls ---------------------------------------------------------------------------------------------
+# -- The limit on tool calls -----------------------------------------------------------------------
 
 
 @pytest.mark.requirement("DEC-13", "TOOL-24")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_too_many_calls_in_a_short_time(version: str) -> None:
+def test_tool_calls_over_rate_rejected_as_busy(version: str) -> None:
     talk = server(version, tool_calls=Rate(per_second=2, burst=2))
     assert kinds(talk.hears(call(1, version), call(2, version))) == ["RequestReceived"] * 2
     refused = talk.refusal(call(3, version))
-    assert_error(refused, BUSY[version], 3, "try again in 0.5 s")
+    assert_error(refused, BUSY_CODES[version], 3, "try again in 0.5 s")
     assert refused["error"]["data"] == {"retryAfter": 0.5}
     complete = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
     asked = (
@@ -144,7 +136,7 @@ def test_too_many_calls_in_a_short_time(version: str) -> None:
         if version == E
         else request(4, "completion/complete", complete)
     )
-    assert_error(talk.refusal(asked), BUSY[version], 4)
+    assert_error(talk.refusal(asked), BUSY_CODES[version], 4)
     lists = modern(5, "tools/list") if version == E else request(5, "tools/list")
     assert kinds(talk.hears(lists)) == ["RequestReceived"]  # other requests are not counted
     talk.now += 0.5
@@ -152,19 +144,12 @@ def test_too_many_calls_in_a_short_time(version: str) -> None:
     assert talk.conn.stats().in_flight == 4
 
 
-def test_no_limit() -> None:
+def test_tool_calls_without_rate_unlimited() -> None:
     talk = server(D, tool_calls=None, in_flight=20_000)
     assert len(talk.hears(*(call(n) for n in range(12_000)))) == 12_000
 
 
-# -- Signs of life -------------------------------------------------------------------------------------------------------
-
-
-def living(role: Role, version: str) -> Talk:
-    config = (
-        server_config(keep_alive=10.0) if role is Role.SERVER else client_config(version, keep_alive=10.0)
-    )
-    return opened(role, version, config)
+# -- Keep-alive ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("PING-3")
@@ -172,8 +157,8 @@ def living(role: Role, version: str) -> Talk:
     ("role", "version"),
     [*((role, version) for role in Role for version in STATEFUL), (Role.CLIENT, E)],
 )
-def test_a_silent_peer_is_asked_and_an_answer_is_a_sign_of_life(role: Role, version: str) -> None:
-    talk = living(role, version)
+def test_keep_alive_ping_answered_restarts_timer(role: Role, version: str) -> None:
+    talk = keep_alive_connection(role, version)
     assert talk.conn.next_deadline() == 10.0
     assert talk.waits(9.9) == []
     assert talk.says() == []
@@ -185,7 +170,7 @@ def test_a_silent_peer_is_asked_and_an_answer_is_a_sign_of_life(role: Role, vers
     assert talk.hears(result(asked["id"])) == []
     assert talk.conn.next_deadline() == 29.0
     assert talk.conn.stats().calls == 0
-    # So is an error, an answer that is none, or anything else.
+    # An error response, an invalid response or any other input has the same effect.
     for answer in (
         {"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, "message": "what?"}},
         {"jsonrpc": "2.0", "id": 0, "result": {}, "error": 5},
@@ -198,8 +183,8 @@ def test_a_silent_peer_is_asked_and_an_answer_is_a_sign_of_life(role: Role, vers
 
 @pytest.mark.requirement("PING-3", "PING-4")
 @pytest.mark.parametrize("role", Role)
-def test_a_peer_that_stays_silent_is_given_up(role: Role) -> None:
-    talk = living(role, D)
+def test_keep_alive_ping_unanswered_closes_connection(role: Role) -> None:
+    talk = keep_alive_connection(role, D)
     if role is Role.CLIENT:
         talk.conn.send_request("tools/list", token="waiting")
     talk.waits(10.0)
@@ -211,29 +196,29 @@ def test_a_peer_that_stays_silent_is_given_up(role: Role) -> None:
     assert talk.says() == []
 
 
-def test_who_is_not_listened_to_is_not_silent() -> None:
+def test_keep_alive_while_paused_sends_no_ping() -> None:
     config = server_config(keep_alive=10.0, limits=Limits(in_flight=1, waiting=1, pause=25.0, queued=100))
     talk = opened(Role.SERVER, D, config)
     assert kinds(talk.hears(*(ping(n) for n in range(9)))) == []
-    for _ in range(5):  # its answers wait to be read
+    for _ in range(5):  # its responses wait to be read
         assert talk.paused()
         assert talk.waits(10.0) == []
         assert talk.conn.next_deadline() == talk.now + 10.0
     while talk.says():
         talk.events()
     assert kinds(talk.hears(call(11), call(12), call(13))) == ["RequestReceived"]
-    for _ in range(2):  # its requests wait for a place
+    for _ in range(2):  # its requests wait for a handler
         assert talk.paused()
         assert talk.waits(10.0) == []
     assert talk.says() == []
     assert kinds(talk.waits(5.0)) == ["MessageRejected"]
     assert only(talk.says())["id"] == 13
     assert talk.waits(5.0) == []
-    assert only(talk.says())["method"] == "ping"  # now it is listened to again
+    assert only(talk.says())["method"] == "ping"  # reading has resumed
     assert_closed(talk.waits(10.0)[-1:], error=ConnectionLost, text="the client was silent for 20 s")
 
 
-def test_it_begins_with_the_conversation() -> None:
+def test_keep_alive_starts_when_connection_opens() -> None:
     talk = Talk(Connection(Role.SERVER, server_config(keep_alive=10.0)))
     talk.hears(initialize(D))
     talk.says()
@@ -241,10 +226,10 @@ def test_it_begins_with_the_conversation() -> None:
     assert talk.waits(1000.0) == []
     talk = Talk(Connection(Role.SERVER, server_config(keep_alive=10.0)))
     talk.hears(modern(1, "tools/call", {"name": "t"}))
-    assert talk.conn.next_deadline() is None  # a stateless peer is not asked: it is nobody in particular
+    assert talk.conn.next_deadline() is None  # stateless requests have no peer to ping
 
 
-def test_the_nearer_deadline_counts() -> None:
+def test_next_deadline_is_the_earlier_one() -> None:
     config = server_config(keep_alive=10.0, limits=Limits(in_flight=1, waiting=1, pause=3.0))
     talk = opened(Role.SERVER, D, config)
     talk.hears(call(1), call(2), call(3))
@@ -258,21 +243,21 @@ def test_the_nearer_deadline_counts() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, float("nan")])
-def test_an_interval_that_is_none(seconds: float) -> None:
+def test_keep_alive_interval_invalid_rejected(seconds: float) -> None:
     with pytest.raises(ValueError, match="keep_alive is a number of seconds above 0"):
         server_config(keep_alive=seconds)
 
 
-# -- An orderly end ------------------------------------------------------------------------------------------------------
+# -- An orderly end --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_winding_down(version: str) -> None:
+def test_shutdown_rejects_new_requests_as_busy(version: str) -> None:
     talk = server(version)
     talk.hears(call(1, version))
     talk.conn.wind_down()
     assert talk.state() is State.CLOSING
-    assert_error(talk.refusal(call(2, version)), BUSY[version], 2, "shut down")
+    assert_error(talk.refusal(call(2, version)), BUSY_CODES[version], 2, "shut down")
     if version != E:
         assert talk.answer(ping(3)) == result(3)
     assert talk.conn.send_progress(1, 0.5) is False
@@ -283,7 +268,7 @@ def test_winding_down(version: str) -> None:
     assert talk.state() is State.CLOSED
 
 
-def test_winding_down_and_the_end_of_the_input() -> None:
+def test_shutdown_then_eof_closes_connection() -> None:
     talk = server(D)
     talk.hears(call(1))
     talk.conn.wind_down()
@@ -293,7 +278,7 @@ def test_winding_down_and_the_end_of_the_input() -> None:
     assert talk.events() == []
 
 
-def test_what_waits_for_a_place_was_taken_and_is_worked_on() -> None:
+def test_shutdown_runs_waiting_requests() -> None:
     talk = server(D, in_flight=1)
     talk.hears(call(1), call(2))
     talk.conn.wind_down()
@@ -301,7 +286,7 @@ def test_what_waits_for_a_place_was_taken_and_is_worked_on() -> None:
     assert received(talk.events(), RequestReceived).id == 2
 
 
-def test_winding_down_cancels_nothing_until_it_is_closed() -> None:
+def test_shutdown_cancels_nothing_until_close() -> None:
     talk = server(D)
     talk.hears(call(1))
     talk.conn.wind_down()
@@ -313,23 +298,23 @@ def test_winding_down_cancels_nothing_until_it_is_closed() -> None:
     assert talk.state() is State.CLOSED
 
 
-def test_a_silent_client_is_not_asked_while_winding_down() -> None:
-    talk = living(Role.SERVER, D)
+def test_shutdown_sends_no_keep_alive_ping() -> None:
+    talk = keep_alive_connection(Role.SERVER, D)
     talk.conn.wind_down()
     assert talk.waits(10.0) == []
     assert talk.says() == []
 
 
-def test_a_client_does_not_wind_down() -> None:
+def test_shutdown_of_client_does_nothing() -> None:
     talk = client(D)
     talk.conn.wind_down()
     assert talk.state() is State.READY
 
 
-# -- What it counts ------------------------------------------------------------------------------------------------------
+# -- What it counts --------------------------------------------------------------------------------
 
 
-def test_stats() -> None:
+def test_connection_stats_count_messages_and_bytes() -> None:
     talk = server(D, in_flight=1)
     before = talk.conn.stats()
     said = line(call(1)) + line(call(2)) + line("{}") + b"half"

@@ -1,4 +1,4 @@
-"""The five rows, and how a value is said in each of them."""
+"""The five revisions, and the encoding of values for each of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from mcp_core import types as t
 from mcp_core._dialects import best, known, negotiate
 from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E
 
-# version, stateful, batches, null id in errors, structured content, tool argument faults, resultType, ping
+# version, stateful, batches, null id in errors, structured content, tool argument faults,
+# resultType, ping
 ROWS = [
     (A, True, False, True, "none", False, "", "ping"),
     (B, True, True, True, "none", False, "", "ping"),
@@ -25,7 +26,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=VERSIONS)
-def test_the_rows(row: tuple[Any, ...]) -> None:
+def test_dialect_rows_match_specification(row: tuple[Any, ...]) -> None:
     dialect = DIALECTS[row[0]]
     assert row == (
         dialect.version,
@@ -39,13 +40,13 @@ def test_the_rows(row: tuple[Any, ...]) -> None:
     )
 
 
-def test_there_are_no_others() -> None:
+def test_dialects_are_exactly_the_five_revisions() -> None:
     assert tuple(DIALECTS) == VERSIONS == tuple(row[0] for row in ROWS)
     assert (*reversed(VERSIONS),) == ALL
     assert LATEST == E
 
 
-def test_what_a_dialect_says_of_itself() -> None:
+def test_dialect_repr() -> None:
     assert repr(DIALECTS[B]) == "<Dialect 2025-03-26>"
 
 
@@ -58,13 +59,13 @@ STANDARD = {
 }
 OLD = {"RESOURCE_NOT_FOUND": -32002, "MISSING_CAPABILITY": -32601, "BUSY": -32000}
 NEW = {"RESOURCE_NOT_FOUND": -32602, "MISSING_CAPABILITY": -32021, "BUSY": 429}
-# A server without the stateless era names its versions by these all the same: whoever asks like that knows them.
+# Stateful servers use these too, in responses to stateless requests.
 BOTH = {"HEADER_MISMATCH": -32020, "UNSUPPORTED_VERSION": -32022}
 
 
 @pytest.mark.requirement("ERR-1", "ERR-2", "ERR-5", "ERR-6")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_codes(version: str) -> None:
+def test_dialect_error_codes(version: str) -> None:
     dialect = DIALECTS[version]
     wanted = STANDARD | BOTH | (OLD if dialect.stateful else NEW)
     assert {fault.name: code for fault, code in dialect.codes.items()} == wanted
@@ -73,7 +74,7 @@ def test_the_codes(version: str) -> None:
 
 
 @pytest.mark.requirement("ERR-7", "ERR-8", "ERR-9", "ERR-11")
-def test_the_reserved_range_is_left_alone() -> None:
+def test_dialect_codes_avoid_reserved_range() -> None:
     codes = set(DIALECTS[E].codes.values())
     assert {code for code in codes if -32099 <= code <= -32000} == {-32020, -32021, -32022}
     assert codes - set(STANDARD.values()) - {-32020, -32021, -32022} == {429}
@@ -92,7 +93,7 @@ AUDIO_ITSELF = {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}
 BARE, BARE_META = {"type": "text", "text": "hello"}, {"type": "text", "text": "hello", "_meta": {"k": 1}}
 
 
-def said(version: str, value: Any) -> Any:
+def encoded(version: str, value: Any) -> Any:
     return json.loads(DIALECTS[version].encode(value))
 
 
@@ -109,9 +110,9 @@ CALL = t.CallToolResult(content=[TEXT, AUDIO, LINK], structured_content={"a": 1}
         (E, [BARE_META, AUDIO_ITSELF, LINK_ITSELF], True),
     ],
 )
-def test_content_becomes_what_the_revision_knows(version: str, content: Any, structured: bool) -> None:
+def test_fit_replaces_content_missing_in_revision(version: str, content: Any, structured: bool) -> None:
     before = asdict(CALL)
-    assert said(version, CALL) == {"content": content} | (
+    assert encoded(version, CALL) == {"content": content} | (
         {"structuredContent": {"a": 1}} if structured else {}
     )
     assert asdict(CALL) == before
@@ -131,16 +132,16 @@ def test_content_becomes_what_the_revision_knows(version: str, content: Any, str
         (C, DEEP, {"type": "resource", "resource": {"uri": "x:y", "text": "z", "_meta": {"k": 1}}}),
     ],
 )
-def test_a_single_block_does_too(version: str, block: Any, expected: Any) -> None:
-    """The content of a message is a block, not a list of them."""
+def test_fit_replaces_single_content_block(version: str, block: Any, expected: Any) -> None:
+    """The content of a prompt message is one block, not a list."""
     result = t.GetPromptResult(messages=[t.PromptMessage(role="user", content=block)])
-    assert said(version, result) == {"messages": [{"role": "user", "content": expected}]}
+    assert encoded(version, result) == {"messages": [{"role": "user", "content": expected}]}
     assert result.messages[0].content is block
 
 
-def test_titles_say_more_than_names() -> None:
+def test_fit_resource_link_text_uses_title() -> None:
     link = t.ResourceLink(uri="x:y", name="n", title="The file")
-    assert said(A, t.CallToolResult(content=[link])) == {
+    assert encoded(A, t.CallToolResult(content=[link])) == {
         "content": [{"type": "text", "text": "The file: x:y"}]
     }
 
@@ -150,22 +151,24 @@ USE = t.ToolUseContent(id="1", name="n", input={})
 
 @pytest.mark.parametrize("version", [A, B, C])
 @pytest.mark.parametrize("content", [USE, [USE], [t.ToolResultContent(tool_use_id="1", content=[])]])
-def test_what_cannot_be_said_at_all_is_refused(version: str, content: Any) -> None:
+def test_fit_value_without_substitute_raises(version: str, content: Any) -> None:
     params = t.CreateMessageParams(messages=[t.SamplingMessage(role="user", content=content)], max_tokens=1)
-    with pytest.raises(LocalProtocolError, match=f"{version} cannot say Tool"):
+    with pytest.raises(LocalProtocolError, match=f"{version} cannot express Tool"):
         DIALECTS[version].encode(params)
     assert "tool" in DIALECTS[D].encode(params).decode()
 
 
 @pytest.mark.parametrize("version", [C, D])
-def test_what_is_left_must_still_make_sense(version: str) -> None:
-    """A visit to a page loses its page in 2025-06-18, which has forms alone."""
+def test_fit_value_invalid_without_removed_fields_raises(version: str) -> None:
+    """An elicitation by URL loses its URL in 2025-06-18, which has forms only."""
     params = t.ElicitParams(mode="url", message="m", url="https://x", elicitation_id="e")
     if DIALECTS[version].lacks(t.ElicitParams, "url"):
-        with pytest.raises(LocalProtocolError, match=r"2025-06-18 cannot say this ElicitParams: .*form mode"):
+        with pytest.raises(
+            LocalProtocolError, match=r"2025-06-18 cannot express this ElicitParams: .*form mode"
+        ):
             DIALECTS[version].encode(params)
     else:
-        assert said(version, params) == {
+        assert encoded(version, params) == {
             "mode": "url",
             "message": "m",
             "url": "https://x",
@@ -174,18 +177,18 @@ def test_what_is_left_must_still_make_sense(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_list_that_may_be_cached(version: str) -> None:
-    """2026-07-28 wants both members, and a private answer that is not kept is the one that is never wrong."""
+def test_fit_adds_required_cache_hints(version: str) -> None:
+    """2026-07-28 requires both members. "private" and 0 are safe for every result."""
     expected = (
         {"tools": []} if DIALECTS[version].stateful else {"tools": [], "ttlMs": 0, "cacheScope": "private"}
     )
-    assert said(version, t.ListToolsResult(tools=[])) == expected
+    assert encoded(version, t.ListToolsResult(tools=[])) == expected
 
 
-def test_what_was_said_of_caching_stays() -> None:
+def test_fit_keeps_given_cache_hints() -> None:
     result = t.ListToolsResult(tools=[], ttl_ms=60_000, cache_scope="public")
-    assert said(E, result) == {"tools": [], "ttlMs": 60_000, "cacheScope": "public"}
-    assert said(D, result) == {"tools": []}
+    assert encoded(E, result) == {"tools": [], "ttlMs": 60_000, "cacheScope": "public"}
+    assert encoded(D, result) == {"tools": []}
 
 
 @pytest.mark.requirement("META-19")
@@ -199,7 +202,7 @@ def test_what_was_said_of_caching_stays() -> None:
         (E, {"annotations", "title", "outputSchema", "_meta", "icons"}),
     ],
 )
-def test_fields_that_a_revision_lacks_are_left_out(version: str, there: set[str]) -> None:
+def test_fit_removes_fields_missing_in_revision(version: str, there: set[str]) -> None:
     tool = t.Tool(
         name="n",
         title="t",
@@ -211,7 +214,7 @@ def test_fields_that_a_revision_lacks_are_left_out(version: str, there: set[str]
         execution=t.ToolExecution(task_support="optional"),
         meta={"k": 1},
     )
-    (found,) = said(version, t.ListToolsResult(tools=[tool]))["tools"]
+    (found,) = encoded(version, t.ListToolsResult(tools=[tool]))["tools"]
     assert found.keys() == there | {"name", "description", "inputSchema"}
     if "icons" in there:
         assert found["icons"] == [
@@ -219,7 +222,7 @@ def test_fields_that_a_revision_lacks_are_left_out(version: str, there: set[str]
         ]
 
 
-def test_maps_and_tuples_are_looked_into() -> None:
+def test_fit_descends_into_dicts_and_tuples() -> None:
     dialect = DIALECTS[A]
     plain = t.TextContent("x")
     assert dialect.fit({"a": AUDIO, "b": 1}) == {"a": t.TextContent("[audio, audio/wav]"), "b": 1}
@@ -230,14 +233,14 @@ def test_maps_and_tuples_are_looked_into() -> None:
     "value", [None, 1, "x", [t.TextContent("x")], (t.TextContent("x"),), Raw(b"{}"), UNSET]
 )
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_value_that_fits_is_not_copied(version: str, value: Any) -> None:
+def test_fit_unchanged_value_is_not_copied(version: str, value: Any) -> None:
     assert DIALECTS[version].fit(value) is value
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_result_that_fits_is_not_copied(version: str) -> None:
+def test_fit_unchanged_result_is_not_copied(version: str) -> None:
     result = t.CallToolResult(content=[t.TextContent("x")])
-    for _ in range(2):  # worked out, and then remembered
+    for _ in range(2):  # computed, then cached
         assert DIALECTS[version].fit(result) is result
 
 
@@ -251,12 +254,12 @@ def test_a_result_that_fits_is_not_copied(version: str) -> None:
         (E, t.Tool, "execution", True),
     ],
 )
-def test_lacking(version: str, type: Any, field: str, lacks: bool) -> None:
+def test_dialect_lacks_gated_field(version: str, type: Any, field: str, lacks: bool) -> None:
     assert DIALECTS[version].lacks(type, field) is lacks
 
 
 @pytest.mark.parametrize("versions", [ALL, VERSIONS, (D, A, E), iter((B,))])
-def test_known_versions_are_put_in_order(versions: Any) -> None:
+def test_known_versions_are_sorted_newest_first(versions: Any) -> None:
     wanted = set(versions := list(versions))
     assert [dialect.version for dialect in known(versions)] == [
         version for version in ALL if version in wanted
@@ -272,7 +275,7 @@ def test_known_versions_are_put_in_order(versions: Any) -> None:
         ((D, "DRAFT", "2024-10-07"), "2024-10-07, DRAFT"),
     ],
 )
-def test_unknown_versions(versions: tuple[str, ...], words: str) -> None:
+def test_known_unknown_or_empty_versions_raise(versions: tuple[str, ...], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         known(versions)
 
@@ -287,7 +290,7 @@ def test_unknown_versions(versions: tuple[str, ...], words: str) -> None:
         (ALL, iter([B]), B),
     ],
 )
-def test_the_best_of_what_is_offered(spoken: Any, offered: Any, expected: str | None) -> None:
+def test_best_returns_first_spoken_that_is_offered(spoken: Any, offered: Any, expected: str | None) -> None:
     found = best([DIALECTS[version] for version in spoken], offered)
     assert (found.version if found is not None else None) == expected
 
@@ -297,7 +300,7 @@ def test_the_best_of_what_is_offered(spoken: Any, offered: Any, expected: str | 
     ("requested", "served", "answered"),
     [
         *((version, STATEFUL, version) for version in STATEFUL),
-        (E, STATEFUL, D),  # there is no handshake in it
+        (E, STATEFUL, D),  # it has no handshake
         ("1.0", STATEFUL, D),
         ("2099-01-01", (B, A), B),
         ("2024-01-01", (B, A), B),
@@ -305,6 +308,8 @@ def test_the_best_of_what_is_offered(spoken: Any, offered: Any, expected: str | 
         ("", (A,), A),
     ],
 )
-def test_negotiation(requested: str, served: tuple[str, ...], answered: str) -> None:
+def test_negotiate_returns_requested_or_newest(
+    requested: str, served: tuple[str, ...], answered: str
+) -> None:
     rows = known(served)
     assert negotiate(requested, rows).version == answered

@@ -1,4 +1,4 @@
-"""The exceptions: who is whose child, what they carry and how they read."""
+"""The exceptions: base classes, attributes and texts."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ from mcp_core import _errors as errors
         (ToolError, (McpTrioError,)),
         (ConnectFailed, (McpTrioError,)),
         (ConnectionLost, (McpTrioError,)),
-        # Code that waits with the standard library's word for it works too.
+        # `except TimeoutError` catches it too.
         (CallTimeout, (McpTrioError, TimeoutError)),
         (AuthRequired, (McpTrioError,)),
     ],
 )
-def test_one_base_class_is_enough(child: type[Exception], parents: tuple[type[Exception], ...]) -> None:
+def test_errors_share_one_base_class(child: type[Exception], parents: tuple[type[Exception], ...]) -> None:
     assert issubclass(child, parents[0])
     assert all(issubclass(child, parent) for parent in parents)
 
 
 @pytest.mark.requirement("ERR-10")
-def test_what_went_wrong_here_is_never_the_peers_word() -> None:
+def test_errors_raised_here_are_not_peer_errors() -> None:
     local = (LocalProtocolError, RemoteProtocolError, ConnectFailed, ConnectionLost, CallTimeout)
     assert not any(issubclass(error, PeerError) for error in local)
     assert not issubclass(McpError, PeerError)
 
 
-def test_everything_that_is_public_here_is_public_there() -> None:
+def test_errors_are_exported_by_mcp_core() -> None:
     assert [name for name in errors.__all__ if getattr(mcp_core, name) is not getattr(errors, name)] == []
 
 
 @pytest.mark.parametrize("kind", [LocalProtocolError, RemoteProtocolError])
-def test_a_violation_has_a_fault_and_data(kind: type[ProtocolError]) -> None:
+def test_protocol_error_has_fault_and_data(kind: type[ProtocolError]) -> None:
     plain = kind("no")
     assert (str(plain), plain.fault, plain.data) == ("no", Fault.INVALID_REQUEST, UNSET)
     full = kind("no", Fault.BUSY, {"after": 1})
@@ -65,7 +65,7 @@ def test_a_violation_has_a_fault_and_data(kind: type[ProtocolError]) -> None:
 
 @pytest.mark.requirement("RPC-11")
 @pytest.mark.parametrize("kind", [PeerError, McpError])
-def test_an_error_of_json_rpc_has_its_three_members(kind: type[PeerError | McpError]) -> None:
+def test_json_rpc_error_has_code_message_data(kind: type[PeerError | McpError]) -> None:
     plain = kind(-32602, "no such tool")
     assert (plain.code, plain.message, plain.data) == (-32602, "no such tool", UNSET)
     assert str(plain) == "no such tool (-32602)"
@@ -73,17 +73,17 @@ def test_an_error_of_json_rpc_has_its_three_members(kind: type[PeerError | McpEr
     assert kind(7, "x", None).data is None  # null is not the same as absent
 
 
-def test_authorization_says_which_scopes_are_missing() -> None:
+def test_auth_required_has_scopes_and_challenge() -> None:
     assert (AuthRequired("sign in").scopes, AuthRequired("sign in").challenge) == ((), "")
     assert AuthRequired("sign in", challenge="Bearer").challenge == "Bearer"
     assert AuthRequired("sign in", ["read", "write"]).scopes == ("read", "write")
 
 
-def test_faults_are_told_apart() -> None:
+def test_faults_have_distinct_names() -> None:
     assert len({fault.value for fault in Fault}) == len(set(Fault)) == 10
 
 
-def test_a_group_of_one_is_what_is_in_it() -> None:
+def test_single_unwraps_group_of_one() -> None:
     one, two = KeyError(), ValueError()
     both = ExceptionGroup("", [one, two])
     assert errors.single(one) is one

@@ -1,4 +1,4 @@
-"""The events: plain values, and two words that are no events."""
+"""The events, and the constants `NEED_DATA` and `PAUSED`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from mcp_core import types as t
 from tests.core.helpers import D
 
 
-def test_the_words_say_what_they_are() -> None:
+def test_need_data_and_paused_have_plain_repr() -> None:
     assert repr(NEED_DATA) == "NEED_DATA"
     assert repr(PAUSED) == "PAUSED"
     assert (type(NEED_DATA), type(PAUSED)) == (events.NeedData, events.Paused)
 
 
-def test_every_event_is_public() -> None:
+def test_events_are_exported_by_mcp_core() -> None:
     for kind in typing.get_args(Event):
         assert issubclass(kind, Struct)
         assert getattr(mcp_core, kind.__name__) is kind
@@ -43,7 +43,7 @@ def test_events_compare_by_value() -> None:
     assert repr(ConnectionClosed(["token"])) == "ConnectionClosed(lost=['token'], error=None)"
 
 
-def test_a_peer_does_not_change() -> None:
+def test_peer_is_immutable() -> None:
     peer = Peer(DIALECTS[D], t.ClientCapabilities())
     with pytest.raises(AttributeError):
         peer.log_level = "debug"  # type: ignore[misc]

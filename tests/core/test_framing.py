@@ -1,4 +1,4 @@
-"""Lines out of bytes: however the bytes are split, the lines are the same, and no line grows beyond the limit."""
+"""Line framing: chunks of any size give the same lines, and lines over the limit use no memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.core.helpers import chunks
 
 LIMIT = 8
 
-# what arrives, the lines it has (None an overlong one), whether it stops in the middle of one
+# input, its lines (None for one over the limit), whether it ends inside a line
 STREAMS: list[Any] = [
     pytest.param(b"", [], False, id="nothing"),
     pytest.param(b"a\n", [b"a"], False, id="a line"),
@@ -43,7 +43,7 @@ STREAMS: list[Any] = [
 
 
 def lines_of(*pieces: bytes, limit: int = LIMIT) -> tuple[list[bytes | None], bool]:
-    """What comes out, None for an overlong line, and whether the input stops inside a line."""
+    """Return the lines, None for one over the limit, and whether the input ends inside a line."""
     buffer = LineBuffer(limit)
     lines: list[bytes | None] = []
     for piece in pieces:
@@ -59,7 +59,7 @@ def lines_of(*pieces: bytes, limit: int = LIMIT) -> tuple[list[bytes | None], bo
 
 @pytest.mark.requirement("STDIO-1", "STDIO-6", "STDIO-14")
 @pytest.mark.parametrize(("data", "lines", "in_line"), STREAMS)
-def test_lines(data: bytes, lines: list[bytes | None], in_line: bool) -> None:
+def test_line_buffer_splits_lines(data: bytes, lines: list[bytes | None], in_line: bool) -> None:
     assert lines_of(data) == (lines, in_line)
     assert lines_of(*(data[i : i + 1] for i in range(len(data)))) == (lines, in_line)
 
@@ -68,7 +68,7 @@ def test_lines(data: bytes, lines: list[bytes | None], in_line: bool) -> None:
     st.lists(st.sampled_from([b"\n", b"\r", b"a", b"bc", b"12345678"])).map(b"".join),
     st.lists(st.integers(0, 60)),
 )
-def test_where_it_is_split_does_not_matter(data: bytes, cuts: list[int]) -> None:
+def test_line_buffer_chunking_does_not_matter(data: bytes, cuts: list[int]) -> None:
     expected: list[bytes | None] = []
     *whole, rest = data.split(b"\n")
     for line in whole:
@@ -79,7 +79,7 @@ def test_where_it_is_split_does_not_matter(data: bytes, cuts: list[int]) -> None
     assert lines_of(*chunks(data, cuts)) == (expected, bool(rest))
 
 
-def test_an_overlong_line_is_reported_once_and_takes_no_room() -> None:
+def test_line_buffer_too_long_reported_once_without_memory() -> None:
     buffer = LineBuffer(LIMIT)
     reported = []
     for _ in range(1000):
@@ -93,18 +93,18 @@ def test_an_overlong_line_is_reported_once_and_takes_no_room() -> None:
     assert not buffer.in_line
 
 
-def test_overlong_is_reported_before_its_end() -> None:
+def test_line_buffer_too_long_reported_before_newline() -> None:
     buffer = LineBuffer(LIMIT)
     buffer.feed(b"x" * (LIMIT + 1))
-    assert buffer.next_line() is None  # the last may be a carriage return, which does not count
+    assert buffer.next_line() is None  # the last byte may be a CR, which does not count
     buffer.feed(b"x")
     assert buffer.next_line() is OVERLONG
     assert buffer.next_line() is None
 
 
 @pytest.mark.parametrize("size", [1, 7, 4096, 10**9])
-def test_many_lines_are_given_back_as_they_are_read(size: int) -> None:
-    """In one piece or in many that came before anyone looked: linear, and what was read is held no longer."""
+def test_line_buffer_many_lines_take_linear_time(size: int) -> None:
+    """The cost is linear, for one chunk or many, and returned lines are not kept."""
     count = 20_000
     data = b"".join(b"line %06d\n" % i for i in range(count)) + b"the rest"
     buffer = LineBuffer(100)
@@ -124,7 +124,7 @@ def test_many_lines_are_given_back_as_they_are_read(size: int) -> None:
     assert time.perf_counter() - started < 5
 
 
-def test_a_long_line_in_small_pieces_is_not_scanned_again_and_again() -> None:
+def test_line_buffer_long_line_in_chunks_takes_linear_time() -> None:
     size = 4 * 1024 * 1024
     buffer = LineBuffer(size)
     started = time.perf_counter()
@@ -136,10 +136,10 @@ def test_a_long_line_in_small_pieces_is_not_scanned_again_and_again() -> None:
     assert line is not OVERLONG
     assert line is not None
     assert len(line) == size
-    assert time.perf_counter() - started < 2  # a scan from the start each time takes half a minute
+    assert time.perf_counter() - started < 2  # repeated searches take half a minute
 
 
-def test_what_it_says_of_itself() -> None:
+def test_line_buffer_repr() -> None:
     buffer = LineBuffer(LIMIT)
     assert repr(buffer) == "<LineBuffer 0 of 8 bytes>"
     buffer.feed(b"abc")

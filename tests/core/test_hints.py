@@ -1,4 +1,4 @@
-"""The caching hints, as a value that a server gives."""
+"""The cache hints that a server configures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mcp_core.types import ListToolsResult
         (Cache(ttl=2**53 / 1000 - 1), 2**53 - 1000, "private"),
     ],
 )
-def test_the_hints_of_a_result(cache: Cache, ttl_ms: int, scope: str) -> None:
+def test_cache_hint_is_set_on_result(cache: Cache, ttl_ms: int, scope: str) -> None:
     result = ListToolsResult(tools=[])
     hinted = cache.on(result)
     assert (hinted.ttl_ms, hinted.cache_scope) == (ttl_ms, scope)
@@ -28,7 +28,7 @@ def test_the_hints_of_a_result(cache: Cache, ttl_ms: int, scope: str) -> None:
     assert (result.ttl_ms, result.cache_scope) == (None, None)
 
 
-def test_hints_that_a_result_has_already_win_each_by_itself() -> None:
+def test_cache_hint_of_result_takes_precedence() -> None:
     cache = Cache(5, "public")
     assert cache.on(ListToolsResult(tools=[], ttl_ms=0)) == ListToolsResult(
         tools=[], ttl_ms=0, cache_scope="public"
@@ -39,12 +39,12 @@ def test_hints_that_a_result_has_already_win_each_by_itself() -> None:
 
 
 @pytest.mark.parametrize("ttl", [-1, -0.001, math.inf, math.nan, 2**53])
-def test_times_that_are_none(ttl: float) -> None:
+def test_cache_hint_invalid_ttl_rejected(ttl: float) -> None:
     with pytest.raises(ValueError, match="ttl is a number of seconds from 0 on"):
         Cache(ttl)
 
 
 @pytest.mark.parametrize("scope", ["", "Public", "shared", None])
-def test_scopes_that_are_none(scope: Any) -> None:
+def test_cache_hint_invalid_scope_rejected(scope: Any) -> None:
     with pytest.raises(ValueError, match="scope is 'public' or 'private'"):
         Cache(1, scope)

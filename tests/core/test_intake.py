@@ -1,4 +1,4 @@
-"""From bytes to messages: one at a time, in order, and nothing raised."""
+"""From bytes to messages: one at a time, in order, without exceptions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mcp_core._jsonrpc import BadMessage, Envelope
 from tests.core.helpers import call, encoded, initialize, line, ping
 
 
-def told(message: Envelope | BadMessage | None) -> Any:
-    """The method of a request, what is wrong with a bad message, None for none."""
+def summary(message: Envelope | BadMessage | None) -> Any:
+    """Return the method of a request, or the text of a bad message, or None for none."""
     if isinstance(message, BadMessage):
         return message.message
     if message is None:
@@ -24,25 +24,25 @@ def told(message: Envelope | BadMessage | None) -> Any:
     return message.method
 
 
-def all_of(intake: Intake) -> list[Any]:
+def summaries(intake: Intake) -> list[Any]:
     found = []
     while (message := intake.next_message()) is not None:
-        found.append(told(message))
+        found.append(summary(message))
     return found
 
 
-def test_lines() -> None:
+def test_incoming_lines_become_messages() -> None:
     intake = Intake(Limits())
     intake.feed(line(ping(1)) + b"\n \t\r\n" + line(call(2)) + b"{\n" + b'{"jso')
     assert intake.in_line
-    first, second, third = all_of(intake)
+    first, second, third = summaries(intake)
     assert (first, second) == ("ping", "tools/call")
     assert "not JSON" in third
     assert (len(intake), intake.in_line) == (5, True)
     assert intake.received == len(line(ping(1)) + line(call(2))) + 12
 
 
-def test_whole_messages_come_with_their_stream() -> None:
+def test_incoming_messages_keep_their_context() -> None:
     intake = Intake(Limits(message=200))
     intake.add(encoded(ping(1)), Via(7))
     intake.add(b"x" * 201, Via(8))
@@ -51,27 +51,27 @@ def test_whole_messages_come_with_their_stream() -> None:
     assert len(intake) == intake.received
     seen = []
     while (message := intake.next_message()) is not None:
-        seen.append((told(message), intake.via.related))
+        seen.append((summary(message), intake.via.related))
     assert seen == [("ping", 7), ("the message is longer than 200 bytes", 8), ("tools/call", None)]
     assert len(intake) == 0
 
 
-def test_a_batch_is_taken_apart_member_by_member() -> None:
+def test_incoming_batch_is_split_on_demand() -> None:
     intake = Intake(Limits(batch=2))
     intake.feed(line([ping(1), call(2)]))
-    assert all_of(intake) == ["a message is a JSON object, not an array"]
+    assert summaries(intake) == ["a message is a JSON object, not an array"]
     intake.batches = True
     intake.feed(line([ping(1), call(2)]) + line(ping(3)))
-    assert told(intake.next_message()) == "ping"
-    assert len(intake) == len(encoded(call(2))) + len(line(ping(3)))
-    assert all_of(intake) == ["tools/call", "ping"]
+    assert summary(intake.next_message()) == "ping"
+    assert len(intake) == len(encoded([ping(1), call(2)])) + len(line(ping(3)))  # all of it is held
+    assert summaries(intake) == ["tools/call", "ping"]
 
 
-def test_batches_that_are_none() -> None:
+def test_incoming_batch_invalid_is_bad_message() -> None:
     intake = Intake(Limits(batch=2))
     intake.batches = True
     intake.feed(b"[]\n" + line([ping(1)] * 3) + b"[1,\n" + line([initialize(), 5, ping(1)][:2]))
-    empty, many, broken, opening, number = all_of(intake)
+    empty, many, broken, opening, number = summaries(intake)
     assert empty.endswith("this one has 0")
     assert many.endswith("this one has 3")
     assert "not JSON" in broken
@@ -79,7 +79,7 @@ def test_batches_that_are_none() -> None:
     assert number
 
 
-def test_clearing_forgets_everything() -> None:
+def test_incoming_clear_discards_everything() -> None:
     intake = Intake(Limits())
     intake.batches = True
     intake.feed(line([ping(1), ping(2)]) + b'{"half')
@@ -91,11 +91,11 @@ def test_clearing_forgets_everything() -> None:
 
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from([line(ping(1)), b"\n", b"[", line([ping(2)])])))
-def test_nothing_is_raised_and_nothing_is_kept(chunks: list[bytes]) -> None:
+def test_incoming_random_bytes_never_raise_or_accumulate(chunks: list[bytes]) -> None:
     intake = Intake(Limits(message=64))
     intake.batches = True
     for chunk in chunks:
         intake.feed(chunk)
-        for found in all_of(intake):
+        for found in summaries(intake):
             assert isinstance(found, str)
         assert len(intake) <= 64 + 1

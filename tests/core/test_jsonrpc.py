@@ -1,4 +1,4 @@
-"""One message's bytes: what is an envelope, what is wrong with those that are none, how messages are written."""
+"""The codec: valid and invalid messages, and the encoding of messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mcp_core._jsonrpc import (
 
 MAX = 2**53 - 1
 
-# what was sent, the members that are there (params, result and error as they stand on the wire)
+# message, its members (params, result and error as JSON)
 GOOD: list[Any] = [
     pytest.param('{"jsonrpc":"2.0","id":1,"method":"m"}', {"id": 1, "method": "m"}, id="request"),
     pytest.param(
@@ -80,7 +80,7 @@ GOOD: list[Any] = [
 
 @pytest.mark.requirement("RPC-1", "RPC-2", "RPC-19")
 @pytest.mark.parametrize(("sent", "members"), GOOD)
-def test_an_envelope(sent: str, members: dict[str, Any]) -> None:
+def test_decode_valid_message_gives_envelope(sent: str, members: dict[str, Any]) -> None:
     envelope = decode(sent.encode())
     for name in ("id", "method", "params", "result", "error"):
         found = getattr(envelope, name)
@@ -91,9 +91,9 @@ def test_an_envelope(sent: str, members: dict[str, Any]) -> None:
 PARSE, INVALID = Fault.PARSE, Fault.INVALID_REQUEST
 NO_ID = None
 
-# what was sent, the fault, the id that is kept, what it looks like, some of the words
+# message, fault, id, apparent kind, part of the text
 BAD: list[Any] = [
-    # No JSON
+    # Not JSON
     pytest.param("", PARSE, NO_ID, "request", "ends too early", id="nothing"),
     pytest.param("nope", PARSE, NO_ID, "request", "not JSON", id="no JSON"),
     pytest.param('{"jsonrpc":"2.0","id":1,"method":"m"', PARSE, NO_ID, "request", "too early", id="cut off"),
@@ -145,11 +145,11 @@ BAD: list[Any] = [
         "nested too deeply",
         id="too deep",
     ),
-    # No object
+    # Not an object
     pytest.param("[]", INVALID, NO_ID, "request", "is a JSON object", id="array"),
     pytest.param("null", INVALID, NO_ID, "request", "is a JSON object", id="null"),
     pytest.param("1", INVALID, NO_ID, "request", "is a JSON object", id="number"),
-    # No JSON-RPC 2.0
+    # Not JSON-RPC 2.0
     pytest.param("{}", INVALID, NO_ID, "neither", "jsonrpc", id="empty object"),
     pytest.param('{"id":1,"method":"m"}', INVALID, 1, "request", "jsonrpc", id="no jsonrpc"),
     pytest.param(
@@ -260,7 +260,7 @@ BAD: list[Any] = [
         "32 bytes",
         id="method bytes",
     ),
-    # Which of both
+    # Request or response
     pytest.param('{"jsonrpc":"2.0"}', INVALID, NO_ID, "neither", "neither a method", id="nothing said"),
     pytest.param('{"jsonrpc":"2.0","id":1}', INVALID, 1, "neither", "neither a method", id="an id alone"),
     pytest.param(
@@ -272,18 +272,23 @@ BAD: list[Any] = [
     pytest.param(
         '{"jsonrpc":"2.0","result":{}}', INVALID, NO_ID, "response", "without an id", id="result, no id"
     ),
-    # Members that stand twice
+    # Duplicate members
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}', INVALID, 2, "request", "twice", id="two ids"
+        '{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}', INVALID, 2, "request", "duplicate", id="two ids"
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"id":1,"method":"m"}', INVALID, 1, "request", "twice", id="the same id"
+        '{"jsonrpc":"2.0","id":1,"id":1,"method":"m"}', INVALID, 1, "request", "duplicate", id="the same id"
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"m"}', INVALID, 1, "request", "twice", id="jsonrpc"
+        '{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"m"}',
+        INVALID,
+        1,
+        "request",
+        "duplicate",
+        id="jsonrpc",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"method":"a","method":"m"}', INVALID, 1, "request", "twice", id="methods"
+        '{"jsonrpc":"2.0","id":1,"method":"a","method":"m"}', INVALID, 1, "request", "duplicate", id="methods"
     ),
     pytest.param(
         '{"jsonrpc":"2.0","id":1,"method":"m","params":{},"params":{"a":"b"}}',
@@ -297,24 +302,24 @@ BAD: list[Any] = [
         '{"jsonrpc":"2.0","method":"a","method":"m"}', INVALID, NO_ID, "notification", "", id="notification"
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"result":{},"result":{}}', INVALID, 1, "response", "twice", id="results"
+        '{"jsonrpc":"2.0","id":1,"result":{},"result":{}}', INVALID, 1, "response", "duplicate", id="results"
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"m"}', INVALID, 2, "request", "twice", id="escaped"
+        '{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"m"}', INVALID, 2, "request", "duplicate", id="escaped"
     ),
     pytest.param(
         ' { "jsonrpc" : "2.0" , "id" : 1 , "id" : 2 , "method" : "m" } ',
         INVALID,
         2,
         "request",
-        "twice",
+        "duplicate",
         id="spaced",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"method":"m","x":1,"x":2}', INVALID, 1, "request", "twice", id="unknown"
+        '{"jsonrpc":"2.0","id":1,"method":"m","x":1,"x":2}', INVALID, 1, "request", "duplicate", id="unknown"
     ),
     pytest.param(
-        # Four quotes that no quote byte stands for would make up for the four of the method that is lost.
+        # Four quotation marks without a byte would make up for the four of the dropped method.
         '{"jsonrpc":"2.0","id":1,"\\u0022\\u0022\\u0022\\u0022":0,"method":"a","method":"m"}',
         INVALID,
         1,
@@ -330,7 +335,9 @@ BAD: list[Any] = [
 
 @pytest.mark.requirement("RPC-3", "RPC-9", "RPC-10", "RPC-17", "RPC-26")
 @pytest.mark.parametrize(("sent", "fault", "id", "looks", "words"), BAD)
-def test_a_bad_message(sent: str | bytes, fault: Fault, id: Any, looks: str, words: str) -> None:
+def test_decode_invalid_message_raises_bad_message(
+    sent: str | bytes, fault: Fault, id: Any, looks: str, words: str
+) -> None:
     data = sent if isinstance(sent, bytes) else sent.encode()
     with pytest.raises(BadMessage) as caught:
         decode(data, method_limit=32, id_limit=16)
@@ -342,8 +349,8 @@ def test_a_bad_message(sent: str | bytes, fault: Fault, id: Any, looks: str, wor
     assert bad.__cause__ is None
 
 
-def test_depth_at_the_brink() -> None:
-    """How deep is too deep depends on the stack above. Somewhere the first look succeeds and the second does not."""
+def test_decode_near_recursion_limit_raises_bad_message() -> None:
+    """At some depth, which depends on the stack, only the first of two decodings succeeds."""
     outcomes: set[Any] = set()
     for depth in range(700, 1000):
         data = b'{"jsonrpc":"2.0","id":1,"method":"m","x":%b1%b}' % (b"[" * depth, b"]" * depth)
@@ -362,7 +369,7 @@ def test_depth_at_the_brink() -> None:
         ('["ü"]'.encode(), ['"ü"'.encode()]),
     ],
 )
-def test_a_batch_is_split(data: bytes, members: list[bytes]) -> None:
+def test_split_batch_returns_members(data: bytes, members: list[bytes]) -> None:
     assert is_batch(data)
     assert split_batch(data) == members
 
@@ -376,14 +383,14 @@ def test_a_batch_is_split(data: bytes, members: list[bytes]) -> None:
         (b"[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_batch_that_is_no_json(data: bytes, words: str) -> None:
+def test_split_batch_not_json_raises(data: bytes, words: str) -> None:
     with pytest.raises(BadMessage, match=words) as caught:
         split_batch(data)
     assert (caught.value.fault, caught.value.id, caught.value.looks) == (PARSE, None, "request")
 
 
 @pytest.mark.parametrize("data", [b"{}", b"", b" ", b'"["', b"1"])
-def test_what_is_no_batch(data: bytes) -> None:
+def test_is_batch_false_for_objects_and_text(data: bytes) -> None:
     assert not is_batch(data)
 
 
@@ -409,24 +416,24 @@ def test_what_is_no_batch(data: bytes) -> None:
     ],
 )
 @pytest.mark.requirement("RPC-7", "RPC-8", "RPC-13")
-def test_writing(written: bytes, expected: str) -> None:
+def test_encode_messages(written: bytes, expected: str) -> None:
     assert written.decode() == expected
     decode(written)
 
 
 @pytest.mark.requirement("RPC-11")
-def test_an_error_object() -> None:
+def test_encode_error_object() -> None:
     assert encode(t.ErrorData(code=1, message="m")) == b'{"code":1,"message":"m"}'
     assert encode(t.ErrorData(code=1, message="m", data=None)) == b'{"code":1,"message":"m","data":null}'
 
 
 @pytest.mark.requirement("STDIO-1")
-def test_a_message_on_one_line() -> None:
+def test_one_line_removes_white_space() -> None:
     pretty = b'{\r\n  "a": [1,\n 2],\n  "b": "c d\\n"\n}\n'
     assert one_line(pretty) == b'{"a":[1,2],"b":"c d\\n"}'
 
 
-def test_a_reader_reads_one_type() -> None:
+def test_reader_decodes_its_type() -> None:
     read = reader(t.CancelledParams)
     assert read(b'{"requestId":1}') == t.CancelledParams(request_id=1)
     assert read(Raw(b'{"requestId":"1"}')) == t.CancelledParams(request_id="1")
@@ -442,7 +449,7 @@ def test_a_reader_reads_one_type() -> None:
         (b'{"_meta":{"a":' + b"[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_reader_says_what_is_wrong(data: bytes, words: str) -> None:
+def test_reader_invalid_payload_has_reason(data: bytes, words: str) -> None:
     with pytest.raises(Unreadable, match=words):
         reader(t.CancelledParams)(data)
 
@@ -458,8 +465,10 @@ IDS = st.integers(-MAX, MAX) | st.text(max_size=50)
 @given(
     IDS, st.text(max_size=60), st.dictionaries(st.text(), JSON, max_size=3), st.booleans(), st.integers(0, 4)
 )
-def test_what_is_written_can_be_read(id: Any, method: str, params: Any, escape: bool, indent: int) -> None:
-    """However another library may write it."""
+def test_decode_accepts_output_of_other_encoders(
+    id: Any, method: str, params: Any, escape: bool, indent: int
+) -> None:
+    """The standard library writes white space and escapes that ours does not."""
     message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
     for data in (
         json.dumps(message, ensure_ascii=escape, indent=indent or None).encode(),
@@ -472,18 +481,18 @@ def test_what_is_written_can_be_read(id: Any, method: str, params: Any, escape: 
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.text(), JSON)
-def test_any_member_that_stands_twice_is_found(members: dict[str, Any], key: str, value: Any) -> None:
+def test_decode_duplicate_member_raises(members: dict[str, Any], key: str, value: Any) -> None:
     message = {**members, key: value, "jsonrpc": "2.0", "method": "m"}
     once = encode(message)
-    # The second comes in front, so that what the decoder keeps is the good message.
+    # The duplicate comes first, so the decoder keeps the valid member.
     twice = b"{%b:%b,%b" % (encode(key), encode(0), once[1:])
-    message.pop("id", None)  # whose type would be wrong
+    message.pop("id", None)  # of the wrong type
     assert msgspec.json.decode(twice) is not None
     with pytest.raises(BadMessage):
         decode(twice)
 
 
 @given(st.binary() | st.text().map(str.encode) | JSON.map(encode))
-def test_whatever_comes_is_an_envelope_or_a_bad_message(data: bytes) -> None:
+def test_decode_random_bytes_give_envelope_or_bad_message(data: bytes) -> None:
     with suppress(BadMessage):
         decode(data)

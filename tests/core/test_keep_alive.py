@@ -1,13 +1,13 @@
-"""When a silent peer is asked, and when it is given up."""
+"""The keep-alive timer: when to send a ping, and when to close."""
 
 from __future__ import annotations
 
 from mcp_core._keep_alive import Due, KeepAlive
 
 
-def test_silence_is_asked_about_and_then_believed() -> None:
+def test_keep_alive_timer_sends_ping_then_closes() -> None:
     alive = KeepAlive(10.0)
-    assert (alive.deadline, alive.due(1000.0)) == (None, Due.NOTHING)  # it has not begun
+    assert (alive.deadline, alive.due(1000.0)) == (None, Due.NOTHING)  # the timer was not started
     alive.heard(0.0)
     assert [alive.due(at) for at in (0.0, 9.9, 10.0, 10.0, 19.9, 20.0)] == [
         Due.NOTHING,
@@ -20,7 +20,7 @@ def test_silence_is_asked_about_and_then_believed() -> None:
     assert (alive.deadline, alive.due(1000.0)) == (None, Due.NOTHING)
 
 
-def test_whatever_is_heard_counts() -> None:
+def test_keep_alive_timer_restarts_on_any_input() -> None:
     alive = KeepAlive(10.0)
     alive.heard(0.0)
     assert alive.due(10.0) is Due.ASK
@@ -29,7 +29,7 @@ def test_whatever_is_heard_counts() -> None:
     assert alive.due(25.0) is Due.ASK
 
 
-def test_nobody_is_asked_where_nobody_wants_that() -> None:
+def test_keep_alive_timer_without_interval_does_nothing() -> None:
     alive = KeepAlive(None)
     alive.heard(0.0)
     assert (alive.deadline, alive.silence, alive.due(1e9)) == (None, 0.0, Due.NOTHING)

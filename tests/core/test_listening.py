@@ -1,6 +1,6 @@
-"""A client's listenings, and the two ends back to back in every revision.
+"""Client-side subscriptions, alone and against the server side in every revision.
 
-Between the two there is a wire of the test's own, `Wire`: everything crosses as JSON, and when it crosses is up to the test.
+`Wire` connects the two sides. Everything crosses it as JSON, and the test decides when.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from mcp_core import (
     Peer,
     PeerError,
     PeerReady,
-    Pending,
     ProgressReceived,
     RemoteProtocolError,
     Role,
@@ -33,6 +32,7 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core._listening import Listening, Listenings
 from mcp_core._subscriptions import Change, Notice
+from mcp_core.runtime import Pending
 from tests.core.helpers import (
     SERVER_OFFERS,
     STATEFUL,
@@ -43,7 +43,7 @@ from tests.core.helpers import (
     Message,
     only,
 )
-from tests.core.test_subscriptions import NOTHING, interests, wish
+from tests.core.test_subscriptions import NOTHING, filter_of, subscription_table
 
 if TYPE_CHECKING:
     from mcp_core import Dialect
@@ -57,11 +57,11 @@ ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 UPDATED: Final = "notifications/resources/updated"
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 
-# -- A client's listenings -----------------------------------------------------------------------------------
+# -- One subscription -----------------------------------------------------------------------------
 
 
 class Consumer:
-    """Listens with its own `Listenings`; a test plays the server by hand."""
+    """A client with subscriptions of its own, whose server is played by the test."""
 
     def __init__(self, version: str, capabilities: t.ServerCapabilities = SERVER_OFFERS) -> None:
         self.dialect = DIALECTS[version]
@@ -71,12 +71,12 @@ class Consumer:
         self._ids = 0
 
     def opens(self, *wanted: Change) -> Listening:
-        listening = self.listenings.open(self.peer, wanted)
-        self.asks()
-        return listening
+        subscription = self.listenings.open(self.peer, wanted)
+        self.send_queued()
+        return subscription
 
-    def asks(self) -> list[tuple[str, Message]]:
-        """Send what there is to send; gives that."""
+    def send_queued(self) -> list[tuple[str, Message]]:
+        """Send all queued requests and return them."""
         new = []
         while (request := self.listenings.next_request()) is not None:
             method, params, token = request
@@ -86,17 +86,19 @@ class Consumer:
             new.append((method, json.loads(self.dialect.encode(params))))
         return new
 
-    def hears(self, method: str, params: Message | None = None, id: Any = None) -> None:
+    def receives(self, method: str, params: Message | None = None, id: Any = None) -> None:
         row = self.dialect.receives[Role.CLIENT][method]
         params = {**(params or {}), **({"_meta": {ID: id}} if id is not None else {})}
         told = row.read_params(json.dumps(params).encode())
         self.listenings.take(NotificationReceived(row, told, self.peer))
 
     def acknowledged(self, id: Any, *honoured: Change) -> None:
-        self.hears(ACKNOWLEDGED, {"notifications": json.loads(self.dialect.encode(wish(*honoured)))}, id)
+        self.receives(
+            ACKNOWLEDGED, {"notifications": json.loads(self.dialect.encode(filter_of(*honoured)))}, id
+        )
 
     def answered(self, result: Any = None, error: BaseException | None = None) -> None:
-        """The oldest request has its answer; then ask on."""
+        """Answer the oldest request, then send what is queued."""
         _, _, token = self.asked.pop(0)
         token.end(result, error)
 
@@ -104,221 +106,221 @@ class Consumer:
         self.listenings.take(ConnectionClosed([], error))
 
 
-def drained(listening: Listening) -> list[Change]:
+def take_changes(subscription: Listening) -> list[Change]:
     found = []
-    while (change := listening.next_change()) is not None:
+    while (change := subscription.next_change()) is not None:
         found.append(change)
     return found
 
 
-def listening_to(*wanted: Change) -> tuple[Consumer, Listening]:
-    """One that is open, where one has to ask."""
+def open_subscription(*wanted: Change) -> tuple[Consumer, Listening]:
+    """Return an open subscription in a revision with listen requests."""
     consumer = Consumer(E)
-    listening = consumer.opens(*wanted)
+    subscription = consumer.opens(*wanted)
     consumer.acknowledged(1, *wanted)
-    listening.require_open()
-    return consumer, listening
+    subscription.require_open()
+    return consumer, subscription
 
 
-def test_one_request_where_one_has_to_ask() -> None:
-    consumer = Consumer(E, NOTHING)  # what it declares is not asked for: the acknowledgement will tell
-    listening = consumer.listenings.open(consumer.peer, (TOOLS, TWO, ONE, TWO))
-    assert listening.wanted == (TOOLS, TWO, ONE)
-    assert repr(listening) == "<Listening to 0 of 3, being opened, 0 changed>"
+def test_listen_one_request_covers_all_changes() -> None:
+    consumer = Consumer(E, NOTHING)  # capabilities do not matter here
+    subscription = consumer.listenings.open(consumer.peer, (TOOLS, TWO, ONE, TWO))
+    assert subscription.wanted == (TOOLS, TWO, ONE)
+    assert repr(subscription) == "<Listening to 0 of 3, being opened, 0 changed>"
     assert repr(consumer.listenings) == "<Listenings: 1, 0 watches, 1 to ask>"
     named = {"toolsListChanged": True, "resourceSubscriptions": ["x:2", "x:1"]}
-    assert consumer.asks() == [(LISTEN, {"notifications": named})]
+    assert consumer.send_queued() == [(LISTEN, {"notifications": named})]
     wakes = []
-    listening.wake = lambda: wakes.append(listening.settled)
+    subscription.wake = lambda: wakes.append(subscription.settled)
     consumer.acknowledged(1, TOOLS, ONE)
     assert wakes == [True]
-    assert listening.honoured == (TOOLS, ONE)
-    listening.require_open()
-    assert repr(listening) == "<Listening to 2 of 3, open, 0 changed>"
-    consumer.hears(UPDATED, {"uri": "x:1"}, 1)
-    consumer.hears(TOOLS_CHANGED, id=1)
+    assert subscription.honoured == (TOOLS, ONE)
+    subscription.require_open()
+    assert repr(subscription) == "<Listening to 2 of 3, open, 0 changed>"
+    consumer.receives(UPDATED, {"uri": "x:1"}, 1)
+    consumer.receives(TOOLS_CHANGED, id=1)
     assert wakes == [True] * 3
-    assert repr(listening) == "<Listening to 2 of 3, open, 2 changed>"
-    assert drained(listening) == [ONE, TOOLS]
+    assert repr(subscription) == "<Listening to 2 of 3, open, 2 changed>"
+    assert take_changes(subscription) == [ONE, TOOLS]
 
 
 @pytest.mark.parametrize(
     ("acknowledged", "honoured"),
     [
         ((TOOLS, ONE), (TOOLS, ONE)),
-        ((ONE, TOOLS, TWO, PROMPTS), (TOOLS, ONE)),  # more than was asked for
+        ((ONE, TOOLS, TWO, PROMPTS), (TOOLS, ONE)),  # more than requested
         ((ONE,), (ONE,)),
     ],
 )
-def test_what_the_server_says_it_will_tell(
+def test_acknowledgement_intersects_requested_changes(
     acknowledged: tuple[Change, ...], honoured: tuple[Change, ...]
 ) -> None:
     consumer = Consumer(E)
-    listening = consumer.opens(TOOLS, ONE)
+    subscription = consumer.opens(TOOLS, ONE)
     consumer.acknowledged(1, *acknowledged)
-    assert listening.honoured == honoured
-    consumer.acknowledged(1)  # a second word does not count
-    assert listening.honoured == honoured
-    listening.require_open()
+    assert subscription.honoured == honoured
+    consumer.acknowledged(1)  # a second acknowledgement does not count
+    assert subscription.honoured == honoured
+    subscription.require_open()
 
 
-def test_a_server_that_will_tell_nothing() -> None:
+def test_acknowledgement_of_nothing_raises() -> None:
     consumer = Consumer(E)
-    listening = consumer.opens(TOOLS)
+    subscription = consumer.opens(TOOLS)
     consumer.acknowledged(1)
-    assert listening.settled
+    assert subscription.settled
     with pytest.raises(LocalProtocolError, match="announces no changes") as caught:
-        listening.require_open()
+        subscription.require_open()
     assert caught.value.fault is Fault.MISSING_CAPABILITY
-    assert consumer.listenings.close(listening) == 1  # it runs, though it is of no use
+    assert consumer.listenings.close(subscription) == 1  # the request is still running
 
 
-def test_messages_find_their_listening() -> None:
+def test_notification_reaches_its_subscription() -> None:
     consumer = Consumer(E)
     first, second = consumer.opens(TOOLS, ONE), consumer.opens(TOOLS, TWO)
     for id in (2, 1):
         consumer.acknowledged(id, TOOLS)
-    consumer.hears(TOOLS_CHANGED, id=2)
-    consumer.hears(UPDATED, {"uri": "x:1"}, 1)
-    assert (drained(first), drained(second)) == ([ONE], [TOOLS])
+    consumer.receives(TOOLS_CHANGED, id=2)
+    consumer.receives(UPDATED, {"uri": "x:1"}, 1)
+    assert (take_changes(first), take_changes(second)) == ([ONE], [TOOLS])
 
 
 @pytest.mark.parametrize("id", [None, 2, "1", 1.0, True, [], {"a": 1}])
-def test_messages_of_no_subscription_are_dropped(id: Any) -> None:
-    consumer, listening = listening_to(TOOLS, ONE)
-    consumer.hears(TOOLS_CHANGED, id=id)
-    consumer.hears(UPDATED, {"uri": "x:1"}, id)
-    assert drained(listening) == []
+def test_notification_unknown_subscription_id_is_dropped(id: Any) -> None:
+    consumer, subscription = open_subscription(TOOLS, ONE)
+    consumer.receives(TOOLS_CHANGED, id=id)
+    consumer.receives(UPDATED, {"uri": "x:1"}, id)
+    assert take_changes(subscription) == []
     other = consumer.opens(TOOLS)
     consumer.acknowledged("2", TOOLS)
     assert not other.settled
 
 
-def test_other_events_mean_nothing() -> None:
-    consumer, listening = listening_to(TOOLS)
+def test_client_subscriptions_ignore_other_events() -> None:
+    consumer, subscription = open_subscription(TOOLS)
     row = DIALECTS[E].receives[Role.CLIENT]["notifications/message"]
     log = t.LoggingMessageParams(level="info", data="x", meta={ID: 1})
     consumer.listenings.take(NotificationReceived(row, log, consumer.peer))
     consumer.listenings.take(PeerReady(consumer.peer))
-    progress = ProgressReceived(1, 0.5, None, None, listening)
-    listening.progressed(progress)
-    assert (drained(listening), listening.over) == ([], False)
+    progress = ProgressReceived(1, 0.5, None, None, subscription)
+    subscription.progressed(progress)
+    assert (take_changes(subscription), subscription.over) == ([], False)
 
 
 @pytest.mark.requirement("SUB-14")
 @pytest.mark.parametrize(
-    ("wanted", "uri", "is_told"),
+    ("wanted", "uri", "reported"),
     [
         ((TOOLS, ONE), "x:1/part", True),
-        ((TOOLS, ONE), "y:another", True),  # what is a part of what only the server knows
+        ((TOOLS, ONE), "y:another", True),  # only the server knows what is part of what
         ((TOOLS,), "x:1", False),
     ],
 )
-def test_an_update_of_a_part(wanted: tuple[Change, ...], uri: str, is_told: bool) -> None:
-    consumer, listening = listening_to(*wanted)
-    consumer.hears(UPDATED, {"uri": uri}, 1)
-    consumer.hears("notifications/prompts/list_changed", id=1)  # which nobody wants
-    assert drained(listening) == ([Change(uri=uri)] if is_told else [])
+def test_update_of_resource_part_is_accepted(wanted: tuple[Change, ...], uri: str, reported: bool) -> None:
+    consumer, subscription = open_subscription(*wanted)
+    consumer.receives(UPDATED, {"uri": uri}, 1)
+    consumer.receives("notifications/prompts/list_changed", id=1)  # not subscribed to
+    assert take_changes(subscription) == ([Change(uri=uri)] if reported else [])
 
 
-def test_a_change_before_the_acknowledgement_is_kept() -> None:
+def test_change_before_acknowledgement_is_kept() -> None:
     consumer = Consumer(E)
-    listening = consumer.opens(TOOLS)
-    consumer.hears(TOOLS_CHANGED, id=1)
-    assert not listening.settled
+    subscription = consumer.opens(TOOLS)
+    consumer.receives(TOOLS_CHANGED, id=1)
+    assert not subscription.settled
     consumer.acknowledged(1, TOOLS)
-    assert drained(listening) == [TOOLS]
+    assert take_changes(subscription) == [TOOLS]
 
 
-def test_changes_are_coalesced_at_the_client_too() -> None:
-    consumer, listening = listening_to(TOOLS, ONE)
+def test_client_subscription_coalesces_changes() -> None:
+    consumer, subscription = open_subscription(TOOLS, ONE)
     for _ in range(1000):
-        consumer.hears(UPDATED, {"uri": "x:1"}, 1)
-        consumer.hears(TOOLS_CHANGED, id=1)
-    assert drained(listening) == [ONE, TOOLS]
-    consumer.hears(TOOLS_CHANGED, id=1)
-    assert drained(listening) == [TOOLS]
+        consumer.receives(UPDATED, {"uri": "x:1"}, 1)
+        consumer.receives(TOOLS_CHANGED, id=1)
+    assert take_changes(subscription) == [ONE, TOOLS]
+    consumer.receives(TOOLS_CHANGED, id=1)
+    assert take_changes(subscription) == [TOOLS]
 
 
-def crowded() -> tuple[Consumer, Listening]:
-    """As many parts as are kept apart have changed, and one list."""
-    consumer, listening = listening_to(TOOLS, PROMPTS, ONE, TWO)
-    consumer.hears(TOOLS_CHANGED, id=1)
+def with_many_parts() -> tuple[Consumer, Listening]:
+    """Return a subscription with the maximum number of changed parts, and a changed list."""
+    consumer, subscription = open_subscription(TOOLS, PROMPTS, ONE, TWO)
+    consumer.receives(TOOLS_CHANGED, id=1)
     for part in range(4 + 256 - 1):
-        consumer.hears(UPDATED, {"uri": f"x:1/{part}"}, 1)
-    assert repr(listening) == "<Listening to 4 of 4, open, 260 changed>"
-    return consumer, listening
+        consumer.receives(UPDATED, {"uri": f"x:1/{part}"}, 1)
+    assert repr(subscription) == "<Listening to 4 of 4, open, 260 changed>"
+    return consumer, subscription
 
 
-def test_too_many_parts_are_the_whole() -> None:
-    consumer, listening = crowded()
-    consumer.hears(UPDATED, {"uri": "x:1/more"}, 1)
-    assert drained(listening) == [TOOLS, ONE, TWO]
+def test_too_many_parts_become_whole_resources() -> None:
+    consumer, subscription = with_many_parts()
+    consumer.receives(UPDATED, {"uri": "x:1/more"}, 1)
+    assert take_changes(subscription) == [TOOLS, ONE, TWO]
 
 
-def test_what_was_asked_for_has_its_place_beside_the_parts() -> None:
-    consumer, listening = crowded()
-    consumer.hears(UPDATED, {"uri": "x:2"}, 1)
-    consumer.hears("notifications/prompts/list_changed", id=1)
-    found = drained(listening)
+def test_requested_changes_do_not_count_as_parts() -> None:
+    consumer, subscription = with_many_parts()
+    consumer.receives(UPDATED, {"uri": "x:2"}, 1)
+    consumer.receives("notifications/prompts/list_changed", id=1)
+    found = take_changes(subscription)
     assert (len(found), found[-2:]) == (262, [TWO, PROMPTS])
 
 
 @pytest.mark.parametrize("length", [8192, 8193])
-def test_a_part_with_a_long_name_is_the_whole(length: int) -> None:
-    consumer, listening = listening_to(ONE, TOOLS)
+def test_part_with_long_uri_becomes_whole_resource(length: int) -> None:
+    consumer, subscription = open_subscription(ONE, TOOLS)
     uri = "x:".ljust(length, "1")
-    consumer.hears(UPDATED, {"uri": uri}, 1)
-    assert drained(listening) == ([Change(uri=uri)] if length == 8192 else [ONE])
+    consumer.receives(UPDATED, {"uri": uri}, 1)
+    assert take_changes(subscription) == ([Change(uri=uri)] if length == 8192 else [ONE])
 
 
-# -- Ends ----------------------------------------------------------------------------------------------------
+# -- The end of a subscription -------------------------------------------------------------------
 
 
-def test_the_result_is_a_graceful_end() -> None:
-    consumer, listening = listening_to(TOOLS, ONE)
-    consumer.hears(TOOLS_CHANGED, id=1)
+def test_listen_result_ends_subscription_without_error() -> None:
+    consumer, subscription = open_subscription(TOOLS, ONE)
+    consumer.receives(TOOLS_CHANGED, id=1)
     wakes = []
-    listening.wake = lambda: wakes.append(listening.over)
+    subscription.wake = lambda: wakes.append(subscription.over)
     consumer.answered(t.ListenResult(meta={ID: 1}))
     assert wakes == [True]
-    consumer.hears(UPDATED, {"uri": "x:1"}, 1)  # late
-    assert drained(listening) == [TOOLS]
-    assert repr(listening) == "<Listening to 2 of 2, over, 0 changed>"
-    assert consumer.listenings.close(listening) is None
+    consumer.receives(UPDATED, {"uri": "x:1"}, 1)  # late
+    assert take_changes(subscription) == [TOOLS]
+    assert repr(subscription) == "<Listening to 2 of 2, over, 0 changed>"
+    assert consumer.listenings.close(subscription) is None
 
 
-def test_a_result_before_the_acknowledgement() -> None:
+def test_listen_result_before_acknowledgement_ends_subscription() -> None:
     consumer = Consumer(E)
-    listening = consumer.opens(TOOLS)
+    subscription = consumer.opens(TOOLS)
     consumer.answered(t.ListenResult())
-    assert (listening.settled, listening.over, listening.honoured) == (True, True, ())
-    listening.require_open()
-    assert listening.next_change() is None
+    assert (subscription.settled, subscription.over, subscription.honoured) == (True, True, ())
+    subscription.require_open()
+    assert subscription.next_change() is None
 
 
 @pytest.mark.parametrize("error", [PeerError(-32000, "no"), RemoteProtocolError("?"), ConnectionLost("gone")])
-def test_a_subscription_that_does_not_come_about(error: McpTrioError) -> None:
+def test_listen_rejected_raises_in_require_open(error: McpTrioError) -> None:
     consumer = Consumer(E)
-    listening = consumer.opens(TOOLS)
+    subscription = consumer.opens(TOOLS)
     consumer.answered(error=error)
-    assert listening.settled
+    assert subscription.settled
     with pytest.raises(type(error)) as caught:
-        listening.require_open()
+        subscription.require_open()
     assert caught.value is error
-    assert consumer.listenings.close(listening) is None
+    assert consumer.listenings.close(subscription) is None
 
 
 @pytest.mark.parametrize("error", [PeerError(-32000, "no"), ConnectionLost("gone")])
-def test_a_subscription_that_is_lost(error: McpTrioError) -> None:
-    consumer, listening = listening_to(TOOLS)
-    consumer.hears(TOOLS_CHANGED, id=1)
+def test_subscription_lost_raises_after_last_change(error: McpTrioError) -> None:
+    consumer, subscription = open_subscription(TOOLS)
+    consumer.receives(TOOLS_CHANGED, id=1)
     consumer.answered(error=error)
     consumer.lost(ConnectionLost("only the first word counts"))
-    assert listening.next_change() == TOOLS
+    assert subscription.next_change() == TOOLS
     for _ in range(2):
         with pytest.raises(type(error)) as caught:
-            listening.next_change()
+            subscription.next_change()
         assert caught.value is error
 
 
@@ -326,7 +328,9 @@ def test_a_subscription_that_is_lost(error: McpTrioError) -> None:
 @pytest.mark.parametrize(
     ("error", "says"), [(None, "the client was closed"), (ConnectionLost("the pipe broke"), "the pipe broke")]
 )
-def test_the_connection_ends(version: str, error: McpTrioError | None, says: str) -> None:
+def test_connection_closed_ends_all_subscriptions(
+    version: str, error: McpTrioError | None, says: str
+) -> None:
     consumer = Consumer(version)
     first, second = consumer.opens(TOOLS), consumer.opens(TOOLS, ONE)
     if version == E:
@@ -340,88 +344,90 @@ def test_the_connection_ends(version: str, error: McpTrioError | None, says: str
     assert consumer.listenings.close(first) is None
 
 
-def test_the_end_by_the_client() -> None:
-    consumer, listening = listening_to(TOOLS)
+def test_close_drops_pending_and_later_changes() -> None:
+    consumer, subscription = open_subscription(TOOLS)
     other = consumer.opens(TOOLS)
-    consumer.hears(TOOLS_CHANGED, id=1)
-    assert consumer.listenings.close(listening) == 1
-    assert consumer.listenings.close(listening) is None
-    consumer.hears(TOOLS_CHANGED, id=1)
-    assert (listening.over, drained(listening)) == (True, [])
-    assert consumer.asks() == []
+    consumer.receives(TOOLS_CHANGED, id=1)
+    assert consumer.listenings.close(subscription) == 1
+    assert consumer.listenings.close(subscription) is None
+    consumer.receives(TOOLS_CHANGED, id=1)
+    assert (subscription.over, take_changes(subscription)) == (True, [])
+    assert consumer.send_queued() == []
     assert not other.over
 
 
-def test_the_end_before_anything_was_sent() -> None:
+def test_close_before_request_sent_removes_it() -> None:
     consumer = Consumer(E)
-    listening, other = (consumer.listenings.open(consumer.peer, (change,)) for change in (TOOLS, PROMPTS))
-    assert consumer.listenings.close(listening) is None
-    assert consumer.asks() == [(LISTEN, {"notifications": {"promptsListChanged": True}})]
+    subscription, other = (consumer.listenings.open(consumer.peer, (change,)) for change in (TOOLS, PROMPTS))
+    assert consumer.listenings.close(subscription) is None
+    assert consumer.send_queued() == [(LISTEN, {"notifications": {"promptsListChanged": True}})]
     assert other.id == 1
 
 
-# -- After a loss --------------------------------------------------------------------------------------------
+# -- After a loss --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("again", [C, D, E])
-def test_what_is_renewed_counts_as_changed(again: str) -> None:
-    consumer, listening = listening_to(TOOLS, PROMPTS, ONE)
-    consumer.hears(UPDATED, {"uri": "x:1"}, 1)
+def test_renew_reports_everything_as_changed(again: str) -> None:
+    consumer, subscription = open_subscription(TOOLS, PROMPTS, ONE)
+    consumer.receives(UPDATED, {"uri": "x:1"}, 1)
     consumer.lost()
-    # The server may have been replaced meanwhile, by one of another revision that does not tell as much.
-    anew = Consumer(again, t.ServerCapabilities(tools=SERVER_OFFERS.tools, resources=SERVER_OFFERS.resources))
-    anew.listenings.renew(listening, anew.peer)
-    assert (listening.settled, listening.over) == (False, False)
-    anew.asks()
+    # The server may have been replaced by one of another revision, with fewer capabilities.
+    renewed = Consumer(
+        again, t.ServerCapabilities(tools=SERVER_OFFERS.tools, resources=SERVER_OFFERS.resources)
+    )
+    renewed.listenings.renew(subscription, renewed.peer)
+    assert (subscription.settled, subscription.over) == (False, False)
+    renewed.send_queued()
     if again == E:
-        anew.acknowledged(1, TOOLS, ONE)
+        renewed.acknowledged(1, TOOLS, ONE)
     else:
-        anew.answered()
-    listening.require_open()
-    assert listening.honoured == (TOOLS, ONE)
-    assert drained(listening) == [ONE, TOOLS]
-    anew.hears(TOOLS_CHANGED, id=1 if again == E else None)
-    assert drained(listening) == [TOOLS]
+        renewed.answered()
+    subscription.require_open()
+    assert subscription.honoured == (TOOLS, ONE)
+    assert take_changes(subscription) == [ONE, TOOLS]
+    renewed.receives(TOOLS_CHANGED, id=1 if again == E else None)
+    assert take_changes(subscription) == [TOOLS]
 
 
-def test_renewing_on_the_same_connection() -> None:
-    consumer, listening = listening_to(TOOLS)
+def test_renew_on_same_connection_sends_new_request() -> None:
+    consumer, subscription = open_subscription(TOOLS)
     consumer.answered(error=ConnectionLost("the stream was cut off"))
     with pytest.raises(ConnectionLost):
-        listening.next_change()
-    consumer.listenings.renew(listening, consumer.peer)
-    assert listening.next_change() is None
-    assert consumer.asks() == [(LISTEN, {"notifications": {"toolsListChanged": True}})]
-    consumer.hears(TOOLS_CHANGED, id=1)  # of the one that was lost
-    assert drained(listening) == []
+        subscription.next_change()
+    consumer.listenings.renew(subscription, consumer.peer)
+    assert subscription.next_change() is None
+    assert consumer.send_queued() == [(LISTEN, {"notifications": {"toolsListChanged": True}})]
+    consumer.receives(TOOLS_CHANGED, id=1)  # for the lost subscription
+    assert take_changes(subscription) == []
     consumer.answered(error=PeerError(-32000, "not yet"))
     with pytest.raises(PeerError):
-        listening.next_change()
-    consumer.listenings.renew(listening, consumer.peer)
-    consumer.asks()
+        subscription.next_change()
+    consumer.listenings.renew(subscription, consumer.peer)
+    consumer.send_queued()
     consumer.acknowledged(3, TOOLS)
-    assert drained(listening) == [TOOLS]
-    assert consumer.listenings.close(listening) == 3
+    assert take_changes(subscription) == [TOOLS]
+    assert consumer.listenings.close(subscription) == 3
     assert repr(consumer.listenings) == "<Listenings: 0, 0 watches, 0 to ask>"
 
 
-def test_what_was_refused_before_is_forgotten() -> None:
+def test_renew_forgets_earlier_rejection() -> None:
     consumer = Consumer(D)
-    listening = consumer.opens(ONE)
+    subscription = consumer.opens(ONE)
     consumer.answered(error=PeerError(-32603, "sorry"))
     consumer.lost()
-    consumer.listenings.renew(listening, Peer(DIALECTS[D], NOTHING))
+    consumer.listenings.renew(subscription, Peer(DIALECTS[D], NOTHING))
     with pytest.raises(LocalProtocolError, match="announces no changes"):
-        listening.require_open()
+        subscription.require_open()
 
 
-def test_only_what_is_over_is_renewed() -> None:
-    consumer, listening = listening_to(TOOLS)
-    with pytest.raises(LocalProtocolError, match="is over"):
-        consumer.listenings.renew(listening, consumer.peer)
+def test_renew_open_subscription_raises() -> None:
+    consumer, subscription = open_subscription(TOOLS)
+    with pytest.raises(LocalProtocolError, match="has ended"):
+        consumer.listenings.renew(subscription, consumer.peer)
 
 
-# -- Where resources are subscribed to one by one ------------------------------------------------------------
+# -- Resources subscribed to one by one ----------------------------------------------------------
 
 
 def subscribes(*uris: str) -> list[tuple[str, Message]]:
@@ -433,100 +439,101 @@ def unsubscribes(*uris: str) -> list[tuple[str, Message]]:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_lists_need_no_request(version: str) -> None:
+def test_legacy_lists_need_no_request(version: str) -> None:
     consumer = Consumer(version)
-    listening = consumer.listenings.open(consumer.peer, (TOOLS, RESOURCES))
-    assert consumer.asks() == []
-    assert (listening.settled, listening.honoured) == (True, (TOOLS, RESOURCES))
-    listening.require_open()
-    consumer.hears(TOOLS_CHANGED)
-    consumer.hears("notifications/prompts/list_changed")
-    assert drained(listening) == [TOOLS]
-    assert consumer.listenings.close(listening) is None
-    assert consumer.asks() == []
+    subscription = consumer.listenings.open(consumer.peer, (TOOLS, RESOURCES))
+    assert consumer.send_queued() == []
+    assert (subscription.settled, subscription.honoured) == (True, (TOOLS, RESOURCES))
+    subscription.require_open()
+    consumer.receives(TOOLS_CHANGED)
+    consumer.receives("notifications/prompts/list_changed")
+    assert take_changes(subscription) == [TOOLS]
+    assert consumer.listenings.close(subscription) is None
+    assert consumer.send_queued() == []
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_request_for_each_resource(version: str) -> None:
+def test_legacy_resources_are_subscribed_one_by_one(version: str) -> None:
     consumer = Consumer(version)
-    listening = consumer.listenings.open(consumer.peer, (ONE, TOOLS, TWO))
-    assert consumer.asks() == subscribes("x:1", "x:2")
-    assert (listening.settled, listening.honoured) == (False, (TOOLS,))
-    consumer.hears(UPDATED, {"uri": "x:1"})  # it may come sooner than the answer
+    subscription = consumer.listenings.open(consumer.peer, (ONE, TOOLS, TWO))
+    assert consumer.send_queued() == subscribes("x:1", "x:2")
+    assert (subscription.settled, subscription.honoured) == (False, (TOOLS,))
+    consumer.receives(UPDATED, {"uri": "x:1"})  # it may arrive before the response
     consumer.answered()
-    assert not listening.settled
+    assert not subscription.settled
     consumer.answered()
-    assert (listening.settled, listening.honoured) == (True, (TOOLS, ONE, TWO))
-    assert consumer.asks() == []
-    consumer.hears(UPDATED, {"uri": "x:2"})
-    assert drained(listening) == [ONE, TWO]
-    assert consumer.listenings.close(listening) is None
-    assert consumer.asks() == unsubscribes("x:1", "x:2")
+    assert (subscription.settled, subscription.honoured) == (True, (TOOLS, ONE, TWO))
+    assert consumer.send_queued() == []
+    consumer.receives(UPDATED, {"uri": "x:2"})
+    assert take_changes(subscription) == [ONE, TWO]
+    assert consumer.listenings.close(subscription) is None
+    assert consumer.send_queued() == unsubscribes("x:1", "x:2")
     consumer.answered()
     consumer.answered()
     assert repr(consumer.listenings) == "<Listenings: 0, 0 watches, 0 to ask>"
 
 
-def test_what_was_missed_counts_as_changed() -> None:
+def test_changes_missed_reports_everything_as_changed() -> None:
     consumer = Consumer(D)
     some, others = consumer.opens(TOOLS, ONE), consumer.opens(PROMPTS)
     consumer.listenings.take(ChangesMissed())
-    assert (drained(some), drained(others)) == ([], [PROMPTS])  # the one does not listen yet
+    # The first is not open yet.
+    assert (take_changes(some), take_changes(others)) == ([], [PROMPTS])
     consumer.answered()
     consumer.listenings.take(ChangesMissed())
-    assert consumer.asks() == []
-    assert (drained(some), drained(others)) == ([TOOLS, ONE], [PROMPTS])
+    assert consumer.send_queued() == []
+    assert (take_changes(some), take_changes(others)) == ([TOOLS, ONE], [PROMPTS])
     consumer.lost(ConnectionLost("gone"))
     consumer.listenings.take(ChangesMissed())
     with pytest.raises(ConnectionLost):
-        drained(others)
+        take_changes(others)
 
 
-def test_what_the_server_does_not_declare_is_not_asked_for() -> None:
+def test_undeclared_changes_are_not_requested() -> None:
     consumer = Consumer(D, t.ServerCapabilities(resources=t.ResourcesCapability(list_changed=True)))
-    listening = consumer.listenings.open(consumer.peer, (TOOLS, RESOURCES, ONE))
-    assert consumer.asks() == []
-    assert listening.honoured == (RESOURCES,)
+    subscription = consumer.listenings.open(consumer.peer, (TOOLS, RESOURCES, ONE))
+    assert consumer.send_queued() == []
+    assert subscription.honoured == (RESOURCES,)
     useless = consumer.opens(TOOLS, ONE)
     assert useless.settled
     with pytest.raises(LocalProtocolError, match="announces no changes"):
         useless.require_open()
     consumer.listenings.close(useless)
-    assert consumer.asks() == []
+    assert consumer.send_queued() == []
 
 
-def test_a_resource_that_the_server_refuses() -> None:
+def test_resource_rejected_leaves_others_open() -> None:
     consumer = Consumer(D)
-    listening = consumer.opens(ONE, TWO)
+    subscription = consumer.opens(ONE, TWO)
     consumer.answered(error=PeerError(-32002, "no such resource"))
-    assert not listening.settled
+    assert not subscription.settled
     consumer.answered()
-    listening.require_open()
-    assert listening.honoured == (TWO,)
-    consumer.listenings.close(listening)
-    assert consumer.asks() == unsubscribes("x:2")
+    subscription.require_open()
+    assert subscription.honoured == (TWO,)
+    consumer.listenings.close(subscription)
+    assert consumer.send_queued() == unsubscribes("x:2")
 
 
-def test_all_resources_refused() -> None:
+def test_all_resources_rejected_raises_first_error() -> None:
     consumer = Consumer(D)
-    listening, other = consumer.opens(ONE, TWO), consumer.opens(TWO)
+    subscription, other = consumer.opens(ONE, TWO), consumer.opens(TWO)
     first = PeerError(-32002, "no such resource")
     consumer.answered(error=first)
     consumer.answered(error=PeerError(-32603, "sorry"))
     with pytest.raises(PeerError) as caught:
-        listening.require_open()
+        subscription.require_open()
     assert caught.value is first
     with pytest.raises(PeerError, match="sorry"):
         other.require_open()
     assert repr(consumer.listenings) == "<Listenings: 2, 0 watches, 0 to ask>"
-    consumer.listenings.close(listening)
-    assert consumer.asks() == []
+    consumer.listenings.close(subscription)
+    assert consumer.send_queued() == []
     third = consumer.opens(ONE)  # it may be there by now
     consumer.answered()
     assert third.honoured == (ONE,)
 
 
-def test_who_listens_to_the_same_resource() -> None:
+def test_shared_resource_is_subscribed_once() -> None:
     consumer = Consumer(D)
     first = consumer.opens(ONE)
     second = consumer.opens(ONE, TWO)
@@ -536,58 +543,58 @@ def test_who_listens_to_the_same_resource() -> None:
     third = consumer.opens(ONE)
     assert (consumer.asked, first.honoured, third.honoured) == ([], (ONE,), (ONE,))
     assert (second.settled, third.settled) == (True, True)
-    for listening, leaves in ((first, []), (second, unsubscribes("x:2")), (third, unsubscribes("x:1"))):
-        consumer.listenings.close(listening)
-        assert consumer.asks() == leaves
+    for subscription, leaves in ((first, []), (second, unsubscribes("x:2")), (third, unsubscribes("x:1"))):
+        consumer.listenings.close(subscription)
+        assert consumer.send_queued() == leaves
 
 
-def test_one_request_about_a_resource_at_a_time() -> None:
+def test_resource_has_one_request_in_flight() -> None:
     consumer = Consumer(D)
     first = consumer.opens(ONE)
     consumer.listenings.close(first)
-    assert consumer.asks() == []
+    assert consumer.send_queued() == []
     consumer.answered()
-    assert consumer.asks() == unsubscribes("x:1")
+    assert consumer.send_queued() == unsubscribes("x:1")
     second = consumer.opens(ONE)
     assert not second.settled
     assert len(consumer.asked) == 1
     consumer.answered(error=PeerError(-32603, "sorry"))
-    assert consumer.asks() == subscribes("x:1")
+    assert consumer.send_queued() == subscribes("x:1")
     consumer.answered()
     assert second.honoured == (ONE,)
 
 
-def test_updates_go_to_who_wants_them() -> None:
+def test_update_reaches_matching_subscriptions_only() -> None:
     consumer = Consumer(D)
     first, second, lists = consumer.opens(ONE), consumer.opens(TWO, TOOLS), consumer.opens(TOOLS)
     for _ in range(2):
         consumer.answered()
-    consumer.hears(UPDATED, {"uri": "x:1"})
-    assert [drained(each) for each in (first, second, lists)] == [[ONE], [], []]
-    consumer.hears(UPDATED, {"uri": "x:1/part"})
+    consumer.receives(UPDATED, {"uri": "x:1"})
+    assert [take_changes(each) for each in (first, second, lists)] == [[ONE], [], []]
+    consumer.receives(UPDATED, {"uri": "x:1/part"})
     part = Change(uri="x:1/part")
-    assert [drained(each) for each in (first, second, lists)] == [[part], [part], []]
-    consumer.hears(TOOLS_CHANGED)
-    assert [drained(each) for each in (first, second, lists)] == [[], [TOOLS], [TOOLS]]
+    assert [take_changes(each) for each in (first, second, lists)] == [[part], [part], []]
+    consumer.receives(TOOLS_CHANGED)
+    assert [take_changes(each) for each in (first, second, lists)] == [[], [TOOLS], [TOOLS]]
 
 
-def test_progress_of_a_subscription_means_nothing() -> None:
+def test_progress_of_subscribe_request_is_ignored() -> None:
     consumer = Consumer(D)
-    listening = consumer.opens(ONE)
+    subscription = consumer.opens(ONE)
     _, _, token = only(consumer.asked)
     token.progressed(ProgressReceived(1, 0.5, None, None, token))
-    assert not listening.settled
+    assert not subscription.settled
 
 
-# -- Back to back --------------------------------------------------------------------------------------------
+# -- Against the server side ---------------------------------------------------------------------
 
 
 class Wire:
-    """A client and a server that know changes and nothing else. All crosses as JSON, and no sooner than it is moved."""
+    """A client and a server that handle changes only. Messages cross when the test moves them."""
 
     def __init__(self, dialect: Dialect, *, capabilities: t.ServerCapabilities = SERVER_OFFERS) -> None:
         self.dialect = dialect
-        self.interests = interests(dialect.version, capabilities)
+        self.server_table = subscription_table(dialect.version, capabilities)
         self.listenings = Listenings()
         self.peer = Peer(dialect, capabilities)
         self.to_server: deque[tuple[int, str, bytes, Pending | None]] = deque()
@@ -595,18 +602,18 @@ class Wire:
         self._ids = 0
 
     def opens(self, *wanted: Change) -> Listening:
-        listening = self.listenings.open(self.peer, wanted)
-        self.asks()
-        return listening
+        subscription = self.listenings.open(self.peer, wanted)
+        self.send_queued()
+        return subscription
 
-    def closes(self, listening: Listening) -> None:
-        cancelled = self.listenings.close(listening)
+    def closes(self, subscription: Listening) -> None:
+        cancelled = self.listenings.close(subscription)
         if cancelled is not None:
             assert isinstance(cancelled, int)
             self.to_server.append((cancelled, "notifications/cancelled", b"{}", None))
-        self.asks()
+        self.send_queued()
 
-    def asks(self) -> None:
+    def send_queued(self) -> None:
         while (request := self.listenings.next_request()) is not None:
             method, params, token = request
             self._ids += 1
@@ -614,21 +621,21 @@ class Wire:
             self.to_server.append((self._ids, method, self.dialect.encode(params), token))
 
     def serves(self, place: int = 0) -> None:
-        """The server takes one message, not always that which was sent first."""
+        """Let the server take one message, not always the oldest."""
         id, method, data, token = self.to_server[place]
         del self.to_server[place]
         if method == "notifications/cancelled":
-            self.interests.cancel(id)
+            self.server_table.cancel(id)
             return
         params = self.dialect.receives[Role.SERVER][method].read_params(data)
         try:
             if method == LISTEN:
-                self.tells(self.interests.listen(id, self.dialect, params.notifications))
+                self.tells(self.server_table.listen(id, self.dialect, params.notifications))
                 return
             if method == "resources/subscribe":
-                self.interests.subscribe(self.dialect, params.uri)
+                self.server_table.subscribe(self.dialect, params.uri)
             else:
-                self.interests.unsubscribe(params.uri)
+                self.server_table.unsubscribe(params.uri)
         except LocalProtocolError as exc:
             error = PeerError(self.dialect.codes[exc.fault], str(exc))
             self.to_client.append((token, error, "", b""))
@@ -639,8 +646,8 @@ class Wire:
         data = notice.dialect.encode(notice.params)
         self.to_client.append((None, None, notice.method, data))
 
-    def hears(self) -> None:
-        """The client takes one message."""
+    def receives(self) -> None:
+        """Let the client take one message."""
         token, error, method, data = self.to_client.popleft()
         if token is not None:
             token.end(None if error else t.EmptyResult(), error)
@@ -648,16 +655,16 @@ class Wire:
             row = self.dialect.receives[Role.CLIENT][method]
             event = NotificationReceived(row, row.read_params(data), self.peer)
             self.listenings.take(event)
-        self.asks()
+        self.send_queued()
 
     def settle(self) -> None:
-        """Everything crosses."""
+        """Let all messages cross."""
         while True:
             if self.to_server:
                 self.serves()
             elif self.to_client:
-                self.hears()
-            elif (notice := self.interests.next_notice()) is not None:
+                self.receives()
+            elif (notice := self.server_table.next_notice()) is not None:
                 self.tells(notice)
             else:
                 return
@@ -668,54 +675,54 @@ def wire(request: pytest.FixtureRequest) -> Wire:
     return Wire(DIALECTS[request.param])
 
 
-def test_a_change_reaches_who_listens(wire: Wire) -> None:
+def test_wire_change_reaches_its_subscriptions(wire: Wire) -> None:
     first, second = wire.opens(TOOLS, ONE), wire.opens(PROMPTS, ONE, TWO)
     wire.settle()
-    for listening in (first, second):
-        listening.require_open()
-        assert set(listening.honoured) == set(listening.wanted)
+    for subscription in (first, second):
+        subscription.require_open()
+        assert set(subscription.honoured) == set(subscription.wanted)
     for change in (TOOLS, PROMPTS, RESOURCES, ONE, TWO):
-        wire.interests.publish(change)
+        wire.server_table.publish(change)
     wire.settle()
-    assert (drained(first), drained(second)) == ([TOOLS, ONE], [PROMPTS, ONE, TWO])
+    assert (take_changes(first), take_changes(second)) == ([TOOLS, ONE], [PROMPTS, ONE, TWO])
     wire.closes(first)
     wire.settle()
-    wire.interests.publish(ONE)
+    wire.server_table.publish(ONE)
     wire.settle()
-    assert (drained(first), drained(second)) == ([], [ONE])
+    assert (take_changes(first), take_changes(second)) == ([], [ONE])
     wire.closes(second)
     wire.settle()
-    assert not wire.interests.publish(ONE)
-    assert wire.interests.streams == 0
+    assert not wire.server_table.publish(ONE)
+    assert wire.server_table.streams == 0
 
 
-def test_a_change_right_after_the_acknowledgement(wire: Wire) -> None:
-    listening = wire.opens(TOOLS, ONE)
+def test_wire_change_right_after_acknowledgement_arrives(wire: Wire) -> None:
+    subscription = wire.opens(TOOLS, ONE)
     while wire.to_server:
         wire.serves()
-    wire.interests.publish(ONE)
-    assert not listening.settled
+    wire.server_table.publish(ONE)
+    assert not subscription.settled
     wire.settle()
-    assert (listening.settled, drained(listening)) == (True, [ONE])
+    assert (subscription.settled, take_changes(subscription)) == (True, [ONE])
 
 
-def test_a_server_that_offers_nothing(wire: Wire) -> None:
+def test_wire_server_without_capabilities_announces_nothing(wire: Wire) -> None:
     poor = Wire(wire.dialect, capabilities=NOTHING)
-    listening = poor.opens(TOOLS, ONE)
+    subscription = poor.opens(TOOLS, ONE)
     poor.settle()
-    assert listening.settled
+    assert subscription.settled
     with pytest.raises(LocalProtocolError):
-        listening.require_open()
-    poor.closes(listening)
+        subscription.require_open()
+    poor.closes(subscription)
     poor.settle()
-    assert poor.interests.streams == 0
+    assert poor.server_table.streams == 0
 
 
-def test_too_much_is_refused(wire: Wire) -> None:
-    listening = wire.opens(Change(uri="x" * 8193))
+def test_wire_uri_over_limit_is_rejected(wire: Wire) -> None:
+    subscription = wire.opens(Change(uri="x" * 8193))
     wire.settle()
     with pytest.raises(PeerError, match="at most 8192 characters") as caught:
-        listening.require_open()
+        subscription.require_open()
     assert caught.value.code == -32602
 
 
@@ -732,11 +739,12 @@ moves = st.one_of(
 
 
 class Play:
-    """One wire, those who listen over it, and what each of them has still to see: what changed since it was settled."""
+    """A wire, its subscriptions, and for each the changes since it was settled and not seen."""
 
     def __init__(self, version: str) -> None:
         self.wire = Wire(DIALECTS[version])
-        # A listen request and its cancellation go the same way. Where each request goes its own, the last may be the first.
+        # A listen request and its cancellation keep their order. Requests that travel separately
+        # may overtake each other.
         self.overtaking = DIALECTS[version].stateful
         self.owed: dict[Listening, set[Change]] = {}
 
@@ -744,14 +752,14 @@ class Play:
         self.owed[self.wire.opens(*wanted)] = set()
 
     def close(self, place: int) -> None:
-        for listening in [*self.owed][place : place + 1]:
-            self.wire.closes(listening)
-            del self.owed[listening]
+        for subscription in [*self.owed][place : place + 1]:
+            self.wire.closes(subscription)
+            del self.owed[subscription]
 
     def publish(self, change: Change) -> None:
-        self.wire.interests.publish(change)
-        for listening, owed in self.owed.items():
-            if listening.settled and change in listening.wanted:
+        self.wire.server_table.publish(change)
+        for subscription, owed in self.owed.items():
+            if subscription.settled and change in subscription.wanted:
                 owed.add(change)
 
     def serve(self, place: int) -> None:
@@ -759,39 +767,41 @@ class Play:
             self.wire.serves(place % len(self.wire.to_server) if self.overtaking else 0)
 
     def tell(self, _: None) -> None:
-        if (notice := self.wire.interests.next_notice()) is not None:
+        if (notice := self.wire.server_table.next_notice()) is not None:
             self.wire.tells(notice)
 
     def hear(self, _: None) -> None:
         if self.wire.to_client:
-            self.wire.hears()
+            self.wire.receives()
 
     def look(self, place: int) -> None:
-        for listening in [*self.owed][place : place + 1]:
-            seen = drained(listening)
+        for subscription in [*self.owed][place : place + 1]:
+            seen = take_changes(subscription)
             assert len(set(seen)) == len(seen)
-            assert set(seen) <= set(listening.wanted)
-            self.owed[listening].difference_update(seen)
+            assert set(seen) <= set(subscription.wanted)
+            self.owed[subscription].difference_update(seen)
 
 
 @given(st.sampled_from((D, E)), st.lists(moves, max_size=60))
-def test_whatever_crosses_whatever_nothing_is_missed(version: str, script: list[tuple[str, Any]]) -> None:
+def test_wire_any_message_order_misses_no_change(version: str, script: list[tuple[str, Any]]) -> None:
     play = Play(version)
     wire = play.wire
     for move, detail in script:
         getattr(play, move)(detail)
     wire.settle()
-    for place, listening in enumerate([*play.owed]):
-        listening.require_open()
-        assert set(listening.honoured) == set(listening.wanted)
+    for place, subscription in enumerate([*play.owed]):
+        subscription.require_open()
+        assert set(subscription.honoured) == set(subscription.wanted)
         play.look(place)
     assert not any(play.owed.values())
-    # In the end the server knows what is listened to and no more, whatever came first.
+    # In the end the server has exactly the open subscriptions, in any order of messages.
     for change in (ONE, TWO):
-        assert wire.interests.publish(change) is any(change in listening.wanted for listening in play.owed)
+        assert wire.server_table.publish(change) is any(
+            change in subscription.wanted for subscription in play.owed
+        )
     while play.owed:
         play.close(0)
     wire.settle()
-    assert not any(wire.interests.publish(change) for change in (ONE, TWO))
-    assert wire.interests.streams == 0
+    assert not any(wire.server_table.publish(change) for change in (ONE, TWO))
+    assert wire.server_table.streams == 0
     assert repr(wire.listenings) == "<Listenings: 0, 0 watches, 0 to ask>"

@@ -1,4 +1,4 @@
-"""The table of methods against the unions of each revision's schema, written out once more by hand."""
+"""The table of methods against the unions of the schemas, which are repeated here by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.core.helpers import STATEFUL, STATELESS, VERSIONS, A, B, C, D, E
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
 
-# Who receives a message in which revisions: letters from A (2024-11-05) to E (2026-07-28).
+# The receivers by method, and the revisions: letters from A (2024-11-05) to E (2026-07-28).
 REQUESTS = """
 SERVER ABCD. initialize
 SERVER ....E server/discover
@@ -53,7 +53,7 @@ CLIENT ....E tasks
 
 
 def expected(version: str, role: Role) -> tuple[set[str], set[str]]:
-    """The requests and the notifications."""
+    """Return the names of the requests and of the notifications."""
     letter = "ABCDE"[VERSIONS.index(version)]
 
     def read(table: str, prefix: str) -> set[str]:
@@ -71,7 +71,7 @@ def expected(version: str, role: Role) -> tuple[set[str], set[str]]:
 @pytest.mark.requirement("PING-1", "PING-5", "PROG-8", "RPC-28", "STDIO-7")
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_who_receives_what(version: str, role: Role) -> None:
+def test_methods_receivers_match_schemas(version: str, role: Role) -> None:
     rows = DIALECTS[version].receives[role]
     requests = {name for name, row in rows.items() if row.result is not None}
     assert (requests, rows.keys() - requests) == expected(version, role)
@@ -81,13 +81,13 @@ def test_who_receives_what(version: str, role: Role) -> None:
 @pytest.mark.parametrize(
     "name", ["resources/search", "resources/listTemplates", "tools/execute", "roots/set"]
 )
-def test_methods_that_nobody_defined(name: str) -> None:
+def test_methods_unknown_names_are_absent(name: str) -> None:
     assert not any(row.name == name for row in METHODS)
     assert "notifications/initialized" not in DIALECTS[D].receives[CLIENT]
 
 
 @pytest.mark.parametrize("row", METHODS + INPUTS, ids=repr)
-def test_a_row_fits_together(row: Method) -> None:
+def test_method_rows_are_consistent(row: Method) -> None:
     assert issubclass(row.params, t.NotificationParams if row.result is None else t.RequestParams)
     assert row.has_meta is (row.result is not None)
     if row.result is not None:
@@ -95,15 +95,15 @@ def test_a_row_fits_together(row: Method) -> None:
     assert row.name.startswith("notifications/") is (row.result is None)
     fields = row.params.__struct_fields__
     assert not row.name_field or row.name_field in fields
-    # A capability that no field could declare would never be met.
+    # A capability without a field could never be declared.
     roots: tuple[Any, ...] = (t.ClientCapabilities(), t.ServerCapabilities())
     assert not row.needs or any(hasattr(root, row.needs[0]) for root in roots)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("role", Role)
-def test_a_revision_has_a_name_once(version: str, role: Role) -> None:
-    """Two rows of one name take turns, or the later would hide the earlier."""
+def test_method_rows_of_one_name_do_not_overlap(version: str, role: Role) -> None:
+    """Otherwise the later row would hide the earlier one."""
     names = [
         row.name
         for row in METHODS
@@ -118,7 +118,7 @@ def over(row: Method, version: str) -> bool:
     return row.until in VERSIONS and version in VERSIONS[VERSIONS.index(row.until) :]
 
 
-def test_rows_of_one_name_have_the_same_params() -> None:
+def test_method_rows_of_one_name_have_same_params() -> None:
     for row in METHODS:
         assert {other.params for other in METHODS if other.name == row.name} == {row.params}
 
@@ -127,13 +127,13 @@ STEPS = {
     "initialize": Step.INITIALIZE,
     "notifications/initialized": Step.INITIALIZED,
     "ping": Step.PING,
-    # These two are also said of a conversation that has not begun.
+    # These two are legal before the handshake.
     "notifications/cancelled": Step.PING,
     "notifications/message": Step.PING,
 }
 
 
-def test_what_a_message_means_to_the_life_of_a_connection() -> None:
+def test_method_steps_match_life_cycle() -> None:
     assert {row.name: row.step for row in METHODS if row.step is not Step.WORK} == STEPS
 
 
@@ -161,12 +161,12 @@ def test_what_a_message_means_to_the_life_of_a_connection() -> None:
         (E, SERVER, "subscriptions/listen", ()),
     ],
 )
-def test_the_capability_it_needs(version: str, role: Role, name: str, needs: tuple[str, ...]) -> None:
+def test_method_needed_capabilities(version: str, role: Role, name: str, needs: tuple[str, ...]) -> None:
     assert DIALECTS[version].receives[role][name].needs == needs
 
 
-def test_what_may_ask_back() -> None:
-    """2026-07-28, basic/patterns/mrtr: three methods, and the questions that may stand in their answers."""
+def test_methods_that_may_return_input_required() -> None:
+    """2026-07-28, basic/patterns/mrtr: three methods, and the input requests in their results."""
     asking = {row.name for row in METHODS if row.input_ok}
     assert asking == {"tools/call", "prompts/get", "resources/read"}
     assert {row.name for row in INPUTS} == {"elicitation/create", "sampling/createMessage", "roots/list"}
@@ -177,7 +177,7 @@ def test_what_may_ask_back() -> None:
         assert (row.params, row.result, row.needs) == (other.params, other.result, other.needs)
 
 
-def test_a_row_reads_its_types() -> None:
+def test_method_row_decodes_params_and_result() -> None:
     row = DIALECTS[D].receives[SERVER]["tools/call"]
     assert row.read_params(b'{"name":"t"}') == t.CallToolParams(name="t")
     assert row.read_result(b'{"content":[]}') == t.CallToolResult(content=[])
@@ -185,7 +185,7 @@ def test_a_row_reads_its_types() -> None:
         row.read_params(b"{}")
 
 
-def test_a_row_of_ones_own() -> None:
+def test_method_row_for_custom_method() -> None:
     class Params(Struct):
         a: int
 
@@ -196,7 +196,7 @@ def test_a_row_of_ones_own() -> None:
         row.name = "x"  # type: ignore[misc]
 
 
-def test_what_a_row_says_of_itself() -> None:
+def test_method_row_repr() -> None:
     rows = DIALECTS[D].receives[SERVER]
     assert repr(rows["initialize"]) == "<request initialize [2024-11-05, 2026-07-28)>"
     assert (
@@ -204,7 +204,7 @@ def test_what_a_row_says_of_itself() -> None:
     )
 
 
-def test_the_two_roles() -> None:
+def test_role_other_is_the_peer() -> None:
     assert CLIENT.other is SERVER
     assert SERVER.other is CLIENT
 
@@ -212,7 +212,7 @@ def test_the_two_roles() -> None:
 @pytest.mark.requirement("LIFE-1")
 @pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize("missing", ["protocolVersion", "capabilities", "clientInfo"])
-def test_initialize_needs_all_three(version: str, missing: str) -> None:
+def test_method_initialize_requires_three_params(version: str, missing: str) -> None:
     params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     read = DIALECTS[version].receives[SERVER]["initialize"].read_params
     assert read(msgspec.json.encode(params))
@@ -221,5 +221,5 @@ def test_initialize_needs_all_three(version: str, missing: str) -> None:
         read(msgspec.json.encode(params))
 
 
-def test_what_acts() -> None:
+def test_methods_that_are_not_idempotent() -> None:
     assert {row.name for row in METHODS if row.acts} == {"tools/call", "tasks/update"}

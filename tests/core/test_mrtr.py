@@ -1,7 +1,7 @@
-"""Asking for input in rounds: the server's object, the client's object, and both back to back.
+"""Multi round-trip requests: the server side, the client side, and both together.
 
-Back to back there is no connection in between, but what goes over is JSON: `Wire` encodes each result and each try of a
-request in the revision and decodes it as the other side would.
+There is no connection in between, but JSON: `Wire` encodes each result and each try of a request in
+the revision, and decodes it as the other side would.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ PARAMS: dict[str, Any] = {
 def received(
     params: Any = None, method: str | Method = "tools/call", peer: Peer | None = None, **members: Any
 ) -> RequestReceived:
-    """The request as the server has it; `params` as they stand on the wire."""
+    """Return a request as the server receives it, from params in JSON."""
     row = ROWS[method] if isinstance(method, str) else method
     params = (
         params if isinstance(params, bytes) else json.dumps((params or PARAMS[row.name]) | members).encode()
@@ -94,40 +94,40 @@ def inquiry(
     return Inquiry(request or received(), RING, principal=principal, now=now, rounds=rounds)
 
 
-def asked(inquiry: Inquiry, question: Any, key: str | None = None) -> str:
-    """The key under which `question` was put."""
+def asked_key(inquiry: Inquiry, question: Any, key: str | None = None) -> str:
+    """Ask `question`, and return the key of the unanswered input request."""
     with pytest.raises(NeedInput) as caught:
         inquiry.ask(question, key)
     return str(caught.value)
 
 
-def wire(value: Any) -> Any:
-    """What the client reads of a result."""
+def decoded(value: Any) -> Any:
+    """Return a value as the client decodes it."""
     return json.loads(DIALECTS[E].encode(value))
 
 
 def retry(result: t.InputRequiredResult, answers: Mapping[str, Any], **members: Any) -> RequestReceived:
-    """The same request once more, by a client that knows nothing of us."""
-    state = wire(result)["requestState"]
-    responses = {key: wire(answer) for key, answer in answers.items()}
+    """Return the retry of the request, by an independent client."""
+    state = decoded(result)["requestState"]
+    responses = {key: decoded(answer) for key, answer in answers.items()}
     return received(inputResponses=responses, requestState=state, **members)
 
 
-# -- One round of a server --------------------------------------------------------------------------------------
+# -- One round of a server -----------------------------------------------------------------------
 
 
 @pytest.mark.requirement("MRTR-3", "MRTR-4")
-def test_a_question_becomes_the_answer() -> None:
+def test_input_requests_become_input_required_result() -> None:
     assert not inquiry().asking
-    assert not issubclass(NeedInput, Exception)  # so that no handler takes it for a failure of its own
+    assert not issubclass(NeedInput, Exception)  # handlers must not catch it
     run = inquiry()
-    keys = [asked(run, question) for question in (NAME, MODEL, ROOTS)]
+    keys = [asked_key(run, question) for question in (NAME, MODEL, ROOTS)]
     assert run.asking
     result = run.required(NOW)
-    said = wire(result)
-    assert said.keys() == {"resultType", "inputRequests", "requestState"}
-    assert said["resultType"] == "input_required"
-    assert said["inputRequests"] == {
+    sent = decoded(result)
+    assert sent.keys() == {"resultType", "inputRequests", "requestState"}
+    assert sent["resultType"] == "input_required"
+    assert sent["inputRequests"] == {
         keys[0]: {
             "method": "elicitation/create",
             "params": {"message": "What is your name?", "requestedSchema": NAME_FORM},
@@ -144,17 +144,17 @@ def test_a_question_becomes_the_answer() -> None:
     assert len(set(keys)) == 3
     members, stamp = stamped_result(server_config().terms[Role.SERVER][DIALECTS[E]], result)
     assert b"resultType" not in stamp  # which would call it complete
-    assert json.loads(members) == said
+    assert json.loads(members) == sent
     assert repr(run) == "<Inquiry of tools/call after 0 rounds, 0 answers, 3 questions>"
 
 
 @pytest.mark.requirement("MRTR-18")
 @pytest.mark.parametrize("method", ROWS)
-def test_an_answer_is_found_by_another_instance(method: str) -> None:
+def test_round_retry_works_on_another_instance(method: str) -> None:
     first = inquiry(received(method=method))
-    key = asked(first, NAME)
+    key = asked_key(first, NAME)
     state = first.required(NOW).request_state
-    again = received(method=method, inputResponses={key: wire(ALICE)}, requestState=state)
+    again = received(method=method, inputResponses={key: decoded(ALICE)}, requestState=state)
     elsewhere = Inquiry(again, KeyRing({"other": b"x" * 32, "k": b"k" * 32}), principal="", now=NOW + 1)
     assert elsewhere.ask(NAME) == ALICE
     assert not elsewhere.asking
@@ -163,14 +163,14 @@ def test_an_answer_is_found_by_another_instance(method: str) -> None:
 
 @pytest.mark.requirement("MRTR-2")
 @pytest.mark.parametrize("row", [row for row in METHODS if not row.input_ok and row.result], ids=repr)
-def test_nothing_else_may_ask(row: Method) -> None:
+def test_ask_in_other_method_raises(row: Method) -> None:
     assert set(ROWS) == {"tools/call", "prompts/get", "resources/read"}
     run = Inquiry(RequestReceived(1, row, None, client(), b"{}"), RING, principal="", now=NOW)
     with pytest.raises(LocalProtocolError, match=f"{row.name} cannot ask for input"):
         run.ask(NAME)
-    with pytest.raises(LocalProtocolError, match="only a tool, a prompt or a resource can"):
+    with pytest.raises(LocalProtocolError, match="only tools/call, prompts/get and resources/read can"):
         run.look_up(NAME)
-    with pytest.raises(LocalProtocolError, match="only a tool, a prompt or a resource can"):
+    with pytest.raises(LocalProtocolError, match="only tools/call, prompts/get and resources/read can"):
         run.nested(t.InputRequiredResult(request_state="s"), bytes)
     for returned in (None, t.InputRequiredResult(request_state="s")):
         with pytest.raises(LocalProtocolError, match="cannot ask for input"):
@@ -178,80 +178,80 @@ def test_nothing_else_may_ask(row: Method) -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_where_there_is_a_handshake_a_question_is_a_request(version: str) -> None:
-    # What a stateful peer puts into the two members means nothing there.
+def test_ask_in_stateful_revision_raises(version: str) -> None:
+    # These two members mean nothing in the requests of a stateful peer.
     run = inquiry(received(peer=client(version), requestState="junk", inputResponses={"k": 1}))
     assert (run.state, run.responses) == (None, {})
-    with pytest.raises(LocalProtocolError, match="a question is a request of its own"):
+    with pytest.raises(LocalProtocolError, match="an input request is a JSON-RPC request"):
         run.ask(NAME)
-    with pytest.raises(LocalProtocolError, match="a question is a request of its own"):
+    with pytest.raises(LocalProtocolError, match="an input request is a JSON-RPC request"):
         run.required(NOW)
 
 
 @pytest.mark.parametrize("version", STATELESS)
-def test_where_there_is_none_it_is_part_of_the_answer(version: str) -> None:
-    assert asked(inquiry(received(peer=client(version))), NAME)
+def test_ask_in_stateless_revision_raises_need_input(version: str) -> None:
+    assert asked_key(inquiry(received(peer=client(version))), NAME)
 
 
-def test_the_key_is_the_question_and_how_often_it_was_asked() -> None:
+def test_ask_key_is_digest_and_occurrence() -> None:
     run, turned = inquiry(), inquiry()
     other = t.ElicitRequest(replace(NAME.params, message="And yours?"))
-    keys = [asked(run, question) for question in (NAME, other, NAME, NAME)]
+    keys = [asked_key(run, question) for question in (NAME, other, NAME, NAME)]
     assert len(set(keys)) == 4
     assert [keys[1], *keys[:1], *keys[2:]] == [
-        asked(turned, question) for question in (other, NAME, NAME, NAME)
+        asked_key(turned, question) for question in (other, NAME, NAME, NAME)
     ]
     # Members of a schema have no order, and a URL is not a form.
     schema = dict(reversed(NAME_FORM.items()))
-    assert asked(inquiry(), t.ElicitRequest(replace(NAME.params, requested_schema=schema))) == keys[0]
-    assert asked(inquiry(), PAGE) not in keys
-    assert asked(inquiry(), NAME, key="mine") == "mine"
+    assert asked_key(inquiry(), t.ElicitRequest(replace(NAME.params, requested_schema=schema))) == keys[0]
+    assert asked_key(inquiry(), PAGE) not in keys
+    assert asked_key(inquiry(), NAME, key="mine") == "mine"
 
 
-def test_a_key_stands_for_one_question() -> None:
+def test_ask_same_key_for_two_requests_raises() -> None:
     run = inquiry()
-    assert asked(run, NAME, "k") == asked(run, NAME, "k") == "k"
-    with pytest.raises(LocalProtocolError, match="two different questions have the key 'k'"):
+    assert asked_key(run, NAME, "k") == asked_key(run, NAME, "k") == "k"
+    with pytest.raises(LocalProtocolError, match="two different input requests have the key 'k'"):
         run.ask(ROOTS, "k")
     assert list(run.required(NOW).input_requests or {}) == ["k"]
 
 
-def test_with_a_key_of_its_own_a_question_may_change() -> None:
+def test_ask_with_own_key_accepts_changed_text() -> None:
     numbers = count(1)
 
     def question() -> t.ElicitRequest:
         return t.ElicitRequest(replace(NAME.params, message=f"It is {next(numbers)} o'clock. Your name?"))
 
     first = inquiry()
-    asked(first, question(), "name")
+    asked_key(first, question(), "name")
     assert inquiry(retry(first.required(NOW), {"name": ALICE})).ask(question(), "name") == ALICE
-    # Without one it is another question, and never answered.
+    # Without a key it is another input request each time, and never answered.
     first = inquiry()
-    key = asked(first, question())
-    assert asked(inquiry(retry(first.required(NOW), {key: ALICE})), question()) != key
+    key = asked_key(first, question())
+    assert asked_key(inquiry(retry(first.required(NOW), {key: ALICE})), question()) != key
 
 
 @pytest.mark.requirement("MRTR-15", "MRTR-12")
-def test_what_is_missing_or_unknown_or_does_not_fit_is_asked_again() -> None:
+def test_ask_missing_or_invalid_response_asks_again() -> None:
     first = inquiry()
-    name, roots = asked(first, NAME), asked(first, ROOTS)
+    name, roots = asked_key(first, NAME), asked_key(first, ROOTS)
     short = replace(ALICE, content={"name": "A"})
     for answers in ({}, {"unknown": ALICE}, {name: short}, {name: short, "unknown": ALICE}):
         second = inquiry(retry(first.required(NOW), {roots: FILES, **answers}))
         assert second.ask(ROOTS) == FILES
-        assert asked(second, NAME) == name
+        assert asked_key(second, NAME) == name
         result = second.required(NOW)
         assert result.input_requests == {name: NAME}
-        # What does not fit does not stand in the way of what comes next.
+        # An invalid response does not prevent a valid one in the next round.
         third = inquiry(retry(result, {name: ALICE}))
         assert (third.ask(NAME), third.ask(ROOTS), third.round) == (ALICE, FILES, 2)
 
 
 @pytest.mark.requirement("ELIC-23")
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-def test_a_user_may_turn_away(action: Any) -> None:
+def test_ask_returns_decline_and_cancel(action: Any) -> None:
     first = inquiry()
-    key = asked(first, NAME)
+    key = asked_key(first, NAME)
     second = inquiry(retry(first.required(NOW), {key: t.ElicitResult(action=action)}))
     assert second.ask(NAME).action == action
 
@@ -279,9 +279,9 @@ def test_a_user_may_turn_away(action: Any) -> None:
         (ROOTS, '{"roots":[1]}', False),
     ],
 )
-def test_an_answer_must_be_readable(question: Any, answer: str, ok: bool) -> None:
+def test_ask_undecodable_response_raises(question: Any, answer: str, ok: bool) -> None:
     first = inquiry()
-    key = asked(first, question)
+    key = asked_key(first, question)
     state = encode(first.required(NOW).request_state)
     request = received(
         b'{"name":"t","arguments":%b,"inputResponses":{"%b":%b},"requestState":%b}'
@@ -296,18 +296,18 @@ def test_an_answer_must_be_readable(question: Any, answer: str, ok: bool) -> Non
     assert caught.value.code == -32602
 
 
-def test_an_answer_that_nobody_asked_for_yet_is_taken() -> None:
-    # The conformance suite does so; the client's word is no less its word.
-    key = asked(inquiry(), NAME)
-    run = inquiry(received(inputResponses={key: wire(ALICE), "more": 1}))
+def test_ask_accepts_unrequested_response() -> None:
+    # The conformance suite does so, and the response is as valid as any.
+    key = asked_key(inquiry(), NAME)
+    run = inquiry(received(inputResponses={key: decoded(ALICE), "more": 1}))
     assert run.ask(NAME) == ALICE
-    assert asked(run, ROOTS)
+    assert asked_key(run, ROOTS)
     again = inquiry(retry(run.required(NOW), {}))
-    assert again.responses.keys() == {key}  # it travels on, now that it was wanted
+    assert again.responses.keys() == {key}  # kept, now that it was asked for
     assert again.ask(NAME) == ALICE
 
 
-def test_answers_travel_on_until_the_end() -> None:
+def test_responses_stay_in_state_through_all_rounds() -> None:
     questions = [t.ElicitRequest(replace(NAME.params, message=f"Question {n}")) for n in range(5)]
     answers = [replace(ALICE, content={"name": f"Answer {n}"}) for n in range(5)]
     request = received()
@@ -315,10 +315,10 @@ def test_answers_travel_on_until_the_end() -> None:
         run = inquiry(request)
         assert run.round == n
         assert [run.ask(question) for question in questions[:n]] == answers[:n]
-        key = asked(run, questions[n])
+        key = asked_key(run, questions[n])
         result = run.required(NOW)
         assert result.input_requests == {key: questions[n]}
-        # An answer given once stays: neither another one nor a flood of unknown ones gets into the state.
+        # The first response stays: no later one and no unknown key gets into the state.
         late = {old: replace(ALICE, content={"name": "changed"}) for old in run.responses}
         request = retry(result, {**late, "junk": ALICE, key: answers[n]})
     run = inquiry(request)
@@ -326,19 +326,19 @@ def test_answers_travel_on_until_the_end() -> None:
     assert not run.asking
 
 
-def test_an_answer_that_a_run_did_not_get_to_is_not_lost() -> None:
+def test_response_not_reached_by_run_is_kept() -> None:
     first = inquiry()
-    name, roots = asked(first, NAME), asked(first, ROOTS)
+    name, roots = asked_key(first, NAME), asked_key(first, ROOTS)
     second = inquiry(retry(first.required(NOW), {name: ALICE, roots: FILES}))
     assert second.ask(NAME) == ALICE
-    asked(second, MODEL)  # and the task that would have asked for the roots was cancelled
+    asked_key(second, MODEL)  # the task that would ask for the roots was cancelled
     third = inquiry(retry(second.required(NOW), {}))
     assert third.ask(ROOTS) == FILES
 
 
 @pytest.mark.requirement("SAMP-6")
 @pytest.mark.parametrize(
-    ("wish", "context", "said"),
+    ("wish", "context", "sent"),
     [
         (None, None, None),
         ("none", None, "none"),
@@ -346,36 +346,36 @@ def test_an_answer_that_a_run_did_not_get_to_is_not_lost() -> None:
         ("allServers", {}, "allServers"),
     ],
 )
-def test_context_is_wished_for_where_it_can_be_granted(wish: Any, context: Any, said: str | None) -> None:
+def test_include_context_is_sent_only_if_declared(wish: Any, context: Any, sent: str | None) -> None:
     question = t.CreateMessageRequest(replace(MODEL.params, include_context=wish))
     peer = client(capabilities=offers(sampling=t.SamplingCapability(context=context)))
     run = inquiry(received(peer=peer))
-    key = asked(run, question)
-    assert wire(run.required(NOW))["inputRequests"][key]["params"].get("includeContext") == said
-    assert as_request(question, replace(peer, dialect=DIALECTS[D]), bytes)[1].include_context == said  # type: ignore[attr-defined]
-    # Before there was a capability for it, it needed none.
+    key = asked_key(run, question)
+    assert decoded(run.required(NOW))["inputRequests"][key]["params"].get("includeContext") == sent
+    assert as_request(question, replace(peer, dialect=DIALECTS[D]), bytes)[1].include_context == sent  # type: ignore[attr-defined]
+    # Earlier revisions have no capability for it, and need none.
     assert as_request(question, replace(peer, dialect=DIALECTS[C]), bytes)[1].include_context == wish  # type: ignore[attr-defined]
 
 
-def test_what_this_revision_does_not_have_is_not_said() -> None:
+def test_input_request_drops_members_of_other_revisions() -> None:
     question = t.ElicitRequest(replace(PAGE.params, elicitation_id="i", task=t.TaskMetadata(ttl=1)))
     run = inquiry()
-    key = asked(run, question)
-    assert wire(run.required(NOW))["inputRequests"][key]["params"].keys() == {"message", "mode", "url"}
+    key = asked_key(run, question)
+    assert decoded(run.required(NOW))["inputRequests"][key]["params"].keys() == {"message", "mode", "url"}
 
 
-# -- What comes back ---------------------------------------------------------------------------------------------
+# -- requestState --------------------------------------------------------------------------------
 
 
-def sealed(**how: Any) -> str:
-    run = inquiry(**how)
-    asked(run, NAME)
+def sealed(**options: Any) -> str:
+    run = inquiry(**options)
+    asked_key(run, NAME)
     return run.required(NOW).request_state or ""
 
 
 @pytest.mark.requirement("MRTR-13", "MRTR-14")
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("options", "words"),
     [
         ({}, None),
         ({"now": NOW + 599}, None),
@@ -397,14 +397,14 @@ def sealed(**how: Any) -> str:
         ({"request": {"_meta": {"progressToken": 7}}}, None),
     ],
 )
-def test_a_state_is_good_for_the_same_request(how: dict[str, Any], words: str | None) -> None:
-    how = {"principal": "", **how}
-    how["request"] = received(**how.get("request", {}), requestState=sealed())
+def test_state_is_bound_to_request(options: dict[str, Any], words: str | None) -> None:
+    options = {"principal": "", **options}
+    options["request"] = received(**options.get("request", {}), requestState=sealed())
     if words is None:
-        assert inquiry(**how).round == 1
+        assert inquiry(**options).round == 1
     else:
         with pytest.raises(BadState, match=words):
-            inquiry(**how)
+            inquiry(**options)
 
 
 @pytest.mark.parametrize(
@@ -418,7 +418,7 @@ def test_a_state_is_good_for_the_same_request(how: dict[str, Any], words: str | 
             '{"name":"t","arguments":{ "a" : "é" }}'.encode(),
             True,
         ),
-        # What cannot be read is compared byte by byte.
+        # Arguments that are not JSON are compared byte by byte.
         (
             "tools/call",
             b'{"name":"t","arguments":{"a":1e999}}',
@@ -443,9 +443,9 @@ def test_a_state_is_good_for_the_same_request(how: dict[str, Any], words: str | 
         ("resources/read", b'{"uri":"a:b"}', b'{"uri":"a:c"}', False),
     ],
 )
-def test_requests_that_are_the_same(method: str, one: bytes, other: bytes, same: bool) -> None:
+def test_state_compares_arguments_as_values(method: str, one: bytes, other: bytes, same: bool) -> None:
     first = inquiry(received(one, method))
-    asked(first, NAME)
+    asked_key(first, NAME)
     state = encode(first.required(NOW).request_state)
     second = received(other[:-1] + b',"requestState":%b}' % state, method)
     if same:
@@ -457,7 +457,7 @@ def test_requests_that_are_the_same(method: str, one: bytes, other: bytes, same:
 
 @pytest.mark.requirement("MRTR-13")
 @given(st.text() | st.text(st.sampled_from("1k.=-_Aa \n")))
-def test_whatever_a_peer_makes_up_is_refused(state: str) -> None:
+def test_state_made_up_by_client_is_rejected(state: str) -> None:
     request = received()
     request.params = replace(request.params, request_state=state)
     with pytest.raises(BadState):
@@ -465,15 +465,15 @@ def test_whatever_a_peer_makes_up_is_refused(state: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"1", b"[]", b'["1",{},[],null]', b'[1,{"a":1},[2],null]'])
-def test_content_that_others_sealed_with_our_keys_is_refused(content: bytes) -> None:
+def test_state_with_foreign_content_is_rejected(content: bytes) -> None:
     run = inquiry()
     state = RING.seal(content, run._binding(), NOW)
-    with pytest.raises(BadState, match="its content is none of ours"):
+    with pytest.raises(BadState, match="its content was not written by this server"):
         inquiry(received(requestState=state))
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_the_rounds_are_counted(version: str) -> None:
+def test_rounds_over_limit_raise(version: str) -> None:
     def once_more(run: Inquiry) -> RequestReceived | None:
         returned = t.InputRequiredResult(request_state="s")
         if version == E:
@@ -492,7 +492,7 @@ def test_the_rounds_are_counted(version: str) -> None:
     assert caught.value.code == -32603
 
 
-def test_there_are_ten_rounds_unless_told_otherwise() -> None:
+def test_rounds_default_limit_is_ten() -> None:
     run = inquiry()
     for _ in range(10):
         run = inquiry(retry(run.required(NOW), {}))
@@ -500,23 +500,23 @@ def test_there_are_ten_rounds_unless_told_otherwise() -> None:
         run.required(NOW)
 
 
-def test_answers_have_a_limit() -> None:
+def test_responses_over_state_limit_raise() -> None:
     ring = KeyRing({"k": b"k" * 32}, longest=1000)
     first = Inquiry(received(), ring, principal="", now=NOW)
-    key = asked(first, NAME)
+    key = asked_key(first, NAME)
     request = retry(first.required(NOW), {key: replace(ALICE, content={"name": "A" * 1000})})
     second = Inquiry(request, ring, principal="", now=NOW)
     second.ask(NAME)
-    asked(second, ROOTS)
+    asked_key(second, ROOTS)
     with pytest.raises(McpError, match="the answers so far are too long") as caught:
         second.required(NOW)
     assert caught.value.code == -32602
 
 
-# -- Asking by hand ----------------------------------------------------------------------------------------------
+# -- Returned input requests ---------------------------------------------------------------------
 
 
-def test_a_handler_may_keep_a_state_of_its_own() -> None:
+def test_returned_result_keeps_handler_state() -> None:
     run = inquiry()
     assert (run.state, run.responses) == (None, {})
     returned = t.InputRequiredResult(
@@ -526,7 +526,7 @@ def test_a_handler_may_keep_a_state_of_its_own() -> None:
     assert result.input_requests == returned.input_requests
     assert (result.meta, result.result_type) == ({"a": 1}, "input_required")
     assert result.request_state != returned.request_state
-    assert returned.result_type is None  # what the handler made is its own
+    assert returned.result_type is None  # the handler's object is not modified
 
     run = inquiry(retry(result, {"step 1": ALICE, "other": 5}))
     assert run.state == '{"at": "ü"}'
@@ -536,7 +536,7 @@ def test_a_handler_may_keep_a_state_of_its_own() -> None:
     with pytest.raises(McpError, match=r"inputResponses\.other is no answer to sampling/createMessage"):
         run.response("other", t.CreateMessageResult)
 
-    # Without a state of its own: earlier answers are there all the same, what is asked once more is forgotten.
+    # Without a state of its own: earlier responses stay, but not those that it requests again.
     result = run.required(NOW, t.InputRequiredResult(input_requests={"step 2": NAME}))
     run = inquiry(retry(result, {"step 2": ALICE}))
     assert run.state is None
@@ -546,18 +546,18 @@ def test_a_handler_may_keep_a_state_of_its_own() -> None:
     assert run.responses.keys() == {"step 2", "other"}
 
 
-def test_what_was_asked_wins_over_what_was_returned() -> None:
+def test_ask_wins_over_returned_result() -> None:
     run = inquiry()
-    key = asked(run, NAME)
+    key = asked_key(run, NAME)
     result = run.required(NOW, t.InputRequiredResult(input_requests={"k": ROOTS}, request_state="s"))
     assert result.input_requests == {key: NAME}
 
 
-def test_both_ways_of_asking_share_a_request() -> None:
+def test_ask_and_returned_result_share_request() -> None:
     run = inquiry()
     result = run.required(NOW, t.InputRequiredResult(input_requests={"k": ROOTS}, request_state="s"))
     run = inquiry(retry(result, {"k": FILES}))
-    key = asked(run, NAME)
+    key = asked_key(run, NAME)
     run = inquiry(retry(run.required(NOW), {key: ALICE}))
     assert (run.state, run.response("k", t.ListRootsResult), run.ask(NAME)) == ("s", FILES, ALICE)
 
@@ -577,7 +577,7 @@ def test_both_ways_of_asking_share_a_request() -> None:
     ],
 )
 @pytest.mark.parametrize("version", [D, E])
-def test_returned_results_that_cannot_be_said(
+def test_returned_result_invalid_raises(
     returned: Any, error: type[Exception], words: str, version: str
 ) -> None:
     peer = client(version, offers(elicitation=ELICITS(url={}, form={})))
@@ -588,23 +588,23 @@ def test_returned_results_that_cannot_be_said(
 
 
 @pytest.mark.requirement("MRTR-3")
-def test_a_request_can_be_put_off_without_losing_an_answer() -> None:
-    assert wire(inquiry().required(NOW)).keys() == {"resultType", "requestState"}
+def test_deferred_request_keeps_responses() -> None:
+    assert decoded(inquiry().required(NOW)).keys() == {"resultType", "requestState"}
     first = inquiry()
-    key = asked(first, NAME)
+    key = asked_key(first, NAME)
     busy = inquiry(retry(first.required(NOW), {key: ALICE}))
     result = busy.required(NOW)
     assert result.input_requests is None
     later = inquiry(retry(result, {}))
     assert later.ask(NAME) == ALICE
     assert later.round == 2
-    # The same by hand; an empty map of questions is none.
+    # The same with a returned result; an empty map means no input requests.
     result = later.required(NOW, t.InputRequiredResult(input_requests={}, request_state="s"))
-    assert wire(result).keys() == {"resultType", "requestState"}
+    assert decoded(result).keys() == {"resultType", "requestState"}
     assert inquiry(retry(result, {})).state == "s"
 
 
-# -- Stateful peers ---------------------------------------------------------------------------------------------
+# -- Stateful peers ------------------------------------------------------------------------------
 
 
 TITLED = form(a=CHOICES, b={"type": "boolean", "default": True}, c={"type": "integer", "default": 1})
@@ -612,7 +612,7 @@ TITLED = form(a=CHOICES, b={"type": "boolean", "default": True}, c={"type": "int
 
 @pytest.mark.requirement("ELIC-4", "ELIC-5", "ELIC-7", "ELIC-8", "ELIC-13", "SAMP-4", "ROOT-2")
 @pytest.mark.parametrize(
-    ("version", "question", "said"),
+    ("version", "question", "sent"),
     [
         (A, ROOTS, {}),
         (
@@ -638,7 +638,7 @@ TITLED = form(a=CHOICES, b={"type": "boolean", "default": True}, c={"type": "int
                 },
             },
         ),
-        (C, form(a=SEVERAL), "cannot say MultiSelectSchema"),
+        (C, form(a=SEVERAL), "cannot express MultiSelectSchema"),
         (
             D,
             PAGE,
@@ -673,15 +673,15 @@ TITLED = form(a=CHOICES, b={"type": "boolean", "default": True}, c={"type": "int
         (D, page("nonsense"), "no http or https URL"),
     ],
 )
-def test_a_question_as_a_request(version: str, question: Any, said: Any) -> None:
+def test_as_request_encodes_for_each_revision(version: str, question: Any, sent: Any) -> None:
     dialect = DIALECTS[version]
-    if isinstance(said, str):
-        with pytest.raises(LocalProtocolError, match=said):
+    if isinstance(sent, str):
+        with pytest.raises(LocalProtocolError, match=sent):
             dialect.encode(as_request(question, client(version), lambda n: b"\x07" * n)[1])
     else:
         method, params = as_request(question, client(version), lambda n: b"\x07" * n)
         assert method == question.method
-        assert json.loads(dialect.encode(params)) == said
+        assert json.loads(dialect.encode(params)) == sent
 
 
 @pytest.mark.requirement("ELIC-3", "SAMP-5")
@@ -690,34 +690,32 @@ def test_a_question_as_a_request(version: str, question: Any, said: Any) -> None
     [
         (client(D, offers(elicitation=ELICITS())), PAGE, {"elicitation": {"url": {}}}),
         (client(D, offers(sampling=t.SamplingCapability())), WITH_TOOLS, {"sampling": {"tools": {}}}),
-        # A client cannot offer what its revision does not have.
+        # A capability that the revision does not have does not count.
         (client(C), PAGE, {"elicitation": {"url": {}}}),
         (client(C), WITH_TOOLS, {"sampling": {"tools": {}}}),
         (client(B), NAME, {"elicitation": {}}),
     ],
 )
-def test_a_question_that_a_stateful_client_did_not_offer_to_answer(
-    peer: Peer, question: Any, missing: Any
-) -> None:
+def test_as_request_without_capability_raises(peer: Peer, question: Any, missing: Any) -> None:
     with pytest.raises(McpError) as caught:
         as_request(question, peer, bytes)
     assert (caught.value.code, caught.value.data) == (-32601, {"requiredCapabilities": missing})
 
 
-def test_an_answer_of_a_stateful_client_is_kept() -> None:
+def test_keep_stateful_response_is_found_in_next_run() -> None:
     run = inquiry(received(peer=client(D)))
     key, answer = run.look_up(NAME)
     assert answer is None
     run.keep(key, ALICE)
-    assert run.look_up(NAME) == (key[:-1] + "2", None)  # it is asked a second time, and so another question
+    assert run.look_up(NAME) == (key[:-1] + "2", None)  # the second occurrence is another one
     run.resume(t.InputRequiredResult(request_state="s"), {})
     assert run.look_up(NAME) == (key, ALICE)
     assert not run.asking
 
 
-def test_what_fits_is_for_the_author_to_say() -> None:
+def test_ask_custom_check_decides_validity() -> None:
     run = inquiry()
-    key = asked(run, NAME)
+    key = asked_key(run, NAME)
     again = retry(run.required(NOW), {key: ALICE})
     assert inquiry(again).ask(NAME) == ALICE
     assert inquiry(again).look_up(NAME, None, lambda question, answer: None) == (key, ALICE)
@@ -726,7 +724,7 @@ def test_what_fits_is_for_the_author_to_say() -> None:
 
 
 @pytest.mark.parametrize("version", [C, D])
-def test_what_a_handler_returns_becomes_requests(version: str) -> None:
+def test_nested_requests_stand_for_returned_result(version: str) -> None:
     run = inquiry(received(peer=client(version)))
     returned = t.InputRequiredResult(input_requests={"a": NAME, "b": ROOTS}, request_state="s")
     nested = run.nested(returned, bytes)
@@ -744,7 +742,7 @@ def test_what_a_handler_returns_becomes_requests(version: str) -> None:
     assert (run.state, run.round, list(run.responses)) == (None, 2, ["a", "b", "c"])
 
 
-# -- One round of a client -----------------------------------------------------------------------------------------
+# -- One round of a client -----------------------------------------------------------------------
 
 
 def rounds(
@@ -762,12 +760,12 @@ ORIGINALS: list[Any] = [
 @pytest.mark.requirement("MRTR-6", "MRTR-7", "MRTR-8", "MRTR-9")
 @pytest.mark.parametrize("original", ORIGINALS, ids=["mapping", "struct"])
 @pytest.mark.parametrize("state", ["", '\x00 é\u2028 anything "', None])
-def test_the_request_is_made_again(original: Any, state: str | None) -> None:
+def test_retry_has_responses_and_unchanged_state(original: Any, state: str | None) -> None:
     before = json.loads(encode(original))
     call = rounds(original)
     questions: Any = {"n": NAME, "m": MODEL, "r": ROOTS}
     assert call.take(questions, state) == questions
-    assert call.params is original  # not before all is answered
+    assert call.params is original  # unchanged until all are answered
     dressed = {"meta": {"a": 1}, "result_type": "complete"}
     call.answer(
         {
@@ -802,7 +800,7 @@ def test_the_request_is_made_again(original: Any, state: str | None) -> None:
     assert json.loads(encode(call.params)) == before | {"requestState": "next"}
 
 
-def test_a_request_without_params_can_be_made_again() -> None:
+def test_retry_of_request_without_params() -> None:
     call = Rounds("tools/call", None, SERVER, EVERYTHING)
     call.take(None, "s")
     call.answer({})
@@ -818,7 +816,7 @@ def test_a_request_without_params_can_be_made_again() -> None:
         ({"n": t.ElicitResult(action="accept")}, "content.name is missing"),
     ],
 )
-def test_what_our_side_must_answer(answers: Any, words: str) -> None:
+def test_retry_with_missing_or_invalid_response_raises(answers: Any, words: str) -> None:
     call = rounds()
     call.take({"n": NAME}, "s")
     with pytest.raises(LocalProtocolError, match=words):
@@ -831,14 +829,14 @@ def test_what_our_side_must_answer(answers: Any, words: str) -> None:
     ("question", "words"),
     [(PAGE, "did not declare"), (MODEL, "did not declare"), (form(a={"type": "object"}), "flat object")],
 )
-def test_what_the_server_must_not_ask(question: Any, words: str) -> None:
+def test_round_with_invalid_input_request_raises(question: Any, words: str) -> None:
     call = rounds(capabilities=offers(elicitation=ELICITS()))
     with pytest.raises(RemoteProtocolError, match=words):
         call.take({"ok": NAME, "bad": question}, "s")
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
-def test_a_server_may_not_ask_for_ever(limit: int) -> None:
+def test_client_rounds_over_limit_raise(limit: int) -> None:
     call = rounds(limit=limit)
     for _ in range(limit):
         call.take({"n": NAME}, "s")
@@ -847,7 +845,7 @@ def test_a_server_may_not_ask_for_ever(limit: int) -> None:
         call.take(None, "s")
 
 
-def test_who_is_put_off_waits_longer_each_time() -> None:
+def test_deferred_retry_delay_grows() -> None:
     call = rounds()
     pauses = []
     for questions in (None, {}, None, {"n": NAME}, None):
@@ -858,22 +856,22 @@ def test_who_is_put_off_waits_longer_each_time() -> None:
     assert [pause_before(retry) for retry in (0, 1, 5, 6, 10_000)] == [0.1, 0.2, 3.2, 5.0, 5.0]
 
 
-# -- Both back to back ---------------------------------------------------------------------------------------------
+# -- Both sides together -------------------------------------------------------------------------
 
 
 class Wire:
-    """A server that runs `handler`, and the client's side of one call of it. Every instance of the server is a new one."""
+    """A server that runs `handler`, and one call of a client. Each round has a new server."""
 
-    def __init__(self, handler: Handler, **how: Any) -> None:
+    def __init__(self, handler: Handler, **options: Any) -> None:
         self._handler = handler
         self.answer: Callable[[t.InputRequest], Any] = lambda question: ANSWER_TO[type(question)]
         self._ids = count(1)
-        self._how = how
-        self.rounds: list[list[str]] = []  # the messages of the questions of each round
+        self._how = options
+        self.rounds: list[list[str]] = []  # the messages of the input requests of each round
         self.tries: list[Any] = []
 
     def serve(self, data: bytes) -> Any:
-        """What a runtime does: run the handler, see whether it asks, answer. The peer's JSON in, JSON out."""
+        """Do what a runtime does: run the handler, then respond. Takes and returns JSON."""
         row = ROWS["tools/call"]
         request = RequestReceived(next(self._ids), row, row.read_params(data), client(), data)
         try:
@@ -896,7 +894,7 @@ class Wire:
         return json.loads(DIALECTS[E].encode(value))
 
     def call(self) -> Any:
-        """What a client does: ask until there is a result."""
+        """Do what a client does: retry until there is a result."""
         call = Rounds("tools/call", ORIGINALS[0], SERVER, EVERYTHING)
         while True:
             self.tries.append(json.loads(encode(call.params)))
@@ -913,7 +911,7 @@ def _words(question: t.InputRequest) -> str:
     return question.params.message if isinstance(question, t.ElicitRequest) else question.method
 
 
-def says(text: str) -> t.CallToolResult:
+def text_result(text: str) -> t.CallToolResult:
     return t.CallToolResult(content=[t.TextContent(text)])
 
 
@@ -927,15 +925,15 @@ def one_by_one(run: Inquiry) -> Any:
     roots = run.ask(ROOTS).roots
     assert who is not None
     assert isinstance(words, t.TextContent)
-    return says(f"{who['name']} {words.text} {roots[0].uri}")
+    return text_result(f"{who['name']} {words.text} {roots[0].uri}")
 
 
 def the_same_twice(run: Inquiry) -> Any:
-    return says("".join(run.ask(question("more?")).action for _ in range(2)))
+    return text_result("".join(run.ask(question("more?")).action for _ in range(2)))
 
 
 def side_by_side(run: Inquiry) -> Any:
-    """As tasks do: each asks, and what they raised comes as a group."""
+    """Ask as concurrent tasks do: their exceptions arrive as a group."""
     found, raised = [], []
     for message in ("a", "b", "a"):
         try:
@@ -944,26 +942,26 @@ def side_by_side(run: Inquiry) -> Any:
             raised.append(need)
     if raised:
         raise BaseExceptionGroup("tasks", raised)
-    return says("".join(found))
+    return text_result("".join(found))
 
 
 def with_a_bare_except(run: Inquiry) -> Any:
     try:
-        return says(run.ask(question("q")).action)
+        return text_result(run.ask(question("q")).action)
     except:  # noqa: E722
-        return says("never mind")
+        return text_result("never mind")
 
 
 def with_an_except(run: Inquiry) -> Any:
     try:
-        return says(run.ask(question("q")).action)
+        return text_result(run.ask(question("q")).action)
     except Exception:  # noqa: BLE001 - as careless authors do
-        return says("never mind")
+        return text_result("never mind")
 
 
 def with_another_error(run: Inquiry) -> Any:
     try:
-        return says(run.ask(question("q")).action)
+        return text_result(run.ask(question("q")).action)
     except BaseException as exc:
         raise RuntimeError("could not ask") from exc
 
@@ -976,21 +974,21 @@ def by_hand(run: Inquiry) -> Any:
         return t.InputRequiredResult(request_state="2")
     if run.state == "2":
         return t.InputRequiredResult(input_requests={"2": question("second")}, request_state="3")
-    return says(f"{run.state} {sorted(run.responses)}")
+    return text_result(f"{run.state} {sorted(run.responses)}")
 
 
 def in_both_ways(run: Inquiry) -> Any:
     run.ask(question("by asking"))
     if "k" not in run.responses:
         return t.InputRequiredResult(input_requests={"k": question("by hand")})
-    return says(run.ask(question("by asking again")).action)
+    return text_result(run.ask(question("by asking again")).action)
 
 
 def without_a_client_for_it(run: Inquiry) -> Any:
     try:
         require([NAME], client(capabilities=NOTHING))
     except McpError:
-        return says("did without")
+        return text_result("did without")
 
 
 def failing(run: Inquiry) -> Any:
@@ -1000,7 +998,7 @@ def failing(run: Inquiry) -> Any:
 
 @pytest.mark.requirement("MRTR-7", "MRTR-12", "MRTR-18")
 @pytest.mark.parametrize(
-    ("handler", "asked", "outcome"),
+    ("handler", "asked_key", "outcome"),
     [
         (one_by_one, [["who"], ["sampling/createMessage"], ["roots/list"]], "Alice hi file:///home"),
         (the_same_twice, [["more?"], ["more?"]], "acceptaccept"),
@@ -1014,10 +1012,10 @@ def failing(run: Inquiry) -> Any:
         (failing, [["q"]], "broken"),
     ],
 )
-def test_a_whole_call(handler: Handler, asked: list[list[str]], outcome: str) -> None:
+def test_whole_call_reaches_outcome(handler: Handler, asked_key: list[list[str]], outcome: str) -> None:
     link = Wire(handler)
     assert link.call() == outcome
-    assert link.rounds == asked
+    assert link.rounds == asked_key
     first, *more = link.tries
     assert first == ORIGINALS[0]
     for again in more:
@@ -1026,15 +1024,15 @@ def test_a_whole_call(handler: Handler, asked: list[list[str]], outcome: str) ->
     assert len(set(states)) == len(states)
 
 
-def test_a_whole_call_that_comes_to_no_end() -> None:
+def test_whole_call_endless_rounds_fail() -> None:
     link = Wire(lambda run: run.ask(question(f"try {run.round}")), rounds=4)
     assert link.call() == "tools/call still needs input after 4 rounds (-32603)"
     assert link.rounds == [["try 0"], ["try 1"], ["try 2"], ["try 3"]]
 
 
 @given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=5), max_size=4), st.data())
-def test_tasks_may_ask_in_any_order(stages: list[list[str]], data: st.DataObject) -> None:
-    """Stages one after the other, and in each of them tasks that ask side by side, in another order each time."""
+def test_whole_call_tasks_ask_in_any_order(stages: list[list[str]], data: st.DataObject) -> None:
+    """Stages run in sequence; the tasks of each ask concurrently, in random order."""
 
     def handler(run: Inquiry) -> Any:
         for stage in stages:
@@ -1048,16 +1046,16 @@ def test_tasks_may_ask_in_any_order(stages: list[list[str]], data: st.DataObject
                     assert content == {"name": f"to {message}"}
             if raised:
                 raise BaseExceptionGroup("tasks", raised)
-        return says("done")
+        return text_result("done")
 
     link = Wire(handler)
     link.answer = lambda question: replace(ALICE, content={"name": f"to {_words(question)}"})
     assert link.call() == "done"
-    assert [sorted(asked) for asked in link.rounds] == [sorted(stage) for stage in stages]
+    assert [sorted(asked_key) for asked_key in link.rounds] == [sorted(stage) for stage in stages]
 
 
-def test_a_whole_call_for_a_stateful_client() -> None:
-    """The shim of a runtime: nested requests instead of rounds, and the same handler."""
+def test_whole_call_with_nested_requests() -> None:
+    """The same handler for a stateful client: nested requests instead of rounds."""
     run = inquiry(received(peer=client(D)))
     asked_for = []
     value = by_hand(run)
@@ -1072,11 +1070,11 @@ def test_a_whole_call_for_a_stateful_client() -> None:
         run.resume(value, answers)
         value = by_hand(run)
     assert asked_for == [["elicitation/create"], [], ["elicitation/create"]]
-    assert value == says("3 ['1', '2']")
+    assert value == text_result("3 ['1', '2']")
 
 
 @pytest.mark.requirement("MRTR-13")
-def test_a_whole_call_with_a_state_that_was_altered_on_the_way() -> None:
+def test_whole_call_altered_state_is_rejected() -> None:
     link = Wire(one_by_one)
     reply = link.serve(encode(ORIGINALS[0]))
     params = ORIGINALS[0] | {"requestState": reply["requestState"] + "-TAMPERED", "inputResponses": {}}

@@ -1,4 +1,4 @@
-"""What is told about a request while it runs: to whom, and in which words."""
+"""Log notifications: which are sent, and their members."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcp_core._notes import log_note
 from tests.core.helpers import STATEFUL, VERSIONS, A, D, E
 
 
-def said(peer: Peer | None, level: Any, data: Any = "x", **options: Any) -> Any:
+def sent_log(peer: Peer | None, level: Any, data: Any = "x", **options: Any) -> Any:
     note = log_note(peer, level, data, options.get("logger"), options.get("related"))
     return None if note is None else json.loads(note.data)
 
@@ -25,27 +25,27 @@ def peer(version: str, level: Any = None) -> Peer:
 @pytest.mark.requirement("LOG-2")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("wanted", t.LOGGING_LEVELS)
-def test_the_level_and_everything_above(version: str, wanted: Any) -> None:
-    heard = [level for level in t.LOGGING_LEVELS if said(peer(version, wanted), level)]
+def test_log_notification_at_or_above_level_sent(version: str, wanted: Any) -> None:
+    heard = [level for level in t.LOGGING_LEVELS if sent_log(peer(version, wanted), level)]
     assert heard == list(t.LOGGING_LEVELS[t.LOGGING_LEVELS.index(wanted) :])
 
 
 @pytest.mark.requirement("LOG-4")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_who_did_not_say_hears_what_is_worth_hearing(version: str) -> None:
-    heard = [level for level in t.LOGGING_LEVELS if said(peer(version), level)]
+def test_log_notification_default_level_is_info(version: str) -> None:
+    heard = [level for level in t.LOGGING_LEVELS if sent_log(peer(version), level)]
     assert heard == ["info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
 
 @pytest.mark.requirement("LOG-7")
-def test_without_a_level_nothing_is_said_in_the_newest_revision() -> None:
-    assert [level for level in t.LOGGING_LEVELS if said(peer(E), level)] == []
-    assert said(None, "emergency") is None
+def test_log_notification_without_level_not_sent_in_newest_revision() -> None:
+    assert [level for level in t.LOGGING_LEVELS if sent_log(peer(E), level)] == []
+    assert sent_log(None, "emergency") is None
 
 
 @pytest.mark.requirement("LOG-2")
-def test_the_message() -> None:
-    assert said(peer(D), "error", {"a": [1]}, logger="db") == {
+def test_log_notification_has_all_members() -> None:
+    assert sent_log(peer(D), "error", {"a": [1]}, logger="db") == {
         "jsonrpc": "2.0",
         "method": "notifications/message",
         "params": {"level": "error", "data": {"a": [1]}, "logger": "db"},
@@ -55,8 +55,8 @@ def test_the_message() -> None:
     assert (note.related, note.method) == (7, "notifications/message")
 
 
-def test_what_cannot_be_said() -> None:
+def test_log_notification_not_json_raises() -> None:
     with pytest.raises(LocalProtocolError, match="no log level 'loud'"):
-        said(peer(D), "loud")
+        sent_log(peer(D), "loud")
     with pytest.raises(TypeError):
-        said(peer(D), "error", object())
+        sent_log(peer(D), "error", object())

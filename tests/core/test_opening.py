@@ -1,7 +1,7 @@
-"""The opening as a list of questions and replies: the compatibility matrix, without a message or a clock.
+"""Version negotiation as a list of requests and replies: the compatibility matrix.
 
-A row reads like the conversation that it stands for: what is asked, what comes back, and so on until somebody gives up or
-there is a peer. The end-to-end counterpart is in `test_two_machines.py`.
+A row is a conversation: a request, its reply, and so on until there is a peer or an error. The
+end-to-end counterpart is in `test_compatibility.py`.
 """
 
 from __future__ import annotations
@@ -41,73 +41,95 @@ def probe(timeout: float = 5.0) -> Ask:
     return Ask("server/discover", DIALECTS[E], timeout)
 
 
-def shake(version: str = D, timeout: float | None = None) -> Ask:
+def handshake(version: str = D, timeout: float | None = None) -> Ask:
     return Ask("initialize", DIALECTS[version], timeout)
 
 
-def raw(value: Any) -> bytes:
+def encoded(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-def discovered(*versions: str, **more: Any) -> Reply:
-    return Reply(result=raw({"supportedVersions": versions, "capabilities": {"tools": {}}} | more))
+def discover_result(*versions: str, **more: Any) -> Reply:
+    return Reply(result=encoded({"supportedVersions": versions, "capabilities": {"tools": {}}} | more))
 
 
-def greeted(version: str, **more: Any) -> Reply:
+def initialize_result(version: str, **more: Any) -> Reply:
     answer = {
         "protocolVersion": version,
         "capabilities": {"tools": {}},
         "serverInfo": {"name": "s", "version": "1"},
     }
-    return Reply(result=raw(answer | more))
+    return Reply(result=encoded(answer | more))
 
 
-def refused(code: int, *supported: Any, status: int | None = None) -> Reply:
+def error_reply(code: int, *supported: Any, status: int | None = None) -> Reply:
     data = {"supported": list(supported), "requested": E} if supported else None
     return Reply(error=PeerError(code, "no", data), status=status)
 
 
-def late(reply: Reply, discovery: Reply) -> Reply:
+def with_late_result(reply: Reply, discovery: Reply) -> Reply:
     return Reply(result=reply.result, error=reply.error, late=discovery.result)
 
 
 SILENCE = Reply()
 ODD = Reply(result=b'{"tools":[]}')
 
-# the client, what it asks and hears, the revision that comes of it - or the words in which it gives up
+# the client, its requests and their replies, the revision or part of the error
 OPENINGS: list[Any] = [
-    # 2026-07-28, basic/versioning: a client of both eras
-    pytest.param(DUAL, [(probe(), discovered(E))], E, id="dual: modern server"),
-    pytest.param(DUAL, [(probe(), discovered(*ALL))], E, id="dual: server of both eras"),
+    # 2026-07-28, basic/versioning: a client with stateful and stateless revisions
+    pytest.param(DUAL, [(probe(), discover_result(E))], E, id="dual: modern server"),
+    pytest.param(DUAL, [(probe(), discover_result(*ALL))], E, id="dual: server of both eras"),
     pytest.param(
-        DUAL, [(probe(), discovered(D, C)), (shake(), greeted(D))], D, id="dual: discovers a legacy server"
+        DUAL,
+        [(probe(), discover_result(D, C)), (handshake(), initialize_result(D))],
+        D,
+        id="dual: discovers a legacy server",
     ),
     pytest.param(
-        OLD, [(probe(), discovered(D, C))], "the server speaks 2025-11-25, 2025-06-18", id="nothing mutual"
+        OLD,
+        [(probe(), discover_result(D, C))],
+        "the server speaks 2025-11-25, 2025-06-18",
+        id="nothing mutual",
     ),
-    pytest.param(DUAL, [(probe(), discovered())], "the server speaks none", id="dual: nothing offered"),
+    pytest.param(DUAL, [(probe(), discover_result())], "the server speaks none", id="dual: nothing offered"),
     pytest.param(
-        DUAL, [(probe(), discovered("2099-01-01"))], "no common revision", id="dual: from the future"
+        DUAL, [(probe(), discover_result("2099-01-01"))], "no common revision", id="dual: from the future"
     ),
-    pytest.param(DUAL, [(probe(), ODD), (shake(), greeted(D))], D, id="dual: a result of another kind"),
     pytest.param(
-        DUAL, [(probe(), Reply(result=b"{}")), (shake(), greeted(A))], A, id="dual: an empty result"
+        DUAL, [(probe(), ODD), (handshake(), initialize_result(D))], D, id="dual: a result of another kind"
     ),
-    pytest.param(DUAL, [(probe(), SILENCE), (shake(), greeted(C))], C, id="dual: silence"),
+    pytest.param(
+        DUAL,
+        [(probe(), Reply(result=b"{}")), (handshake(), initialize_result(A))],
+        A,
+        id="dual: an empty result",
+    ),
+    pytest.param(DUAL, [(probe(), SILENCE), (handshake(), initialize_result(C))], C, id="dual: silence"),
     *(
-        pytest.param(DUAL, [(probe(), refused(code)), (shake(), greeted(B))], B, id=f"dual: error {code}")
+        pytest.param(
+            DUAL,
+            [(probe(), error_reply(code)), (handshake(), initialize_result(B))],
+            B,
+            id=f"dual: error {code}",
+        )
         for code in (-32601, -32602, -32600, -32603, -32700, -32000, -32001, -32004, -32002, 0, 1, 404)
     ),
     pytest.param(
-        DUAL, [(probe(), refused(-32022, D, C)), (shake(), greeted(D))], D, id="dual: -32022, legacy listed"
+        DUAL,
+        [(probe(), error_reply(-32022, D, C)), (handshake(), initialize_result(D))],
+        D,
+        id="dual: -32022, legacy listed",
     ),
     pytest.param(
-        DUAL, [(probe(), refused(-32022, "2099-01-01"))], "speaks 2099-01-01", id="dual: -32022, no mutual"
+        DUAL,
+        [(probe(), error_reply(-32022, "2099-01-01"))],
+        "speaks 2099-01-01",
+        id="dual: -32022, no mutual",
     ),
     pytest.param(
-        DUAL, [(probe(), refused(-32022))], "the server speaks none", id="dual: -32022 without data"
+        DUAL, [(probe(), error_reply(-32022))], "the server speaks none", id="dual: -32022 without data"
     ),
-    pytest.param(DUAL, [(probe(), refused(-32022, 1, None))], "speaks none", id="dual: -32022, odd data"),
+    pytest.param(DUAL, [(probe(), error_reply(-32022, 1, None))], "speaks none", id="dual: -32022, odd data"),
     pytest.param(
         DUAL,
         [(probe(), Reply(error=PeerError(-32022, "no", {"supported": D})))],
@@ -116,105 +138,150 @@ OPENINGS: list[Any] = [
     ),
     pytest.param(
         DUAL,
-        [(probe(), refused(-32022, E, D)), (probe(), discovered(E))],
+        [(probe(), error_reply(-32022, E, D)), (probe(), discover_result(E))],
         E,
         id="dual: refused, and taken the second time",
     ),
     pytest.param(
         DUAL,
-        [(probe(), refused(-32022, E, D))] * 2,
+        [(probe(), error_reply(-32022, E, D))] * 2,
         "lists 2026-07-28 but refuses it",
         id="dual: contradiction",
     ),
-    pytest.param(DUAL, [(probe(), refused(-32020))], "refused server/discover", id="dual: -32020 is modern"),
-    pytest.param(DUAL, [(probe(), refused(-32021))], "refused server/discover", id="dual: -32021 is modern"),
     pytest.param(
-        HURRIED, [(probe(0.5), SILENCE), (shake(timeout=30.0), greeted(D))], D, id="dual: times as configured"
-    ),
-    # The handshake that follows
-    pytest.param(
-        DUAL, [(probe(), SILENCE), (shake(), refused(-32602))], "refused initialize: no", id="refused"
+        DUAL, [(probe(), error_reply(-32020))], "refused server/discover", id="dual: -32020 is modern"
     ),
     pytest.param(
-        DUAL, [(probe(), SILENCE), (shake(), SILENCE)], "did not answer initialize within None", id="mute"
+        DUAL, [(probe(), error_reply(-32021))], "refused server/discover", id="dual: -32021 is modern"
     ),
     pytest.param(
         HURRIED,
-        [(probe(0.5), SILENCE), (shake(timeout=30.0), SILENCE)],
+        [(probe(0.5), SILENCE), (handshake(timeout=30.0), initialize_result(D))],
+        D,
+        id="dual: times as configured",
+    ),
+    # The handshake that follows
+    pytest.param(
+        DUAL, [(probe(), SILENCE), (handshake(), error_reply(-32602))], "refused initialize: no", id="refused"
+    ),
+    pytest.param(
+        DUAL, [(probe(), SILENCE), (handshake(), SILENCE)], "did not answer initialize within None", id="mute"
+    ),
+    pytest.param(
+        HURRIED,
+        [(probe(0.5), SILENCE), (handshake(timeout=30.0), SILENCE)],
         "initialize within 30.0 s",
         id="mute, timed",
     ),
     pytest.param(
         DUAL,
-        [(probe(), SILENCE), (shake(), greeted("2024-10-07"))],
+        [(probe(), SILENCE), (handshake(), initialize_result("2024-10-07"))],
         "answered with revision 2024-10-07",
         id="unknown",
     ),
     pytest.param(
-        DUAL, [(probe(), SILENCE), (shake(), greeted(E))], "with revision 2026-07-28", id="no handshake in E"
+        DUAL,
+        [(probe(), SILENCE), (handshake(), initialize_result(E))],
+        "with revision 2026-07-28",
+        id="no handshake in E",
     ),
     pytest.param(
-        OLD, [(probe(), SILENCE), (shake(A), greeted(D))], "with revision 2025-11-25", id="not spoken here"
+        OLD,
+        [(probe(), SILENCE), (handshake(A), initialize_result(D))],
+        "with revision 2025-11-25",
+        id="not spoken here",
     ),
     pytest.param(
-        DUAL, [(probe(), SILENCE), (shake(), ODD)], "answer to initialize cannot be read", id="unreadable"
+        DUAL, [(probe(), SILENCE), (handshake(), ODD)], "answer to initialize cannot be read", id="unreadable"
     ),
     pytest.param(
         DUAL,
-        [(probe(), SILENCE), (shake(), refused(-32022, E)), (probe(), discovered(E))],
+        [(probe(), SILENCE), (handshake(), error_reply(-32022, E)), (probe(), discover_result(E))],
         E,
         id="modern evidence",
     ),
     pytest.param(
         DUAL,
-        [(probe(), SILENCE), (shake(), refused(-32022, E)), (probe(), SILENCE)],
+        [(probe(), SILENCE), (handshake(), error_reply(-32022, E)), (probe(), SILENCE)],
         "refused initialize",
         id="modern evidence, and silence again",
     ),
-    # An answer to the probe that comes after its time counts only if the handshake fails
+    # A late result of the probe is used only if the handshake fails
     pytest.param(
-        DUAL, [(probe(), SILENCE), (shake(), late(refused(-32601), discovered(E)))], E, id="late, refused"
-    ),
-    pytest.param(DUAL, [(probe(), SILENCE), (shake(), late(SILENCE, discovered(E)))], E, id="late, silence"),
-    pytest.param(DUAL, [(probe(), SILENCE), (shake(), late(ODD, discovered(E)))], E, id="late, unreadable"),
-    pytest.param(
-        DUAL, [(probe(), SILENCE), (shake(), late(greeted("1"), discovered(E)))], E, id="late, unknown"
-    ),
-    pytest.param(
-        DUAL, [(probe(), SILENCE), (shake(), late(greeted(D), discovered(E)))], D, id="late, but it worked"
+        DUAL,
+        [(probe(), SILENCE), (handshake(), with_late_result(error_reply(-32601), discover_result(E)))],
+        E,
+        id="late, refused",
     ),
     pytest.param(
         DUAL,
-        [(probe(), SILENCE), (shake(), late(refused(-32601), discovered(C)))],
+        [(probe(), SILENCE), (handshake(), with_late_result(SILENCE, discover_result(E)))],
+        E,
+        id="late, silence",
+    ),
+    pytest.param(
+        DUAL,
+        [(probe(), SILENCE), (handshake(), with_late_result(ODD, discover_result(E)))],
+        E,
+        id="late, unreadable",
+    ),
+    pytest.param(
+        DUAL,
+        [(probe(), SILENCE), (handshake(), with_late_result(initialize_result("1"), discover_result(E)))],
+        E,
+        id="late, unknown",
+    ),
+    pytest.param(
+        DUAL,
+        [(probe(), SILENCE), (handshake(), with_late_result(initialize_result(D), discover_result(E)))],
+        D,
+        id="late, but it worked",
+    ),
+    pytest.param(
+        DUAL,
+        [(probe(), SILENCE), (handshake(), with_late_result(error_reply(-32601), discover_result(C)))],
         "refused",
         id="late, legacy",
     ),
     pytest.param(
-        DUAL, [(probe(), SILENCE), (shake(), late(refused(-32601), ODD))], "refused", id="late, no discovery"
+        DUAL,
+        [(probe(), SILENCE), (handshake(), with_late_result(error_reply(-32601), ODD))],
+        "refused",
+        id="late, no discovery",
     ),
-    # A client of the stateless era alone probes too, to fail with a reason
-    pytest.param(MODERN, [(probe(), discovered(E))], E, id="modern: modern server"),
+    # A client without stateful revisions probes too, so that its error has a reason
+    pytest.param(MODERN, [(probe(), discover_result(E))], E, id="modern: modern server"),
     pytest.param(
-        MODERN, [(probe(), refused(-32601))], "does not speak 2026-07-28 (it answered", id="modern: error"
+        MODERN, [(probe(), error_reply(-32601))], "does not speak 2026-07-28 (it answered", id="modern: error"
     ),
     pytest.param(
         MODERN, [(probe(), SILENCE)], "did not answer server/discover). Allow an older", id="modern: silence"
     ),
-    pytest.param(MODERN, [(probe(), ODD)], "its answer to server/discover is none", id="modern: odd"),
+    pytest.param(MODERN, [(probe(), ODD)], "its result of server/discover is malformed", id="modern: odd"),
     pytest.param(
-        MODERN, [(probe(), discovered(D))], "the server speaks 2025-11-25, we speak 2026", id="modern: legacy"
+        MODERN,
+        [(probe(), discover_result(D))],
+        "the server speaks 2025-11-25, we speak 2026",
+        id="modern: legacy",
     ),
     pytest.param(
-        MODERN, [(probe(), refused(-32022, D))], "speaks 2025-11-25, we speak 2026", id="modern: -32022"
+        MODERN, [(probe(), error_reply(-32022, D))], "speaks 2025-11-25, we speak 2026", id="modern: -32022"
     ),
-    # A client without it shakes hands at once
-    pytest.param(LEGACY, [(shake(), greeted(D))], D, id="legacy: newest"),
-    *(pytest.param(LEGACY, [(shake(), greeted(v))], v, id=f"legacy: {v}") for v in STATEFUL),
-    pytest.param(LEGACY, [(shake(), refused(-32022, E))], "refused initialize", id="legacy: a modern server"),
+    # A client without stateless revisions sends initialize at once
+    pytest.param(LEGACY, [(handshake(), initialize_result(D))], D, id="legacy: newest"),
+    *(pytest.param(LEGACY, [(handshake(), initialize_result(v))], v, id=f"legacy: {v}") for v in STATEFUL),
     pytest.param(
-        LEGACY, [(shake(), refused(-32601))], "refused initialize: no (-32601)", id="legacy: refused"
+        LEGACY, [(handshake(), error_reply(-32022, E))], "refused initialize", id="legacy: a modern server"
     ),
-    pytest.param(client_config(B), [(shake(B), greeted(A))], "with revision 2024-11-05", id="one: another"),
+    pytest.param(
+        LEGACY, [(handshake(), error_reply(-32601))], "refused initialize: no (-32601)", id="legacy: refused"
+    ),
+    pytest.param(
+        client_config(B),
+        [(handshake(B), initialize_result(A))],
+        "with revision 2024-11-05",
+        id="one: another",
+    ),
 ]
 
 
@@ -238,7 +305,9 @@ def run(config: Config, script: list[tuple[Ask, Reply]], verdict: Peer | None = 
 )
 @pytest.mark.requirement("VER-17", "VER-18", "VER-19", "RPC-31")
 @pytest.mark.parametrize(("config", "script", "outcome"), OPENINGS)
-def test_openings(config: Config, script: list[tuple[Ask, Reply]], outcome: str) -> None:
+def test_negotiation_conversation_has_expected_outcome(
+    config: Config, script: list[tuple[Ask, Reply]], outcome: str
+) -> None:
     if outcome in DIALECTS:
         assert run(config, script).dialect is DIALECTS[outcome]
     else:
@@ -247,72 +316,78 @@ def test_openings(config: Config, script: list[tuple[Ask, Reply]], outcome: str)
         assert outcome in str(caught.value)
 
 
-# What HTTP adds: a status. The same words, of which some say nothing about revisions.
+# HTTP statuses, of which some tell nothing about revisions.
 HTTP: list[Any] = [
-    pytest.param(refused(-32601, status=404), "refused server/discover", id="404 with -32601 is modern"),
-    pytest.param(refused(-32601, status=200), None, id="200 with -32601 is legacy"),
-    pytest.param(refused(-32600, status=400), None, id="400"),
+    pytest.param(error_reply(-32601, status=404), "refused server/discover", id="404 with -32601 is modern"),
+    pytest.param(error_reply(-32601, status=200), None, id="200 with -32601 is legacy"),
+    pytest.param(error_reply(-32600, status=400), None, id="400"),
     pytest.param(Reply(status=400), None, id="400, empty"),
     pytest.param(Reply(status=404), None, id="404, empty"),
     pytest.param(Reply(status=405), None, id="405, empty"),
     *(pytest.param(Reply(status=s), f"(HTTP status {s})", id=f"{s}") for s in (0, 401, 403, 429, 500, 503)),
     pytest.param(
-        refused(-32603, status=500), "refused server/discover: no (-32603) (HTTP status 500)", id="500, body"
+        error_reply(-32603, status=500),
+        "refused server/discover: no (-32603) (HTTP status 500)",
+        id="500, body",
     ),
 ]
 
 
 @pytest.mark.parametrize(("reply", "words"), HTTP)
-def test_statuses(reply: Reply, words: str | None) -> None:
+def test_negotiation_http_status_of_probe(reply: Reply, words: str | None) -> None:
     if words is None:
-        assert run(DUAL, [(probe(), reply), (shake(), greeted(D))]).dialect is DIALECTS[D]
+        assert run(DUAL, [(probe(), reply), (handshake(), initialize_result(D))]).dialect is DIALECTS[D]
     else:
         with pytest.raises(ConnectFailed) as caught:
             run(DUAL, [(probe(), reply)])
         assert words in str(caught.value)
 
 
-def test_what_http_says_in_place_of_an_answer() -> None:
+def test_negotiation_http_failure_is_in_message() -> None:
     failure = RemoteProtocolError("HTTP status 404")
     with pytest.raises(ConnectFailed, match=r"^HTTP status 404$") as caught:
-        run(LEGACY, [(shake(), Reply(status=404, failure=failure))])
+        run(LEGACY, [(handshake(), Reply(status=404, failure=failure))])
     assert caught.value.__cause__ is failure
     with pytest.raises(ConnectFailed, match=r"does not speak 2026-07-28 \(HTTP status 404\)\. Allow"):
         run(MODERN, [(probe(), Reply(status=404, failure=failure))])
 
 
-def test_a_status_of_the_handshake() -> None:
+def test_negotiation_http_status_of_handshake() -> None:
     with pytest.raises(ConnectFailed, match=r"did not answer initialize \(HTTP status 503\)"):
-        run(LEGACY, [(shake(), Reply(status=503))])
+        run(LEGACY, [(handshake(), Reply(status=503))])
 
 
 @pytest.mark.requirement("VER-16")
 @pytest.mark.parametrize(
     ("verdict", "script", "outcome"),
-    [(E, [], E), (D, [(shake(D), greeted(D))], D), (A, [(shake(A), greeted(A))], A)],
+    [
+        (E, [], E),
+        (D, [(handshake(D), initialize_result(D))], D),
+        (A, [(handshake(A), initialize_result(A))], A),
+    ],
 )
-def test_what_is_known_from_last_time_saves_the_probe(verdict: str, script: Any, outcome: str) -> None:
+def test_negotiation_known_peer_saves_probe(verdict: str, script: Any, outcome: str) -> None:
     peer = Peer(DIALECTS[verdict], t.ServerCapabilities())
     assert run(DUAL, script, peer).dialect.version == outcome
 
 
-def test_a_verdict_can_be_wrong() -> None:
+def test_negotiation_wrong_known_peer_fails() -> None:
     verdict = Peer(DIALECTS[A], t.ServerCapabilities())
-    script = [(shake(A), refused(-32022, E)), (probe(), discovered(E))]
+    script = [(handshake(A), error_reply(-32022, E)), (probe(), discover_result(E))]
     assert run(DUAL, script, verdict).dialect is DIALECTS[E]
 
 
 @pytest.mark.requirement("VER-2")
-def test_another_stateless_revision_is_tried_once() -> None:
-    """There is only one yet, so the next is made up."""
+def test_negotiation_other_stateless_revision_tried_once() -> None:
+    """There is only one stateless revision yet, so the test defines another."""
     older = Dialect(B, stateful=False, result_type="complete")
     config = client_config()
     config.stateless, config.stateful = (DIALECTS[E], older), (DIALECTS[A],)
     again = Ask("server/discover", older, 5.0)
-    found = run(config, [(probe(), refused(-32022, B)), (again, discovered(B))])
+    found = run(config, [(probe(), error_reply(-32022, B)), (again, discover_result(B))])
     assert found.dialect is older
     with pytest.raises(ConnectFailed, match="lists 2025-03-26 but refuses it"):
-        run(config, [(probe(), refused(-32022, B)), *[(again, refused(-32022, B))] * 2])
+        run(config, [(probe(), error_reply(-32022, B)), *[(again, error_reply(-32022, B))] * 2])
 
 
 SERVER_CAPABILITIES = t.ServerCapabilities(tools=t.ToolsCapability())
@@ -330,78 +405,78 @@ SERVER_CAPABILITIES = t.ServerCapabilities(tools=t.ToolsCapability())
         (None, None),
     ],
 )
-def test_who_a_discovered_server_is(info: Any, known: t.Implementation | None) -> None:
-    reply = discovered(E, _meta={META_SERVER: info}, instructions="be kind")
+def test_negotiation_peer_from_discovery(info: Any, known: t.Implementation | None) -> None:
+    reply = discover_result(E, _meta={META_SERVER: info}, instructions="be kind")
     assert run(DUAL, [(probe(), reply)]) == Peer(DIALECTS[E], SERVER_CAPABILITIES, known, None, "be kind")
 
 
-def test_a_server_may_be_nobody() -> None:
-    assert run(DUAL, [(probe(), discovered(E))]) == Peer(DIALECTS[E], SERVER_CAPABILITIES)
+def test_negotiation_peer_from_discovery_without_info() -> None:
+    assert run(DUAL, [(probe(), discover_result(E))]) == Peer(DIALECTS[E], SERVER_CAPABILITIES)
 
 
 @pytest.mark.requirement("LIFE-3")
-def test_who_a_greeting_server_is() -> None:
-    found = run(LEGACY, [(shake(), greeted(C, instructions="be kind"))])
+def test_negotiation_peer_from_handshake() -> None:
+    found = run(LEGACY, [(handshake(), initialize_result(C, instructions="be kind"))])
     assert found == Peer(DIALECTS[C], SERVER_CAPABILITIES, t.Implementation("s", "1"), None, "be kind")
 
 
 @pytest.mark.requirement("LIFE-1", "LIFE-2")
-def test_the_questions() -> None:
+def test_negotiation_request_params() -> None:
     assert question(probe(), DUAL) == t.DiscoverParams()
     for version in STATEFUL:
-        assert question(shake(version), DUAL) == t.InitializeParams(
+        assert question(handshake(version), DUAL) == t.InitializeParams(
             protocol_version=version, capabilities=CLIENT_OFFERS, client_info=CLIENT_INFO
         )
 
 
 @pytest.mark.requirement("LIFE-6")
-def test_an_error_keeps_its_cause() -> None:
+def test_negotiation_error_has_cause() -> None:
     with pytest.raises(ConnectFailed) as caught:
-        run(LEGACY, [(shake(), refused(-32602, C, B))])
+        run(LEGACY, [(handshake(), error_reply(-32602, C, B))])
     cause = caught.value.__cause__
     assert isinstance(cause, PeerError)
     assert cause.data == {"supported": [C, B], "requested": E}
 
 
-# -- Under way --------------------------------------------------------------------------------------------------
+# -- Under way -------------------------------------------------------------------------------------
 
 
-def test_an_opening_keeps_the_time_and_the_number_of_its_question() -> None:
+def test_negotiation_has_deadline_and_id_of_request() -> None:
     opener = Opener(DUAL, None)
-    assert standing(opener) == (None, None, False)
+    assert progress_of(opener) == (None, None, False)
     assert opener.advance(None, 7, 10.0) == probe()
-    assert standing(opener) == (probe(), 15.0, True)
+    assert progress_of(opener) == (probe(), 15.0, True)
     assert opener.time_is_up() == 7
-    assert opener.advance(SILENCE, 8, 20.0) == shake()
-    assert standing(opener) == (shake(), None, False)
-    found = opener.advance(greeted(D), 9, 30.0)
+    assert opener.advance(SILENCE, 8, 20.0) == handshake()
+    assert progress_of(opener) == (handshake(), None, False)
+    found = opener.advance(initialize_result(D), 9, 30.0)
     assert isinstance(found, Peer)
-    assert standing(opener) == (None, None, False)
+    assert progress_of(opener) == (None, None, False)
 
 
-def standing(opener: Opener) -> tuple[Ask | None, float | None, bool]:
+def progress_of(opener: Opener) -> tuple[Ask | None, float | None, bool]:
     return opener.ask, opener.deadline, opener.probing
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_the_answer_to_a_question_that_was_given_up(answered: bool) -> None:
+def test_negotiation_late_response_of_timed_out_probe(answered: bool) -> None:
     opener = Opener(DUAL, None)
     opener.advance(None, 7, 0.0)
-    assert not opener.takes_late(7, Raw(b"{}"))  # it is not late yet
+    assert not opener.takes_late(7, Raw(b"{}"))  # it has not timed out
     opener.time_is_up()
     opener.advance(SILENCE, 8, 5.0)
     assert not opener.takes_late(8, Raw(b"{}"))
     assert not opener.takes_late("7", Raw(b"{}"))
-    assert opener.takes_late(7, Raw(discovered(E).result or b"") if answered else UNSET)
-    opener.time_is_up()  # of the handshake: an answer to that is of no use later
+    assert opener.takes_late(7, Raw(discover_result(E).result or b"") if answered else UNSET)
+    opener.time_is_up()  # of the handshake, whose late result is not used
     assert not opener.takes_late(8, Raw(b"{}"))
     if answered:
-        found = opener.advance(refused(-32601), 9, 10.0)
+        found = opener.advance(error_reply(-32601), 9, 10.0)
         assert isinstance(found, Peer)
         assert found.dialect is DIALECTS[E]
     else:
         with pytest.raises(ConnectFailed):
-            opener.advance(refused(-32601), 9, 10.0)
+            opener.advance(error_reply(-32601), 9, 10.0)
 
 
 @pytest.mark.parametrize(
@@ -409,11 +484,13 @@ def test_the_answer_to_a_question_that_was_given_up(answered: bool) -> None:
     [
         ({"result": {"a": 1}}, {"a": 1}, None, ""),
         ({"error": {"code": -32601, "message": "no"}}, None, -32601, "no"),
-        ({"error": "no"}, None, 0, "an error object that is none"),
+        ({"error": "no"}, None, 0, "a malformed error object"),
     ],
 )
-def test_a_response_as_a_reply(members: Any, result: Any, code: int | None, message: str) -> None:
-    reply = reply_in(decode(raw({"jsonrpc": "2.0", "id": 1} | members)))
+def test_negotiation_response_becomes_reply(
+    members: Any, result: Any, code: int | None, message: str
+) -> None:
+    reply = reply_in(decode(encoded({"jsonrpc": "2.0", "id": 1} | members)))
     assert (json.loads(bytes(reply.result)) if reply.result is not None else None) == result
     assert (reply.error.code if reply.error is not None else None) == code
     assert message in str(reply.error)
@@ -421,22 +498,22 @@ def test_a_response_as_a_reply(members: Any, result: Any, code: int | None, mess
 
 
 @pytest.mark.parametrize("code", [-32020, -32021])
-def test_a_verdict_of_the_server_leaves_no_question_open(code: int) -> None:
+def test_negotiation_rejected_by_server_is_not_probing(code: int) -> None:
     opener = Opener(client_config(), None)
     opener.advance(None, 1, 0.0)
     assert opener.probing
     with pytest.raises(ConnectFailed):
-        opener.advance(refused(code), 2, 0.0)
+        opener.advance(error_reply(code), 2, 0.0)
     assert not opener.probing
 
 
-def test_what_is_known_from_last_time_counts_only_if_it_is_spoken() -> None:
+def test_negotiation_known_peer_of_other_revision_ignored() -> None:
     config = client_config(D)
     known = Peer(DIALECTS[E], t.ServerCapabilities())
-    assert run(config, [(shake(), greeted(D))], known).dialect is DIALECTS[D]
+    assert run(config, [(handshake(), initialize_result(D))], known).dialect is DIALECTS[D]
 
 
 @pytest.mark.requirement("RPC-32")
-def test_a_discovery_of_another_kind_is_none() -> None:
-    script = [(probe(), discovered(E, resultType="odd")), (shake(), greeted(D))]
+def test_negotiation_incomplete_discovery_result_ignored() -> None:
+    script = [(probe(), discover_result(E, resultType="odd")), (handshake(), initialize_result(D))]
     assert run(client_config(), script).dialect is DIALECTS[D]

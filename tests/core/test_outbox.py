@@ -1,4 +1,4 @@
-"""The queue of what is to be sent: in order, on one line each, and counted."""
+"""The queue of messages to send."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from mcp_core import Kind, Outgoing
 from mcp_core._outbox import Outbox
 
 
-def box(*messages: Outgoing) -> Outbox:
+def outbox_of(*messages: Outgoing) -> Outbox:
     outbox = Outbox()
     for message in messages:
         outbox.put(message)
     return outbox
 
 
-def test_an_empty_one() -> None:
-    outbox = box()
+def test_outbox_empty_has_nothing() -> None:
+    outbox = outbox_of()
     assert outbox.queued == 0
     assert outbox.take() == []
     assert outbox.take_lines() == b""
 
 
-def test_messages_come_out_in_order_and_once() -> None:
+def test_outbox_take_returns_messages_once_in_order() -> None:
     first, second = Outgoing(b"{}", Kind.REQUEST, 1, None, "m"), Outgoing(b"[]", Kind.ANSWER, "x")
-    outbox = box(first, second)
+    outbox = outbox_of(first, second)
     assert outbox.queued == 4
     assert outbox.take() == [first, second]
     assert outbox.queued == 0
@@ -32,8 +32,8 @@ def test_messages_come_out_in_order_and_once() -> None:
 
 
 @pytest.mark.requirement("STDIO-1")
-def test_messages_as_lines() -> None:
-    outbox = box(
+def test_outbox_take_lines_returns_one_message_per_line() -> None:
+    outbox = outbox_of(
         Outgoing(b'{"a":1}', Kind.NOTIFICATION),
         Outgoing(b'{\n "b": "c\\n"\n}', Kind.ANSWER, 1),
         Outgoing(b"{}", Kind.CANCEL),
@@ -53,17 +53,19 @@ def test_messages_as_lines() -> None:
         (Outgoing(b"", Kind.ANSWER, "1"), "1"),
         (Outgoing(b"", Kind.NOTIFICATION, None, 1), 1),
         (Outgoing(b"", Kind.NOTIFICATION), None),
-        # Our own request 7, made for the peer's request 1 or for none.
+        # Our own request 7, sent during the request 1 of the peer or during none.
         (Outgoing(b"", Kind.REQUEST, 7, 1), 1),
         (Outgoing(b"", Kind.REQUEST, 7), None),
         (Outgoing(b"", Kind.CANCEL, 7, "1"), "1"),
         (Outgoing(b"", Kind.CANCEL, 7), None),
     ],
 )
-def test_whose_stream_a_message_belongs_to(message: Outgoing, peers_request: int | str | None) -> None:
+def test_outgoing_message_belongs_to_request_of_peer(
+    message: Outgoing, peers_request: int | str | None
+) -> None:
     assert message.peers_request == peers_request
     message.data = b"12345"
-    outbox = box(message)
+    outbox = outbox_of(message)
     assert outbox.queued == 5
     for id in (1, "1", 7):
         same = id == peers_request

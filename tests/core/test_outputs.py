@@ -1,4 +1,4 @@
-"""`Outputs`: what is known of a server's tools, and what is found wrong with what they give."""
+"""`OutputSchemas`: which schemas it keeps, and the errors that it finds in tool results."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def given(value: Any, *, is_error: bool | None = False) -> CallToolResult:
         ({"type": "null"}, None, None),
         ({"type": "integer"}, None, "does not fit its outputSchema: None is not of type 'integer'"),
         ({"type": "string", "pattern": "(a+)+$"}, "a" * 64 + "b", None),
-        ({"enum": [*range(2000)]}, -1, None),  # more than is looked at
+        ({"enum": [*range(2000)]}, -1, None),  # over the limit of parts
     ],
 )
-def test_what_a_tool_gave(output: Any, value: Any, fault: str | None) -> None:
+def test_output_schemas_find_error_in_result(output: Any, value: Any, fault: str | None) -> None:
     known = knowing(t=output)
     assert known.fault_of("t", given(value)) == fault
-    assert known.fault_of("t", given(value)) == fault  # by the schema that has been read
+    assert known.fault_of("t", given(value)) == fault  # with the compiled schema
     assert known.fault_of("another", given(value)) is None
 
 
@@ -62,24 +62,24 @@ def test_what_a_tool_gave(output: Any, value: Any, fault: str | None) -> None:
         ({"type": "strong"}, "not a valid JSON Schema"),
     ],
 )
-def test_a_schema_that_is_none_is_told_and_not_passed_over(output: Any, why: str) -> None:
+def test_output_schemas_invalid_schema_is_reported(output: Any, why: str) -> None:
     known = knowing(t=output)
     nothing: Any
     for nothing in ({}, UNSET):
         fault = known.fault_of("t", given(nothing))
         assert fault is not None
-        assert fault.startswith("cannot be checked, for its outputSchema is none: ")
+        assert fault.startswith("cannot be checked, because its outputSchema is invalid: ")
         assert why in fault
 
 
-def test_a_tool_that_failed_owes_nothing() -> None:
+def test_output_schemas_error_result_is_not_checked() -> None:
     known = knowing(t=CITY)
     assert known.fault_of("t", given(UNSET, is_error=True)) is None
     assert known.fault_of("t", given({"city": 1}, is_error=True)) is None
     assert known.fault_of("t", given(UNSET, is_error=None)) is not None
 
 
-def test_the_last_list_counts() -> None:
+def test_output_schemas_last_list_replaces_earlier() -> None:
     known = knowing(t=CITY, u=CITY)
     assert repr(known) == "<Outputs of 2 tools>"
     known.learn([tool("t", {"type": "integer"})])
@@ -90,7 +90,7 @@ def test_the_last_list_counts() -> None:
     assert repr(known) == "<Outputs of 0 tools>"
 
 
-def test_a_schema_is_read_once_and_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_schemas_compile_lazily_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Any] = []
 
     def reading(schema: Any) -> ForeignSchema:
@@ -112,7 +112,7 @@ def test_a_schema_is_read_once_and_when_it_is_needed(monkeypatch: pytest.MonkeyP
     assert read == [CITY, CITY]
 
 
-def test_the_list_belongs_to_whoever_asked_for_it() -> None:
+def test_output_schemas_keep_copy_of_listed_schema() -> None:
     listed = tool("t", {"type": "integer"})
     known = Outputs()
     known.learn([listed])

@@ -1,4 +1,4 @@
-"""Arguments in headers: which properties, under which names, and what is said of which value."""
+"""Mirrored parameters: which properties, in which headers, with which text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def nested(depth: int, inner: Any) -> Any:
     return inner
 
 
-# a schema and the properties of it that are mirrored
+# schema, mirrored properties
 GOOD: list[Any] = [
     pytest.param({}, {}, id="nothing"),
     pytest.param(schema(city={"type": "string"}, any=True), {}, id="no annotation"),
@@ -49,13 +49,13 @@ GOOD: list[Any] = [
     pytest.param(schema(a=prop("!#$%&'*+-.^_`|~09azAZ")), {("a",): "!#$%&'*+-.^_`|~09azAZ"}, id="a token"),
     pytest.param(schema(a=prop("Method")), {("a",): "Method"}, id="a name that MCP uses elsewhere"),
     pytest.param(schema(a=prop("N" * 128)), {("a",): "N" * 128}, id="a long name"),
-    # What only looks like an annotation.
+    # Not annotations, although they look like one.
     pytest.param(schema(**{"x-mcp-header": {"type": "object"}}), {}, id="a property of that name"),
     pytest.param({"$defs": {"x-mcp-header": {"type": "string"}}}, {}, id="a definition of that name"),
     pytest.param(schema(a={"default": {"x-mcp-header": 1}}), {}, id="a default"),
     pytest.param(schema(a={"const": [{"x-mcp-header": 1}]}), {}, id="a constant"),
     pytest.param({"examples": [{"x-mcp-header": 1}], "enum": [{"x-mcp-header": 1}]}, {}, id="other data"),
-    # What is no schema at all is for others to complain of.
+    # Not valid schemas; reporting that is not the task of this function.
     pytest.param({"properties": ["a"], "items": 5, "$defs": None}, {}, id="odd"),
     pytest.param(schema(a={"properties": 7}, b=[1, "x", None]), {}, id="odder"),
 ]
@@ -63,7 +63,9 @@ GOOD: list[Any] = [
 
 @pytest.mark.requirement("HDR-12")
 @pytest.mark.parametrize(("given", "mirrored"), GOOD)
-def test_what_is_mirrored(given: Any, mirrored: dict[tuple[str, ...], str]) -> None:
+def test_param_headers_valid_schema_maps_paths_to_names(
+    given: Any, mirrored: dict[tuple[str, ...], str]
+) -> None:
     assert param_headers(given) == mirrored
     assert list(param_headers(given)) == list(mirrored)
 
@@ -72,7 +74,7 @@ UNREACHED = "not on a property that is reached from the root through `properties
 PART = "cannot be part of a header's name"
 TYPE = "is for properties of the types string, integer or boolean: of 'a' "
 BAD: list[Any] = [
-    # The name.
+    # Invalid names.
     pytest.param(schema(a=prop("")), PART, id="empty"),
     pytest.param(schema(a=prop("My Region")), PART, id="space"),
     pytest.param(schema(a=prop("Region:")), PART, id="colon"),
@@ -85,29 +87,29 @@ BAD: list[Any] = [
     pytest.param(schema(a=prop(None)), "x-mcp-header is a string, not NoneType", id="null"),
     pytest.param(schema(a=prop(["A"])), "x-mcp-header is a string, not list", id="a list"),
     pytest.param(schema(a=prop(10**5000)), "x-mcp-header is a string, not int", id="a large number"),
-    pytest.param(schema(a=prop("A"), b=prop("A")), "'A' stands twice", id="twice"),
+    pytest.param(schema(a=prop("A"), b=prop("A")), "'A' is used twice", id="twice"),
     pytest.param(
-        schema(a=prop("region"), b=prop("REGION")), "'REGION' stands twice", id="twice but for case"
+        schema(a=prop("region"), b=prop("REGION")), "'REGION' is used twice", id="twice but for case"
     ),
-    pytest.param(schema(a=prop("A"), b=schema(c=prop("a"))), "'a' stands twice", id="twice, one inside"),
-    # The type.
+    pytest.param(schema(a=prop("A"), b=schema(c=prop("a"))), "'a' is used twice", id="twice, one inside"),
+    # Invalid types.
     pytest.param(schema(a=prop(type="number")), TYPE + "its type is 'number'", id="number"),
     pytest.param(schema(a=prop(type="object")), TYPE + "its type is 'object'", id="object"),
     pytest.param(schema(a=prop(type="array")), TYPE + "its type is 'array'", id="array"),
     pytest.param(schema(a=prop(type="null")), TYPE + "its type is 'null'", id="null as a type"),
     pytest.param(schema(a=prop(type="String")), TYPE + "its type is 'String'", id="upper case"),
-    pytest.param(schema(a=prop(type=["string", "null"])), TYPE + "it says no single type", id="two types"),
-    pytest.param(schema(a=prop(type=["string"])), TYPE + "it says no single type", id="a list of one"),
-    pytest.param(schema(a=prop(type=None)), TYPE + "it says no single type", id="no type"),
+    pytest.param(schema(a=prop(type=["string", "null"])), TYPE + "it has no single type", id="two types"),
+    pytest.param(schema(a=prop(type=["string"])), TYPE + "it has no single type", id="a list of one"),
+    pytest.param(schema(a=prop(type=None)), TYPE + "it has no single type", id="no type"),
     pytest.param(
-        schema(a={"x-mcp-header": "A", "enum": ["x"]}), TYPE + "it says no single type", id="only values"
+        schema(a={"x-mcp-header": "A", "enum": ["x"]}), TYPE + "it has no single type", id="only values"
     ),
-    # The place.
+    # Invalid places.
     pytest.param(prop(type="object"), UNREACHED, id="the root"),
     pytest.param(schema(a={"type": "array", "items": prop()}), UNREACHED, id="items"),
     pytest.param(schema(a={"prefixItems": [prop()]}), UNREACHED, id="prefixItems"),
     pytest.param({"$defs": {"A": prop()}, **schema(a={"$ref": "#/$defs/A"})}, UNREACHED, id="$ref"),
-    pytest.param({"$defs": {"A": prop()}}, UNREACHED, id="a definition that nobody uses"),
+    pytest.param({"$defs": {"A": prop()}}, UNREACHED, id="an unused definition"),
     pytest.param({"definitions": {"A": prop()}}, UNREACHED, id="definitions"),
     pytest.param({"patternProperties": {"^a": prop()}}, UNREACHED, id="patternProperties"),
     pytest.param({"additionalProperties": prop()}, UNREACHED, id="additionalProperties"),
@@ -122,7 +124,7 @@ BAD: list[Any] = [
     pytest.param({"x-unknown": [[{"x": [prop()]}]]}, UNREACHED, id="in lists of lists"),
     pytest.param(nested(MAX_DEPTH + 1, prop()), UNREACHED, id="too deep"),
     pytest.param(nested(500, prop()), UNREACHED, id="much too deep"),
-    # How many.
+    # Too many.
     pytest.param(
         schema(**{f"p{i}": prop(f"P{i}") for i in range(MAX_HEADERS + 1)}),
         "it has more than 64 properties with x-mcp-header",
@@ -136,18 +138,18 @@ BAD: list[Any] = [
 
 @pytest.mark.requirement("HDR-12")
 @pytest.mark.parametrize(("given", "problem"), BAD)
-def test_what_breaks_a_rule(given: Any, problem: str) -> None:
+def test_param_headers_invalid_annotation_raises(given: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=r"^.{1,400}$") as caught:
         param_headers(given)
     assert problem in str(caught.value)
 
 
-def test_as_many_as_allowed() -> None:
+def test_param_headers_at_header_limit_is_accepted() -> None:
     assert len(param_headers(schema(**{f"p{i}": prop(f"P{i}") for i in range(MAX_HEADERS)}))) == MAX_HEADERS
 
 
-def test_hostile_schemas_take_time_in_proportion() -> None:
-    """Long paths, with much at the end of each."""
+def test_param_headers_hostile_schema_takes_linear_time() -> None:
+    """Wide objects at the end of long paths."""
     wide = schema(**{"k" * 100 + str(i): {} for i in range(40_000)})
     started = time.process_time()
     assert param_headers(nested(900, wide)) == {}
@@ -168,7 +170,7 @@ def test_hostile_schemas_take_time_in_proportion() -> None:
         max_leaves=12,
     )
 )
-def test_any_json_is_a_map_or_wrong(value: Any) -> None:
+def test_param_headers_any_json_returns_map_or_raises(value: Any) -> None:
     try:
         found = param_headers({"properties": value})
     except ValueError:
@@ -176,11 +178,11 @@ def test_any_json_is_a_map_or_wrong(value: Any) -> None:
     assert all(0 < len(path) <= MAX_DEPTH and name for path, name in found.items())
 
 
-# -- Values ------------------------------------------------------------------------------------------------------------
+# -- Values --------------------------------------------------------------------------------------
 
 MAP = {("region",): "Region", ("n",): "N", ("deep", "flag"): "Flag"}
 
-# arguments, and what is said of them
+# arguments, header names and texts
 CALLS: list[Any] = [
     pytest.param({}, [], id="nothing"),
     pytest.param({"other": "x"}, [], id="nothing that is mirrored"),
@@ -202,7 +204,7 @@ CALLS: list[Any] = [
     pytest.param({"deep": "flag"}, [], id="text on the way"),
     pytest.param({"deep.flag": True, "flag": True}, [], id="other paths"),
     pytest.param({"n": 1, "region": "x"}, [("Region", "x"), ("N", "1")], id="in the order of the schema"),
-    # What breaks the schema is for the tool to refuse.
+    # Arguments that violate the schema are rejected by the tool, not here.
     pytest.param({"region": 5}, [("Region", "5")], id="a number for a text"),
     pytest.param({"region": ["x"], "n": {}, "deep": {"flag": 1.5}}, [], id="what has no text"),
 ]
@@ -210,7 +212,9 @@ CALLS: list[Any] = [
 
 @pytest.mark.requirement("HDR-8", "HDR-9")
 @pytest.mark.parametrize(("arguments", "values"), CALLS)
-def test_what_is_said_of_arguments(arguments: dict[str, Any], values: list[tuple[str, str]]) -> None:
+def test_param_values_arguments_become_texts(
+    arguments: dict[str, Any], values: list[tuple[str, str]]
+) -> None:
     assert param_values(MAP, arguments) == values
     assert param_values(MAP, encode(arguments)) == values
     assert param_values(MAP, Raw(b" " + encode(arguments))) == values
@@ -219,24 +223,24 @@ def test_what_is_said_of_arguments(arguments: dict[str, Any], values: list[tuple
 @pytest.mark.parametrize(
     "arguments", [UNSET, None, b"null", b"[]", b'[{"region":"x"}]', b'"x"', b"5", b"1.5", b"true"]
 )
-def test_what_is_no_object_has_nothing_to_say(arguments: Any) -> None:
+def test_param_values_of_non_object_are_empty(arguments: Any) -> None:
     assert param_values(MAP, arguments) == []
 
 
-def test_two_properties_of_one_object() -> None:
+def test_param_values_siblings_in_nested_object() -> None:
     given = param_headers(schema(a=schema(b=prop("B"), c=prop("C"))))
     assert param_values(given, b'{"a":{"b":"1","c":"2"}}') == [("B", "1"), ("C", "2")]
     assert values_at(given, b'{"a":{"b":"1"}}') == [(("a", "b"), "B", "1"), (("a", "c"), "C", None)]
 
 
-def test_the_last_of_equal_names_counts() -> None:
-    """As it does where the tool reads its arguments."""
+def test_param_values_duplicate_member_uses_last() -> None:
+    """The tool decodes its arguments in the same way."""
     assert param_values(MAP, b'{"region":"a","region":"b"}') == [("Region", "b")]
 
 
 @pytest.mark.requirement("HDR-12")
 @pytest.mark.parametrize("n", [2**53, -(2**53), 10**40, 1e300])
-def test_an_integer_that_not_everybody_can_read(n: float) -> None:
+def test_param_values_unsafe_integer_raises(n: float) -> None:
     with pytest.raises(ValueError, match=r"cannot be mirrored|cannot be read"):
         param_values(MAP, {"n": n})
 
@@ -245,17 +249,17 @@ def test_an_integer_that_not_everybody_can_read(n: float) -> None:
     "arguments",
     [b"{", b'{"region":"\\ud800"}', b'{"region":1e999}', b'{"deep":' + b"[" * 2000 + b"]" * 2000 + b"}"],
 )
-def test_what_cannot_be_read(arguments: bytes) -> None:
+def test_param_values_invalid_json_raises(arguments: bytes) -> None:
     with pytest.raises(ValueError, match="the arguments cannot be read: "):
         param_values(MAP, arguments)
 
 
-def test_what_json_cannot_say() -> None:
+def test_param_values_unencodable_argument_raises() -> None:
     with pytest.raises(TypeError):
         param_values(MAP, {"region": object()})
 
 
-# a header, a value, and whether they agree
+# header text, value, whether they match
 PAIRS: list[Any] = [
     ("x", "x", True),
     ("X", "x", False),
@@ -299,12 +303,12 @@ PAIRS: list[Any] = [
 
 
 @pytest.mark.parametrize(("text", "value", "good"), PAIRS)
-def test_what_agrees(text: str, value: Any, good: bool) -> None:
+def test_header_matches_compares_text_and_value(text: str, value: Any, good: bool) -> None:
     assert agrees(text, value) is good
 
 
 @given(st.text() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1))
-def test_what_is_said_agrees(value: Any) -> None:
+def test_format_value_matches_its_own_value(value: Any) -> None:
     text = said(value)
     assert text is not None
     assert agrees(text, value)

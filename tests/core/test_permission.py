@@ -1,4 +1,4 @@
-"""What we may send: our caller's mistakes are named, and nothing else is one."""
+"""The checks of messages that we send."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def peer_of(role: Role, version: str, capabilities: Any = None) -> Peer:
         (SERVER, D, "acme/nobody/knows", State.READY),
     ],
 )
-def test_requests_that_may_be_sent(role: Role, version: str, method: str, state: State) -> None:
+def test_may_request_allowed_requests(role: Role, version: str, method: str, state: State) -> None:
     row = may_request(method, peer_of(role, version), role, CONFIGS[role], state)
     assert (row.name if row is not None else None) in (method, None)
     assert (row is None) is (method == "acme/nobody/knows")
@@ -77,13 +77,15 @@ def test_requests_that_may_be_sent(role: Role, version: str, method: str, state:
         (CLIENT, D, "initialize", State.READY, "already initialized"),
         (SERVER, D, "roots/list", State.CLOSING, "not possible when CLOSING"),
         (SERVER, D, "acme/nobody/knows", State.CLOSING, "not possible when CLOSING"),
-        # Not even what MCP does not define: no request of a server has a place there.
+        # Custom methods neither: a server sends no requests at all in that revision.
         (SERVER, E, "sampling/createMessage", State.READY, "sends no requests in revision 2026-07-28"),
         (SERVER, E, "acme/nobody/knows", State.READY, "sends no requests in revision 2026-07-28"),
         (SERVER, E, "notifications/message", State.READY, "sends no requests"),
     ],
 )
-def test_requests_that_may_not(role: Role, version: str, method: str, state: State, words: str) -> None:
+def test_may_request_disallowed_requests_raise(
+    role: Role, version: str, method: str, state: State, words: str
+) -> None:
     with pytest.raises(LocalProtocolError, match=words):
         may_request(method, peer_of(role, version), role, CONFIGS[role], state)
 
@@ -100,7 +102,9 @@ def test_requests_that_may_not(role: Role, version: str, method: str, state: Sta
         (SERVER, D, "roots/list", {"roots": {}}),
     ],
 )
-def test_a_capability_that_the_peer_lacks(role: Role, version: str, method: str, missing: Any) -> None:
+def test_may_request_undeclared_capability_raises(
+    role: Role, version: str, method: str, missing: Any
+) -> None:
     nothing = t.ServerCapabilities() if role is CLIENT else t.ClientCapabilities()
     peer = peer_of(role, version, nothing)
     with pytest.raises(
@@ -128,7 +132,7 @@ def test_a_capability_that_the_peer_lacks(role: Role, version: str, method: str,
         (CLIENT, E, "notifications/nobody/knows", State.NEW),
     ],
 )
-def test_notifications_that_may_be_sent(role: Role, version: str, method: str, state: State) -> None:
+def test_may_notify_allowed_notifications(role: Role, version: str, method: str, state: State) -> None:
     may_notify(method, peer_of(role, version), role, CONFIGS[role], state)
 
 
@@ -146,14 +150,16 @@ def test_notifications_that_may_be_sent(role: Role, version: str, method: str, s
         (SERVER, D, "notifications/tools/list_changed", State.CLOSING, "not possible when CLOSING"),
     ],
 )
-def test_notifications_that_may_not(role: Role, version: str, method: str, state: State, words: str) -> None:
+def test_may_notify_disallowed_notifications_raise(
+    role: Role, version: str, method: str, state: State, words: str
+) -> None:
     with pytest.raises(LocalProtocolError, match=words):
         may_notify(method, peer_of(role, version), role, CONFIGS[role], state)
 
 
 @pytest.mark.requirement("CAP-3")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_notification_needs_a_capability_of_ours(version: str) -> None:
+def test_may_notify_own_undeclared_capability_raises(version: str) -> None:
     config = server_config(capabilities=t.ServerCapabilities(tools=t.ToolsCapability()))
     peer = peer_of(SERVER, version)
     with pytest.raises(

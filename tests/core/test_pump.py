@@ -1,4 +1,4 @@
-"""`Pump`: events one at a time, however nested the calls; and when to stop reading, or to wait before sending."""
+"""`Pump`: the order of events in nested calls, and back-pressure in both directions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CALL = {"name": "t"}
 
 
 class Carrier:
-    """A server's connection, its pump, and the events that came out of it; `acts` is done on each."""
+    """A server connection, its pump, and the delivered events. `acts` is called with each."""
 
     def __init__(self, acts: Callable[[Event], object] = lambda event: None, **limits: Any) -> None:
         self.conn = Connection(Role.SERVER, server_config(limits=Limits(**limits)))
@@ -46,7 +46,7 @@ def call(id: int) -> object:
     return request(id, "tools/call", CALL)
 
 
-def test_everything_is_taken_out() -> None:
+def test_pump_run_delivers_all_events() -> None:
     carrier = opened()
     carrier.hears(call(1), call(2), ping())
     assert [event.id for event in carrier.taken if isinstance(event, RequestReceived)] == [1, 2]
@@ -54,16 +54,14 @@ def test_everything_is_taken_out() -> None:
     assert repr(carrier.pump) == f"<Pump of {carrier.conn!r}>"
 
 
-def test_an_event_is_acted_on_before_the_next_one_comes() -> None:
+def test_pump_nested_run_keeps_event_order() -> None:
     order: list[str] = []
 
     def acts(event: Event) -> None:
         if isinstance(event, RequestReceived):
             order.append(f"begin {event.id}")
             if event.id == 1:
-                carrier.hears(
-                    call(3)
-                )  # as when a handler's answer frees a place, or its message wakes the reader
+                carrier.hears(call(3))  # as a handler does that sends its result at once
             order.append(f"end {event.id}")
 
     carrier = opened()
@@ -72,7 +70,7 @@ def test_an_event_is_acted_on_before_the_next_one_comes() -> None:
     assert order == ["begin 1", "end 1", "begin 2", "end 2", "begin 3", "end 3"]
 
 
-def test_it_can_be_used_after_an_event_that_nobody_could_take() -> None:
+def test_pump_usable_after_callback_raised() -> None:
     def acts(event: Event) -> None:
         raise ZeroDivisionError
 
@@ -84,15 +82,13 @@ def test_it_can_be_used_after_an_event_that_nobody_could_take() -> None:
     assert [type(event) for event in carrier.taken] == [PeerReady, RequestReceived]
 
 
-def test_it_pauses_and_goes_on() -> None:
+def test_pump_paused_follows_connection() -> None:
     carrier = opened(in_flight=1, waiting=1)
     paused = []
     for acts in (
         lambda: carrier.hears(call(1)),
         lambda: carrier.hears(call(2), call(3)),
-        lambda: carrier.conn.send_result(
-            1, {}
-        ),  # makes room for the second, the third takes its place in the lane
+        lambda: carrier.conn.send_result(1, {}),  # the second one starts, and the third one waits
         lambda: carrier.conn.send_result(2, {}),
     ):
         acts()
@@ -103,7 +99,7 @@ def test_it_pauses_and_goes_on() -> None:
     assert len(carrier.taken) == 3
 
 
-def test_it_is_full_above_the_high_water_mark() -> None:
+def test_pump_write_blocked_above_high_water() -> None:
     carrier = opened()
     carrier.hears(call(1))
     carrier.conn.send_result(1, {"x": "x" * (64 * 1024 - 40 - carrier.conn.queued())})

@@ -1,4 +1,4 @@
-"""What may be asked, of whom, and what is an answer."""
+"""Input requests: which are valid, which capabilities they need, and valid responses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from tests.core.questions import (
 
 
 @pytest.mark.parametrize("row", INPUTS, ids=lambda row: row.name)
-def test_the_table_of_questions(row: Method) -> None:
+def test_input_request_rows_match_legacy_requests(row: Method) -> None:
     kind = next(kind for kind, found in QUESTIONS.items() if found is row)
     assert kind.method == row.name
     assert row.result is type(ANSWER_TO[kind])
@@ -91,7 +91,7 @@ def test_the_table_of_questions(row: Method) -> None:
         (ROOTS, offers(roots=t.RootsCapability()), {}),
     ],
 )
-def test_nobody_is_asked_what_he_did_not_offer(
+def test_input_request_without_capability_is_rejected(
     question: Any, declared: t.ClientCapabilities, missing: Any
 ) -> None:
     assert lacking([question], declared) == missing
@@ -109,7 +109,7 @@ def test_nobody_is_asked_what_he_did_not_offer(
     assert refused.value.fault is Fault.INVALID_PARAMS
 
 
-def test_what_is_lacking_for_several_is_told_at_once() -> None:
+def test_require_names_all_missing_capabilities() -> None:
     with pytest.raises(McpError) as caught:
         require([NAME, PAGE, MODEL, WITH_TOOLS], client(capabilities=offers(roots=t.RootsCapability())))
     needed: Any = {"elicitation": {"url": {}}, "sampling": {"tools": {}}}
@@ -185,7 +185,7 @@ def test_what_is_lacking_for_several_is_told_at_once() -> None:
         ),
     ],
 )
-def test_questions_that_nobody_can_be_asked(question: Any, words: str | None) -> None:
+def test_input_request_invalid_is_rejected(question: Any, words: str | None) -> None:
     if words is None:
         check_question(question, EVERYTHING)
         require([question], client())
@@ -232,7 +232,7 @@ def test_questions_that_nobody_can_be_asked(question: Any, words: str | None) ->
         ({"type": "integer"}, 3.5, "is no integer"),
     ],
 )
-def test_a_form_is_filled_in_as_its_schema_says(field: Any, value: Any, words: str | None) -> None:
+def test_form_content_is_checked_against_schema(field: Any, value: Any, words: str | None) -> None:
     question = form(f=field)
     answer = t.ElicitResult(action="accept", content={"f": value, "more": 1})
     if words is None:
@@ -268,7 +268,7 @@ def test_a_form_is_filled_in_as_its_schema_says(field: Any, value: Any, words: s
         (ROOTS, None, "not answered with NoneType"),
     ],
 )
-def test_what_our_side_answers(question: Any, answer: Any, sent: Any) -> None:
+def test_as_answer_checks_and_strips_response(question: Any, answer: Any, sent: Any) -> None:
     if isinstance(sent, str):
         with pytest.raises(LocalProtocolError, match=sent):
             as_answer(question, answer)
@@ -276,14 +276,14 @@ def test_what_our_side_answers(question: Any, answer: Any, sent: Any) -> None:
         assert as_answer(question, answer) == sent
 
 
-def test_what_is_no_filled_in_form_is_not_looked_at() -> None:
+def test_misfit_without_form_content_finds_nothing() -> None:
     assert misfit(MODEL, SAID) is None
     assert misfit(PAGE, t.ElicitResult(action="accept")) is None
     assert misfit(NAME, t.ElicitResult(action="decline")) is None
     assert misfit(NAME, SAID) is None
 
 
-def test_a_refusal_by_our_own_side() -> None:
+def test_refusal_cancels_elicitation_or_raises() -> None:
     error = McpError(-1, "the user said no")
     for question in (NAME, PAGE):
         assert refusal_of(question, error) == t.ElicitResult(action="cancel")

@@ -1,4 +1,4 @@
-"""The token bucket: what passes at which time."""
+"""The token bucket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mcp_core import Bucket, Rate
 
 
-def test_a_burst_and_then_the_rate() -> None:
+def test_bucket_allows_burst_then_rate() -> None:
     bucket = Bucket(Rate(per_second=2, burst=3))
     assert [bucket.take(0.0) for _ in range(4)] == [0, 0, 0, 0.5]
     assert bucket.take(0.25) == 0.25
@@ -18,13 +18,13 @@ def test_a_burst_and_then_the_rate() -> None:
     assert repr(bucket) == "<Bucket of 2/s, 0 of 3 left>"
 
 
-def test_a_rest_fills_it_and_no_more() -> None:
+def test_bucket_refills_to_burst_only() -> None:
     bucket = Bucket(Rate(per_second=2, burst=3))
     bucket.take(100.0)
     assert [bucket.take(1000.0) for _ in range(4)] == [0, 0, 0, 0.5]
 
 
-def test_what_is_refused_costs_nothing() -> None:
+def test_bucket_refusal_takes_no_token() -> None:
     bucket = Bucket(Rate(per_second=1, burst=1))
     assert bucket.take(0.0) == 0
     assert [bucket.take(0.5) for _ in range(3)] == [0.5, 0.5, 0.5]
@@ -36,7 +36,7 @@ def test_what_is_refused_costs_nothing() -> None:
     st.integers(1, 50),
     st.lists(st.floats(0, 10), max_size=60),
 )
-def test_who_waits_as_told_is_let_in(per_second: float, burst: int, pauses: list[float]) -> None:
+def test_bucket_allows_after_returned_wait(per_second: float, burst: int, pauses: list[float]) -> None:
     bucket = Bucket(Rate(per_second, burst))
     now = passed = 0.0
     for pause in pauses:
@@ -50,6 +50,6 @@ def test_who_waits_as_told_is_let_in(per_second: float, burst: int, pauses: list
 
 
 @pytest.mark.parametrize(("per_second", "burst"), [(0, 1), (-1, 1), (1, 0), (float("nan"), 1)])
-def test_a_rate_that_lets_nothing_through(per_second: float, burst: int) -> None:
-    with pytest.raises(ValueError, match="a rate is positive"):
+def test_rate_that_allows_nothing_rejected(per_second: float, burst: int) -> None:
+    with pytest.raises(ValueError, match="a rate has per_second above 0"):
         Rate(per_second, burst)

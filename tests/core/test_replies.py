@@ -1,4 +1,4 @@
-"""What a connection answers by itself, as functions."""
+"""The results of requests that a connection answers itself."""
 
 from __future__ import annotations
 
@@ -49,16 +49,18 @@ def initialized(version: str) -> t.InitializeResult:
         ),
     ],
 )
-def test_a_reply(method: str, params: Any, peer: Peer, result: t.Result, remembered: Peer | None) -> None:
+def test_builtin_result_depends_on_config_and_peer(
+    method: str, params: Any, peer: Peer, result: t.Result, remembered: Peer | None
+) -> None:
     assert REPLIES[method](CONFIG, params, peer) == (result, remembered)
 
 
-def test_what_a_server_says_of_itself_may_be_kept() -> None:
+def test_builtin_discover_result_has_cache_hint() -> None:
     config = Config(SERVER_INFO, SERVER_OFFERS, instructions="be kind", cache=Cache(60, "public"))
     hinted = replace(DISCOVERED, ttl_ms=60_000, cache_scope="public")
     assert REPLIES["server/discover"](config, None, PEER) == (hinted, None)
     assert REPLIES["initialize"](config, None, PEER) == (initialized(D), PEER)
 
 
-def test_there_are_no_others() -> None:
+def test_builtin_results_are_exactly_four() -> None:
     assert set(REPLIES) == {"initialize", "ping", "server/discover", "logging/setLevel"}

@@ -1,4 +1,4 @@
-"""The table of the peer's requests: places, the lane of those who wait, and when the peer has to wait."""
+"""The table of incoming requests: in flight, waiting, and when reading has to pause."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TERMS = server_config().terms[Role.SERVER][PEER.dialect]
 ROW = METHODS[0]
 
 
-def table(in_flight: int = 2, waiting: int = 2, pause: float = 5.0) -> Requests:
+def requests_with(in_flight: int = 2, waiting: int = 2, pause: float = 5.0) -> Requests:
     return Requests(Limits(in_flight=in_flight, waiting=waiting, pause=pause))
 
 
@@ -33,8 +33,8 @@ def waiting_ids(requests: Requests) -> list[Any]:
     return found
 
 
-def test_places_then_the_lane_then_none() -> None:
-    requests = table()
+def test_incoming_requests_in_flight_then_waiting_then_rejected() -> None:
+    requests = requests_with()
     assert add(requests, 1, 2, 3, 4, 5) == [True, True, False, False, None]
     assert (list(requests.table), requests.in_flight, len(requests.lane)) == ([1, 2, 3, 4], 2, 2)
     assert requests.next_waiting() is None
@@ -47,18 +47,18 @@ def test_places_then_the_lane_then_none() -> None:
     assert (requests.table, requests.in_flight, len(requests.lane)) == ({}, 0, 0)
 
 
-def test_nobody_overtakes_the_lane() -> None:
-    requests = table(in_flight=2)
+def test_incoming_requests_waiting_are_not_overtaken() -> None:
+    requests = requests_with(in_flight=2)
     assert add(requests, 1, 2, 3) == [True, True, False]
     del requests.table[1]
     del requests.table[2]
-    assert add(requests, 4) == [False]  # there are places, but 3 has not got its own yet
+    assert add(requests, 4) == [False]  # a place is free, but 3 has not taken it yet
     assert waiting_ids(requests) == [3, 4]
 
 
 @pytest.mark.requirement("RPC-6")
-def test_ids_have_a_type() -> None:
-    requests = table()
+def test_incoming_requests_distinguish_id_types() -> None:
+    requests = requests_with()
     assert add(requests, 1, "1") == [True, True]
     assert requests.cancel("1") is True
     assert requests.table["1"].life is Life.CANCELLED
@@ -66,23 +66,23 @@ def test_ids_have_a_type() -> None:
 
 
 @pytest.mark.requirement("CXL-8")
-def test_cancelling() -> None:
-    requests = table()
+def test_incoming_requests_cancel_by_phase() -> None:
+    requests = requests_with()
     add(requests, 1, 2, 3, "3")
     assert requests.cancel(1) is True
     assert requests.cancel(1) is None  # twice
     assert requests.cancel(9) is None  # unknown
     assert (len(requests.table), requests.in_flight) == (4, 2)  # its handler still runs
-    assert requests.cancel("3") is False  # it only waited, and is gone at once
+    assert requests.cancel("3") is False  # it was still waiting, so it is removed at once
     assert list(requests.table) == [1, 2, 3]
     assert requests.cancel("3") is None
     del requests.table[1]
-    assert requests.cancel(1) is None  # over
+    assert requests.cancel(1) is None  # answered
     assert waiting_ids(requests) == [3]
 
 
-def test_the_end_of_all() -> None:
-    requests = table(in_flight=3)
+def test_incoming_requests_cancel_all_returns_running() -> None:
+    requests = requests_with(in_flight=3)
     add(requests, 1, 2, 3, 4)
     requests.cancel(2)
     assert requests.end_all() == [1, 3]
@@ -90,21 +90,21 @@ def test_the_end_of_all() -> None:
     assert requests.end_all() == []
 
 
-def test_a_full_lane_makes_the_peer_wait() -> None:
-    requests = table()
+def test_incoming_requests_full_queue_pauses() -> None:
+    requests = requests_with()
     add(requests, 1, 2, 3)
     assert not requests.must_pause(0.0, calling=False)
     assert requests.escape is None
     add(requests, 4)
-    assert not requests.must_pause(1.0, calling=True)  # what we wait for may be behind it
+    assert not requests.must_pause(1.0, calling=True)  # the response may be behind it in the input
     assert requests.escape is None
     assert requests.must_pause(2.0, calling=False)
     assert requests.must_pause(3.0, calling=False)
     assert requests.escape == 7.0
 
 
-def test_the_wait_ends_when_a_place_is_free() -> None:
-    requests = table()
+def test_incoming_requests_free_place_ends_pause() -> None:
+    requests = requests_with()
     add(requests, 1, 2, 3, 4)
     assert requests.must_pause(2.0, calling=False)
     del requests.table[1]
@@ -113,11 +113,11 @@ def test_the_wait_ends_when_a_place_is_free() -> None:
     assert requests.escape is None
     add(requests, 5)
     assert requests.must_pause(6.0, calling=False)
-    assert requests.escape == 11.0  # counted anew
+    assert requests.escape == 11.0  # the timeout begins again
 
 
-def test_the_wait_has_an_end() -> None:
-    requests = table()
+def test_incoming_requests_pause_times_out() -> None:
+    requests = requests_with()
     add(requests, 1, 2, 3, 4)
     requests.escape_if_due(100.0)
     assert requests.must_pause(2.0, calling=False)
@@ -127,7 +127,7 @@ def test_the_wait_has_an_end() -> None:
     assert requests.escape is None
     assert not requests.must_pause(7.0, calling=False)
     assert add(requests, 5) == [None]
-    # It goes on until there is room again, by whatever way.
+    # Reading goes on until the queue has room.
     assert requests.cancel(4) is False
     assert not requests.must_pause(8.0, calling=False)
     assert add(requests, 6) == [False]
@@ -136,12 +136,12 @@ def test_the_wait_has_an_end() -> None:
 
 
 @pytest.mark.parametrize("waiting", [1, 2])
-def test_every_wait_is_counted_anew(waiting: int) -> None:
-    requests = table(in_flight=1, waiting=waiting)
+def test_incoming_requests_each_pause_has_full_timeout(waiting: int) -> None:
+    requests = requests_with(in_flight=1, waiting=waiting)
     add(requests, *range(1 + waiting))
     assert requests.must_pause(2.0, calling=False)
     requests.escape_if_due(7.0)
-    for id in range(1 + waiting):  # the lane is emptied, and filled again much later
+    for id in range(1 + waiting):  # the queue is emptied, and filled again much later
         del requests.table[id]
         requests.next_waiting()
     add(requests, *range(1 + waiting))
@@ -152,8 +152,8 @@ def test_every_wait_is_counted_anew(waiting: int) -> None:
 
 
 @pytest.mark.parametrize("in_flight", [1, 3])
-def test_without_a_lane(in_flight: int) -> None:
-    requests = table(in_flight=in_flight, waiting=0)
+def test_incoming_requests_without_queue_never_wait(in_flight: int) -> None:
+    requests = requests_with(in_flight=in_flight, waiting=0)
     assert add(requests, *range(in_flight), "x") == [True] * in_flight + [None]
     del requests.table[0]
     assert add(requests, "x") == [True]

@@ -1,4 +1,4 @@
-"""Sealed states: what comes back unchanged, from the same hands and in time is opened, and nothing else is."""
+"""Signed `requestState`: only an unmodified, unexpired state of the same request is accepted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refusal(ring: KeyRing, state: str, binding: Binding = MINE, now: float = NOW
     return str(caught.value)
 
 
-def test_what_was_sealed_comes_back() -> None:
+def test_seal_open_returns_content() -> None:
     assert RING.open(STATE, MINE, NOW) == CONTENT
     assert STATE.isascii()
     assert STATE.startswith("1.k.")
@@ -37,13 +37,13 @@ def test_what_was_sealed_comes_back() -> None:
 
 
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers() | st.text("a\n")))
-def test_any_content_comes_back(value: dict[str, Any]) -> None:
+def test_seal_open_any_content_round_trips(value: dict[str, Any]) -> None:
     content = json.dumps(value).encode()
     assert RING.open(RING.seal(content, MINE, NOW), MINE, NOW) == content
 
 
 @pytest.mark.requirement("MRTR-13")
-def test_no_character_can_be_changed_left_out_or_added() -> None:
+def test_open_modified_state_is_rejected() -> None:
     for place, character in enumerate(STATE):
         for other in {"A", "B", "-", "_", ".", "=", " ", "\n", "\x00", "é", character.swapcase()} - {
             character
@@ -52,7 +52,7 @@ def test_no_character_can_be_changed_left_out_or_added() -> None:
         refusal(RING, STATE[:place] + STATE[place + 1 :])
         refusal(RING, STATE[:place])
         refusal(RING, STATE[:place] + character + STATE[place:])
-    assert "none of ours" in refusal(RING, "2" + STATE[1:])
+    assert "not issued by this server" in refusal(RING, "2" + STATE[1:])
     for more in ("-TAMPERED", "=", ".", "\n", " ", "A"):
         refusal(RING, STATE + more)
         refusal(RING, more + STATE)
@@ -70,13 +70,13 @@ def test_no_character_can_be_changed_left_out_or_added() -> None:
 @example("1.k..")
 @example("1.k." + "." * 1000)
 @example("\ud800")
-def test_whatever_comes_is_refused_and_nothing_else(state: str) -> None:
+def test_open_any_text_raises_invalid_state_only(state: str) -> None:
     assert refusal(RING, state).startswith("requestState refused: ")
 
 
 @pytest.mark.requirement("MRTR-13")
 @given(st.data())
-def test_a_state_with_parts_of_another_is_refused(data: st.DataObject) -> None:
+def test_open_mixed_states_is_rejected(data: st.DataObject) -> None:
     other = RING.seal(b'{"a":2}', MINE, NOW + 1)
     parts = [
         data.draw(st.sampled_from(pair)) for pair in zip(STATE.split("."), other.split("."), strict=True)
@@ -90,19 +90,19 @@ def test_a_state_with_parts_of_another_is_refused(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("seconds", "good"), [(0, True), (599, True), (599.4, True), (600, False), (601, False), (1e9, False)]
 )
-def test_it_expires(seconds: float, good: bool) -> None:
+def test_open_after_lifetime_is_rejected(seconds: float, good: bool) -> None:
     if good:
         assert RING.open(STATE, MINE, int(NOW) + seconds) == CONTENT
     else:
         assert "expired" in refusal(RING, STATE, now=int(NOW) + seconds)
 
 
-def test_the_time_it_is_good_for_is_the_rings() -> None:
+def test_seal_lifetime_is_that_of_signing_ring() -> None:
     ring = KeyRing({"k": NEW}, lifetime=10)
     state = ring.seal(CONTENT, MINE, 100)
     assert ring.open(state, MINE, 109) == CONTENT
     assert refusal(ring, state, now=112) == "requestState refused: it expired 2 s ago"
-    # It is said in the state, so that another instance need not be configured alike to keep the promise.
+    # The state has the expiry, so another instance may have a different lifetime.
     assert RING.open(state, MINE, 109) == CONTENT
 
 
@@ -117,12 +117,12 @@ def test_the_time_it_is_good_for_is_the_rings() -> None:
         (Binding("alice", "tools/call", "other"), "for a request of tools/call with other params"),
     ],
 )
-def test_it_is_good_for_one_principal_and_one_request(binding: Binding, words: str) -> None:
+def test_open_other_binding_is_rejected(binding: Binding, words: str) -> None:
     assert words in refusal(RING, STATE, binding)
     assert RING.open(RING.seal(CONTENT, binding, NOW), binding, NOW) == CONTENT
 
 
-def test_it_is_signed_and_not_secret_but_does_not_tell_the_principal() -> None:
+def test_seal_body_is_readable_but_hides_principal() -> None:
     body = urlsafe_b64decode(STATE.split(".")[2] + "==")
     assert CONTENT in body
     assert b"alice" not in body
@@ -130,7 +130,7 @@ def test_it_is_signed_and_not_secret_but_does_not_tell_the_principal() -> None:
     assert json.loads(body)[1] != json.loads(urlsafe_b64decode(again.split(".")[2] + "=="))[1]
 
 
-def test_keys_are_changed_without_refusing_anyone() -> None:
+def test_key_ring_rotation_keeps_states_valid() -> None:
     before = KeyRing({"old": OLD})
     learned = KeyRing({"old": OLD, "new": NEW})
     changed = KeyRing({"new": NEW, "old": OLD})
@@ -150,23 +150,23 @@ def test_keys_are_changed_without_refusing_anyone() -> None:
         (KeyRing({"k": OLD}), "another key of this name"),
     ],
 )
-def test_a_foreign_key_opens_nothing(ring: KeyRing, words: str) -> None:
+def test_open_with_other_ring_is_rejected(ring: KeyRing, words: str) -> None:
     assert words in refusal(ring, STATE)
 
 
 @pytest.mark.parametrize("body", ["", "A", "eA", urlsafe_b64encode(b"[1,2]").decode()])
-def test_what_others_sign_with_our_key_is_refused(body: str) -> None:
+def test_open_foreign_signature_with_same_key_is_rejected(body: str) -> None:
     def signed(key: bytes) -> str:
         text = f"1.k.{body}"
         signature = urlsafe_b64encode(hmac.digest(key, text.encode(), "sha256")).rstrip(b"=").decode()
         return f"{text}.{signature}"
 
-    assert "altered" in refusal(RING, signed(NEW))  # the key has other uses, and none of them makes a state
+    assert "altered" in refusal(RING, signed(NEW))  # other uses of the key make no state
     assert "not by this code" in refusal(RING, signed(hmac.digest(NEW, b"mcp requestState", "sha256")))
 
 
 @pytest.mark.parametrize("difference", [-1, 0, 1])
-def test_a_state_has_a_limit(difference: int) -> None:
+def test_seal_over_maximum_length_raises(difference: int) -> None:
     tight = KeyRing({"k": NEW}, longest=len(STATE) + difference)
     if difference < 0:
         with pytest.raises(LocalProtocolError, match="too long to be kept") as caught:
@@ -178,7 +178,7 @@ def test_a_state_has_a_limit(difference: int) -> None:
 
 
 @pytest.mark.requirement("MRTR-13")
-def test_the_peer_is_told_nothing_of_the_reason() -> None:
+def test_invalid_state_public_message_hides_reason() -> None:
     bad = BadState("a reason")
     assert isinstance(bad, RemoteProtocolError)
     assert bad.fault is Fault.INVALID_PARAMS
@@ -197,10 +197,10 @@ def test_the_peer_is_told_nothing_of_the_reason() -> None:
         ({"x" * 33: NEW}, "up to 32"),
     ],
 )
-def test_rings_that_are_none(keys: dict[str, bytes], words: str) -> None:
+def test_key_ring_invalid_keys_raise(keys: dict[str, bytes], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         KeyRing(keys)
 
 
-def test_repr_tells_names_and_no_keys() -> None:
+def test_key_ring_repr_hides_keys() -> None:
     assert repr(KeyRing({"new": NEW, "old": OLD})) == "<KeyRing of new, old>"

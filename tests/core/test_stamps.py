@@ -1,4 +1,4 @@
-"""What a revision adds to params and results: by bytes, without touching what a caller gave."""
+"""The members that a revision adds to params and results."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ TRACED = t.CallToolParams(name="t", meta=t.RequestMeta(traceparent="00-1", log_l
         (A, t.ProgressParams(progress_token=1, progress=2, message="m"), {"progressToken": 1, "progress": 2}),
     ],
 )
-def test_a_body(version: str, params: Any, expected: Any) -> None:
+def test_encode_params_of_revision(version: str, params: Any, expected: Any) -> None:
     data = body(DIALECTS[version], params)
     assert (json.loads(data) if data is not None else None) == expected
 
 
 @pytest.mark.parametrize("params", [{"uri": "\ud800"}, t.ReadResourceParams(uri="\ud800")])
-def test_a_body_that_utf_8_cannot_say(params: Any) -> None:
+def test_encode_params_lone_surrogate_raises(params: Any) -> None:
     for version in D, E:
         with pytest.raises(LocalProtocolError, match="surrogates not allowed"):
             body(DIALECTS[version], params)
 
 
-# version, params, meta, progress token, what is said
+# version, params, meta, progress token, JSON
 PARAMS: list[Any] = [
     (D, None, None, None, None),
     (D, CALL, None, None, CALL_SAID),
@@ -94,15 +94,17 @@ PARAMS: list[Any] = [
 
 @pytest.mark.requirement("META-1", "META-6", "META-7", "META-13", "META-14")
 @pytest.mark.parametrize(("version", "params", "meta", "token", "expected"), PARAMS)
-def test_params(version: str, params: Any, meta: Any, token: Any, expected: Any) -> None:
+def test_encode_request_params_adds_meta(
+    version: str, params: Any, meta: Any, token: Any, expected: Any
+) -> None:
     terms = client_config().terms[Role.CLIENT][DIALECTS[version]]
     before = deepcopy(meta), repr(params)
     data = stamped_params(terms, params, meta, token)
-    assert (json.loads(data, object_pairs_hook=no_twins) if data is not None else None) == expected
+    assert (json.loads(data, object_pairs_hook=reject_duplicates) if data is not None else None) == expected
     assert (meta, repr(params)) == before
 
 
-def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     assert len(dict(pairs)) == len(pairs), pairs
     return dict(pairs)
 
@@ -118,7 +120,9 @@ def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     ],
 )
 @pytest.mark.parametrize("version", [D, E])
-def test_what_only_the_connection_may_say(version: str, params: Any, meta: Any, member: str) -> None:
+def test_encode_request_params_reserved_meta_raises(
+    version: str, params: Any, meta: Any, member: str
+) -> None:
     terms = client_config().terms[Role.CLIENT][DIALECTS[version]]
     with pytest.raises(LocalProtocolError, match=f"_meta.{member} is written by the connection"):
         stamped_params(terms, params, meta, None)
@@ -127,7 +131,7 @@ def test_what_only_the_connection_may_say(version: str, params: Any, meta: Any, 
 DONE = {"resultType": "complete"}
 TOOLS = {"tools": [], "ttlMs": 0, "cacheScope": "private"}
 
-# version, result, what is said
+# version, result, JSON
 RESULTS: list[Any] = [
     (D, t.EmptyResult(), {}),
     (D, t.EmptyResult(meta={"a": 1}), {"_meta": {"a": 1}}),
@@ -160,16 +164,16 @@ RESULTS: list[Any] = [
     (E, Raw(b'{"a":1}'), DONE | {"a": 1, "_meta": SERVER_WHO}),
     (E, Raw(b"{ }"), DONE | {"_meta": SERVER_WHO}),
     (E, Raw(b' {\n"a": 1}\n'), DONE | {"a": 1, "_meta": SERVER_WHO}),
-    # A value of the registry's own kind that is no result: nothing is known about its members.
+    # A Struct that is not a `Result`.
     (E, t.Implementation("n", "1"), DONE | {"name": "n", "version": "1", "_meta": SERVER_WHO}),
 ]
 
 
 @pytest.mark.requirement("META-1", "META-10", "RPC-16", "RPC-30", "RPC-34")
 @pytest.mark.parametrize(("version", "result", "expected"), RESULTS)
-def test_results(version: str, result: Any, expected: Any) -> None:
+def test_encode_result_adds_constant_members(version: str, result: Any, expected: Any) -> None:
     terms = server_config().terms[Role.SERVER][DIALECTS[version]]
     before = repr(result)
     data = encode_result(1, *stamped_result(terms, result))
-    assert json.loads(data, object_pairs_hook=no_twins)["result"] == expected
+    assert json.loads(data, object_pairs_hook=reject_duplicates)["result"] == expected
     assert repr(result) == before

@@ -1,4 +1,4 @@
-"""The two tables, cell by cell, and what they promise in words."""
+"""The two tables of the life cycle, cell by cell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from mcp_core import LocalProtocolError, State
 from mcp_core._methods import Step
 from mcp_core._state import LIFECYCLE, REQUEST, Act, Life, after, next_state
 
-# Rows are states; columns are INITIALIZE INITIALIZED PING WORK STATELESS CLOSE; a dash is a violation.
+# Rows are states; columns are INITIALIZE INITIALIZED PING WORK STATELESS CLOSE; a dash is a
+# violation.
 CONNECTION = """
 NEW      OPENING -      NEW     -       NEW     CLOSED
 OPENING  -       READY  OPENING OPENING OPENING CLOSED
@@ -24,7 +25,7 @@ CELLS = [
 
 
 @pytest.mark.parametrize(("state", "step", "then"), CELLS)
-def test_the_connection(state: State, step: Step, then: State | None) -> None:
+def test_life_cycle_cells_match_table(state: State, step: Step, then: State | None) -> None:
     if then is None:
         with pytest.raises(LocalProtocolError):
             next_state(state, step)
@@ -32,7 +33,7 @@ def test_the_connection(state: State, step: Step, then: State | None) -> None:
         assert next_state(state, step) is then
 
 
-def test_the_connection_has_no_other_cells() -> None:
+def test_life_cycle_has_no_other_cells() -> None:
     assert len(CELLS) == len(State) * len(Step)
     assert set(LIFECYCLE) == set(State)
 
@@ -50,17 +51,17 @@ def test_the_connection_has_no_other_cells() -> None:
         (State.CLOSED, Step.PING, "ping is not possible when CLOSED"),
     ],
 )
-def test_a_violation_is_explained(state: State, step: Step, words: str) -> None:
+def test_life_cycle_violation_has_explanation(state: State, step: Step, words: str) -> None:
     with pytest.raises(LocalProtocolError, match=words):
         next_state(state, step)
 
 
 @pytest.mark.parametrize("state", [state for state in State if state not in (State.CLOSING, State.CLOSED)])
-def test_a_stateless_request_moves_nothing(state: State) -> None:
+def test_life_cycle_stateless_request_keeps_state(state: State) -> None:
     assert next_state(state, Step.STATELESS) is state
 
 
-# Rows are lives; columns are NOTE ACKNOWLEDGE CHANGE ANSWER CANCEL.
+# Rows are phases; columns are NOTE ACKNOWLEDGE CHANGE ANSWER CANCEL.
 REQUESTS = """
 OPEN       OPEN STREAMING -         DONE      CANCELLED
 STREAMING  -    -         STREAMING DONE      CANCELLED
@@ -75,16 +76,16 @@ REQUEST_CELLS = [
 
 
 @pytest.mark.parametrize(("life", "act", "then"), REQUEST_CELLS)
-def test_the_request(life: Life, act: Act, then: Life | None) -> None:
+def test_request_phase_cells_match_table(life: Life, act: Act, then: Life | None) -> None:
     assert after(life, act) is then
 
 
-def test_the_request_has_no_other_cells() -> None:
+def test_request_phase_has_no_other_cells() -> None:
     assert len(REQUEST_CELLS) == len(Life) * len(Act)
     assert set(REQUEST) == set(Life)
 
 
 @pytest.mark.requirement("PROG-5")
 @pytest.mark.parametrize("life", [Life.CANCELLED, Life.DONE])
-def test_nothing_is_told_of_a_request_that_is_over(life: Life) -> None:
+def test_request_phase_done_allows_nothing(life: Life) -> None:
     assert after(life, Act.NOTE) is after(life, Act.CHANGE) is after(life, Act.CANCEL) is None

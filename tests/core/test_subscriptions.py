@@ -1,4 +1,4 @@
-"""Changes: what a server's peer wants to hear of, and what is still to be told."""
+"""Server-side subscriptions: what they cover, and which notifications are sent."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ UPDATED: Final = "notifications/resources/updated"
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 
 NOTHING: Final = t.ServerCapabilities()
-# Tools that do not change, resources that change one by one only.
+# Tools do not change; resources can be subscribed to, but their list does not change.
 SOME: Final = t.ServerCapabilities(
     tools=t.ToolsCapability(), resources=t.ResourcesCapability(subscribe=True), logging={}
 )
 
 
-def interests(
+def subscription_table(
     version: str = D, capabilities: t.ServerCapabilities = SERVER_OFFERS, **limits: Any
 ) -> Interests:
-    """Those of a peer that has just opened a conversation."""
+    """Return the subscriptions of a peer that has just completed the handshake."""
     found = Interests(server_config(version, capabilities=capabilities, limits=Limits(**limits)))
     found.remember(DIALECTS[version])
     return found
 
 
-def wish(*wanted: Change) -> t.SubscriptionFilter:
+def filter_of(*wanted: Change) -> t.SubscriptionFilter:
     return t.SubscriptionFilter(
         tools_list_changed=TOOLS in wanted or None,
         prompts_list_changed=PROMPTS in wanted or None,
@@ -68,20 +68,20 @@ def wish(*wanted: Change) -> t.SubscriptionFilter:
     )
 
 
-def listen(of: Interests, id: RequestId, *wanted: Change) -> Message:
-    return said(of.listen(id, DIALECTS[E], wish(*wanted)))
+def listen(table: Interests, id: RequestId, *wanted: Change) -> Message:
+    return as_sent(table.listen(id, DIALECTS[E], filter_of(*wanted)))
 
 
-def said(notice: Notice) -> Message:
-    """What stands on the wire of a notice, and whose stream it is on."""
+def as_sent(notice: Notice) -> Message:
+    """Return a notification as sent, and the listen request to which it belongs."""
     params = json.loads(notice.dialect.encode(notice.params))
     return {"on": notice.related, "method": notice.method, "params": params}
 
 
-def told(of: Interests) -> list[tuple[RequestId | None, Change]]:
-    """Everything that there is to tell, as long as there is room."""
+def take_all(table: Interests) -> list[tuple[RequestId | None, Change]]:
+    """Take all notifications. Return the listen request and the change of each."""
     found = []
-    while (notice := of.next_notice()) is not None:
+    while (notice := table.next_notice()) is not None:
         found.append((notice.related, change_of(notice)))
     return found
 
@@ -92,7 +92,7 @@ def change_of(notice: Notice) -> Change:
     return next(change for change in LISTS if change.method == notice.method)
 
 
-# -- Changes -------------------------------------------------------------------------------------------------
+# -- Changes -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -105,23 +105,23 @@ def change_of(notice: Notice) -> Change:
         (Change(uri=""), UPDATED),
     ],
 )
-def test_every_revision_has_a_notification_for_a_change(change: Change, method: str) -> None:
+def test_change_has_notification_in_every_revision(change: Change, method: str) -> None:
     assert change.method == method
     assert all(method in dialect.receives[Role.CLIENT] for dialect in DIALECTS.values())
 
 
-def test_what_a_change_says() -> None:
+def test_change_repr_and_equality() -> None:
     assert [repr(TOOLS), repr(ONE)] == ["Change(list='tools')", "Change(uri='x:1')"]
     assert (Change(uri="x:1") == ONE, hash(Change(uri="x:1")) == hash(ONE)) == (True, True)
 
 
 @pytest.mark.parametrize("members", [{}, {"list": "tools", "uri": "x:1"}])
-def test_a_change_is_of_one_thing(members: dict[str, Any]) -> None:
+def test_change_without_exactly_one_member_raises(members: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="either a list or a resource"):
         Change(**members)
 
 
-def test_changes_by_keyword() -> None:
+def test_changes_keywords_build_ordered_tuple() -> None:
     assert changes(tools=True) == (TOOLS,)
     assert changes(prompts=True, resources=True, uris=["x:2", "x:1", "x:2"]) == (PROMPTS, RESOURCES, TWO, ONE)
     with pytest.raises(ValueError, match="name a list or a resource"):
@@ -130,87 +130,87 @@ def test_changes_by_keyword() -> None:
         changes(uris="x:1")
 
 
-# -- A server's session --------------------------------------------------------------------------------------
+# -- The session ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_session_hears_of_every_list_and_of_what_it_subscribed_to(version: str) -> None:
-    of = interests(version)
-    of.subscribe(DIALECTS[version], "x:1")
-    published = [of.publish(change) for change in (TOOLS, TWO, PROMPTS, RESOURCES, ONE)]
+def test_session_gets_all_lists_and_subscribed_resources(version: str) -> None:
+    table = subscription_table(version)
+    table.subscribe(DIALECTS[version], "x:1")
+    published = [table.publish(change) for change in (TOOLS, TWO, PROMPTS, RESOURCES, ONE)]
     assert published == [True, False, True, True, True]
-    assert told(of) == [(None, TOOLS), (None, PROMPTS), (None, RESOURCES), (None, ONE)]
-    assert told(of) == []
+    assert take_all(table) == [(None, TOOLS), (None, PROMPTS), (None, RESOURCES), (None, ONE)]
+    assert take_all(table) == []
 
 
-def test_what_a_session_reads() -> None:
-    of = interests()
-    of.subscribe(DIALECTS[D], "x:1")
-    of.publish(TOOLS)
-    of.publish(ONE)
-    first, second = of.next_notice(), of.next_notice()
+def test_session_notification_has_no_subscription_id() -> None:
+    table = subscription_table()
+    table.subscribe(DIALECTS[D], "x:1")
+    table.publish(TOOLS)
+    table.publish(ONE)
+    first, second = table.next_notice(), table.next_notice()
     assert first is not None
     assert second is not None
-    assert said(first) == {"on": None, "method": TOOLS_CHANGED, "params": {}}
-    assert said(second) == {"on": None, "method": UPDATED, "params": {"uri": "x:1"}}
+    assert as_sent(first) == {"on": None, "method": TOOLS_CHANGED, "params": {}}
+    assert as_sent(second) == {"on": None, "method": UPDATED, "params": {"uri": "x:1"}}
 
 
 @pytest.mark.parametrize("version", STATELESS)
-def test_where_one_has_to_ask_nothing_is_told_by_itself(version: str) -> None:
-    of = interests(version)
-    assert not of.publish(TOOLS)
-    assert repr(of) == "<Interests of 0 streams, 0 URIs, 0 waiting>"
+def test_session_in_listen_revision_gets_nothing_unasked(version: str) -> None:
+    table = subscription_table(version)
+    assert not table.publish(TOOLS)
+    assert repr(table) == "<Interests of 0 streams, 0 URIs, 0 waiting>"
 
 
-def test_who_never_opened_a_conversation_hears_nothing() -> None:
-    of = Interests(server_config())
-    assert not any(of.publish(change) for change in (*LISTS, ONE))
-    assert of.next_notice() is None
-    of.unsubscribe("x:1")
+def test_session_not_started_gets_nothing() -> None:
+    table = Interests(server_config())
+    assert not any(table.publish(change) for change in (*LISTS, ONE))
+    assert table.next_notice() is None
+    table.unsubscribe("x:1")
 
 
-def test_only_what_is_declared_is_told() -> None:
-    of = interests(D, SOME)
-    of.subscribe(DIALECTS[D], "x:1")
-    assert [of.publish(change) for change in (*LISTS, ONE)] == [False, False, False, True]
+def test_session_gets_declared_changes_only() -> None:
+    table = subscription_table(D, SOME)
+    table.subscribe(DIALECTS[D], "x:1")
+    assert [table.publish(change) for change in (*LISTS, ONE)] == [False, False, False, True]
 
 
-def test_subscribing_twice_is_once() -> None:
-    of = interests()
+def test_subscribe_twice_counts_once() -> None:
+    table = subscription_table()
     for _ in range(2):
-        of.subscribe(DIALECTS[D], "x:1")
-    assert repr(of) == "<Interests of a session and 0 streams, 1 URIs, 0 waiting>"
-    of.publish(ONE)
-    assert told(of) == [(None, ONE)]
-    of.unsubscribe("x:1")
-    assert not of.publish(ONE)
+        table.subscribe(DIALECTS[D], "x:1")
+    assert repr(table) == "<Interests of a session and 0 streams, 1 URIs, 0 waiting>"
+    table.publish(ONE)
+    assert take_all(table) == [(None, ONE)]
+    table.unsubscribe("x:1")
+    assert not table.publish(ONE)
 
 
-def test_nothing_is_told_after_an_unsubscribe() -> None:
-    of = interests()
+def test_unsubscribe_drops_pending_change() -> None:
+    table = subscription_table()
     for change in (ONE, TWO):
-        of.subscribe(DIALECTS[D], change.uri or "")
-        of.publish(change)
-    of.unsubscribe("x:1")
-    of.unsubscribe("x:1")
-    assert told(of) == [(None, TWO)]
-    of.publish(TWO)
-    of.unsubscribe("x:2")
-    of.unsubscribe("x:3")
-    assert told(of) == []
-    assert repr(of) == "<Interests of a session and 0 streams, 0 URIs, 0 waiting>"
+        table.subscribe(DIALECTS[D], change.uri or "")
+        table.publish(change)
+    table.unsubscribe("x:1")
+    table.unsubscribe("x:1")
+    assert take_all(table) == [(None, TWO)]
+    table.publish(TWO)
+    table.unsubscribe("x:2")
+    table.unsubscribe("x:3")
+    assert take_all(table) == []
+    assert repr(table) == "<Interests of a session and 0 streams, 0 URIs, 0 waiting>"
 
 
-def test_a_handshake_counts_once() -> None:
-    of = interests()
-    of.subscribe(DIALECTS[D], "x:1")
-    of.publish(ONE)
-    of.remember(DIALECTS[D])  # as when the peer sets its log level
-    assert told(of) == [(None, ONE)]
+def test_start_session_twice_keeps_pending_changes() -> None:
+    table = subscription_table()
+    table.subscribe(DIALECTS[D], "x:1")
+    table.publish(ONE)
+    table.remember(DIALECTS[D])  # as setting the log level does
+    assert take_all(table) == [(None, ONE)]
 
 
 @pytest.mark.parametrize(
-    ("subscribed", "published", "is_told"),
+    ("subscribed", "published", "sent"),
     [
         ("file:///a", "file:///a", True),
         ("file:///a", "file:///a/b", False),
@@ -220,20 +220,20 @@ def test_a_handshake_counts_once() -> None:
         ("", "", True),
     ],
 )
-def test_a_uri_means_that_resource(subscribed: str, published: str, is_told: bool) -> None:
-    of = interests()
-    of.subscribe(DIALECTS[D], subscribed)
-    assert of.publish(Change(uri=published)) is is_told
+def test_subscribe_uri_matches_exactly(subscribed: str, published: str, sent: bool) -> None:
+    table = subscription_table()
+    table.subscribe(DIALECTS[D], subscribed)
+    assert table.publish(Change(uri=published)) is sent
 
 
-# -- A server's listen requests ------------------------------------------------------------------------------
+# -- Listen requests -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("id", [1, "1", 0, "", 2**53 - 1])
-def test_the_acknowledgement_and_all_that_follows_name_the_subscription(id: RequestId) -> None:
-    of = interests(E)
+def test_listen_messages_carry_subscription_id(id: RequestId) -> None:
+    table = subscription_table(E)
     meta = {ID: id}
-    assert listen(of, id, TOOLS, ONE) == {
+    assert listen(table, id, TOOLS, ONE) == {
         "on": id,
         "method": ACKNOWLEDGED,
         "params": {
@@ -241,40 +241,42 @@ def test_the_acknowledgement_and_all_that_follows_name_the_subscription(id: Requ
             "notifications": {"toolsListChanged": True, "resourceSubscriptions": ["x:1"]},
         },
     }
-    of.publish(ONE)
-    of.publish(TOOLS)
-    first, second = of.next_notice(), of.next_notice()
+    table.publish(ONE)
+    table.publish(TOOLS)
+    first, second = table.next_notice(), table.next_notice()
     assert first is not None
     assert second is not None
-    assert said(first) == {"on": id, "method": UPDATED, "params": {"_meta": meta, "uri": "x:1"}}
-    assert said(second) == {"on": id, "method": TOOLS_CHANGED, "params": {"_meta": meta}}
-    of.publish(TOOLS)
-    farewell = only(of.end())
-    assert (farewell.id, farewell.dialect) == (id, DIALECTS[E])
-    assert [said(notice) for notice in farewell.rest] == [
+    assert as_sent(first) == {"on": id, "method": UPDATED, "params": {"_meta": meta, "uri": "x:1"}}
+    assert as_sent(second) == {"on": id, "method": TOOLS_CHANGED, "params": {"_meta": meta}}
+    table.publish(TOOLS)
+    ended_request = only(table.end())
+    assert (ended_request.id, ended_request.dialect) == (id, DIALECTS[E])
+    assert [as_sent(notice) for notice in ended_request.rest] == [
         {"on": id, "method": TOOLS_CHANGED, "params": {"_meta": meta}}
     ]
-    assert json.loads(DIALECTS[E].encode(farewell.result)) == {"_meta": meta}
+    assert json.loads(DIALECTS[E].encode(ended_request.result)) == {"_meta": meta}
 
 
 @pytest.mark.parametrize("capabilities", [SERVER_OFFERS, SOME, NOTHING])
 @pytest.mark.parametrize(
     "wanted", [(), (TOOLS,), (PROMPTS, RESOURCES), (*LISTS, TWO, ONE)], ids=["none", "one", "two", "all"]
 )
-def test_what_is_honoured(capabilities: t.ServerCapabilities, wanted: tuple[Change, ...]) -> None:
-    of = interests(E, capabilities)
+def test_listen_acknowledges_declared_changes_only(
+    capabilities: t.ServerCapabilities, wanted: tuple[Change, ...]
+) -> None:
+    table = subscription_table(E, capabilities)
     offered = {id(SERVER_OFFERS): {*LISTS, ONE, TWO}, id(SOME): {ONE, TWO}, id(NOTHING): set()}
     honoured = [change for change in wanted if change in offered[id(capabilities)]]
-    acknowledged = listen(of, 1, *wanted)["params"]["notifications"]
-    assert acknowledged == json.loads(DIALECTS[E].encode(wish(*honoured)))
+    acknowledged = listen(table, 1, *wanted)["params"]["notifications"]
+    assert acknowledged == json.loads(DIALECTS[E].encode(filter_of(*honoured)))
     for change in (*LISTS, ONE, TWO):
-        assert of.publish(change) is (change in honoured)
-    assert {change for _, change in told(of)} == set(honoured)
+        assert table.publish(change) is (change in honoured)
+    assert {change for _, change in take_all(table)} == set(honoured)
 
 
-def test_a_uri_named_twice_is_honoured_once() -> None:
-    of = interests(E, uris=2)
-    assert listen(of, 1, ONE, TWO, ONE)["params"]["notifications"] == {
+def test_listen_duplicate_uri_counts_once() -> None:
+    table = subscription_table(E, uris=2)
+    assert listen(table, 1, ONE, TWO, ONE)["params"]["notifications"] == {
         "resourceSubscriptions": ["x:1", "x:2"]
     }
 
@@ -283,78 +285,80 @@ def test_a_uri_named_twice_is_honoured_once() -> None:
 @pytest.mark.parametrize(
     "named", ["{}", '{"toolsListChanged":false,"resourceSubscriptions":[]}', '{"taskIds":["t"]}']
 )
-def test_a_wish_for_nothing_that_is_told_here(named: str) -> None:
+def test_listen_filter_without_known_change_is_accepted(named: str) -> None:
     row = DIALECTS[E].receives[Role.SERVER][LISTEN]
     params = row.read_params(b'{"notifications":%b}' % named.encode())
-    of = interests(E)
-    assert said(of.listen(1, DIALECTS[E], params.notifications))["params"]["notifications"] == {}
-    assert not of.publish(TOOLS)
-    assert 1 in of
+    table = subscription_table(E)
+    assert as_sent(table.listen(1, DIALECTS[E], params.notifications))["params"]["notifications"] == {}
+    assert not table.publish(TOOLS)
+    assert 1 in table
 
 
-def test_subscriptions_are_apart() -> None:
-    of = interests(E)
-    listen(of, 1, TOOLS, ONE)
-    listen(of, "1", TOOLS)
-    listen(of, 2, PROMPTS)
-    assert (1 in of, "1" in of, "2" in of, of.streams) == (True, True, False, 3)
-    of.publish(TOOLS)
-    of.publish(ONE)
-    assert told(of) == [(1, TOOLS), ("1", TOOLS), (1, ONE)]
+def test_listen_requests_get_changes_separately() -> None:
+    table = subscription_table(E)
+    listen(table, 1, TOOLS, ONE)
+    listen(table, "1", TOOLS)
+    listen(table, 2, PROMPTS)
+    assert (1 in table, "1" in table, "2" in table, table.streams) == (True, True, False, 3)
+    table.publish(TOOLS)
+    table.publish(ONE)
+    assert take_all(table) == [(1, TOOLS), ("1", TOOLS), (1, ONE)]
 
 
-def test_a_session_and_listen_requests_on_one_connection() -> None:
-    of = interests(D)
-    listen(of, 7, TOOLS)
-    assert repr(of) == "<Interests of a session and 1 streams, 0 URIs, 0 waiting>"
-    of.publish(TOOLS)
-    notices = [of.next_notice(), of.next_notice()]
+def test_session_and_listen_request_share_connection() -> None:
+    table = subscription_table(D)
+    listen(table, 7, TOOLS)
+    assert repr(table) == "<Interests of a session and 1 streams, 0 URIs, 0 waiting>"
+    table.publish(TOOLS)
+    notices = [table.next_notice(), table.next_notice()]
     spoken = [(notice.related, notice.dialect) for notice in notices if notice is not None]
     assert spoken == [(None, DIALECTS[D]), (7, DIALECTS[E])]
 
 
-def test_a_cancelled_subscription_hears_nothing_more() -> None:
-    of = interests(E)
-    listen(of, 1, TOOLS, ONE)
-    listen(of, 2, TOOLS)
-    of.publish(TOOLS)
-    assert (of.cancel(1), of.cancel(1), of.cancel("2")) == (True, False, False)
-    assert told(of) == [(2, TOOLS)]
-    assert not of.publish(ONE)
-    assert repr(of) == "<Interests of 1 streams, 0 URIs, 0 waiting>"
-    listen(of, 1, PROMPTS)  # an id is free again when its request has ended
-    of.publish(TOOLS)
-    assert told(of) == [(2, TOOLS)]
+def test_listen_cancelled_gets_nothing_more() -> None:
+    table = subscription_table(E)
+    listen(table, 1, TOOLS, ONE)
+    listen(table, 2, TOOLS)
+    table.publish(TOOLS)
+    assert (table.cancel(1), table.cancel(1), table.cancel("2")) == (True, False, False)
+    assert take_all(table) == [(2, TOOLS)]
+    assert not table.publish(ONE)
+    assert repr(table) == "<Interests of 1 streams, 0 URIs, 0 waiting>"
+    listen(table, 1, PROMPTS)  # an id is free again when its request has ended
+    table.publish(TOOLS)
+    assert take_all(table) == [(2, TOOLS)]
 
 
-def test_the_end_by_the_server() -> None:
-    of = interests(D)
-    of.subscribe(DIALECTS[D], "x:1")
-    listen(of, 1, TOOLS, ONE)
-    listen(of, 2, PROMPTS)
+def test_end_returns_remaining_notifications() -> None:
+    table = subscription_table(D)
+    table.subscribe(DIALECTS[D], "x:1")
+    listen(table, 1, TOOLS, ONE)
+    listen(table, 2, PROMPTS)
     for change in (ONE, TOOLS, ONE):
-        of.publish(change)
-    ended = of.end()
-    assert [(farewell.id, [change_of(notice) for notice in farewell.rest]) for farewell in ended] == [
+        table.publish(change)
+    ended = table.end()
+    assert [
+        (ended_request.id, [change_of(notice) for notice in ended_request.rest]) for ended_request in ended
+    ] == [
         (1, [ONE, TOOLS]),
         (2, []),
     ]
-    assert of.next_notice() is None
-    assert not of.publish(TOOLS)
-    assert (of.end(), of.cancel(1), 1 in of) == ([], False, False)
-    assert repr(of) == "<Interests of 0 streams, 0 URIs, 0 waiting>"
+    assert table.next_notice() is None
+    assert not table.publish(TOOLS)
+    assert (table.end(), table.cancel(1), 1 in table) == ([], False, False)
+    assert repr(table) == "<Interests of 0 streams, 0 URIs, 0 waiting>"
 
 
-# -- Limits --------------------------------------------------------------------------------------------------
+# -- Limits --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("length", [7, 8, 9])
-def test_the_length_of_a_uri(length: int) -> None:
-    of = interests(D, uri=8)
+def test_subscribe_uri_over_length_limit_raises(length: int) -> None:
+    table = subscription_table(D, uri=8)
     uri = "x:".ljust(length, "1")
     acts = (
-        lambda: of.subscribe(DIALECTS[D], uri),
-        lambda: listen(of, 1, Change(uri=uri)),
+        lambda: table.subscribe(DIALECTS[D], uri),
+        lambda: listen(table, 1, Change(uri=uri)),
     )
     for act in acts:
         if length <= 8:
@@ -363,88 +367,88 @@ def test_the_length_of_a_uri(length: int) -> None:
             with pytest.raises(LocalProtocolError, match="at most 8 characters") as caught:
                 act()
             assert caught.value.fault is Fault.INVALID_PARAMS
-    assert of.publish(Change(uri=uri)) is (length <= 8)
+    assert table.publish(Change(uri=uri)) is (length <= 8)
 
 
-def test_the_number_of_uris() -> None:
-    of = interests(D, uris=3)
-    of.subscribe(DIALECTS[D], "x:1")
-    listen(of, 1, TOOLS, ONE, TWO)
-    for act in (lambda: of.subscribe(DIALECTS[D], "x:2"), lambda: listen(of, 2, ONE)):
+def test_subscribe_over_uri_limit_raises() -> None:
+    table = subscription_table(D, uris=3)
+    table.subscribe(DIALECTS[D], "x:1")
+    listen(table, 1, TOOLS, ONE, TWO)
+    for act in (lambda: table.subscribe(DIALECTS[D], "x:2"), lambda: listen(table, 2, ONE)):
         with pytest.raises(LocalProtocolError, match="at most 3 URIs") as caught:
             act()
         assert caught.value.fault is Fault.BUSY
-    assert 2 not in of
-    of.subscribe(DIALECTS[D], "x:1")  # which is none more
-    listen(of, 2, TOOLS)
-    of.cancel(1)
+    assert 2 not in table
+    table.subscribe(DIALECTS[D], "x:1")  # again, so not another one
+    listen(table, 2, TOOLS)
+    table.cancel(1)
     with pytest.raises(LocalProtocolError):
-        listen(of, 1, ONE, TWO, Change(uri="x:3"))
-    listen(of, 1, ONE, TWO)
-    of.unsubscribe("x:1")
-    of.subscribe(DIALECTS[D], "x:4")
-    assert repr(of) == "<Interests of a session and 2 streams, 3 URIs, 0 waiting>"
+        listen(table, 1, ONE, TWO, Change(uri="x:3"))
+    listen(table, 1, ONE, TWO)
+    table.unsubscribe("x:1")
+    table.subscribe(DIALECTS[D], "x:4")
+    assert repr(table) == "<Interests of a session and 2 streams, 3 URIs, 0 waiting>"
 
 
-def test_uris_that_are_not_honoured_cost_nothing() -> None:
-    of = interests(E, NOTHING, uris=0, uri=0)
-    listen(of, 1, ONE, TWO)
+def test_listen_undeclared_uris_do_not_count() -> None:
+    table = subscription_table(E, NOTHING, uris=0, uri=0)
+    listen(table, 1, ONE, TWO)
 
 
-def test_the_number_of_subscriptions() -> None:
-    of = interests(D, listens=2)
-    listen(of, 1)
-    listen(of, 2)
+def test_listen_over_request_limit_raises() -> None:
+    table = subscription_table(D, listens=2)
+    listen(table, 1)
+    listen(table, 2)
     with pytest.raises(LocalProtocolError, match="at most 2 subscriptions") as caught:
-        listen(of, 3)
-    assert (caught.value.fault, 3 in of) == (Fault.BUSY, False)
-    of.cancel(1)
-    listen(of, 3)
+        listen(table, 3)
+    assert (caught.value.fault, 3 in table) == (Fault.BUSY, False)
+    table.cancel(1)
+    listen(table, 3)
 
 
-def test_the_limits_unless_others_are_given() -> None:
-    of = interests(E)
-    listen(of, 0, *(Change(uri=f"x:{n}".ljust(8192, "x")) for n in range(1024)))
+def test_subscriptions_default_limits() -> None:
+    table = subscription_table(E)
+    listen(table, 0, *(Change(uri=f"x:{n}".ljust(8192, "x")) for n in range(1024)))
     for id in range(1, 64):
-        listen(of, id, *LISTS)
+        listen(table, id, *LISTS)
     for act in (
-        lambda: listen(of, 64),
-        lambda: of.subscribe(DIALECTS[D], "x:"),
-        lambda: of.subscribe(DIALECTS[D], "x" * 8193),
+        lambda: listen(table, 64),
+        lambda: table.subscribe(DIALECTS[D], "x:"),
+        lambda: table.subscribe(DIALECTS[D], "x" * 8193),
     ):
         with pytest.raises(LocalProtocolError):
             act()
 
 
-# -- Slow listeners ------------------------------------------------------------------------------------------
+# -- Clients that do not read --------------------------------------------------------------------
 
 
-def test_changes_are_coalesced() -> None:
-    of = interests(E)
-    listen(of, 1, *LISTS, ONE, TWO)
+def test_publish_repeated_changes_are_coalesced() -> None:
+    table = subscription_table(E)
+    listen(table, 1, *LISTS, ONE, TWO)
     for _ in range(1000):
         for change in (TWO, TOOLS, ONE, PROMPTS):
-            of.publish(change)
-    assert told(of) == [(1, change) for change in (TWO, TOOLS, ONE, PROMPTS)]
+            table.publish(change)
+    assert take_all(table) == [(1, change) for change in (TWO, TOOLS, ONE, PROMPTS)]
 
 
-def test_a_change_after_it_was_told_is_told_again() -> None:
-    of = interests(E)
-    listen(of, 1, TOOLS, ONE)
-    of.publish(TOOLS)
-    of.publish(ONE)
-    assert of.next_notice() is not None
-    of.publish(TOOLS)
-    assert told(of) == [(1, ONE), (1, TOOLS)]
+def test_publish_after_notification_notifies_again() -> None:
+    table = subscription_table(E)
+    listen(table, 1, TOOLS, ONE)
+    table.publish(TOOLS)
+    table.publish(ONE)
+    assert table.next_notice() is not None
+    table.publish(TOOLS)
+    assert take_all(table) == [(1, ONE), (1, TOOLS)]
 
 
-def test_everybody_has_a_turn() -> None:
-    of = interests(D)
-    listen(of, 1, *LISTS, ONE)
-    listen(of, 2, TOOLS)
+def test_next_notification_serves_subscriptions_in_turn() -> None:
+    table = subscription_table(D)
+    listen(table, 1, *LISTS, ONE)
+    listen(table, 2, TOOLS)
     for change in (TOOLS, PROMPTS, ONE):
-        of.publish(change)
-    assert told(of) == [
+        table.publish(change)
+    assert take_all(table) == [
         (None, TOOLS),
         (1, TOOLS),
         (2, TOOLS),
@@ -454,19 +458,19 @@ def test_everybody_has_a_turn() -> None:
     ]
 
 
-def test_who_has_no_room_keeps_nobody_waiting() -> None:
-    of = interests(E)
-    listen(of, 1, *LISTS)
-    listen(of, 2, *LISTS)
+def test_next_notification_skips_subscription_without_capacity() -> None:
+    table = subscription_table(E)
+    listen(table, 1, *LISTS)
+    listen(table, 2, *LISTS)
     for change in LISTS:
-        of.publish(change)
+        table.publish(change)
     seen = []
-    while (notice := of.next_notice(lambda id: id != 1)) is not None:
+    while (notice := table.next_notice(lambda id: id != 1)) is not None:
         seen.append((notice.related, change_of(notice)))
     assert seen == [(2, change) for change in LISTS]
-    of.publish(TOOLS)
-    assert of.next_notice(lambda id: False) is None
-    assert told(of) == [(1, TOOLS), (2, TOOLS), (1, PROMPTS), (1, RESOURCES)]
+    table.publish(TOOLS)
+    assert table.next_notice(lambda id: False) is None
+    assert take_all(table) == [(1, TOOLS), (2, TOOLS), (1, PROMPTS), (1, RESOURCES)]
 
 
 IDS: Final = (None, 1, "1", 2)
@@ -484,10 +488,10 @@ acts = st.one_of(
 
 
 @given(st.lists(acts, max_size=60))
-def test_whatever_happens_each_change_is_told_after_it_happened(script: list[tuple[Any, ...]]) -> None:
-    of = interests(D, uris=5, listens=2)
+def test_subscriptions_any_order_send_each_change_after_it_happened(script: list[tuple[Any, ...]]) -> None:
+    table = subscription_table(D, uris=5, listens=2)
     wanted: dict[RequestId | None, set[Change]] = {None: {*LISTS}}
-    owed: set[tuple[RequestId | None, Change]] = set()  # published while wanted, and not told since
+    owed: set[tuple[RequestId | None, Change]] = set()  # published while subscribed, not sent since
 
     def forget(id: RequestId | None, gone: Iterable[Change]) -> None:
         owed.difference_update({(id, change) for change in gone})
@@ -495,40 +499,44 @@ def test_whatever_happens_each_change_is_told_after_it_happened(script: list[tup
     for act, *details in script:
         if act == "subscribe":
             try:
-                of.subscribe(DIALECTS[D], details[0].uri)
+                table.subscribe(DIALECTS[D], details[0].uri)
             except LocalProtocolError:
                 assert sum(change.uri is not None for those in wanted.values() for change in those) == 5
             else:
                 wanted.setdefault(None, {*LISTS}).add(details[0])
         elif act == "unsubscribe":
-            of.unsubscribe(details[0].uri)
+            table.unsubscribe(details[0].uri)
             wanted.get(None, set()).discard(details[0])
             forget(None, [details[0]])
         elif act == "listen" and details[0] not in wanted:
             try:
-                listen(of, details[0], *details[1])
+                listen(table, details[0], *details[1])
             except LocalProtocolError:
-                assert details[0] not in of
+                assert details[0] not in table
             else:
                 wanted[details[0]] = set(details[1])
         elif act == "cancel":
-            assert of.cancel(details[0]) is (details[0] in wanted)
+            assert table.cancel(details[0]) is (details[0] in wanted)
             forget(details[0], wanted.pop(details[0], ()))
         elif act == "publish":
             interested = {(id, details[0]) for id, those in wanted.items() if details[0] in those}
-            assert of.publish(details[0]) is bool(interested)
+            assert table.publish(details[0]) is bool(interested)
             owed |= interested
         elif act == "tell":
-            notice = of.next_notice(details[0].__contains__)
+            notice = table.next_notice(details[0].__contains__)
             if notice is None:
                 assert not any(id in details[0] for id, _ in owed)
             else:
                 assert notice.related in details[0]
-                owed.remove((notice.related, change_of(notice)))  # nothing is told that did not happen
+                owed.remove((notice.related, change_of(notice)))  # no notification without a change
         elif act == "end":
-            rests = {(farewell.id, change_of(notice)) for farewell in of.end() for notice in farewell.rest}
+            rests = {
+                (ended_request.id, change_of(notice))
+                for ended_request in table.end()
+                for notice in ended_request.rest
+            }
             assert rests == {(id, change) for id, change in owed if id is not None}
             wanted.clear()
             owed.clear()
-    assert {id for id in IDS[1:] if id in of} == wanted.keys() - {None}
-    assert sorted(map(repr, told(of))) == sorted(map(repr, owed))
+    assert {id for id in IDS[1:] if id in table} == wanted.keys() - {None}
+    assert sorted(map(repr, take_all(table))) == sorted(map(repr, owed))

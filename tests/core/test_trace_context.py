@@ -1,4 +1,4 @@
-"""The trace of a request: what is well-formed is handed on, the rest is not."""
+"""Trace context: only well-formed values are passed on."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         ({"baggage": "k=v"}, ...),
         ({"tracestate": "a=1"}, {}),
         ({"traceparent": PARENT, "com.example/x": 1}, {"traceparent": PARENT}),
-        # A later version may go on; this one may not.
+        # Only later versions may have more fields.
         ({"traceparent": f"cc{PARENT[2:]}-more"}, ...),
         ({"traceparent": f"{PARENT}-more"}, {}),
-        # No traceparent
+        # Not a traceparent.
         ({"traceparent": f"ff{PARENT[2:]}"}, {}),
         ({"traceparent": PARENT.upper()}, {}),
         ({"traceparent": f"00-{'0' * 32}-b7ad6b7169203331-01"}, {}),
@@ -33,7 +33,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         ({"traceparent": 7, "tracestate": "a=1"}, {}),
         ({"traceparent": None}, {}),
         ({"traceparent": ""}, {}),
-        # What no header could carry
+        # Values that no header can carry.
         ({"traceparent": PARENT, "tracestate": "a=\r\n"}, {"traceparent": PARENT}),
         ({"traceparent": PARENT, "tracestate": 5}, {"traceparent": PARENT}),
         ({"traceparent": PARENT, "tracestate": ""}, {"traceparent": PARENT}),
@@ -44,5 +44,5 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         ({"baggage": []}, {}),
     ],
 )
-def test_what_is_handed_on(meta: dict[str, Any], handed_on: Any) -> None:
+def test_trace_context_passes_well_formed_values_only(meta: dict[str, Any], handed_on: Any) -> None:
     assert trace_context(meta) == (meta if handed_on is ... else handed_on)

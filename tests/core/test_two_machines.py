@@ -1,7 +1,7 @@
-"""Two machines back to back: what one side says is what the other side hears, in every revision and both directions.
+"""Two connections back to back, in every revision and both directions.
 
-The wire between them loses nothing but lets a test decide when a message goes over. So the races of the specification are
-written down as they happen: both sides speak, and only then are the messages delivered.
+The test decides when a message is delivered. The races that the specification describes are
+reproduced in this way: both sides send, and then the messages are delivered.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ TEXT = t.TextContent("hi")
 
 @pytest.fixture(params=VERSIONS)
 def pair(request: pytest.FixtureRequest) -> ConnectionPair:
-    """Two sides that speak one revision, in conversation."""
+    """Return an open client and server of one revision."""
     return ConnectionPair(request.param).open()
 
 
 @pytest.fixture(params=STATEFUL)
 def session(request: pytest.FixtureRequest) -> ConnectionPair:
-    """The same in the revisions where either side may ask."""
+    """Return the same in a revision in which both sides may send requests."""
     return ConnectionPair(request.param).open()
 
 
-# -- Asking and answering ------------------------------------------------------------------------------------
+# -- Asking and answering --------------------------------------------------------------------------
 
-# method, params, result; what a client asks in every revision
+# method, params, result; requests of a client in every revision
 ASKED: list[Any] = [
     ("tools/list", None, t.ListToolsResult(tools=[t.Tool(name="t", input_schema={"type": "object"})])),
     ("tools/list", t.PaginatedParams(cursor="c"), t.ListToolsResult(tools=[], next_cursor="d")),
@@ -93,7 +93,7 @@ ASKED: list[Any] = [
         t.CompleteResult(completion=t.Completion(values=["bc"])),
     ),
 ]
-# What a server asks of a client, and since when.
+# Requests of a server, and the first revision that has them.
 ASKED_BACK: list[Any] = [
     (A, "ping", None, t.EmptyResult()),
     (A, "roots/list", LIST_ROOTS, t.ListRootsResult(roots=[t.Root("file:///x", "x")])),
@@ -112,8 +112,8 @@ ASKED_BACK: list[Any] = [
 ]
 
 
-def plain(result: Any) -> Any:
-    """A result without what the revision adds to it."""
+def without_added_members(result: Any) -> Any:
+    """Return a result without the members that the revision adds."""
     changes: dict[str, Any] = {"meta": None, "result_type": None}
     if isinstance(result, t.CacheableResult):
         changes |= {"ttl_ms": None, "cache_scope": None}
@@ -124,16 +124,18 @@ def plain(result: Any) -> Any:
 
 @pytest.mark.requirement("RPC-2", "RPC-7", "META-6", "META-10", "RPC-30", "CUST-1", "CUST-3")
 @pytest.mark.parametrize(("method", "params", "answer"), ASKED)
-def test_the_client_asks(pair: ConnectionPair, method: str, params: Any, answer: Any) -> None:
+def test_pair_client_request_gets_result(pair: ConnectionPair, method: str, params: Any, answer: Any) -> None:
     asked = pair.request(method, params)
     assert asked.peer.dialect is pair.client.peer.dialect  # type: ignore[union-attr]
-    assert plain(pair.result(asked, answer)) == plain(answer)
+    assert without_added_members(pair.result(asked, answer)) == without_added_members(answer)
     assert pair.silent()
 
 
 @pytest.mark.requirement("RPC-6", "RPC-7")
 @pytest.mark.parametrize(("since", "method", "params", "answer"), ASKED_BACK)
-def test_the_server_asks(session: ConnectionPair, since: str, method: str, params: Any, answer: Any) -> None:
+def test_pair_server_request_gets_result(
+    session: ConnectionPair, since: str, method: str, params: Any, answer: Any
+) -> None:
     version, _ = session.versions
     if version in VERSIONS[: VERSIONS.index(since)]:
         with pytest.raises(LocalProtocolError, match="not something that a server sends"):
@@ -151,7 +153,7 @@ def test_the_server_asks(session: ConnectionPair, since: str, method: str, param
 
 @pytest.mark.requirement("RPC-28", "STDIO-7", "CUST-3")
 @pytest.mark.parametrize(("since", "method", "params", "answer"), ASKED_BACK)
-def test_no_server_asks_in_the_stateless_era(since: str, method: str, params: Any, answer: Any) -> None:
+def test_pair_stateless_server_request_raises(since: str, method: str, params: Any, answer: Any) -> None:
     pair = ConnectionPair(E).open()
     asked = pair.request("tools/call", CALL)
     with pytest.raises(LocalProtocolError, match="sends no requests"):
@@ -160,7 +162,7 @@ def test_no_server_asks_in_the_stateless_era(since: str, method: str, params: An
 
 
 @pytest.mark.requirement("RPC-27", "RPC-28", "RPC-29", "STDIO-8")
-def test_one_that_does_is_not_answered() -> None:
+def test_pair_stateless_server_request_gets_no_response() -> None:
     talk = opened(CLIENT, E)
     (rejected,) = talk.hears(request(1, "roots/list"))
     assert "does not send requests in revision 2026-07-28" in str(rejected)
@@ -168,15 +170,15 @@ def test_one_that_does_is_not_answered() -> None:
     assert talk.says() == []
 
 
-def test_an_answer_is_an_error(pair: ConnectionPair) -> None:
+def test_pair_request_gets_error(pair: ConnectionPair) -> None:
     asked = pair.request("tools/call", CALL, token="t")
     failed = pair.error(asked, -32602, "no such tool")
     assert isinstance(failed.error, PeerError)
     assert (failed.error.code, failed.error.data, failed.token) == (-32602, UNSET, "t")
 
 
-def test_both_ask_at_the_same_time(session: ConnectionPair) -> None:
-    """Each side counts its own ids, so the same number goes both ways."""
+def test_pair_simultaneous_requests_may_have_equal_ids(session: ConnectionPair) -> None:
+    """Each side numbers its own requests, so both use the same id."""
     for _ in range(3):
         session.server.send_request("roots/list", token="server")
         session.client.send_request("tools/list", token="client")
@@ -199,7 +201,7 @@ def test_both_ask_at_the_same_time(session: ConnectionPair) -> None:
     ]
 
 
-def test_a_request_within_a_request(session: ConnectionPair) -> None:
+def test_pair_nested_request_completes(session: ConnectionPair) -> None:
     outer = session.request("tools/call", CALL, token="outer")
     inner = session.request("roots/list", LIST_ROOTS, by=SERVER, token="inner", related=outer.id)
     assert session.result(inner, t.ListRootsResult(roots=[]), by=CLIENT) == t.ListRootsResult(roots=[])
@@ -207,7 +209,7 @@ def test_a_request_within_a_request(session: ConnectionPair) -> None:
     assert session.silent()
 
 
-# method, params; what either side may tell
+# method, params; notifications of either side
 TOLD: list[Any] = [
     (SERVER, "notifications/message", t.LoggingMessageParams(level="info", data={"a": None})),
     (SERVER, "notifications/tools/list_changed", None),
@@ -219,8 +221,8 @@ TOLD: list[Any] = [
 
 @pytest.mark.requirement("RPC-13")
 @pytest.mark.parametrize(("by", "method", "params"), TOLD)
-def test_telling(pair: ConnectionPair, by: Role, method: str, params: Any) -> None:
-    # Where nobody shakes hands, there is nobody to tell anything but those who have asked.
+def test_pair_notification_arrives(pair: ConnectionPair, by: Role, method: str, params: Any) -> None:
+    # Without a handshake a server can send notifications only during a request.
     related = None if pair[by].peer is not None else pair.request("tools/call", CALL).id
     event = pair.notify(method, params, by=by, related=related)
     assert event.peer is pair[by.other].peer
@@ -229,8 +231,8 @@ def test_telling(pair: ConnectionPair, by: Role, method: str, params: Any) -> No
 
 
 @pytest.mark.requirement("META-1")
-def test_meta_goes_over_as_it_is(pair: ConnectionPair) -> None:
-    """On requests, results and notifications, beside what the revision itself puts there."""
+def test_pair_meta_arrives_unchanged(pair: ConnectionPair) -> None:
+    """This holds for requests, results and notifications, beside the members of the revision."""
     asked = pair.request("tools/call", CALL, meta={"com.example/a": [1]})
     assert b'"com.example/a":[1]' in bytes(asked.raw)
     told = pair.notify(
@@ -243,13 +245,13 @@ def test_meta_goes_over_as_it_is(pair: ConnectionPair) -> None:
     assert answer.meta["com.example/c"] is None
 
 
-def test_telling_the_server(session: ConnectionPair) -> None:
+def test_pair_notification_to_server_arrives(session: ConnectionPair) -> None:
     session.notify("notifications/roots/list_changed", by=CLIENT)
 
 
 @pytest.mark.requirement("RPC-32")
 @pytest.mark.parametrize("state", ["s", None])
-def test_the_server_wants_to_know_more(state: str | None) -> None:
+def test_pair_input_required_then_retry(state: str | None) -> None:
     pair = ConnectionPair(E).open()
     asked = pair.request("tools/call", CALL, token="t")
     questions: dict[str, Any] = {"r": t.ListRootsRequest()}
@@ -259,14 +261,14 @@ def test_the_server_wants_to_know_more(state: str | None) -> None:
     )
     event = received(pair.move(SERVER), InputRequested)
     assert (event.id, event.requests, event.state, event.token) == (asked.id, questions, state, "t")
-    # The request is over. The next one is another, with the answers.
+    # The request is complete. The retry is another request, with the input.
     again = t.CallToolParams(name="t", input_responses={"r": Raw(b'{"roots":[]}')}, request_state=state)
     retry = pair.request("tools/call", again, token="t")
     assert retry.id != asked.id
     pair.result(retry, t.CallToolResult(content=[]))
 
 
-# -- Custom methods ------------------------------------------------------------------------------------------
+# -- Custom methods --------------------------------------------------------------------------------
 
 
 class AddParams(t.RequestParams, kw_only=True):
@@ -284,7 +286,7 @@ NEWS = Method("notifications/acme/news", None, t.NotificationParams)
 
 @pytest.mark.requirement("VER-13")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_method_of_ones_own(version: str) -> None:
+def test_pair_custom_method_works(version: str) -> None:
     pair = ConnectionPair(
         client=client_config(version, methods=[ADD, NEWS]), server=server_config(version, methods=[ADD, NEWS])
     ).open()
@@ -299,7 +301,7 @@ def test_a_method_of_ones_own(version: str) -> None:
 @pytest.mark.requirement("VER-13", "RPC-18")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("method", ["acme/add", "resources/search"])
-def test_a_method_that_the_other_side_does_not_know(version: str, method: str) -> None:
+def test_pair_unknown_custom_method_rejected(version: str, method: str) -> None:
     pair = ConnectionPair(version).open()
     id = pair.client.send_request(method, {"a": 1}, token="t")
     assert kinds(pair.move(CLIENT)) == ["MessageRejected"]
@@ -307,21 +309,21 @@ def test_a_method_that_the_other_side_does_not_know(version: str, method: str) -
     assert isinstance(failed.error, PeerError)
     assert (failed.id, failed.error.code) == (id, -32601)
     pair.client.send_notification("notifications/acme/news", {"a": 1})
-    assert pair.move(CLIENT) == []  # who does not know a notification ignores it
+    assert pair.move(CLIENT) == []  # unknown notifications are ignored
     assert pair.silent()
 
 
-def test_an_answer_nobody_has_a_type_for() -> None:
+def test_pair_unregistered_custom_result_is_dict() -> None:
     pair = ConnectionPair(client=client_config(D), server=server_config(D, methods=[ADD])).open()
     asked = pair.request("acme/add", {"a": 1, "b": 2})
     assert pair.result(asked, AddResult(sum=3)) == {"sum": 3}
 
 
-# -- Progress ------------------------------------------------------------------------------------------------
+# -- Progress --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("PROG-1", "PROG-2", "PROG-4", "PROG-5", "PROG-11")
-def test_progress(pair: ConnectionPair) -> None:
+def test_pair_progress_arrives(pair: ConnectionPair) -> None:
     asked = pair.request("tools/call", CALL, token="t", progress=True)
     other = pair.request("tools/call", CALL, token="u", progress=True)
     told = [pair.progress(asked, 0.5), pair.progress(other, 1, 2), pair.progress(asked, 1, 2, "half")]
@@ -333,13 +335,13 @@ def test_progress(pair: ConnectionPair) -> None:
     assert pair.silent()
 
 
-def test_progress_of_what_a_client_does(session: ConnectionPair) -> None:
+def test_pair_progress_of_client_work_arrives(session: ConnectionPair) -> None:
     asked = session.request("roots/list", LIST_ROOTS, by=SERVER, token="t", progress=True)
     assert session.progress(asked, 1, by=CLIENT).token == "t"
 
 
 @pytest.mark.requirement("PROG-13", "PROG-5")
-def test_progress_that_crosses_the_answer(pair: ConnectionPair) -> None:
+def test_pair_progress_crossing_result_ignored(pair: ConnectionPair) -> None:
     asked = pair.request("tools/call", CALL, progress=True)
     pair.server.send_progress(asked.id, 1)
     pair.server.send_result(asked.id, t.CallToolResult(content=[]))
@@ -348,12 +350,12 @@ def test_progress_that_crosses_the_answer(pair: ConnectionPair) -> None:
     assert pair.silent()
 
 
-# -- Cancellation --------------------------------------------------------------------------------------------
+# -- Cancellation ----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("CXL-1", "CXL-6", "CXL-7")
 @pytest.mark.parametrize("reason", [None, "enough"])
-def test_cancelling(pair: ConnectionPair, reason: str | None) -> None:
+def test_pair_cancel_reaches_handler(pair: ConnectionPair, reason: str | None) -> None:
     asked = pair.request("tools/call", CALL, token="t", progress=True)
     pair.cancel(asked, reason)
     assert not pair.server.send_progress(asked.id, 1)
@@ -361,7 +363,7 @@ def test_cancelling(pair: ConnectionPair, reason: str | None) -> None:
     assert pair.silent()
 
 
-def test_a_server_cancels_too(session: ConnectionPair) -> None:
+def test_pair_cancel_by_server_reaches_client(session: ConnectionPair) -> None:
     asked = session.request("roots/list", LIST_ROOTS, by=SERVER)
     session.cancel(asked, by=SERVER)
     assert not session.client.send_result(asked.id, t.ListRootsResult(roots=[]))
@@ -369,18 +371,18 @@ def test_a_server_cancels_too(session: ConnectionPair) -> None:
 
 
 @pytest.mark.requirement("CXL-9", "CXL-10")
-def test_the_cancellation_crosses_the_answer(pair: ConnectionPair) -> None:
+def test_pair_cancel_crossing_result_ignored(pair: ConnectionPair) -> None:
     asked = pair.request("tools/call", CALL, progress=True)
     pair.server.send_progress(asked.id, 1)
     pair.server.send_result(asked.id, t.CallToolResult(content=[]))
     pair.client.send_cancel(asked.id)
-    assert pair.move(SERVER) == []  # nobody waits for it any more
-    assert pair.move(CLIENT) == []  # there is nothing to stop any more
+    assert pair.move(SERVER) == []  # the client has cancelled it
+    assert pair.move(CLIENT) == []  # the handler has returned
     assert pair.silent()
 
 
 @pytest.mark.requirement("CXL-8", "CXL-10")
-def test_what_is_finished_is_not_cancelled(pair: ConnectionPair) -> None:
+def test_pair_cancel_after_result_sends_nothing(pair: ConnectionPair) -> None:
     asked = pair.request("tools/call", CALL)
     pair.result(asked, t.CallToolResult(content=[]))
     pair.client.send_cancel(asked.id)
@@ -389,7 +391,7 @@ def test_what_is_finished_is_not_cancelled(pair: ConnectionPair) -> None:
 
 
 @pytest.mark.requirement("CXL-8")
-def test_cancelled_twice(pair: ConnectionPair) -> None:
+def test_pair_cancel_twice_is_once(pair: ConnectionPair) -> None:
     asked = pair.request("tools/call", CALL)
     pair.cancel(asked)
     pair.client.send_cancel(asked.id)
@@ -398,7 +400,7 @@ def test_cancelled_twice(pair: ConnectionPair) -> None:
 
 
 @pytest.mark.requirement("CXL-10")
-def test_cancelled_before_it_was_sent(pair: ConnectionPair) -> None:
+def test_pair_cancel_in_same_read_as_request(pair: ConnectionPair) -> None:
     """Both messages arrive in one read."""
     id = pair.client.send_request("tools/call", CALL)
     pair.client.send_cancel(id)
@@ -407,8 +409,8 @@ def test_cancelled_before_it_was_sent(pair: ConnectionPair) -> None:
 
 
 @pytest.mark.requirement("CXL-8")
-def test_the_cancellation_overtakes_its_request(pair: ConnectionPair) -> None:
-    """It cannot on a pipe. Over HTTP it can, and then the request runs."""
+def test_pair_cancel_overtaking_request_ignored(pair: ConnectionPair) -> None:
+    """On a pipe this is impossible. Over HTTP it is possible, and the request then runs."""
     id = pair.client.send_request("tools/call", CALL)
     pair.client.send_cancel(id)
     asked, gone = pair.take(CLIENT)
@@ -418,7 +420,7 @@ def test_the_cancellation_overtakes_its_request(pair: ConnectionPair) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_cancelled_in_the_lane(version: str) -> None:
+def test_pair_cancel_of_waiting_request(version: str) -> None:
     pair = ConnectionPair(
         client=client_config(), server=server_config(version, limits=Limits(in_flight=1))
     ).open()
@@ -432,7 +434,7 @@ def test_cancelled_in_the_lane(version: str) -> None:
 
 
 @pytest.mark.requirement("CXL-18")
-def test_nested_requests_go_with_their_parent(session: ConnectionPair) -> None:
+def test_pair_nested_requests_cancelled_with_parent(session: ConnectionPair) -> None:
     outer = session.request("tools/call", CALL, token="outer")
     inner = session.request("roots/list", LIST_ROOTS, by=SERVER, token="inner", related=outer.id)
     other = session.request("roots/list", LIST_ROOTS, by=SERVER, token="other")
@@ -445,23 +447,23 @@ def test_nested_requests_go_with_their_parent(session: ConnectionPair) -> None:
     assert session.silent()
 
 
-def test_the_nested_answer_crosses_the_end_of_its_parent(session: ConnectionPair) -> None:
+def test_pair_nested_result_crossing_parent_end_ignored(session: ConnectionPair) -> None:
     outer = session.request("tools/call", CALL)
     inner = session.request("roots/list", LIST_ROOTS, by=SERVER, related=outer.id)
     session.client.send_result(inner.id, t.ListRootsResult(roots=[]))
     session.client.send_cancel(outer.id)
     answer, gone = session.take(CLIENT)
     assert kinds(session.deliver([gone, answer], by=CLIENT)) == ["RequestCancelled"]
-    assert session.move(SERVER) == []  # the client was done before it was told
+    assert session.move(SERVER) == []  # the client had answered before
     assert session.silent()
 
 
-# -- Pressure ------------------------------------------------------------------------------------------------
+# -- Pressure --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_more_requests_than_places(version: str) -> None:
-    """Everything is answered, in the order in which it was asked, whatever has to wait."""
+def test_pair_requests_over_limit_answered_in_order(version: str) -> None:
+    """All requests are answered in order, including those that wait."""
     limits = Limits(in_flight=2, waiting=3)
     pair = ConnectionPair(client=client_config(version), server=server_config(version, limits=limits)).open()
     ids = [pair.client.send_request("tools/call", CALL, token=i) for i in range(20)]
@@ -479,7 +481,7 @@ def test_more_requests_than_places(version: str) -> None:
     assert answered == list(range(20))
 
 
-def test_two_sides_that_are_full_do_not_wait_for_each_other(session: ConnectionPair) -> None:
+def test_pair_both_sides_full_do_not_deadlock(session: ConnectionPair) -> None:
     limits = Limits(in_flight=1, waiting=1, queued=1000, pause=5.0)
     version = session.versions[0] or ""
     pair = ConnectionPair(
@@ -489,7 +491,7 @@ def test_two_sides_that_are_full_do_not_wait_for_each_other(session: ConnectionP
         pair.client.send_request("tools/call", CALL)
         pair.server.send_request("roots/list")
     found = pair.settle()
-    # One runs and one waits on each side; the rest were refused at once, since both sides wait for answers.
+    # One runs and one waits on each side. The rest were rejected, as both sides await responses.
     for role in Role:
         assert kinds(found[role]).count("RequestReceived") == 1
         assert kinds(found[role]).count("ErrorReceived") == 3
@@ -497,12 +499,12 @@ def test_two_sides_that_are_full_do_not_wait_for_each_other(session: ConnectionP
     assert pair.silent()
 
 
-# -- Endings -------------------------------------------------------------------------------------------------
+# -- Endings ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("LIFE-17", "ERR-10")
 @pytest.mark.parametrize("closer", Role)
-def test_one_side_closes(pair: ConnectionPair, closer: Role) -> None:
+def test_pair_close_by_one_side_ends_both(pair: ConnectionPair, closer: Role) -> None:
     asked = pair.request("tools/call", CALL, token="t")
     pair[closer].close()
     closed = pair.settle()[closer]
@@ -512,7 +514,7 @@ def test_one_side_closes(pair: ConnectionPair, closer: Role) -> None:
         assert_closed(other.ends(), error=ConnectionLost)
         assert not pair.server.send_result(
             asked.id, t.CallToolResult(content=[])
-        )  # it was told not to bother
+        )  # the request was cancelled
     else:
         assert kinds(closed) == ["RequestCancelled", "ConnectionClosed"]
         assert_closed(other.ends(), "t", error=ConnectionLost)

@@ -1,4 +1,4 @@
-"""Every example is run as its reader would run it: as a program of its own, from another directory."""
+"""Every example runs as its reader would run it: as a program, from another directory."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def server(name: str) -> list[str]:
     return [sys.executable, str(EXAMPLES / name)]
 
 
-def test_every_example_is_tested() -> None:
+def test_every_example_has_a_test() -> None:
     source = Path(__file__).read_text("utf-8")
     assert [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in source] == []
 
 
 @pytest.mark.parametrize("version", ALL)
 @pytest.mark.parametrize("name", ["greeter.py", "blocking_loop.py"])
-async def test_greeters(name: str, version: str, tmp_path: Path) -> None:
+async def test_greeter_examples_work_in_every_revision(name: str, version: str, tmp_path: Path) -> None:
     async with mcp_trio.connect_stdio(server(name), cwd=tmp_path, versions=[version]) as client:
         assert client.peer.dialect is DIALECTS[version]
         await client.ping()
@@ -68,7 +68,7 @@ async def test_greeters(name: str, version: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("run", "greeter.py"), ("run", "weather.py:server")])
-async def test_the_command_serves_an_example(words: tuple[str, str]) -> None:
+async def test_example_is_served_by_command(words: tuple[str, str]) -> None:
     command = [sys.executable, "-m", "mcp_trio", *words]
     async with mcp_trio.connect_stdio(command, cwd=EXAMPLES, env={"PYTHONPATH": str(ROOT)}) as client:
         assert client.peer.info is not None
@@ -76,7 +76,7 @@ async def test_the_command_serves_an_example(words: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-06-18"])
-async def test_weather(version: str) -> None:
+async def test_weather_example_serves_all_features(version: str) -> None:
     steps: list[tuple[float, float | None, str | None]] = []
     async with mcp_trio.connect(server("weather.py"), versions=[version]) as client:
         result = await client.call_tool("forecast", {"city": "Oslo", "days": 2, "unit": "F"})
@@ -111,7 +111,7 @@ async def test_weather(version: str) -> None:
             assert (await client.complete(ref, "city", "o")).values == ["Oslo"]
 
 
-def test_client(tmp_path: Path) -> None:
+def test_client_example_prints_tools_and_result(tmp_path: Path) -> None:
     result = subprocess.run(
         server("client.py"), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
@@ -119,7 +119,7 @@ def test_client(tmp_path: Path) -> None:
     assert result.stdout == "greet: Say hello to someone by name.\nHello, World!\n"
 
 
-def test_unix_socket(tmp_path: Path) -> None:
+def test_unix_socket_example_serves_two_clients(tmp_path: Path) -> None:
     result = subprocess.run(
         server("unix_socket.py"), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
@@ -129,7 +129,7 @@ def test_unix_socket(tmp_path: Path) -> None:
 
 @pytest.fixture
 def threads(tmp_path: Path) -> Iterator[int]:
-    """The port of `threads.py`, which runs for ever."""
+    """Run `threads.py` and yield its port. The program never ends by itself."""
     with subprocess.Popen(server("threads.py"), cwd=tmp_path, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
@@ -139,18 +139,18 @@ def threads(tmp_path: Path) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("version", ALL)
-async def test_threads(version: str, threads: int) -> None:
-    """Calls of one client side by side, another client who says nonsense and reads nothing, and much progress."""
+async def test_threads_example_serves_concurrent_clients(version: str, threads: int) -> None:
+    """A client that sends garbage and does not read must not disturb concurrent calls of another."""
 
     async def wake() -> None:
         assert (await client.call_tool("nap", {"seconds": 0.1})).text == "slept well"
         woken.append("nap")
 
     with trio.fail_after(30):
-        stranger = await trio.open_tcp_stream("127.0.0.1", threads)
-        await stranger.send_all(b"no JSON\n" * 1_000)
+        garbage = await trio.open_tcp_stream("127.0.0.1", threads)
+        await garbage.send_all(b"no JSON\n" * 1_000)
         stream = await trio.open_tcp_stream("127.0.0.1", threads)
-        async with stranger, mcp_trio.connect_stream(stream, versions=[version]) as client:
+        async with garbage, mcp_trio.connect_stream(stream, versions=[version]) as client:
             assert client.peer.dialect is DIALECTS[version]
             woken: list[str] = []
             async with trio.open_nursery() as nursery:
@@ -158,12 +158,12 @@ async def test_threads(version: str, threads: int) -> None:
                     nursery.start_soon(wake)
                 await client.ping()
                 assert not woken
-            told: list[float] = []
+            reported: list[float] = []
             result = await client.call_tool(
-                "count", {"to": 5_000}, progress=lambda done, *_: told.append(done)
+                "count", {"to": 5_000}, progress=lambda done, *_: reported.append(done)
             )
             assert result.text == "counted to 5000"
-            assert told == [number + 1 for number in range(5_000)]
+            assert reported == [number + 1 for number in range(5_000)]
             with pytest.raises(mcp_trio.CallTimeout):
                 await client.call_tool("nap", {"seconds": 0.3}, timeout=0.01)
             assert (await client.call_tool("count", {"to": 0})).text == "counted to 0"
@@ -185,7 +185,7 @@ DEGREES = "40 °C\n60 °C\n80 °C\n100 °C\n"
 @pytest.mark.parametrize(
     ("name", "output"), [("booking.py", QUESTIONS), ("research.py", ANSWERS), ("watched.py", DEGREES)]
 )
-def test_servers_that_bring_their_client(name: str, output: str, version: str, tmp_path: Path) -> None:
+def test_example_with_own_client_prints_output(name: str, output: str, version: str, tmp_path: Path) -> None:
     result = subprocess.run(
         [*server(name), version],
         cwd=tmp_path,
@@ -198,18 +198,18 @@ def test_servers_that_bring_their_client(name: str, output: str, version: str, t
     assert (result.stdout, result.stderr) == (output, "")
 
 
-def loaded(name: str) -> Any:
-    """An example as a module of its own, new each time."""
+def load_example(name: str) -> Any:
+    """Run an example as a new module and return its names."""
     return SimpleNamespace(**runpy.run_path(str(EXAMPLES / name)))
 
 
-def always(answer: Any) -> Callable[[ElicitParams], Any]:
+def answer_always(answer: Any) -> Callable[[ElicitParams], Any]:
     return lambda params: answer
 
 
 @pytest.mark.parametrize("version", BOTH_ERAS)
-async def test_booking_without_an_answer(version: str) -> None:
-    booking = loaded("booking.py")
+async def test_booking_example_declined_or_invalid_books_nothing(version: str) -> None:
+    booking = load_example("booking.py")
     for answer, text in [
         (None, "Nothing was booked."),
         (ElicitResult(action="decline"), "Nothing was booked."),
@@ -217,15 +217,17 @@ async def test_booking_without_an_answer(version: str) -> None:
         ({"count": 5}, "5 seats by the aisle on KL 1234; 0 left"),
         ({"count": 1}, "there are no seats on KL 1234"),
     ]:
-        async with mcp_trio.connect(booking.server, versions=[version], on_elicit=always(answer)) as client:
+        async with mcp_trio.connect(
+            booking.server, versions=[version], on_elicit=answer_always(answer)
+        ) as client:
             assert text_of(await client.call_tool("book", {"flight": "KL 1234"})) == text
-    async with mcp_trio.connect(loaded("booking.py").server, versions=[version]) as client:
+    async with mcp_trio.connect(load_example("booking.py").server, versions=[version]) as client:
         with pytest.raises(mcp_trio.PeerError, match="needs a client that declares"):
             await client.call_tool("book", {"flight": "KL 1234"})
 
 
 @pytest.mark.parametrize("version", BOTH_ERAS)
-async def test_research_without_an_end(version: str) -> None:
+async def test_research_example_stops_after_maximum_rounds(version: str) -> None:
     rounds = 0
 
     def model(params: CreateMessageParams) -> CreateMessageResult:
@@ -238,7 +240,7 @@ async def test_research_without_an_end(version: str) -> None:
         use = ToolUseContent(f"use-{rounds}", "burn", {"tea": ["all"]})
         return CreateMessageResult(role="assistant", content=use, model="m", stop_reason="toolUse")
 
-    research = loaded("research.py").server
+    research = load_example("research.py").server
     able = SamplingCapability(tools={})
     async with mcp_trio.connect(research, versions=[version], on_sample=model, sampling=able) as client:
         result = await client.call_tool("research", {"question": "Why?"})
@@ -247,8 +249,8 @@ async def test_research_without_an_end(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", BOTH_ERAS)
-async def test_what_is_watched_is_read_anew(version: str, autojump_clock: object) -> None:
-    kettle = loaded("watched.py").server
+async def test_watched_example_change_invalidates_cached_value(version: str, autojump_clock: object) -> None:
+    kettle = load_example("watched.py").server
     async with mcp_trio.connect(kettle, versions=[version]) as client, client.listen(uris=[URI]) as changes:
         assert await degrees(client) == "20"
         async with trio.open_nursery() as nursery:
@@ -275,7 +277,7 @@ CALLS: list[tuple[str, dict[str, Any], bool, str]] = [
 ]
 
 
-async def test_the_server_of_the_demonstration() -> None:
+async def test_teahouse_example_serves_all_features() -> None:
     async with mcp_trio.connect([sys.executable, "-m", "mcp_trio.examples.teahouse"]) as client:
         for name, arguments, is_error, text in CALLS:
             result = await client.call_tool(name, arguments)
@@ -289,17 +291,19 @@ async def test_the_server_of_the_demonstration() -> None:
 
 
 @pytest.mark.parametrize("version", BOTH_ERAS)
-async def test_protected(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    protected = loaded("protected.py")
+async def test_protected_example_requires_token_and_scope(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protected = load_example("protected.py")
     issuer = AuthorizationServer(protected.ISSUER)
 
     async def fetch(request: HttpRequest, **how: Any) -> HttpReply:
-        told = issuer.answer(request.method, request.url.removeprefix(protected.ISSUER), {}, b"")
-        return HttpReply(told.status, told.headers, told.body)
+        response = issuer.answer(request.method, request.url.removeprefix(protected.ISSUER), {}, b"")
+        return HttpReply(response.status, response.headers, response.body)
 
     monkeypatch.setattr("mcp_trio._fetch.fetch", fetch)
     async with trio.open_nursery() as nursery:
-        serve: Any = partial(mcp_trio.serve_http, protected.server, auth=protected.guard)
+        serve: Any = partial(mcp_trio.serve_http, protected.server, auth=protected.resource_server)
         address = await nursery.start(serve)
         with pytest.raises(mcp_trio.ConnectFailed) as refused:
             async with mcp_trio.connect(address.url, versions=[version]):

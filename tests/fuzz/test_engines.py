@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug in the core that only generated cases can find: duplicate members are accepted."""
-    monkeypatch.setattr(_jsonrpc, "_refuse_duplicates", lambda data, envelope: None)
+    monkeypatch.setattr(_jsonrpc, "_reject_duplicates", lambda data, envelope: None)
     monkeypatch.setattr(engines, "committed_cases", lambda target: {})
 
 

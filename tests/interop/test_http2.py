@@ -114,7 +114,7 @@ async def test_http2_command_prints_the_protocol(authority: trustme.CA, tmp_path
             inspect = partial(run, "inspect", "--trace", there.url, env=env)
             done = await trio.to_thread.run_sync(inspect)
     assert done.returncode == 0, done.stderr
-    assert "mcp-trio: the messages cross over HTTP/2" in done.stderr.splitlines()
+    assert "mcp-trio: connected over HTTP/2" in done.stderr.splitlines()
 
 
 @pytest.mark.parametrize("secure", [True, False])

@@ -126,7 +126,7 @@ async def test_authlib_stolen_refresh_token_leads_to_login(
             await client.call_tool("whoami")
         assert [each.revoked for each in issuer.tokens] == [True, True, False]
         assert issuer.log.count("GET /authorize") == 2
-        assert "the refresh token is no longer taken: " in caplog.text
+        assert "the refresh token is no longer accepted: " in caplog.text
         # The stored token is the new one.
         async with connect(url, auth=Login(storage=storage, browse=None), versions=[E]) as client:
             await client.call_tool("whoami")

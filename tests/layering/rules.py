@@ -57,17 +57,39 @@ ON_FIRST_USE: Final = {
 BY_ONE_FILE: Final = {"pytest": "mcp_trio/testing/pytest_plugin.py"}
 
 # The core from the bottom up; a module imports its own layer and those below. Modules that are not named may
-# be imported by all and themselves stay below the top layer, whose members do not know each other.
+# be imported by all and themselves stay below `http`, whose layer has members that do not know each other.
 LAYERS: Final = (
     ("types",),
+    ("urls",),
     ("_methods",),
     ("_dialects",),
     ("_state", "_capabilities", "_subscriptions", "_questions", "_mrtr", "_tasks"),
     ("_connection",),
     ("http", "auth", "registry"),
+    ("runtime",),
 )
 LAYER_OF: Final = {name: level for level, names in enumerate(LAYERS) for name in names}
-TOP: Final = len(LAYERS) - 1
+# Folders that stand alone, and the modules of the core that they may import all the same.
+IMPORTS_OF_CORE: Final = {"urls": frozenset({"_errors", "_limits"})}
+
+# Modules that fulfil a protocol for these files, which therefore do not import them, not even for types.
+HIDDEN_BEHIND_PROTOCOL: Final = {
+    "mcp_core.http._client": (
+        "mcp_core/http/_transport.py",
+        "mcp_core/http/_streamable.py",
+        "mcp_core/http/_trips.py",
+        "mcp_core/http/_legacy_sse_client.py",
+    ),
+    "mcp_core.http._streamable": ("mcp_core/http/_transport.py", "mcp_core/http/_trips.py"),
+}
+
+APART: Final = LAYER_OF["http"]  # the layer whose members do not import each other
+
+# The one folder of the core that may have coroutines. It awaits what a driver hands in.
+HAS_COROUTINES: Final = "mcp_core/runtime/*"
+RUNTIME_IMPORTS: Final = PURE | {"msgspec", "mcp_core"}
+# Methods that make an object awaitable, or an async context manager or iterator.
+NO_COROUTINES: Final = frozenset({"__await__", "__aenter__", "__aexit__", "__aiter__", "__anext__"})
 
 COMPARES_VERSIONS: Final = ("mcp_core/_dialects.py",)
 CATCHES_MSGSPEC: Final = (
@@ -94,7 +116,9 @@ VERSION_NAMES: Final = re.compile(
 EMPTY_WORDS: Final = frozenset(
     {"Base", "Handler", "Helper", "Helpers", "Manager", "Util", "Utils", "Wrapper"}
 )
-MAX_LINES: Final = 700
+# Handler: what a server's function that responds to a request is called, here and in the official SDK.
+EXCEPTED_NAMES: Final = frozenset({"HandlerCall"})
+MAX_LINES: Final = 850
 NAMED_BY_THE_SPECIFICATION: Final = ("mcp_core/types/*",)
 
 
@@ -192,15 +216,66 @@ def layers_point_downwards(file: SourceFile) -> Complaints:
     if file.package != "mcp_core":
         return
     unit = (*file.module.split("."), "")[1]
-    level = LAYER_OF.get(unit, TOP - 1)
+    level = LAYER_OF.get(unit, APART - 1)
     for item in file.imports:
         if not item.within("mcp_core"):
             continue
         other = (*item.target.split("."), "")[1]
-        if LAYER_OF.get(other, -1) > level:
+        if unit in IMPORTS_OF_CORE and other not in (unit, *IMPORTS_OF_CORE[unit]):
+            yield item.line, f"imports {item.target}, which mcp_core.{unit} does not need"
+        elif LAYER_OF.get(other, -1) > level:
             yield item.line, f"imports {item.target} from a higher layer"
-        elif level == TOP == LAYER_OF.get(other) and unit != other:
+        elif level == APART == LAYER_OF.get(other) and unit != other:
             yield item.line, f"imports {item.target}: http, auth and registry do not know each other"
+
+
+def protocols_replace_back_edges(file: SourceFile) -> Complaints:
+    """A module knows its owner by a protocol, so that there is no circle of imports or of types."""
+    for owner, paths in HIDDEN_BEHIND_PROTOCOL.items():
+        if file.path in paths:
+            for item in file.imports:
+                if item.within(owner):
+                    yield item.line, f"imports {item.target} instead of using its protocol"
+
+
+def the_protocol_has_no_coroutines(file: SourceFile) -> Complaints:
+    """The protocol may return an awaitable that it was handed, and nothing more.
+
+    `mcp_core/runtime` has coroutines, spelled `async def`: no `types.coroutine`, no `__await__`, and no
+    call of a method that `async with` and `async for` call.
+    """
+    if file.package != "mcp_core":
+        return
+    in_runtime = file.is_one_of((HAS_COROUTINES,))
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Attribute) and (
+            node.attr in NO_COROUTINES or ast.unparse(node) == "types.coroutine"
+        ):
+            yield node.lineno, f"uses {ast.unparse(node)}"
+        elif isinstance(node, ast.FunctionDef) and node.name in NO_COROUTINES - {"__aiter__"}:
+            yield node.lineno, f"defines {node.name}"
+        elif in_runtime:
+            continue
+        elif isinstance(node, ast.AsyncFunctionDef):
+            yield node.lineno, f"is a coroutine: async def {node.name}"
+        elif isinstance(node, ast.Await | ast.AsyncWith | ast.AsyncFor):
+            yield node.lineno, f"waits: {ast.unparse(node).splitlines()[0]}"
+        elif isinstance(node, ast.comprehension) and node.is_async:
+            yield node.iter.lineno, "waits: async for"
+        elif isinstance(node, ast.FunctionDef) and node.name == "__aiter__":
+            yield node.lineno, f"defines {node.name}"
+    for item in file.imports:
+        if item.target == "types.coroutine":
+            yield item.line, "imports types.coroutine"
+
+
+def the_runtime_awaits_what_it_is_handed(file: SourceFile) -> Complaints:
+    """The runtime tier imports no runtime, no socket, no clock and no thread, not even on first use."""
+    if not file.is_one_of((HAS_COROUTINES,)):
+        return
+    for item in file.imports:
+        if not item.within(*RUNTIME_IMPORTS):
+            yield item.line, f"imports {item.target}"
 
 
 def the_core_only_computes(file: SourceFile) -> Complaints:
@@ -270,7 +345,7 @@ def class_names_say_something(file: SourceFile) -> Complaints:
     if file.is_one_of(NAMED_BY_THE_SPECIFICATION):
         return
     for node in ast.walk(file.tree):
-        if isinstance(node, ast.ClassDef):
+        if isinstance(node, ast.ClassDef) and node.name not in EXCEPTED_NAMES:
             words = set(re.findall(r"[A-Z][a-z0-9]*", node.name)) & EMPTY_WORDS
             yield from ((node.lineno, f"class {node.name}: {word} says nothing") for word in words)
 
@@ -286,6 +361,9 @@ RULES: Final[tuple[Callable[[SourceFile], Complaints], ...]] = (
     imports_are_allowed,
     private_names_stay_at_home,
     layers_point_downwards,
+    protocols_replace_back_edges,
+    the_protocol_has_no_coroutines,
+    the_runtime_awaits_what_it_is_handed,
     the_core_only_computes,
     versions_are_compared_in_one_place,
     msgspec_errors_are_caught_in_one_place,

@@ -19,7 +19,14 @@ ACTING = """
     multiprocessing random referencing rich
     secrets selectors signal socket ssl subprocess tempfile threading trio wsproto
 """.split()
-PUBLIC = ["mcp_core", "mcp_core.types", "mcp_core.http", "mcp_core.auth", "mcp_core.registry"]
+PUBLIC = [
+    "mcp_core",
+    "mcp_core.types",
+    "mcp_core.http",
+    "mcp_core.auth",
+    "mcp_core.registry",
+    "mcp_core.runtime",
+]
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -45,6 +52,13 @@ def test_importing_the_core_loads_nothing_that_acts(name: str) -> None:
 @pytest.mark.parametrize(("name", "loaded"), [("jsonschema", "threading"), ("trio", "socket")])
 def test_the_check_sees_what_a_dependency_loads(name: str, loaded: str) -> None:
     assert {name, loaded} <= loaded_by(f"import {name}")
+
+
+def test_runtime_loads_http_on_first_use() -> None:
+    assert "mcp_core.http" not in loaded_by("import mcp_core.runtime")
+    modules = loaded_by("from mcp_core.runtime import AsgiApplication, HttpRequestRunner")
+    assert "mcp_core.http" in modules
+    assert sorted(modules.intersection(ACTING)) == []
 
 
 def test_who_serves_a_pipe_loads_no_http() -> None:

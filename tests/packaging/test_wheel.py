@@ -1,7 +1,7 @@
-"""What users install: the wheel is built, put into an environment of its own and used from somewhere else.
+"""The wheel: built, installed into a new environment, and used from another directory.
 
-Everything happens without a network. The build uses the hatchling that is installed, and the environment
-borrows the dependencies of the one that runs the tests, so that only our own packages come from the wheel.
+No test needs a network. The build uses the installed hatchling, and the environment borrows the
+dependencies of the one that runs the tests, so that only our own packages come from the wheel.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """Runs a Python program in the environment that has the wheel, in an empty directory."""
+    """Return a function that runs Python code with the installed wheel, in an empty directory."""
     place = tmp_path_factory.mktemp("installed")
     venv.create(place / "venv", symlinks=True)
     python = place / "venv" / "bin" / "python"
@@ -53,17 +53,17 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable
         *(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index"),
         *("--disable-pip-version-check", wheel),
     )
-    # Only now, or pip would find what the borrowed environment has installed of us. The wheel comes first on
-    # the path.
-    theirs = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    ours = Path(output_of(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"))
-    (ours / "borrowed.pth").write_text("\n".join(theirs))
+    # Borrow the dependencies only after the install: pip must not find our own packages in the other
+    # environment. The wheel comes first on the path.
+    borrowed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    site_packages = Path(output_of(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"))
+    (site_packages / "borrowed.pth").write_text("\n".join(borrowed))
     elsewhere = place / "elsewhere"
     elsewhere.mkdir()
     return lambda program: output_of(python, "-c", program, cwd=elsewhere)
 
 
-def test_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
+def test_wheel_contains_packages_only(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     info = f"{wheel.name.split('-py3')[0]}.dist-info"
@@ -73,7 +73,7 @@ def test_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if "/test_" in name or "__pycache__" in name]
 
 
-def test_sdist_can_be_built_and_tested_from(tmp_path: Path) -> None:
+def test_sdist_contains_sources_and_tests(tmp_path: Path) -> None:
     output_of(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path)
     (built,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(built) as archive:
@@ -83,7 +83,7 @@ def test_sdist_can_be_built_and_tested_from(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
-def test_package_comes_from_the_wheel(installed: Callable[[str], str], package: str) -> None:
+def test_package_is_imported_from_wheel(installed: Callable[[str], str], package: str) -> None:
     home = installed(f"import {package}; print({package}.__path__[0])")
     assert "site-packages" in home
     assert not Path(home).is_relative_to(ROOT)
@@ -91,7 +91,7 @@ def test_package_comes_from_the_wheel(installed: Callable[[str], str], package: 
     assert (Path(home) / "py.typed").is_file()
 
 
-def test_metadata_names_the_command(installed: Callable[[str], str]) -> None:
+def test_wheel_metadata_names_command(installed: Callable[[str], str]) -> None:
     found = installed(
         "from importlib.metadata import distribution as d; dist = d('mcp-trio');"
         "print(dist.version, *[script.value for script in dist.entry_points if script.name == 'mcp-trio'])"
@@ -99,7 +99,7 @@ def test_metadata_names_the_command(installed: Callable[[str], str]) -> None:
     assert found == "0.1.0 mcp_trio._command:main"
 
 
-def test_command_works_from_anywhere(installed: Callable[[str], str]) -> None:
+def test_installed_command_works_in_any_directory(installed: Callable[[str], str]) -> None:
     found = installed(
         "import subprocess, sys\n"
         "from pathlib import Path\n"

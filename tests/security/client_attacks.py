@@ -1,7 +1,7 @@
-"""Attacks on a client that gets its tokens, as rows: by an MCP server, by an authorization server, by whoever answers for one, and by
-what the browser brings back.
+"""Attacks on a client that logs in: by servers, name servers and the browser.
 
-Each row is what it changes in an honest world, and words of the error in which it ends. `test_attacks_client.py` runs them.
+Each row is a change to an honest world, and words of the resulting error. `test_attacks_client.py`
+runs them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tests.security.internet import (
     PRM,
     REDIRECT_URI,
     Answer,
-    Asked,
     Internet,
-    came_back,
+    ReceivedRequest,
+    callback_url,
 )
 
 URL = f"https://{MCP}/mcp"
@@ -35,7 +35,11 @@ Later = Callable[[Client, Internet], Awaitable[object]]
 
 @dataclass
 class Attack:
-    """`set_up` makes the world bad; `text` is in the error and in the log. `later` is what is done with a client that has logged in."""
+    """An attack on a client.
+
+    `set_up` makes the world hostile. `text` is in the error and in the log. `later` runs with a
+    client that has logged in. `patience` is the client's timeout in seconds.
+    """
 
     set_up: SetUp
     text: str
@@ -52,11 +56,11 @@ def attack(name: str, set_up: SetUp, text: str, **more: Any) -> None:
     ATTACKS[name] = Attack(set_up, text, **more)
 
 
-# -- What a bad server says ------------------------------------------------------------------------------------------------------
+# -- Hostile servers -------------------------------------------------------------------------------
 
 
-def says(*places: str, answer: Answer) -> SetUp:
-    """At these places there is this."""
+def serve_at(*places: str, answer: Answer) -> SetUp:
+    """Respond with `answer` at these URLs."""
 
     def set_up(world: Internet) -> None:
         for place in places:
@@ -66,27 +70,27 @@ def says(*places: str, answer: Answer) -> SetUp:
 
 
 def resource(**lies: Any) -> SetUp:
-    """The metadata of the MCP server says so."""
+    """Change the metadata of the MCP server."""
     return lambda world: world.prm.update(lies)
 
 
 def server(**lies: Any) -> SetUp:
-    """The metadata of the authorization server says so; without what is None."""
+    """Change the metadata of the authorization server. A member that is None is removed."""
 
     def set_up(world: Internet) -> None:
-        told = world.metadata[AS] | lies
-        world.metadata[AS] = {name: value for name, value in told.items() if value is not None}
+        changed = world.metadata[AS] | lies
+        world.metadata[AS] = {name: value for name, value in changed.items() if value is not None}
 
     return set_up
 
 
 def challenge(*values: str) -> SetUp:
-    """The MCP server refuses with these."""
+    """Challenge every request with these values."""
     return lambda world: setattr(world, "challenge", list(values))
 
 
 def callback(make: Callable[[str, dict[str, str]], str]) -> SetUp:
-    """The browser comes back with what this makes of the code and of the request."""
+    """Redirect the browser to the URL that `make` returns for the code and the request."""
     return lambda world: setattr(world, "callback", make)
 
 
@@ -122,10 +126,10 @@ BAD_DOCUMENTS: dict[str, tuple[Answer, str]] = {
     "hangs": (HANGS, "did not answer within"),
     "comes in drops": (DRIP, "did not answer within"),
     "is compressed": (GZIPPED, "encoded"),
-    "has two lengths": (TWO_LENGTHS, "cannot be had from"),
-    "is no HTTP": (GARBAGE, "cannot be had from"),
-    "breaks off": (BROKEN_OFF, "cannot be had from"),
-    "has a head without end": (ONE_HEADER_TOO_LONG, "cannot be had from"),
+    "has two lengths": (TWO_LENGTHS, "cannot be fetched from"),
+    "is no HTTP": (GARBAGE, "cannot be fetched from"),
+    "breaks off": (BROKEN_OFF, "cannot be fetched from"),
+    "has a head without end": (ONE_HEADER_TOO_LONG, "cannot be fetched from"),
     "fails": (Answer(None, 500), "answered 500. Try again later"),
     "is told to wait for": (Answer(None, 429), "answered 429"),
     "leads to a stranger": (redirect(f"https://{EVIL}/prm"), "answered 302"),
@@ -137,21 +141,21 @@ BAD_DOCUMENTS: dict[str, tuple[Answer, str]] = {
     "leads down to http": (redirect(f"http://{MCP}/prm"), "answered 302"),
     "leads to another port": (redirect(f"https://{MCP}:8443/prm"), "answered 302"),
     "leads to a user": (redirect(f"https://{MCP}@{EVIL}/prm"), "answered 302"),
-    "leads to nobody": (redirect("https://[::1"), "answered 302"),
+    "leads to an invalid URL": (redirect("https://[::1"), "answered 302"),
 }
 for _name, (_answer, _text) in BAD_DOCUMENTS.items():
     _patience = 0.4 if "within" in _text else 5.0
-    # The challenge names the place, so that there is no other sign of a server without metadata.
-    attack(f"the MCP server's metadata {_name}", says(PRM, answer=_answer), _text, patience=_patience)
+    # The challenge names the URL, so change_nothing else suggests a server without metadata.
+    attack(f"the MCP server's metadata {_name}", serve_at(PRM, answer=_answer), _text, patience=_patience)
     attack(
         f"the authorization server's metadata {_name}",
-        says(AS_META, AS_OIDC, answer=_answer),
+        serve_at(AS_META, AS_OIDC, answer=_answer),
         _text,
         patience=_patience,
     )
-attack("the metadata leads round in a circle", says(PRM, answer=redirect("/.well-known/oauth-protected-resource/mcp")), "answered 302")  # fmt: skip
+attack("the metadata leads round in a circle", serve_at(PRM, answer=redirect("/.well-known/oauth-protected-resource/mcp")), "answered 302")  # fmt: skip
 
-# -- Who says to be somebody else ------------------------------------------------------------------------------------------------
+# -- Impersonation ---------------------------------------------------------------------------------
 
 for _resource in (
     f"https://{EVIL}/mcp",
@@ -190,7 +194,7 @@ attack(
     "a foreign resource_metadata is of a foreign resource",
     lambda world: (
         challenge(f'Bearer resource_metadata="https://{EVIL}/prm"')(world),
-        says(
+        serve_at(
             f"{EVIL}/prm",
             answer=Answer({"resource": f"https://{EVIL}/mcp", "authorization_servers": [f"https://{EVIL}"]}),
         )(world),
@@ -198,7 +202,7 @@ attack(
     "of another resource",
 )
 
-# -- URLs that are none to use ---------------------------------------------------------------------------------------------------
+# -- Unusable URLs ---------------------------------------------------------------------------------
 
 BAD_URLS: dict[str, str] = {
     "javascript:alert(document.domain)": "neither https nor http",
@@ -241,7 +245,7 @@ for _url, _text in BAD_URLS.items():
 for _url in ("javascript:x", "file:///etc/passwd", f"http://{MCP}/x", f"https://{MCP}@{EVIL}/"):
     attack(f"the challenge names {_url!r}", challenge(f'Bearer resource_metadata="{_url}"'), BAD_URLS.get(_url, r"not https|neither|user name"))  # fmt: skip
 
-# -- Addresses that are nobody's business ----------------------------------------------------------------------------------------
+# -- Private addresses -----------------------------------------------------------------------------
 
 FORBIDDEN = (
     "10.0.0.1 10.255.255.255 172.16.0.1 172.31.255.254 192.168.1.1 169.254.169.254 169.254.170.2 "
@@ -282,32 +286,32 @@ for _host in ("169.254.169.254", "2130706433", "[::ffff:a9fe:a9fe]", "metadata.g
     attack(f"the code is wanted at {_host}", leads_to(_host, server(token_endpoint=f"{_at}/t")), PRIVATE)
 
 
-def rebinds(world: Internet) -> None:
-    """The name is good when the metadata is fetched, and ours when the code is brought."""
+def rebind_name(world: Internet) -> None:
+    """Resolve the name to a public address for the metadata, and to a local one for the code."""
     good = world.names[AS][0]
-    # Metadata, registration; then the token endpoint.
+    # The lookups are for metadata, registration, and the token endpoint.
     world.names[AS] = [good, good, ["127.0.0.1"]]
 
 
-attack("the name leads elsewhere the third time", rebinds, PRIVATE)
+attack("the name leads elsewhere the third time", rebind_name, PRIVATE)
 
 
-def rebinds_on_a_redirect(world: Internet) -> None:
-    """The name of the MCP server is good for the request and for its metadata, and ours behind a redirect to itself."""
+def rebind_name_on_redirect(world: Internet) -> None:
+    """Resolve the MCP server's name to a local address behind a redirect to itself."""
     good = world.names[MCP][0]
     world.names[MCP] = [good, good, ["169.254.169.254"]]
-    says(PRM, answer=redirect("/.well-known/other"))(world)
+    serve_at(PRM, answer=redirect("/.well-known/other"))(world)
 
 
-attack("the name leads elsewhere behind a redirect", rebinds_on_a_redirect, PRIVATE)
+attack("the name leads elsewhere behind a redirect", rebind_name_on_redirect, PRIVATE)
 
-# -- Challenges ------------------------------------------------------------------------------------------------------------------
+# -- Challenges ------------------------------------------------------------------------------------
 
-_NOWHERE = says(f"{MCP}/.well-known/oauth-protected-resource", PRM, answer=Answer(None, 404))
+_NOWHERE = serve_at(f"{MCP}/.well-known/oauth-protected-resource", PRM, answer=Answer(None, 404))
 
 
-def unsaid(*values: str) -> SetUp:
-    """A challenge that says nothing that can be read, of a server without anything else."""
+def unreadable_challenge(*values: str) -> SetUp:
+    """Send an unreadable challenge, from a server without metadata."""
 
     def set_up(world: Internet) -> None:
         _NOWHERE(world)
@@ -331,7 +335,11 @@ for _name, _values in {
     "is far too long": ["Bearer " + "x" * 20_000 + f', resource_metadata="https://{EVIL}/prm"'],
     "is no ASCII": ['Bearer \xff\xfe="x"'],
 }.items():
-    attack(f"the challenge {_name}", unsaid(*_values), r"does not say where to get a token|no registration")
+    attack(
+        f"the challenge {_name}",
+        unreadable_challenge(*_values),
+        r"does not say where to get a token|the registration with",
+    )
 attack(
     "the challenge stands twice, and the second leads to a stranger",
     challenge(f'Bearer resource_metadata="http://{MCP}/x"', f'Bearer resource_metadata="https://{EVIL}/prm"'),
@@ -343,13 +351,17 @@ attack(
     "is not https",
 )
 
-# -- PKCE ------------------------------------------------------------------------------------------------------------------------
+# -- PKCE ------------------------------------------------------------------------------------------
 
 for _methods in (None, [], ["plain"], ["s256"], ["S512", "plain"]):
     attack(
         f"PKCE is offered as {_methods}", server(code_challenge_methods_supported=_methods), "PKCE with S256"
     )
-attack("nobody can log in", server(authorization_endpoint=None), "lets nobody log in by a browser")
+attack(
+    "no authorization endpoint",
+    server(authorization_endpoint=None),
+    "has no authorization endpoint, so a browser cannot log in",
+)
 attack("no tokens are given", server(token_endpoint=None), "has no token endpoint")
 
 for _query in (
@@ -366,47 +378,50 @@ for _query in (
     attack(
         f"the browser is sent with {_query!r}",
         server(authorization_endpoint=f"https://{AS}/authorize?{_query}"),
-        "by itself what a login has to say",
+        "already sets parameters of a login",
     )
 
-# -- What the browser brings back ------------------------------------------------------------------------------------------------
+# -- Callbacks -------------------------------------------------------------------------------------
 
-NO_ANSWER = "no answer to this login"
+NO_ANSWER = "not the redirect of this login"
 for _name, _make, _text in (
-    ("no state", lambda code, asked: came_back(code, asked, state=None), NO_ANSWER),
-    ("another state", lambda code, asked: came_back(code, asked, state="x" * 43), NO_ANSWER),
-    ("half of the state", lambda code, asked: came_back(code, asked, state=asked["state"][:20]), NO_ANSWER),
-    ("an empty state", lambda code, asked: came_back(code, asked, state=""), NO_ANSWER),
-    ("the state twice", lambda code, asked: f"{came_back(code, asked)}&state={asked['state']}", NO_ANSWER),
+    ("no state", lambda code, asked: callback_url(code, asked, state=None), NO_ANSWER),
+    ("another state", lambda code, asked: callback_url(code, asked, state="x" * 43), NO_ANSWER),
+    ("half of the state", lambda code, asked: callback_url(code, asked, state=asked["state"][:20]), NO_ANSWER),
+    ("an empty state", lambda code, asked: callback_url(code, asked, state=""), NO_ANSWER),
+    ("the state twice", lambda code, asked: f"{callback_url(code, asked)}&state={asked['state']}", NO_ANSWER),
     ("a state of others before ours", lambda code, asked: f"{REDIRECT_URI}?state=x&state={asked['state']}", NO_ANSWER),
     ("an error and no state", lambda code, asked: f"{REDIRECT_URI}?error=access_denied", NO_ANSWER),
-    ("nothing", lambda code, asked: REDIRECT_URI, NO_ANSWER),
+    ("change_nothing", lambda code, asked: REDIRECT_URI, NO_ANSWER),
     ("no URL", lambda code, asked: "http://[", NO_ANSWER),
     ("not even text of a URL", lambda code, asked: "\x00\xff\ud800", NO_ANSWER),
-    ("far too much", lambda code, asked: came_back(code, asked) + "&x" * 20_000, NO_ANSWER),
-    ("a thousand fields", lambda code, asked: came_back(code, asked) + "&x=y" * 1000, NO_ANSWER),
-    ("the state in a fragment", lambda code, asked: came_back(code, asked).replace("?", "#"), NO_ANSWER),
-    ("no code", lambda code, asked: came_back(code, asked, code=None), "without a code"),
-    ("an empty code", lambda code, asked: came_back(code, asked, code=""), "without a code"),
-    ("the code twice", lambda code, asked: f"{came_back(code, asked)}&code=injected", "code twice"),
-    ("a refusal", lambda code, asked: came_back(code, asked, code=None, error="access_denied"), "login was refused"),
-    ("a refusal and a code", lambda code, asked: came_back(code, asked, error="access_denied"), "login was refused"),
-    ("a refusal that rings", lambda code, asked: came_back(code, asked, error="\x1b[2J\x07"), "cannot be read"),
-    ("no issuer where it was promised", lambda code, asked: came_back(code, asked, iss=None), "iss is missing"),
-    ("another issuer", lambda code, asked: came_back(code, asked, iss=f"https://{EVIL}"), "iss does not match"),
-    ("the issuer with a slash", lambda code, asked: came_back(code, asked, iss=f"https://{AS}/"), "iss does not match"),
-    ("the issuer in capitals", lambda code, asked: came_back(code, asked, iss=f"https://{AS.upper()}"), "iss does not match"),
-    ("an empty issuer", lambda code, asked: came_back(code, asked, iss=""), "iss does not match"),
-    ("the issuer twice", lambda code, asked: f"{came_back(code, asked)}&iss=https://{EVIL}", "iss twice"),
-    ("another issuer's refusal", lambda code, asked: came_back(code, asked, iss="https://x", error="server_error"), "iss does not match"),
+    ("far too much", lambda code, asked: callback_url(code, asked) + "&x" * 20_000, NO_ANSWER),
+    ("a thousand fields", lambda code, asked: callback_url(code, asked) + "&x=y" * 1000, NO_ANSWER),
+    ("the state in a fragment", lambda code, asked: callback_url(code, asked).replace("?", "#"), NO_ANSWER),
+    ("no code", lambda code, asked: callback_url(code, asked, code=None), "without a code"),
+    ("an empty code", lambda code, asked: callback_url(code, asked, code=""), "without a code"),
+    ("the code twice", lambda code, asked: f"{callback_url(code, asked)}&code=injected", "code twice"),
+    ("a refusal", lambda code, asked: callback_url(code, asked, code=None, error="access_denied"), "login was refused"),
+    ("a refusal and a code", lambda code, asked: callback_url(code, asked, error="access_denied"), "login was refused"),
+    ("a refusal that rings", lambda code, asked: callback_url(code, asked, error="\x1b[2J\x07"), "cannot be read"),
+    ("no issuer where it was promised", lambda code, asked: callback_url(code, asked, iss=None), "iss is missing"),
+    ("another issuer", lambda code, asked: callback_url(code, asked, iss=f"https://{EVIL}"), "iss does not match"),
+    ("the issuer with a slash", lambda code, asked: callback_url(code, asked, iss=f"https://{AS}/"), "iss does not match"),
+    ("the issuer in capitals", lambda code, asked: callback_url(code, asked, iss=f"https://{AS.upper()}"), "iss does not match"),
+    ("an empty issuer", lambda code, asked: callback_url(code, asked, iss=""), "iss does not match"),
+    ("the issuer twice", lambda code, asked: f"{callback_url(code, asked)}&iss=https://{EVIL}", "iss twice"),
+    ("another issuer's refusal", lambda code, asked: callback_url(code, asked, iss="https://x", error="server_error"), "iss does not match"),
 ):  # fmt: skip
     attack(f"the browser brings {_name}", callback(_make), _text)
 
-# -- Mix-up and downgrade --------------------------------------------------------------------------------------------------------
+# -- Mix-up and downgrade --------------------------------------------------------------------------
 
 
-def mixed_up(*, admits: bool) -> SetUp:
-    """The MCP server names a bad authorization server, which sends the user to the good one, to get at the code that he gives."""
+def mix_up(*, admits: bool) -> SetUp:
+    """Name a hostile authorization server, which sends the user to the honest one to get the code.
+
+    `admits` is True if its metadata promises `iss`.
+    """
 
     def set_up(world: Internet) -> None:
         resource(authorization_servers=[f"https://{EVIL}"])(world)
@@ -416,14 +431,14 @@ def mixed_up(*, admits: bool) -> SetUp:
     return set_up
 
 
-attack("a mix-up", mixed_up(admits=True), "iss does not match")
-attack("a mix-up by one that promises no iss", mixed_up(admits=False), "iss does not match")
-attack("a mix-up with the good one's name", lambda world: (mixed_up(admits=True)(world), world.metadata[EVIL].update(issuer=f"https://{AS}")), "of another authorization server")  # fmt: skip
+attack("a mix-up", mix_up(admits=True), "iss does not match")
+attack("a mix-up by one that promises no iss", mix_up(admits=False), "iss does not match")
+attack("a mix-up with the good one's name", lambda world: (mix_up(admits=True)(world), world.metadata[EVIL].update(issuer=f"https://{AS}")), "of another authorization server")  # fmt: skip
 attack(
     "a server of old times whose metadata is a stranger's",
     lambda world: (
-        unsaid()(world),
-        says(
+        unreadable_challenge()(world),
+        serve_at(
             f"{MCP}/.well-known/oauth-authorization-server", answer=Answer(dict(world.metadata[EVIL]))
         )(world),
     ),
@@ -441,44 +456,44 @@ attack(
     ),
 )
 
-# -- Registration ----------------------------------------------------------------------------------------------------------------
+# -- Registration ----------------------------------------------------------------------------------
 
 REGISTER = f"{AS}/register"
 for _name, _answer, _text in (
-    ("refuses", Answer({"error": "invalid_redirect_uri"}, 400), "does not take the redirect URI"),
+    ("refuses", Answer({"error": "invalid_redirect_uri"}, 400), "does not accept the redirect URI"),
     ("refuses in HTML", Answer(b"<html>", 403), "status 403"),
     ("refuses with bells", Answer({"error": "\x07\x1b]0;x\x07"}, 400), "status 400"),
     ("answers HTML", HTML, "cannot be read"),
-    ("answers with nothing", Answer(b"", 201), "cannot be read"),
+    ("answers with change_nothing", Answer(b"", 201), "cannot be read"),
     ("answers without an id", Answer({"client_id": ""}, 201), "usable client_id"),
     ("answers with an id of two lines", Answer({"client_id": "a\r\nx: y"}, 201), "usable client_id"),
-    ("wants a method of its own", Answer({"client_id": "us", "token_endpoint_auth_method": "tls"}, 201), "cannot do"),
-    ("wants a secret and gives none", Answer({"client_id": "us"}, 201), "without a secret"),
+    ("wants a method of its own", Answer({"client_id": "us", "token_endpoint_auth_method": "tls"}, 201), "is not supported"),
+    ("wants a secret and gives none", Answer({"client_id": "us"}, 201), "needs a secret"),
     ("answers without end", ENDLESS, "longer than 65536 bytes"),
     ("sends on to a stranger", redirect(f"https://{EVIL}/register", 307), "status 307"),
     ("sends on to the metadata service", redirect("http://169.254.169.254/", 307), "status 307"),
     ("fails", Answer(None, 503), "status 503"),
-    ("is no HTTP", GARBAGE, "no registration"),
+    ("is no HTTP", GARBAGE, "the registration with"),
 ):  # fmt: skip
-    attack(f"the registration {_name}", says(REGISTER, answer=_answer), _text)
-attack("the registration hangs", says(REGISTER, answer=HANGS), "did not answer within", patience=0.4)
+    attack(f"the registration {_name}", serve_at(REGISTER, answer=_answer), _text)
+attack("the registration hangs", serve_at(REGISTER, answer=HANGS), "did not answer within", patience=0.4)
 
-# -- Token endpoints -------------------------------------------------------------------------------------------------------------
+# -- Token endpoints -------------------------------------------------------------------------------
 
 TOKEN = f"{AS}/token"
 _GOOD = {"access_token": "x" * 20, "token_type": "Bearer"}
 for _name, _answer, _text in (
     ("HTML", HTML, "cannot be read"),
-    ("nothing", Answer(b""), "cannot be read"),
+    ("change_nothing", Answer(b""), "cannot be read"),
     ("no token", Answer({"token_type": "Bearer"}), "cannot be read"),
-    ("an empty token", Answer(_GOOD | {"access_token": ""}), "cannot stand in a header"),
-    ("a token of two lines", Answer(_GOOD | {"access_token": "a\r\nx-admin: 1"}), "cannot stand in a header"),
-    ("a token of two words", Answer(_GOOD | {"access_token": "a b"}), "cannot stand in a header"),
-    ("a token that is no ASCII", Answer(_GOOD | {"access_token": "tökén"}), "cannot stand in a header"),
+    ("an empty token", Answer(_GOOD | {"access_token": ""}), "does not fit into a header"),
+    ("a token of two lines", Answer(_GOOD | {"access_token": "a\r\nx-admin: 1"}), "does not fit into a header"),
+    ("a token of two words", Answer(_GOOD | {"access_token": "a b"}), "does not fit into a header"),
+    ("a token that is no ASCII", Answer(_GOOD | {"access_token": "tökén"}), "does not fit into a header"),
     ("a list of tokens", Answer(_GOOD | {"access_token": ["x"]}), "cannot be read"),
-    ("a token of type mac", Answer(_GOOD | {"token_type": "mac"}), "type that is not known"),
-    ("a token of type N_A", Answer(_GOOD | {"token_type": "N_A"}), "type that is not known"),
-    ("a bound token that nobody asked for", Answer(_GOOD | {"token_type": "DPoP"}), "type that is not known"),
+    ("a token of type mac", Answer(_GOOD | {"token_type": "mac"}), "unknown type"),
+    ("a token of type N_A", Answer(_GOOD | {"token_type": "N_A"}), "unknown type"),
+    ("a bound token that nobody asked for", Answer(_GOOD | {"token_type": "DPoP"}), "unknown type"),
     ("a huge token", Answer(_GOOD | {"access_token": "x" * 70_000}), "longer than 65536 bytes"),
     ("without end", ENDLESS, "longer than 65536 bytes"),
     ("a refusal", Answer({"error": "invalid_grant"}, 400), "gave no token: invalid_grant"),
@@ -489,20 +504,20 @@ for _name, _answer, _text in (
     ("a redirect into the house", redirect("http://127.0.0.1/token", 308), "answered 308"),
     ("no HTTP", GARBAGE, "no answer from the token endpoint"),
 ):  # fmt: skip
-    attack(f"the token endpoint gives {_name}", says(TOKEN, answer=_answer), _text)
-attack("the token endpoint hangs", says(TOKEN, answer=HANGS), "did not answer within", patience=0.4)
+    attack(f"the token endpoint gives {_name}", serve_at(TOKEN, answer=_answer), _text)
+attack("the token endpoint hangs", serve_at(TOKEN, answer=HANGS), "did not answer within", patience=0.4)
 
 
-def echoes(world: Internet) -> None:
-    def page(asked: Asked) -> Answer:
+def echo_secrets(world: Internet) -> None:
+    def page(asked: ReceivedRequest) -> Answer:
         world.planted.setdefault(asked.fields["code_verifier"], frozenset((AS,)))
-        said = " ".join((*asked.fields.values(), *world.planted))
-        return Answer({"error": "invalid_grant", "error_description": said}, 400)
+        echo = " ".join((*asked.fields.values(), *world.planted))
+        return Answer({"error": "invalid_grant", "error_description": echo}, 400)
 
     world.pages[TOKEN] = page
 
 
-attack("the token endpoint says all our secrets aloud", echoes, "gave no token: invalid_grant")
+attack("the token endpoint serve_at all our secrets aloud", echo_secrets, "gave no token: invalid_grant")
 attack(
     "the token endpoint wants ever another nonce",
     lambda world: (
@@ -514,10 +529,10 @@ attack(
     "gave no token: use_dpop_nonce",
 )  # fmt: skip
 
-# -- Loops -----------------------------------------------------------------------------------------------------------------------
+# -- Loops -----------------------------------------------------------------------------------------
 
 
-def takes_nothing(world: Internet) -> None:
+def accept_no_token(world: Internet) -> None:
     class Never(set[str]):
         def add(self, token: str) -> None:
             pass
@@ -525,32 +540,32 @@ def takes_nothing(world: Internet) -> None:
     world.good = Never()
 
 
-def binds(world: Internet) -> None:
-    """Tokens are bound to keys, and the MCP server never has enough of nonces."""
+def require_endless_nonces(world: Internet) -> None:
+    """Issue bound tokens, and require another nonce for each request."""
 
-    def token(asked: Asked) -> Answer:
+    def token(asked: ReceivedRequest) -> Answer:
         return Answer({"access_token": world.plant("access", MCP), "token_type": "DPoP"})
 
-    def mcp(asked: Asked) -> Answer:
-        told = f'DPoP error="use_dpop_nonce", resource_metadata="https://{PRM}"'
-        return Answer(None, 401, {"www-authenticate": told, "dpop-nonce": f"nonce-{len(world.asked)}"})
+    def mcp(asked: ReceivedRequest) -> Answer:
+        header = f'DPoP error="use_dpop_nonce", resource_metadata="https://{PRM}"'
+        return Answer(None, 401, {"www-authenticate": header, "dpop-nonce": f"nonce-{len(world.asked)}"})
 
     world.pages |= {TOKEN: token, f"{MCP}/mcp": mcp}
 
 
-attack("no token is ever taken", takes_nothing, "has just given")
-attack("the MCP server wants ever another nonce", binds, "goes on refusing")
+attack("no token is ever taken", accept_no_token, "has just given")
+attack("the MCP server wants ever another nonce", require_endless_nonces, "keeps refusing")
 
 
 async def call(client: Client, world: Internet) -> None:
     await client.call_tool("add", {})
 
 
-async def wants_more(client: Client, world: Internet) -> None:
-    """Each time another scope."""
+async def demand_new_scopes(client: Client, world: Internet) -> None:
+    """Require another scope each time."""
     honest = world.pages[f"{MCP}/mcp"]
 
-    def page(asked: Asked) -> Answer:
+    def page(asked: ReceivedRequest) -> Answer:
         world.forbids = f'Bearer error="insufficient_scope", scope="s{len(world.asked)}"'
         return honest(asked)
 
@@ -558,66 +573,86 @@ async def wants_more(client: Client, world: Internet) -> None:
     await call(client, world)
 
 
-async def wants_the_same(client: Client, world: Internet) -> None:
+async def demand_same_scope(client: Client, world: Internet) -> None:
     world.forbids = 'Bearer error="insufficient_scope", scope="admin"'
     await call(client, world)
 
 
-async def wants_nothing_nameable(client: Client, world: Internet) -> None:
+async def demand_invalid_scope(client: Client, world: Internet) -> None:
     world.forbids = 'Bearer error="insufficient_scope", scope="\\"\\\\"'
     await call(client, world)
 
 
-async def moves(client: Client, world: Internet) -> None:
-    """The MCP server is taken over, and names an authorization server that wants to see what we have."""
+async def move_authorization_server(client: Client, world: Internet) -> None:
+    """Let a hostile MCP server name an authorization server that wants the existing tokens."""
     world.good.clear()
     world.prm["authorization_servers"] = [f"https://{EVIL}"]
     world.metadata[EVIL]["authorization_endpoint"] = f"https://{AS}/authorize"
     await call(client, world)
 
 
-async def moves_the_resource(client: Client, world: Internet) -> None:
+async def move_resource(client: Client, world: Internet) -> None:
     world.good.clear()
     world.prm["resource"] = f"https://{EVIL}/mcp"
     await call(client, world)
 
 
-async def moves_the_token_endpoint(client: Client, world: Internet) -> None:
-    """The name of the authorization server has come to lead into our house."""
+async def move_token_endpoint(client: Client, world: Internet) -> None:
+    """Let the name of the authorization server resolve to a private address."""
     world.good.clear()
     world.names[AS] = [["10.0.0.1"]]
     await call(client, world)
 
 
-async def wants_no_pkce(client: Client, world: Internet) -> None:
+async def move_to_server_without_pkce(client: Client, world: Internet) -> None:
     world.good.clear()
     world.prm["authorization_servers"] = [f"https://{EVIL}"]
     del world.metadata[EVIL]["code_challenge_methods_supported"]
     await call(client, world)
 
 
-async def refresh_ends_in_html(client: Client, world: Internet) -> None:
+async def refresh_with_html(client: Client, world: Internet) -> None:
     world.good.clear()
     world.pages[TOKEN] = lambda asked: HTML
     await call(client, world)
 
 
-async def refresh_leads_to_a_stranger(client: Client, world: Internet) -> None:
+async def refresh_with_redirect(client: Client, world: Internet) -> None:
     world.good.clear()
     world.pages[TOKEN] = lambda asked: redirect(f"https://{EVIL}/token", 307)
     await call(client, world)
 
 
-def nothing(world: Internet) -> None:
+def change_nothing(world: Internet) -> None:
     pass
 
 
-attack("every scope is not enough", nothing, "still refuses tools/call add", later=wants_more)
-attack("a scope is wanted that is never given", nothing, "still refuses tools/call add", later=wants_the_same)
-attack("a scope is wanted that has no name", nothing, "still refuses tools/call add", later=wants_nothing_nameable)  # fmt: skip
-attack("another authorization server wants what the first gave", nothing, "iss does not match", later=moves)
-attack("the MCP server becomes another resource", nothing, "of another resource", later=moves_the_resource)
-attack("the authorization server moves into our house", nothing, PRIVATE, later=moves_the_token_endpoint)
-attack("another authorization server knows no PKCE", nothing, "PKCE with S256", later=wants_no_pkce)
-attack("the refreshing ends in HTML", nothing, "cannot be read", later=refresh_ends_in_html)
-attack("the refreshing leads to a stranger", nothing, "answered 307", later=refresh_leads_to_a_stranger)
+attack("every scope is not enough", change_nothing, "still refuses tools/call add", later=demand_new_scopes)
+attack(
+    "a scope is wanted that is never given",
+    change_nothing,
+    "still refuses tools/call add",
+    later=demand_same_scope,
+)
+attack("a scope is wanted that has no name", change_nothing, "still refuses tools/call add", later=demand_invalid_scope)  # fmt: skip
+attack(
+    "another authorization server wants what the first gave",
+    change_nothing,
+    "iss does not match",
+    later=move_authorization_server,
+)
+attack("the MCP server becomes another resource", change_nothing, "of another resource", later=move_resource)
+attack(
+    "the authorization server move_authorization_server into our house",
+    change_nothing,
+    PRIVATE,
+    later=move_token_endpoint,
+)
+attack(
+    "another authorization server knows no PKCE",
+    change_nothing,
+    "PKCE with S256",
+    later=move_to_server_without_pkce,
+)
+attack("the refreshing ends in HTML", change_nothing, "cannot be read", later=refresh_with_html)
+attack("the refreshing leads to a stranger", change_nothing, "answered 307", later=refresh_with_redirect)

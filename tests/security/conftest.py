@@ -1,4 +1,4 @@
-"""For the tests of attacks: an internet, and a log of which nothing is left out."""
+"""Fixtures for the attack tests: a fake internet, and a log at level DEBUG."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from tests.security.internet import Internet, certificates, internet
 
 
 @pytest.fixture(autouse=True)
-def _everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def _log_everything(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
 
 
 @pytest.fixture(autouse=True)
-def _only_what_is_new_is_looked_at() -> Iterator[None]:
-    """`texts_of_objects` asks the collector for all objects, of which there are too many in a run of all tests."""
+def _ignore_older_objects() -> Iterator[None]:
+    """Hide older objects from `texts_of_objects`.
+
+    It reads all objects of the collector, of which a full test run has too many.
+    """
     gc.freeze()
     yield
     gc.unfreeze()

@@ -1,14 +1,13 @@
-"""An internet of our own for attacks: names, addresses and servers of which nobody is what he should be, and real sockets between.
+"""A fake internet for attacks: names, addresses and hostile servers, over real sockets.
 
-Whatever the client under test dials goes to one listener on this machine, by TLS with a certificate of a test authority, and is
-answered by the page of the host that it asked for. What was dialled is kept: no attack may lead to an address that is not public.
+Every connection of the client under test goes to one listener on this machine, by TLS with a
+certificate of a test authority. The page of the requested host responds. The dialled addresses are
+recorded: no attack may lead to an address that is not public.
 
-Rules of this file:
-
-1. Without an attack everything here is honest, and a login succeeds: `test_attacks_client.py` shows that first. An attack changes
-   what one of the servers says, and nothing else.
-2. What is given out as a secret is written down with the hosts that may see it (`plant`), and looked for in every request, in every
-   line of the log and in every text that the library makes.
+1. Without an attack every server is honest and a login succeeds; `test_attacks_client.py` tests
+   that first. An attack changes what one of the servers responds, and nothing else.
+2. Every secret is recorded with the hosts that may see it (`plant`), and searched for in every
+   request, in every line of the log and in every text that the library makes.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ __all__ = [
     "MCP",
     "PRM",
     "Answer",
-    "Asked",
     "Internet",
+    "ReceivedRequest",
     "certificates",
     "internet",
     "texts_of_objects",
@@ -48,15 +47,15 @@ MCP, AS, EVIL = "mcp.example", "as.example", "evil.example"
 PRM = f"{MCP}/.well-known/oauth-protected-resource/mcp"
 REDIRECT_URI = "http://127.0.0.1:1/callback"
 PUBLIC = {MCP: "93.184.215.14", AS: "93.184.215.15", EVIL: "93.184.215.66"}
-# What every honest request here may need; a loop takes more.
+# No honest conversation here needs more requests; a loop does.
 MOST_REQUESTS = 40
 
 _open = trio.open_tcp_stream
 
 
 @dataclass
-class Asked:
-    """A request as it came."""
+class ReceivedRequest:
+    """A request as it arrived."""
 
     host: str
     method: str
@@ -78,8 +77,11 @@ class Asked:
 
 @dataclass
 class Answer:
-    """What is answered: `body` is JSON, or bytes as they are. `raw` replaces all of it. `drip` sends a byte at a time, and never the
-    last; `hang` sends nothing."""
+    """A response of a server.
+
+    `body` is JSON data, or bytes to send unchanged. `raw` replaces the whole response. `drip` sends
+    one byte at a time, and never the last one; `hang` sends nothing.
+    """
 
     body: Any = None
     status: int = 200
@@ -107,20 +109,24 @@ class Answer:
         return b"".join(http.send(event) or b"" for event in events)
 
 
-Page = Callable[[Asked], Answer]
+Page = Callable[[ReceivedRequest], Answer]
 
 
 class Internet:
-    """`names` are the answers of the name server, one after the other (the last one stays); `pages` the servers, by host and path.
+    """Names, servers and records of one fake internet.
 
-    `good` are the tokens that the MCP server takes and `challenge` what it says otherwise; `forbids` the challenge of a tool call.
-    `asked`, `dialled` and `browsed` are what came: requests, addresses, and pages that the user was shown.
+    - `names` are the answers of the name server, used one after the other; the last one stays.
+    - `pages` are the servers, by host and path.
+    - `good` are the tokens that the MCP server accepts, `challenge` its challenge for others, and
+      `forbids` the challenge of a tool call.
+    - `asked`, `dialled` and `browsed` record requests, addresses, and pages that the user was
+      shown.
     """
 
     def __init__(self) -> None:
         self.names = {name: [[address]] for name, address in PUBLIC.items()}
         self.names["localhost"] = self.names["localhost."] = [["127.0.0.1", "::1"]]
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
         self.dialled: list[str] = []
         self.browsed: list[str] = []
         self.planted: dict[str, frozenset[str]] = {}
@@ -132,7 +138,7 @@ class Internet:
         self.metadata = {host: honest_metadata(host) for host in (AS, EVIL)}
         self.challenge: list[str] | None = None
         self.forbids: str | None = None
-        self.callback: Callable[[str, dict[str, str]], str] = came_back
+        self.callback: Callable[[str, dict[str, str]], str] = callback_url
         self.pages: dict[str, Page] = {f"{MCP}/mcp": self.mcp, PRM: lambda asked: Answer(self.prm)}
         for host in (AS, EVIL):
             for path in ("oauth-authorization-server", "openid-configuration"):
@@ -144,17 +150,17 @@ class Internet:
         self.tls: ssl.SSLContext
         self._count = 0
 
-    # -- Secrets ---------------------------------------------------------------------------------------------------------
+    # -- Secrets -----------------------------------------------------------------------------------
 
     def plant(self, what: str, *hosts: str) -> str:
-        """A new secret, which `hosts` may see."""
+        """Create a secret that `hosts` may see."""
         self._count += 1
         text = f"CANARY-{what}-{self._count}"
         self.planted[text] = frozenset(hosts)
         return text
 
     def leaks(self) -> list[str]:
-        """Which secrets were sent to whom they are not for."""
+        """Return the secrets that were sent to hosts that may not see them."""
         return [
             f"{secret} to {asked.host}{asked.path}"
             for asked in self.asked
@@ -163,32 +169,30 @@ class Internet:
         ]
 
     def seen_in(self, text: str) -> list[str]:
-        """Which secrets are in `text`."""
+        """Return the secrets that `text` contains."""
         return [secret for secret in (*self.planted, "CANARY") if secret in text]
 
     def forbidden(self) -> list[str]:
-        """Which addresses were dialled that may not be."""
+        """Return the dialled addresses that are not public."""
         return [address for address in self.dialled if not is_public_address(address)]
 
-    # -- The servers -----------------------------------------------------------------------------------------------------
+    # -- The servers -------------------------------------------------------------------------------
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ReceivedRequest) -> Answer:
         self.asked.append(asked)
         if "cookie" in asked.headers:
             self.planted["CANARY-cookie"] = frozenset()
         page = self.pages.get(f"{asked.host}{asked.path}")
         return page(asked) if page is not None else Answer(None, 404)
 
-    def mcp(self, asked: Asked) -> Answer:
+    def mcp(self, asked: ReceivedRequest) -> Answer:
         _scheme, _, token = asked.headers.get("authorization", "").partition(" ")
         if token not in self.good:
-            told = (
-                self.challenge
-                if self.challenge is not None
-                else [f'Bearer resource_metadata="https://{PRM}"']
-            )
-            # h11 would not say some of what has to be said.
-            lines = "".join(f"www-authenticate: {line}\r\n" for line in told)
+            challenges = self.challenge
+            if challenges is None:
+                challenges = [f'Bearer resource_metadata="https://{PRM}"']
+            # h11 would refuse to write some of these values.
+            lines = "".join(f"www-authenticate: {line}\r\n" for line in challenges)
             head = f"HTTP/1.1 401 No\r\n{lines}content-length: 0\r\nconnection: close\r\n\r\n"
             return Answer(raw=head.encode("latin-1"))
         message = json.loads(asked.body) if asked.body else {}
@@ -209,11 +213,11 @@ class Internet:
         }
         return Answer({"jsonrpc": "2.0", "id": message["id"], "result": results.get(message["method"], {})})
 
-    def register(self, asked: Asked) -> Answer:
+    def register(self, asked: ReceivedRequest) -> Answer:
         secret = self.plant("client-secret", asked.host)
         return Answer({**json.loads(asked.body), "client_id": "us", "client_secret": secret}, 201)
 
-    def token(self, asked: Asked) -> Answer:
+    def token(self, asked: ReceivedRequest) -> Answer:
         for name in ("code_verifier", "client_secret"):
             if name in asked.fields:
                 self.planted.setdefault(asked.fields[name], frozenset((asked.host,)))
@@ -224,7 +228,7 @@ class Internet:
             {"access_token": token, "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh}
         )
 
-    # -- The user --------------------------------------------------------------------------------------------------------
+    # -- The user ----------------------------------------------------------------------------------
 
     async def browse(self, url: str) -> str:
         self.browsed.append(url)
@@ -234,7 +238,7 @@ class Internet:
             {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()},
         )
 
-    # -- The wires -------------------------------------------------------------------------------------------------------
+    # -- The wires ---------------------------------------------------------------------------------
 
     async def getaddrinfo(
         self,
@@ -262,7 +266,7 @@ class Internet:
         ]
 
     async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
-        raise AssertionError("nobody asks for the names of addresses")
+        raise AssertionError("unexpected reverse lookup")
 
     async def dial(self, host: str, port: int, **options: Any) -> trio.SocketStream:
         [where, *_] = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
@@ -293,7 +297,7 @@ class Internet:
             await trio.aclose_forcefully(stream)
 
 
-async def _request(stream: trio.abc.Stream) -> Asked | None:
+async def _request(stream: trio.abc.Stream) -> ReceivedRequest | None:
     http = h11.Connection(h11.SERVER)
     head: h11.Request | None = None
     body = b""
@@ -308,7 +312,9 @@ async def _request(stream: trio.abc.Stream) -> Asked | None:
         elif isinstance(event, h11.EndOfMessage) and head is not None:
             headers = {bytes(name).decode(): bytes(value).decode("latin-1") for name, value in head.headers}
             path, _, query = bytes(head.target).decode().partition("?")
-            return Asked(headers.get("host", ""), bytes(head.method).decode(), path, query, headers, body)
+            return ReceivedRequest(
+                headers.get("host", ""), bytes(head.method).decode(), path, query, headers, body
+            )
         else:
             return None
 
@@ -326,35 +332,42 @@ def honest_metadata(host: str) -> dict[str, Any]:
     }
 
 
-def came_back(code: str, asked: dict[str, str], /, **fields: str | None) -> str:
-    """Where the honest server sends the browser: but for `fields`, of which None leaves one out."""
-    told = {"code": code, "state": asked["state"], "iss": f"https://{AS}"} | fields
-    return f"{REDIRECT_URI}?{urlencode({name: value for name, value in told.items() if value is not None})}"
+def callback_url(code: str, asked: dict[str, str], /, **fields: str | None) -> str:
+    """Return the URL to which the honest server redirects the browser.
+
+    A field that is None is left out.
+    """
+    answered = {"code": code, "state": asked["state"], "iss": f"https://{AS}"} | fields
+    return (
+        f"{REDIRECT_URI}?{urlencode({name: value for name, value in answered.items() if value is not None})}"
+    )
 
 
 def certificates() -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Of all servers here, and of who trusts them."""
+    """Create the TLS contexts of all servers here, and of the client that trusts them."""
     authority = trustme.CA()
-    theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert(*PUBLIC, "localhost").configure_cert(theirs)
-    ours = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    authority.configure_trust(ours)
-    return theirs, ours
+    server_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(*PUBLIC, "localhost").configure_cert(server_context)
+    client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    authority.configure_trust(client_context)
+    return server_context, client_context
 
 
 @asynccontextmanager
 async def internet(
     tls: tuple[ssl.SSLContext, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Internet]:
-    """One that is there for the time of a block."""
+    """Run a fake internet for the time of a block."""
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
     world = Internet()
-    theirs, world.tls = tls
+    server_context, world.tls = tls
     trio.socket.set_custom_hostname_resolver(world)  # type: ignore[arg-type]
     async with trio.open_nursery() as nursery:
-        listeners = await trio.open_ssl_over_tcp_listeners(0, theirs, host="127.0.0.1", https_compatible=True)
+        listeners = await trio.open_ssl_over_tcp_listeners(
+            0, server_context, host="127.0.0.1", https_compatible=True
+        )
         transport: Any = listeners[0].transport_listener
         world.port = transport.socket.getsockname()[1]
         nursery.start_soon(trio.serve_listeners, world.serve, listeners)
@@ -367,7 +380,10 @@ async def internet(
 
 
 def texts_of_objects() -> str:
-    """What all objects of the library that are alive print of themselves, and its exceptions with all that led to them."""
+    """Return the reprs of all live objects of the library.
+
+    Exceptions are shown with their tracebacks and causes.
+    """
     texts = []
     for each in gc.get_objects():
         kind = type(each)

@@ -1,7 +1,8 @@
-"""Attacks on a client that gets its tokens, run over sockets by the real client.
+"""Attacks on a client that logs in, run over sockets with the real client.
 
-Of all of them the same is shown: it is refused, the log says so, no address was dialled that is not public, nothing secret came to
-anybody whom it is not for, and it was over after a few requests. Then the honest world, and what only looks like an attack.
+Of each attack the same is tested: the client rejects it, the log says so, no private address was
+dialled, no secret reached another host, and few requests were sent. Then the honest world, and what
+only looks like an attack.
 """
 
 from __future__ import annotations
@@ -27,19 +28,21 @@ from tests.security.internet import (
     PRM,
     REDIRECT_URI,
     Answer,
-    Asked,
     Internet,
+    ReceivedRequest,
     texts_of_objects,
 )
 
 
-def opened(world: Internet, profile: ClientProfile = PROFILE, **options: Any) -> Any:
+def connect_with_login(world: Internet, profile: ClientProfile = PROFILE, **options: Any) -> Any:
     login = Login(profile=profile, storage=MemoryStorage(), browse=world.browse)
     return connect_http(URL, auth=login, tls=world.tls, versions=["2025-11-25"], **options)
 
 
-def unharmed(world: Internet, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
-    """What must be true whatever was tried."""
+def check_no_harm(
+    world: Internet, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Check what must hold after every attack."""
     assert world.forbidden() == []
     assert world.leaks() == []
     assert len(world.asked) <= MOST_REQUESTS
@@ -48,22 +51,24 @@ def unharmed(world: Internet, caplog: pytest.LogCaptureFixture, capsys: pytest.C
     assert world.seen_in(texts_of_objects()) == []
 
 
-async def test_an_honest_world(world: Internet, caplog: pytest.LogCaptureFixture, capsys: Any) -> None:
-    async with opened(world) as client:
+async def test_login_honest_servers_succeeds_without_leaks(
+    world: Internet, caplog: pytest.LogCaptureFixture, capsys: Any
+) -> None:
+    async with connect_with_login(world) as client:
         await call(client, world)
         world.good.clear()
         await call(client, world)
-        assert world.seen_in(texts_of_objects()) == []  # while all of them are there
+        assert world.seen_in(texts_of_objects()) == []  # while all objects are alive
     assert len(world.browsed) == 1
     assert {urlsplit(url).hostname for url in world.browsed} == {AS}
     assert len([secret for secret in world.planted if "access" in secret]) == 2
-    assert len(world.planted) >= 7  # the verifier of the client too
-    unharmed(world, caplog, capsys)
+    assert len(world.planted) >= 7  # including the client's verifier
+    check_no_harm(world, caplog, capsys)
 
 
 @pytest.mark.requirement("AC-7", "AC-12", "AF-2", "AF-5", "AF-9", "AT-4", "AU-1", "AU-3", "AU-4")
 @pytest.mark.parametrize("name", ATTACKS)
-async def test_attack_is_refused(
+async def test_client_attack_is_rejected(
     world: Internet,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
@@ -71,33 +76,33 @@ async def test_attack_is_refused(
     name: str,
 ) -> None:
     bad = ATTACKS[name]
-    monkeypatch.setattr(_fetch, "_LONGEST", bad.patience)
+    monkeypatch.setattr(_fetch, "_TIMEOUT", bad.patience)
     bad.set_up(world)
     with trio.fail_after(30):
         if bad.later is None:
             with pytest.raises(ConnectFailed) as caught:
-                async with opened(world, bad.profile):
+                async with connect_with_login(world, bad.profile):
                     pass
             error = caught.value.__cause__
         else:
-            async with opened(world, bad.profile) as client:
+            async with connect_with_login(world, bad.profile) as client:
                 with pytest.raises(McpTrioError) as failed:
                     await bad.later(client, world)
             error = failed.value
     assert isinstance(error, AuthorizationFailed | AuthRequired), repr(error)
     assert re.search(bad.text, str(error)), str(error)
     assert str(error).isprintable()
-    told = [
+    lines = [
         record.getMessage()
         for record in caplog.records
         if record.name == "mcp_trio" and record.levelno >= logging.INFO
     ]
-    assert [line for line in told if re.search(bad.text, line)], told
-    unharmed(world, caplog, capsys)
-    assert json.dumps(told).isascii()
+    assert [line for line in lines if re.search(bad.text, line)], lines
+    check_no_harm(world, caplog, capsys)
+    assert json.dumps(lines).isascii()
 
 
-# -- What succeeds, and shows nothing to anybody ---------------------------------------------------------------------------------
+# -- Logins that succeed without leaks -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -111,39 +116,39 @@ async def test_attack_is_refused(
         f'bEaReR rEsOuRcE_mEtAdAtA="https://{PRM}", error="\x9b31m", error_description="\x9b2J"',
     ],
 )
-async def test_a_challenge_that_is_read_for_what_it_is(
+async def test_challenge_with_embedded_attack_is_parsed_correctly(
     world: Internet, caplog: pytest.LogCaptureFixture, capsys: Any, value: str
 ) -> None:
     challenge(value)(world)
-    async with opened(world) as client:
+    async with connect_with_login(world) as client:
         await call(client, world)
     assert EVIL not in {asked.host for asked in world.asked}
     query = parse_qsl(urlsplit(world.browsed[0]).query)
     assert [value for name, value in query if name == "redirect_uri"] == [REDIRECT_URI]
-    unharmed(world, caplog, capsys)
+    check_no_harm(world, caplog, capsys)
 
 
-async def test_only_what_is_public_of_a_host_is_dialled(
+async def test_fetch_host_with_private_addresses_dials_public_only(
     world: Internet, caplog: pytest.LogCaptureFixture, capsys: Any
 ) -> None:
     good = world.names[AS][0]
     world.names[AS] = [["10.0.0.1", *good, "::1", "169.254.169.254"]]
-    async with opened(world) as client:
+    async with connect_with_login(world) as client:
         await call(client, world)
-    unharmed(world, caplog, capsys)
+    check_no_harm(world, caplog, capsys)
 
 
 @pytest.mark.requirement("AT-1", "AT-2", "AT-4")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_token_does_not_follow_a_redirect(
+async def test_token_mcp_redirect_is_not_followed(
     world: Internet, caplog: pytest.LogCaptureFixture, capsys: Any, status: int
 ) -> None:
-    async with opened(world) as client:
+    async with connect_with_login(world) as client:
         world.pages[f"{MCP}/mcp"] = lambda asked: redirect(f"https://{EVIL}/mcp", status)
         with pytest.raises(McpTrioError):
             await call(client, world)
     assert EVIL not in {asked.host for asked in world.asked}
-    unharmed(world, caplog, capsys)
+    check_no_harm(world, caplog, capsys)
 
 
 @pytest.mark.requirement("AT-2")
@@ -157,12 +162,12 @@ async def test_a_token_does_not_follow_a_redirect(
         f"https://{MCP}:8443/m",
     ],
 )
-async def test_a_token_does_not_follow_an_endpoint_of_2024_11_05(
+async def test_token_sse_endpoint_is_used_on_same_origin_only(
     world: Internet, caplog: pytest.LogCaptureFixture, capsys: Any, place: str
 ) -> None:
     honest = world.pages[f"{MCP}/mcp"]
 
-    def page(asked: Asked) -> Answer:
+    def page(asked: ReceivedRequest) -> Answer:
         answer = honest(asked)
         if asked.method == "POST" or answer.status == 200 or answer.raw is not None:
             return answer if answer.raw is not None else Answer(None, 405)
@@ -179,7 +184,7 @@ async def test_a_token_does_not_follow_an_endpoint_of_2024_11_05(
     assert (("POST", "/messages") in {(asked.method, asked.path) for asked in world.asked}) is (
         place == "/messages"
     )
-    unharmed(world, caplog, capsys)
+    check_no_harm(world, caplog, capsys)
 
 
 @pytest.mark.requirement("AU-2", "AU-3")
@@ -187,10 +192,10 @@ async def test_a_token_does_not_follow_an_endpoint_of_2024_11_05(
     "host",
     "10.0.0.1 192.168.1.1 169.254.169.254 0.0.0.0 [fd00:ec2::254] [fe80::1] metadata.google.internal".split(),
 )
-async def test_a_server_on_this_machine_leads_to_this_machine_only(
+async def test_fetch_local_server_allows_loopback_only(
     world: Internet, caplog: pytest.LogCaptureFixture, host: str
 ) -> None:
-    """For who develops: loopback is good then, and nothing else is that was not."""
+    """For development: loopback is allowed then, and no other private address."""
     world.local = True
     world.prm |= {"resource": "https://localhost/mcp"}
     world.pages["localhost/mcp"] = world.pages[f"{MCP}/mcp"]
@@ -204,5 +209,5 @@ async def test_a_server_on_this_machine_leads_to_this_machine_only(
     assert {asked.host for asked in world.asked} == {"localhost"}
 
 
-def test_there_are_enough_of_them() -> None:
+def test_client_attacks_are_at_least_sixty() -> None:
     assert len(ATTACKS) >= 60

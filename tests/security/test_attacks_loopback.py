@@ -1,7 +1,7 @@
-"""Attacks on who waits for the browser to come back: by any page in it, and by any program on this machine.
+"""Attacks on the redirect listener: by any page in the browser, and by any program on this machine.
 
-Each is a row: what is sent to the redirect URI while a user logs in. It gets nothing, the log says so, and the user, who comes after it,
-gets in as if nothing had been.
+Each row is a request to the redirect URI during a user's login. It gets nothing, the log says so,
+and the login of the user, whose callback comes later, succeeds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import trio
 from mcp_trio import ClientProfile, Login, MemoryStorage, connect_http
 from tests.security.internet import AS, MCP, Internet, texts_of_objects
 
-LINE = "was no answer to the login under way"
+LINE = "was not the redirect of the current login"
 _open = trio.open_tcp_stream
 
 
@@ -33,7 +33,7 @@ def target(state: str | None, path: str = "/callback", **more: str) -> str:
     return f"{path}?{urlencode(fields if state is None else fields | {'state': state})}"
 
 
-# What is sent, by the state that the user was given: which no attacker knows, and so most do not have it.
+# The requests, by the `state` of the login. No attacker knows it, so most requests lack it.
 ATTACKS: dict[str, Callable[[str], bytes]] = {
     "no state": lambda state: request(target(None)),
     "an empty state": lambda state: request(target("")),
@@ -84,16 +84,19 @@ ATTACKS: dict[str, Callable[[str], bytes]] = {
 }  # fmt: skip
 
 
-class Visitor:
-    """A browser in which somebody else is quicker than the user. `heard` is what he got."""
+class AttackedBrowser:
+    """A browser in which attackers are faster than the user.
+
+    `responses` are the responses that they got.
+    """
 
     def __init__(self, world: Internet, attacks: list[Callable[[str], bytes]]) -> None:
         self.world = world
         self.attacks = attacks
-        self.heard: list[bytes] = []
+        self.responses: list[bytes] = []
         self.code = ""
         self.port = 0
-        self.gone = trio.Event()
+        self.done = trio.Event()
 
     def open(self, url: str) -> bool:
         trio.from_thread.run(self._visit, url)
@@ -104,88 +107,88 @@ class Visitor:
         self.port = urlsplit(asked["redirect_uri"]).port or 0
         self.code = self.world.plant("code", AS)
         for make in self.attacks:
-            self.heard.append(await self.send(make(asked["state"])))
+            self.responses.append(await self.send(make(asked["state"])))
         self.world.planted[asked["state"]] = frozenset()
-        back = target(asked["state"], code=self.code)
-        await self.send(request(back))
-        self.gone.set()
+        callback = target(asked["state"], code=self.code)
+        await self.send(request(callback))
+        self.done.set()
 
     async def send(self, data: bytes) -> bytes:
-        heard = b""
+        received = b""
         with suppress(trio.BrokenResourceError, OSError):
             async with await _open("127.0.0.1", self.port) as stream:
                 await stream.send_all(data)
                 await stream.send_eof()
                 async for each in stream:
-                    heard += bytes(each)
-        return heard
+                    received += bytes(each)
+        return received
 
 
-async def logged_in(world: Internet, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webbrowser, "open", visitor.open)
+async def log_in(world: Internet, browser: AttackedBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webbrowser, "open", browser.open)
     login = Login(profile=ClientProfile(), storage=MemoryStorage())
     with trio.fail_after(30):
         async with connect_http(
             f"https://{MCP}/mcp", auth=login, tls=world.tls, versions=["2025-11-25"]
         ) as client:
             await client.list_tools()
-        await visitor.gone.wait()
+        await browser.done.wait()
 
 
-def unharmed(world: Internet, visitor: Visitor, caplog: pytest.LogCaptureFixture) -> None:
+def check_no_harm(world: Internet, browser: AttackedBrowser, caplog: pytest.LogCaptureFixture) -> None:
     codes = [asked.fields.get("code") for asked in world.asked if asked.path == "/token"]
-    assert codes == [visitor.code]
+    assert codes == [browser.code]
     assert (world.forbidden(), world.leaks()) == ([], [])
-    assert world.seen_in(f"{caplog.text} {visitor.heard!r} {texts_of_objects()}") == []
+    assert world.seen_in(f"{caplog.text} {browser.responses!r} {texts_of_objects()}") == []
 
 
 @pytest.mark.requirement("AF-5")
 @pytest.mark.parametrize("name", ATTACKS)
-async def test_attack_is_refused(
+async def test_redirect_listener_attack_is_rejected(
     world: Internet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    visitor = Visitor(world, [ATTACKS[name]])
-    await logged_in(world, visitor, monkeypatch)
-    assert visitor.heard[0][:12] in (b"", b"HTTP/1.1 404")
+    browser = AttackedBrowser(world, [ATTACKS[name]])
+    await log_in(world, browser, monkeypatch)
+    assert browser.responses[0][:12] in (b"", b"HTTP/1.1 404")
     assert next(record for record in caplog.records if LINE in record.getMessage()).levelno >= logging.INFO
-    unharmed(world, visitor, caplog)
+    check_no_harm(world, browser, caplog)
 
 
-async def test_all_of_them_at_once(
+async def test_redirect_listener_many_attacks_login_succeeds(
     world: Internet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    visitor = Visitor(world, [*ATTACKS.values()] * 3)
-    await logged_in(world, visitor, monkeypatch)
-    unharmed(world, visitor, caplog)
+    browser = AttackedBrowser(world, [*ATTACKS.values()] * 3)
+    await log_in(world, browser, monkeypatch)
+    check_no_harm(world, browser, caplog)
 
 
-async def test_who_holds_the_door_keeps_nobody_out(
+async def test_redirect_listener_idle_connections_do_not_block_login(
     world: Internet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More connections than are served at once, of which none says a word."""
-    held: list[Any] = []
+    """More idle connections than the listener serves at once."""
+    idle: list[Any] = []
 
-    class Holding(Visitor):
+    class IdleAttackers(AttackedBrowser):
         async def send(self, data: bytes) -> bytes:
-            if data != b"held":
+            if data != b"idle":
                 return await super().send(data)
-            held.append(await _open("127.0.0.1", self.port))
+            idle.append(await _open("127.0.0.1", self.port))
             return b""
 
-    visitor = Holding(world, [lambda state: b"held"] * 40)
-    await logged_in(world, visitor, monkeypatch)
-    for stream in held:
+    browser = IdleAttackers(world, [lambda state: b"idle"] * 40)
+    await log_in(world, browser, monkeypatch)
+    for stream in idle:
         await trio.aclose_forcefully(stream)
-    unharmed(world, visitor, caplog)
+    check_no_harm(world, browser, caplog)
 
 
 @pytest.mark.requirement("AF-5")
-async def test_a_second_answer_changes_nothing(
+async def test_redirect_listener_second_callback_is_ignored(
     world: Internet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody has seen the user's answer, and sends one like it at the same time."""
+    """An attacker has seen the user's callback, and sends a similar one at the same time."""
 
-    class Twice(Visitor):
+    class RepeatedCallback(AttackedBrowser):
         async def send(self, data: bytes) -> bytes:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(super().send, data)
@@ -193,10 +196,10 @@ async def test_a_second_answer_changes_nothing(
                 nursery.start_soon(super().send, data.replace(self.code.encode(), b"injected"))
             return b""
 
-    visitor = Twice(world, [])
-    await logged_in(world, visitor, monkeypatch)
-    unharmed(world, visitor, caplog)
+    browser = RepeatedCallback(world, [])
+    await log_in(world, browser, monkeypatch)
+    check_no_harm(world, browser, caplog)
 
 
-def test_there_are_enough_of_them() -> None:
+def test_redirect_listener_attacks_are_at_least_thirty() -> None:
     assert len(ATTACKS) >= 30

@@ -1,8 +1,9 @@
-"""Attacks on a guarded server: with tokens that must not be believed, without any, and around the door.
+"""Attacks on a protected server: invalid tokens, no token, and ways around authorization.
 
-Each is a row: what is sent over a socket to a real server, the status that answers it, and words of the line in the log. Of all of them
-the same is shown: nothing was done, nothing was fetched but from the authorization server that stands in the configuration, and no
-secret is in an answer, a line of the log or a text of the library.
+Each row is a request over a socket to a real server, the status of the response, and words of the
+line in the log. Of each attack the same is tested: nothing was executed, nothing was fetched but
+from the configured authorization server, and no secret is in a response, in the log, or in a text
+of the library.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from tests.trio_.http_site import Answer, HttpWire, get
 RESOURCE = "https://mcp.example.com/mcp"
 SECRET = "memo://secret"
 B, C, D, E = "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"
-NONCE_KEY = b"a key for nonces, known to nobody"
+NONCE_KEY = b"a key for nonces, of 32 bytes or more"
 
 _open = trio.open_tcp_stream
 _number = count(1)
@@ -44,8 +45,12 @@ _number = count(1)
 
 @dataclass
 class Site:
-    """A server that is attacked, and its authorization server. `done` is what was carried out; `dialled` are the ports that were
-    connected to from here; `trap` is one that nobody has a reason to connect to; `seen` is whatever was answered."""
+    """A server under attack, and its authorization server.
+
+    - `done` records what was executed, `dialled` the ports to which the server connected.
+    - `trap` is a port to which nothing has a reason to connect.
+    - `seen` is the text of all responses.
+    """
 
     issuer: AuthorizationServer
     port: int
@@ -61,7 +66,7 @@ class Site:
         return self.issuer._key
 
     def token(self, scope: str = "read", **claims: Any) -> str:
-        """A good one, of alice's but for what is given."""
+        """Return a token, valid and alice's but for the given claims."""
         return self.keep(self.issuer.token(RESOURCE, scope, **claims))
 
     def keep(self, token: str) -> str:
@@ -70,11 +75,11 @@ class Site:
 
     def claims(self, **claims: Any) -> dict[str, Any]:
         now = int(time.time())
-        said = {"iss": self.issuer.issuer, "aud": RESOURCE, "sub": "alice", "client_id": "x", "iat": now}
-        return said | {"exp": now + 600, "scope": "read write"} | claims
+        default = {"iss": self.issuer.issuer, "aud": RESOURCE, "sub": "alice", "client_id": "x", "iat": now}
+        return default | {"exp": now + 600, "scope": "read write"} | claims
 
     def forged(self, header: dict[str, Any], key: Any = None, **claims: Any) -> str:
-        """One with this header, signed by a stranger's key or by `key`."""
+        """Return a token with this header, signed by a stranger's key or by `key`."""
         head = {"alg": "ES256", "kid": "1", "typ": "at+jwt"} | header
         return self.keep(forge(head, self.claims(**claims), key or STRANGER))
 
@@ -82,7 +87,7 @@ class Site:
         return HttpWire(await _open("127.0.0.1", self.port))
 
     async def ask(self, request: bytes) -> Answer:
-        """One request on a connection of its own; what it is answered, however it comes."""
+        """Send one request on a connection of its own. Return the response."""
         wire = await self.wire()
         async with wire.stream:
             answer = await wire.ask(request)
@@ -90,7 +95,7 @@ class Site:
             return answer
 
 
-# -- Requests --------------------------------------------------------------------------------------------------------------------
+# -- Requests --------------------------------------------------------------------------------------
 
 
 def call(
@@ -103,10 +108,15 @@ def call(
     mirrored: str | None = None,
     **params: Any,
 ) -> bytes:
-    """A call of 2026-07-28; `token` is the value of Authorization without its scheme, or with it."""
+    """Build a request of 2026-07-28.
+
+    `token` is the value of `Authorization`, with or without its scheme.
+    """
     meta = {"io.modelcontextprotocol/protocolVersion": E, "io.modelcontextprotocol/clientCapabilities": {}}
-    said = params or {"name": tool, "arguments": {}}
-    data = body or json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": said | {"_meta": meta}})
+    given = params or {"name": tool, "arguments": {}}
+    data = body or json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": method, "params": given | {"_meta": meta}}
+    )
     lines = [
         f"POST {target} HTTP/1.1",
         "host: localhost",
@@ -124,7 +134,7 @@ def call(
 
 
 def posted(message: Any, token: str, *headers: str, target: str = "/mcp") -> bytes:
-    """A message of a revision with sessions."""
+    """Build the POST of a message, for a revision with sessions."""
     data = message if isinstance(message, str) else json.dumps(message)
     lines = [
         f"POST {target} HTTP/1.1",
@@ -149,26 +159,26 @@ def tool_call(tool: str = "erase", id: int = 1) -> dict[str, Any]:
 
 
 async def session(site: Site, token: str, version: str = D) -> str:
-    """The header that names a session of whoever has `token`."""
+    """Begin a session with `token`. Return the header that names it."""
     begun = await site.ask(posted(initialize(version), token))
     assert begun.status == 200, begun
     name = f"mcp-session-id: {begun.headers[b'mcp-session-id'].decode()}"
-    told = await site.ask(
+    accepted = await site.ask(
         posted({"jsonrpc": "2.0", "method": "notifications/initialized"}, token, name, f"mcp-protocol-version: {version}")
     )  # fmt: skip
-    assert told.status == 202, told
+    assert accepted.status == 202, accepted
     return name
 
 
-# -- The server ------------------------------------------------------------------------------------------------------------------
+# -- The server ------------------------------------------------------------------------------------
 
 
-def house(done: list[str], upstream: str) -> Server:
-    server = Server("house")
+def attacked_server(done: list[str], upstream: str) -> Server:
+    server = Server("attacked_server")
 
     @server.tool
     def whoami(context: Context) -> str:
-        """Who asks, and all that can be seen of it."""
+        """Return the principal, and all that can be printed of it."""
         grant = context.grant
         return (
             f"{context.principal} {context!r} {grant!r} {getattr(grant, 'claims', None)} {vars(type(grant))}"
@@ -176,13 +186,13 @@ def house(done: list[str], upstream: str) -> Server:
 
     @server.tool
     def erase() -> str:
-        """What not everybody may."""
+        """Do something that needs the scope `write`."""
         done.append("erased")
         return "erased"
 
     @server.tool
     async def again(context: Context) -> str:
-        """A question in between."""
+        """Ask the user during the call."""
         answer = await context.elicit("sure?", {"type": "object", "properties": {}})
         done.append(f"asked {context.principal}")
         return f"{answer}"
@@ -192,14 +202,14 @@ def house(done: list[str], upstream: str) -> Server:
         """Ask another server."""
         try:
             async with connect(upstream, versions=[D]):
-                done.append("let in upstream")
+                done.append("connected upstream")
         except ConnectFailed as exc:
             return f"{type(exc.__cause__).__name__}"
         raise AssertionError
 
     @server.resource(SECRET)
     def secret() -> str:
-        """What not everybody may read."""
+        """Return text that needs the scope `secrets`."""
         done.append("read")
         return "text"
 
@@ -215,12 +225,12 @@ async def attacked(monkeypatch: pytest.MonkeyPatch, **options: Any) -> AsyncIter
         dialled.append(port)
         return await _open(host, port, **more)
 
-    async def nobody(stream: trio.SocketStream) -> None:
-        raise AssertionError("somebody came")
+    async def trapped(stream: trio.SocketStream) -> None:
+        raise AssertionError("a connection to the trap")
 
     async with trio.open_nursery() as nursery:
         issuer: AuthorizationServer = await nursery.start(authorization_server.serve)
-        [trap] = await nursery.start(partial(trio.serve_tcp, nobody, 0, host="127.0.0.1"))
+        [trap] = await nursery.start(partial(trio.serve_tcp, trapped, 0, host="127.0.0.1"))
         verifier = JwtVerifier(issuer.issuer, RESOURCE)
         guard = Guard(
             RESOURCE,
@@ -232,7 +242,7 @@ async def attacked(monkeypatch: pytest.MonkeyPatch, **options: Any) -> AsyncIter
             **options,
         )
         other = await nursery.start(partial(serve_http, Server("upstream"), auth=guard))
-        server = house(done, other.url)
+        server = attacked_server(done, other.url)
         address = await nursery.start(partial(serve_http, server, auth=guard))
         monkeypatch.setattr(trio, "open_tcp_stream", dial)
         port = trap.socket.getsockname()[1]
@@ -241,12 +251,15 @@ async def attacked(monkeypatch: pytest.MonkeyPatch, **options: Any) -> AsyncIter
         nursery.cancel_scope.cancel()
 
 
-# -- Attacks ---------------------------------------------------------------------------------------------------------------------
+# -- Attacks ---------------------------------------------------------------------------------------
 
 
 @dataclass
 class Attack:
-    """`make` does it and gives the answer; that has `status`, and the log a line with `line`."""
+    """An attack on a server.
+
+    `make` runs it. The response has `status`, and the log a line that matches `line`.
+    """
 
     make: Callable[[Site], Awaitable[Answer]]
     status: int
@@ -265,8 +278,8 @@ def attack(
     ATTACKS[name] = Attack(make, status, line, options)
 
 
-def sends(make: Callable[[Site], bytes]) -> Callable[[Site], Awaitable[Answer]]:
-    """One request."""
+def send_request(make: Callable[[Site], bytes]) -> Callable[[Site], Awaitable[Answer]]:
+    """Send one request."""
 
     async def send(site: Site) -> Answer:
         return await site.ask(make(site))
@@ -276,7 +289,7 @@ def sends(make: Callable[[Site], bytes]) -> Callable[[Site], Awaitable[Answer]]:
 
 NEEDED = "refused with 401: an access token is needed"
 
-# Without a token, or with one where none belongs.
+# Without a token, or with one in another place.
 for _name, _make, _status, _line in (
     ("no token", lambda s: call(), 401, NEEDED),
     ("a token in the query", lambda s: call(target=f"/mcp?access_token={s.token()}"), 401, NEEDED),
@@ -288,32 +301,32 @@ for _name, _make, _status, _line in (
     ("a token forwarded", lambda s: call("whoami", f"x-forwarded-authorization: Bearer {s.token()}"), 401, NEEDED),
     ("a principal by its name", lambda s: call("whoami", "x-forwarded-user: alice", "x-remote-user: alice"), 401, NEEDED),
     ("a password", lambda s: call(token=f"Basic {b64encode(b'alice:x').decode()}"), 401, NEEDED),
-    ("a scheme without a token", lambda s: call("whoami", "authorization: Bearer"), 400, "no token after its scheme"),
-    ("nothing after the scheme", lambda s: call("whoami", "authorization: Bearer  "), 400, "no token after its scheme"),
+    ("a scheme without a token", lambda s: call("whoami", "authorization: Bearer"), 400, "must have one token after its scheme"),
+    ("nothing after the scheme", lambda s: call("whoami", "authorization: Bearer  "), 400, "must have one token after its scheme"),
     ("a token without a scheme", lambda s: call("whoami", f"authorization: {s.token()}"), 401, NEEDED),
-    ("two headers", lambda s: call("whoami", f"authorization: Bearer {s.token()}", token=s.token()), 400, "there several times"),
-    ("two headers, the second bad", lambda s: call("whoami", "authorization: Bearer x", token=s.token()), 400, "there several times"),
-    ("two tokens in one header", lambda s: call(token=f"Bearer {s.token()}, Bearer {s.token()}"), 400, "or more than that"),
-    ("a token and something", lambda s: call(token=f"Bearer {s.token()} x"), 400, "or more than that"),
-    ("a token in quotes", lambda s: call(token=f'Bearer "{s.token()}"'), 400, "or more than that"),
-    ("a token with a parameter", lambda s: call(token=f"Bearer {s.token()};x=y"), 400, "or more than that"),
-    ("a token that is no ASCII", lambda s: call(token="Bearer t\xf6ken").decode().encode("latin-1"), 400, "or more than that"),
+    ("two headers", lambda s: call("whoami", f"authorization: Bearer {s.token()}", token=s.token()), 400, "is repeated"),
+    ("two headers, the second bad", lambda s: call("whoami", "authorization: Bearer x", token=s.token()), 400, "is repeated"),
+    ("two tokens in one header", lambda s: call(token=f"Bearer {s.token()}, Bearer {s.token()}"), 400, "and nothing else"),
+    ("a token and something", lambda s: call(token=f"Bearer {s.token()} x"), 400, "and nothing else"),
+    ("a token in quotes", lambda s: call(token=f'Bearer "{s.token()}"'), 400, "and nothing else"),
+    ("a token with a parameter", lambda s: call(token=f"Bearer {s.token()};x=y"), 400, "and nothing else"),
+    ("a token that is no ASCII", lambda s: call(token="Bearer t\xf6ken").decode().encode("latin-1"), 400, "and nothing else"),
     ("a huge token", lambda s: call(token="Bearer " + "x" * 20_000), 431, "has more than 8192 bytes"),
     ("GET without a token", lambda s: get("/mcp", b"accept: text/event-stream"), 401, f"GET {NEEDED}"),
     ("DELETE without a token", lambda s: get("/mcp", method=b"DELETE"), 401, f"DELETE {NEEDED}"),
     ("the session of old times without a token", lambda s: posted(tool_call(), "", target="/mcp?session_id=x"), 401, NEEDED),
     ("with a slash behind", lambda s: call("erase", target="/mcp/"), 401, NEEDED),
     ("another verb in a header", lambda s: call("erase", "x-http-method-override: OPTIONS"), 401, NEEDED),
-    ("a page of another origin", lambda s: call("erase", "origin: https://evil.example", token=s.token("read write")), 403, "POST refused with 403: pages of that origin"),
-    ("a page that is sandboxed", lambda s: call("erase", "origin: null", token=s.token("read write")), 403, "POST refused with 403: pages of that origin"),
-    ("a name that leads here", lambda s: call("erase", token=s.token("read write")).replace(b"host: localhost", b"host: evil.example"), 421, "POST refused with 421: this server does not go by that name"),
+    ("a page of another origin", lambda s: call("erase", "origin: https://evil.example", token=s.token("read write")), 403, "POST refused with 403: the Origin is not allowed"),
+    ("a page that is sandboxed", lambda s: call("erase", "origin: null", token=s.token("read write")), 403, "POST refused with 403: the Origin is not allowed"),
+    ("a name that leads here", lambda s: call("erase", token=s.token("read write")).replace(b"host: localhost", b"host: evil.example"), 421, "POST refused with 421: the name in Host is not allowed"),
     ("from this machine, it says", lambda s: call("erase", "x-forwarded-for: 127.0.0.1", "forwarded: for=127.0.0.1"), 401, NEEDED),
 ):  # fmt: skip
-    attack(_name, sends(_make), _status, _line)
+    attack(_name, send_request(_make), _status, _line)
 
 
-# Tokens that must not be believed.
-def confused(site: Site, alg: str, secret: bytes) -> str:
+# Invalid tokens.
+def signed_with_public_key(site: Site, alg: str, secret: bytes) -> str:
     header = {"alg": alg, "kid": "1", "typ": "at+jwt"}
     signed = f"{b64(as_bytes(header))}.{b64(as_bytes(site.claims()))}"
     signature = JWSRegistry.algorithms[alg].sign(signed.encode(), OctKey(secret, secret))
@@ -324,12 +337,12 @@ def unsigned(site: Site, alg: str, signature: str = "") -> str:
     return site.keep(f"{b64(as_bytes({'alg': alg}))}.{b64(as_bytes(site.claims()))}.{signature}")
 
 
-def brought(site: Site, **header: Any) -> str:
+def with_key_in_header(site: Site, **header: Any) -> str:
     return site.forged(header)
 
 
-def changed(site: Site) -> str:
-    """A good token of which the claims were exchanged."""
+def with_replaced_claims(site: Site) -> str:
+    """Return a valid token whose claims were replaced."""
     head, _, signature = site.token().split(".")
     return site.keep(f"{head}.{b64(as_bytes(site.claims(sub='root')))}.{signature}")
 
@@ -357,31 +370,31 @@ for _name, _token, _line in (
     ("by alg none", lambda s: unsigned(s, "none"), ALGORITHM),
     ("by alg NoNe", lambda s: unsigned(s, "NoNe"), ALGORITHM),
     ("by alg none, signed", lambda s: unsigned(s, "none", s.token().split(".")[2]), ALGORITHM),
-    ("by HS256 with the public key", lambda s: confused(s, "HS256", s.key.as_pem(private=False)), ALGORITHM),
-    ("by HS512 with the public key", lambda s: confused(s, "HS512", s.key.as_der(private=False)), ALGORITHM),
-    ("by HS256 with its name", lambda s: confused(s, "HS256", b"1"), ALGORITHM),
+    ("by HS256 with the public key", lambda s: signed_with_public_key(s, "HS256", s.key.as_pem(private=False)), ALGORITHM),
+    ("by HS512 with the public key", lambda s: signed_with_public_key(s, "HS512", s.key.as_der(private=False)), ALGORITHM),
+    ("by HS256 with its name", lambda s: signed_with_public_key(s, "HS256", b"1"), ALGORITHM),
     ("with crit", lambda s: s.forged({"crit": ["exp"], "exp": 1}, s.key), "extension"),
     ("with b64 false", lambda s: s.forged({"crit": ["b64"], "b64": False}, s.key), "extension"),
-    ("with its own key", lambda s: brought(s, jwk=STRANGER.as_dict(private=False)), SIGNATURE),
-    ("with a place for the key", lambda s: brought(s, jku=f"http://127.0.0.1:{s.trap}/keys"), SIGNATURE),
-    ("with a place inside for the key", lambda s: brought(s, jku="http://169.254.169.254/latest"), SIGNATURE),
-    ("with a certificate's place", lambda s: brought(s, x5u=f"http://127.0.0.1:{s.trap}/cert"), SIGNATURE),
-    ("with a certificate", lambda s: brought(s, x5c=[b64encode(b"x").decode()]), SIGNATURE),
-    ("with all of it", lambda s: brought(s, jwk=STRANGER.as_dict(private=False), jku=f"http://127.0.0.1:{s.trap}/", kid="evil"), "does not publish"),
-    ("with exchanged claims", changed, SIGNATURE),
-    ("that is an ID token", lambda s: s.forged({"typ": "id+jwt"}, s.key), "no access token"),
-    ("that is a proof", lambda s: s.forged({"typ": "dpop+jwt"}, s.key), "no access token"),
+    ("with its own key", lambda s: with_key_in_header(s, jwk=STRANGER.as_dict(private=False)), SIGNATURE),
+    ("with a place for the key", lambda s: with_key_in_header(s, jku=f"http://127.0.0.1:{s.trap}/keys"), SIGNATURE),
+    ("with a place inside for the key", lambda s: with_key_in_header(s, jku="http://169.254.169.254/latest"), SIGNATURE),
+    ("with a certificate's place", lambda s: with_key_in_header(s, x5u=f"http://127.0.0.1:{s.trap}/cert"), SIGNATURE),
+    ("with a certificate", lambda s: with_key_in_header(s, x5c=[b64encode(b"x").decode()]), SIGNATURE),
+    ("with all of it", lambda s: with_key_in_header(s, jwk=STRANGER.as_dict(private=False), jku=f"http://127.0.0.1:{s.trap}/", kid="evil"), "does not publish"),
+    ("with exchanged claims", with_replaced_claims, SIGNATURE),
+    ("that is an ID token", lambda s: s.forged({"typ": "id+jwt"}, s.key), "not an access token"),
+    ("that is a proof", lambda s: s.forged({"typ": "dpop+jwt"}, s.key), "not an access token"),
     ("that is encrypted", lambda s: s.keep(".".join([*s.token().split("."), "x", "y"])), "encrypted"),
-    ("that is half", lambda s: s.keep(s.token().rpartition(".")[0]), "not the form"),
-    ("that is words", lambda s: s.keep("correct-horse-battery-staple"), "not the form"),
-    ("that is a refresh token", lambda s: s.keep(b64(b"refresh" * 5)), "not the form"),
+    ("that is half", lambda s: s.keep(s.token().rpartition(".")[0]), "not have the form"),
+    ("that is words", lambda s: s.keep("correct-horse-battery-staple"), "not have the form"),
+    ("that is a refresh token", lambda s: s.keep(b64(b"refresh" * 5)), "not have the form"),
     ("bound to a key we do not ask for", lambda s: s.token(cnf={"jkt": JKT}), "bound to a key"),
-    ("bound to a certificate", lambda s: s.token(cnf={"x5t#S256": "x"}), "in a way that is not understood"),
+    ("bound to a certificate", lambda s: s.token(cnf={"x5t#S256": "x"}), "in a way that is not supported"),
 ):  # fmt: skip
-    attack(f"a token {_name}", sends(lambda s, _token=_token: call(token=_token(s))), 401, _line)  # type: ignore[misc]
+    attack(f"a token {_name}", send_request(lambda s, _token=_token: call(token=_token(s))), 401, _line)  # type: ignore[misc]
 
 
-# Proofs of possession.
+# DPoP proofs.
 def bound(site: Site) -> str:
     return site.token(cnf={"jkt": JKT})
 
@@ -391,7 +404,7 @@ def proven(make: Callable[[str], str]) -> Callable[[Site], Awaitable[Answer]]:
         token = bound(site)
         return call("whoami", f"dpop: {site.keep(make(token))}", token=f"DPoP {token}")
 
-    return sends(request)
+    return send_request(request)
 
 
 def fresh(token: str, **more: Any) -> str:
@@ -411,33 +424,39 @@ for _name, _proof, _line in (
     ("for another server", lambda t: fresh(t, htu="https://other.example/mcp"), "for another URL"),
     ("for a server like ours", lambda t: fresh(t, htu=f"{RESOURCE}.evil.example"), "for another URL"),
     ("for another token", lambda t: fresh(t + "x"), "for another token"),
-    ("for no token", lambda t: fresh(t, without="ath"), "has not the claims"),
-    ("of yesterday", lambda t: fresh(t, iat=int(time.time()) - 86_400), "too old, or of the future"),
-    ("of tomorrow", lambda t: fresh(t, iat=int(time.time()) + 86_400), "too old, or of the future"),
-    ("of no time", lambda t: fresh(t, without="iat"), "has not the claims"),
-    ("without a name", lambda t: fresh(t, without="jti"), "has not the claims"),
+    ("for no token", lambda t: fresh(t, without="ath"), "needs the claims"),
+    ("of yesterday", lambda t: fresh(t, iat=int(time.time()) - 86_400), "too old, or from the future"),
+    ("of tomorrow", lambda t: fresh(t, iat=int(time.time()) + 86_400), "too old, or from the future"),
+    ("of no time", lambda t: fresh(t, without="iat"), "needs the claims"),
+    ("without a name", lambda t: fresh(t, without="jti"), "needs the claims"),
     ("by a stranger", lambda t: fresh(t, key=STRANGER), "another key than that of the proof"),
     ("with the private key in it", lambda t: fresh(t, header={"jwk": _PRIVATE}), "private key"),
-    ("that is an access token", lambda t: fresh(t, header={"typ": "at+jwt"}), "has not the type"),
+    ("that is an access token", lambda t: fresh(t, header={"typ": "at+jwt"}), "needs the type"),
     ("by alg none", lambda t: fresh(t, header={"alg": "none"}), "algorithm that is not allowed"),
     ("by HS256", lambda t: fresh(t, header={"alg": "HS256"}), "algorithm that is not allowed"),
     ("with crit", lambda t: fresh(t, header={"crit": ["x"], "x": 1}), "extension"),
-    ("that is none", lambda t: "x.y.z", "the proof is none"),
-    ("that is empty", lambda t: "", "the proof is none"),
+    ("that is none", lambda t: "x.y.z", "the proof is not valid"),
+    ("that is empty", lambda t: "", "the proof is not valid"),
 ):  # fmt: skip
     attack(f"a proof {_name}", proven(_proof), 401, f"refused with 401: .*{_line}", **DPOP)
-attack("a proof twice", replayed, 401, "refused with 401: .*(used|before|replay)", **DPOP)
-attack("two proofs", sends(lambda s: call("whoami", f"dpop: {fresh('x')}", f"dpop: {fresh('x')}", token=f"DPoP {bound(s)}")), 401, "has to come along, once", **DPOP)  # fmt: skip
-attack("a bound token without a proof", sends(lambda s: call(token=f"DPoP {bound(s)}")), 401, "has to come along, once", **DPOP)  # fmt: skip
-attack("a bound token as a free one", sends(lambda s: call(token=bound(s))), 401, "send it as DPoP", **DPOP)
-attack("a bound token as a free one, with a proof", sends(lambda s: call("whoami", f"dpop: {fresh('x')}", token=bound(s))), 401, "send it as DPoP", **DPOP)  # fmt: skip
+attack("a proof tool_named_twice", replayed, 401, "refused with 401: .*(used|before|replay)", **DPOP)
+attack("two proofs", send_request(lambda s: call("whoami", f"dpop: {fresh('x')}", f"dpop: {fresh('x')}", token=f"DPoP {bound(s)}")), 401, "exactly one DPoP header", **DPOP)  # fmt: skip
+attack("a bound token without a proof", send_request(lambda s: call(token=f"DPoP {bound(s)}")), 401, "exactly one DPoP header", **DPOP)  # fmt: skip
+attack(
+    "a bound token as a free one",
+    send_request(lambda s: call(token=bound(s))),
+    401,
+    "send it as DPoP",
+    **DPOP,
+)
+attack("a bound token as a free one, with a proof", send_request(lambda s: call("whoami", f"dpop: {fresh('x')}", token=bound(s))), 401, "send it as DPoP", **DPOP)  # fmt: skip
 attack("a proof without a nonce", proven(fresh), 401, "nonce", dpop=True, nonce_key=NONCE_KEY)
 attack("a proof with a nonce of its own", proven(lambda t: fresh(t, nonce="1234567890")), 401, "nonce", dpop=True, nonce_key=NONCE_KEY)  # fmt: skip
 
 
-# What belongs to somebody else.
+# Sessions and states of another user.
 def in_session(use: Callable[[str, str], bytes]) -> Callable[[Site], Awaitable[Answer]]:
-    """In a session of alice's, bob."""
+    """Send a request of bob's in a session of alice's."""
 
     async def make(site: Site) -> Answer:
         name = await session(site, site.token())
@@ -446,7 +465,7 @@ def in_session(use: Callable[[str, str], bytes]) -> Callable[[Site], Awaitable[A
     return make
 
 
-FOREIGN = "refused with 404: the session that is named is not one of who asks"
+FOREIGN = "refused with 404: the session belongs to another principal"
 VERSION = f"mcp-protocol-version: {D}"
 
 
@@ -466,14 +485,14 @@ attack("a session without a token", in_session(lambda token, name: posted(tool_c
 
 
 async def sse_session(site: Site) -> Answer:
-    """The session of 2024-11-05 is named by a URL, which others come to see."""
+    """Post to the session URL of 2024-11-05, which others may learn."""
     wire = await site.wire()
     async with wire.stream:
         await wire.send(
             get("/mcp", b"accept: text/event-stream", b"authorization: Bearer " + site.token().encode())
         )
-        said = (await wire.until(b"data: ") + await wire.until(b"\n")).splitlines()[-1]
-        target = said.rpartition(b"data: ")[2].decode()
+        line = (await wire.until(b"data: ") + await wire.until(b"\n")).splitlines()[-1]
+        target = line.rpartition(b"data: ")[2].decode()
         return await site.ask(posted(initialize(), site.token(sub="bob"), target=target))
 
 
@@ -497,16 +516,16 @@ async def foreign_state(site: Site) -> Answer:
 attack("somebody else's requestState", foreign_state, 400, "requestState refused")
 
 
-# What takes more than the token has.
-MISSING = "refused with 403: the token has not all of the scopes.*missing"
+# Operations that need more scopes than the token has.
+MISSING = "refused with 403: the token lacks scopes.*missing"
 
 
 def with_token(make: Callable[[str], bytes]) -> Callable[[Site], Awaitable[Answer]]:
-    return sends(lambda site: make(site.token()))
+    return send_request(lambda site: make(site.token()))
 
 
-def twice(first: str, second: str) -> str:
-    """A call that names two tools."""
+def tool_named_twice(first: str, second: str) -> str:
+    """Return a call that names two tools."""
     whole = json.loads(call(first).partition(b"\r\n\r\n")[2])
     text = json.dumps(whole)
     return text.replace('"arguments"', f'"name": {json.dumps(second)}, "arguments"', 1)
@@ -535,15 +554,15 @@ def batched_text(make: Callable[[str], str]) -> Callable[[Site], Awaitable[Answe
     return send
 
 
-def named_twice() -> str:
-    """A message that says twice what it is."""
+def method_named_twice() -> str:
+    """Return a message with two methods."""
     return (
         call("erase").partition(b"\r\n\r\n")[2].decode().replace('"method"', '"method": "ping", "method"', 1)
     )
 
 
 def params_twice() -> str:
-    """A message with the params of two tools."""
+    """Return a message with the params of two tools."""
     first, second = (call(tool).partition(b"\r\n\r\n")[2].decode() for tool in ("whoami", "erase"))
     params = second[second.index('"params"') : -1]
     return f"{first[:-1]}, {params}}}"
@@ -561,25 +580,27 @@ attack(
 attack(
     "a tool under an escaped name", with_token(lambda t: call("erase", token=t, body=escaped())), 403, MISSING
 )
-attack("a tool named second", with_token(lambda t: call("erase", token=t, body=twice("whoami", "erase"))), 403, MISSING)  # fmt: skip
+attack("a tool named second", with_token(lambda t: call("erase", token=t, body=tool_named_twice("whoami", "erase"))), 403, MISSING)  # fmt: skip
 attack("a resource that takes more", with_token(lambda t: call(token=t, method="resources/read", uri=SECRET)), 403, MISSING)  # fmt: skip
 attack("a resource in another spelling", with_token(lambda t: call(token=t, method="resources/read", uri="memo://%73ecret")), 403, MISSING)  # fmt: skip
-attack("a token without any scope", sends(lambda s: call(token=s.token(scope=""))), 403, MISSING)
-attack("a token with scopes like ours", sends(lambda s: call(token=s.token(scope="READ read: readx re ad"))), 403, MISSING)  # fmt: skip
+attack("a token without any scope", send_request(lambda s: call(token=s.token(scope=""))), 403, MISSING)
+attack("a token with scopes like ours", send_request(lambda s: call(token=s.token(scope="READ read: readx re ad"))), 403, MISSING)  # fmt: skip
 attack("a tool hidden in a batch", batched(PING, NOTE, tool_call()), 403, MISSING)
 attack("a tool at the head of a batch", batched(tool_call(), PING), 403, MISSING)
-attack("a tool twice in a batch", batched(tool_call("whoami", 1), tool_call("erase", 1)), 403, MISSING)
+attack(
+    "a tool tool_named_twice in a batch", batched(tool_call("whoami", 1), tool_call("erase", 1)), 403, MISSING
+)
 attack("a tool in a batch behind white space", batched_text(lambda text: f" \r\n\t {text}"), 403, MISSING)
 attack("a tool in a batch of batches", batched_text(lambda text: f"[{text}]"), 200, "message rejected")
 attack("a tool in a batch behind a mark", batched_text(lambda text: f"\ufeff{text}"), 400, "message rejected")
 attack("a tool in a batch in which something cannot be read", batched_text(lambda text: text[:-1] + ", {]"), 400, "message rejected")  # fmt: skip
-attack("a method named second", with_token(lambda t: call("erase", token=t, body=named_twice())), 400, "message rejected")  # fmt: skip
+attack("a method named second", with_token(lambda t: call("erase", token=t, body=method_named_twice())), 400, "message rejected")  # fmt: skip
 attack("params named second", with_token(lambda t: call("whoami", token=t, body=params_twice())), 400, "message rejected")  # fmt: skip
-attack("a stream without the scope for it", sends(lambda s: get("/mcp", b"accept: text/event-stream", b"authorization: Bearer " + s.token(scope="").encode())), 403, MISSING)  # fmt: skip
+attack("a stream without the scope for it", send_request(lambda s: get("/mcp", b"accept: text/event-stream", b"authorization: Bearer " + s.token(scope="").encode())), 403, MISSING)  # fmt: skip
 
 
-async def behind_another(site: Site) -> Answer:
-    """A request without a token, right behind one with a good one, on the same connection."""
+async def send_after_another(site: Site) -> Answer:
+    """Send a request without a token right after one with a token, on the same connection."""
     wire = await site.wire()
     async with wire.stream:
         await wire.send(call(token=site.token()) + call("erase"))
@@ -587,33 +608,33 @@ async def behind_another(site: Site) -> Answer:
         return await wire.answer()
 
 
-async def with_a_body_of_its_own(site: Site) -> Answer:
-    """A request that is refused, and whose body looks like another request, with a token."""
+async def send_with_request_as_body(site: Site) -> Answer:
+    """Send a rejected request whose body looks like another request, with a token."""
     hidden = call("erase", token=site.token(scope="read write")).decode()
     return await site.ask(call("whoami", body=hidden))
 
 
-attack("a request behind another one", behind_another, 401, NEEDED)
-attack("a request in the body of another one", with_a_body_of_its_own, 401, NEEDED)
+attack("a request behind another one", send_after_another, 401, NEEDED)
+attack("a request in the body of another one", send_with_request_as_body, 401, NEEDED)
 
 
-# -- All of them -----------------------------------------------------------------------------------------------------------------
+# -- Tests -----------------------------------------------------------------------------------------
 
 
-def unharmed(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def check_no_harm(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     issuer = int(site.issuer.issuer.rpartition(":")[2])
     assert set(site.dialled) <= {issuer, int(site.upstream.split(":")[2].split("/")[0])}
     assert site.done == []
     texts = {"log": caplog.text, "answers": site.seen.decode(), "objects": texts_of_objects()}
     for token in site.tokens:
-        # Of a token that is none, the whole; of one that is signed, what makes it good.
+        # A malformed token is searched for as a whole, a signed one by its signature.
         needle = token.rpartition(".")[2] or token
         assert [where for where, text in texts.items() if len(needle) > 8 and needle in text] == []
 
 
 @pytest.mark.requirement("AR-1", "AR-10", "AR-11", "AR-13", "AR-14", "AU-6", "AU-7")
 @pytest.mark.parametrize("name", ATTACKS)
-async def test_attack_is_refused(
+async def test_server_attack_is_rejected(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     bad = ATTACKS[name]
@@ -623,19 +644,19 @@ async def test_attack_is_refused(
         assert answer.status == bad.status, answer
         if answer.status == 401:
             assert b"resource_metadata=" in answer.headers[b"www-authenticate"]
-        told = [
+        lines = [
             (record.getMessage(), record.exc_info) for record in caplog.records if record.name == "mcp_trio"
         ]
-        assert [line for line, exc in told if re.search(bad.line, f"{line} {exc}")], told
-        assert all(line.isprintable() for line, _ in told)
-        unharmed(site, caplog)
-        # And who may is let in as before.
+        assert [line for line, exc in lines if re.search(bad.line, f"{line} {exc}")], lines
+        assert all(line.isprintable() for line, _ in lines)
+        check_no_harm(site, caplog)
+        # A valid token is accepted as before.
         if not bad.options.get("nonce_key"):
             assert (await site.ask(call(token=site.token()))).status == 200
         monkeypatch.undo()
 
 
-async def test_a_token_is_not_handed_on(
+async def test_token_is_not_passed_to_upstream_server(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with attacked(monkeypatch) as site:
@@ -644,14 +665,14 @@ async def test_a_token_is_not_handed_on(
         asked = await site.ask(call("ask_upstream", token=site.token()))
         assert json.loads(asked.body)["result"]["content"][0]["text"] == AuthRequired.__name__
         assert "POST refused with 401: an access token is needed" in caplog.text
-        unharmed(site, caplog)
+        check_no_harm(site, caplog)
 
 
 @pytest.mark.parametrize("kind", [KeyError, LookupError, BadToken, VerifierUnavailable, SystemExit, OSError])
-async def test_a_verifier_that_says_the_token_aloud(
+async def test_verifier_exception_with_token_leaks_nothing(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
 ) -> None:
-    """`TOKENS[token]` is soon written, and what it raises says what was looked for."""
+    """A verifier such as `TOKENS[token]` raises an exception that contains the token."""
 
     async def verify(token: str) -> Grant | None:
         try:
@@ -661,10 +682,10 @@ async def test_a_verifier_that_says_the_token_aloud(
 
     guard = Guard(RESOURCE, ["https://as.example.com"], verify)
     async with trio.open_nursery() as nursery:
-        address = await nursery.start(partial(serve_http, house([], ""), auth=guard))
+        address = await nursery.start(partial(serve_http, attacked_server([], ""), auth=guard))
         wire = HttpWire(await _open("127.0.0.1", address.port))
         async with wire.stream:
-            answer = await wire.ask(call("erase", token="CANARY-token-of-somebody"))
+            answer = await wire.ask(call("erase", token="CANARY-token-of-a-user"))
         nursery.cancel_scope.cancel()
     statuses: dict[type[BaseException], int] = {BadToken: 401, VerifierUnavailable: 503}
     assert answer.status == statuses.get(kind, 500)
@@ -673,17 +694,17 @@ async def test_a_verifier_that_says_the_token_aloud(
 
 
 @pytest.mark.requirement("AR-10")
-async def test_names_of_keys_make_nobody_fetch(
+async def test_jwks_unknown_kid_does_not_fetch(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keys are looked for again when one is not known, which anybody can have us do: now and then, and no more."""
+    """An unknown key causes a fetch, which anyone can trigger: it must be rare."""
     async with attacked(monkeypatch) as site:
         for number in range(50):
             assert (await site.ask(call(token=site.forged({"kid": f"k{number}"})))).status == 401
         assert (await site.ask(call(token=site.token()))).status == 200
         assert site.issuer.log.count("GET /jwks") <= 2
-        unharmed(site, caplog)
+        check_no_harm(site, caplog)
 
 
-def test_there_are_enough_of_them() -> None:
+def test_server_attacks_are_at_least_sixty() -> None:
     assert len(ATTACKS) >= 60

@@ -1,4 +1,4 @@
-"""The plugin that looks for secrets finds them, wherever they are written."""
+"""The plugin that searches output for secrets finds them in every output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_harmless(): print("a token was refused")
 """
 
 
-def test_what_is_written_is_found(tmp_path: Path) -> None:
+def test_canary_plugin_any_output_with_secret_fails_test(tmp_path: Path) -> None:
     place = tmp_path / "test_it.py"
     place.write_text(TESTS)
     run = subprocess.run(
@@ -50,7 +50,7 @@ def test_what_is_written_is_found(tmp_path: Path) -> None:
     assert passed == {"test_silent", "test_harmless", "test_afterwards"}, run.stdout + run.stderr
     assert "1 error" in run.stdout  # `test_afterwards`, at its end
     assert "6 failed" in run.stdout
-    # All of them said so, and not what it was.
+    # Each failure names the finding, without the secret itself.
     assert run.stdout.count("a secret was written") >= 7
     assert re.search(r"canary-\d", run.stdout, re.IGNORECASE) is None
 
@@ -67,5 +67,5 @@ def test_what_is_written_is_found(tmp_path: Path) -> None:
         ("an access_token is needed", []),
     ],
 )
-def test_what_looks_like_a_secret(text: str, found: list[str]) -> None:
+def test_secrets_in_text_table(text: str, found: list[str]) -> None:
     assert secrets_in(text) == found

@@ -20,17 +20,10 @@ import trio.lowlevel
 import trio.testing
 
 import mcp_trio
-from mcp_core import (
-    CallTimeout,
-    ConnectionLost,
-    FormSchema,
-    McpError,
-    PeerError,
-    RemoteProtocolError,
-    answer_form,
-)
+from mcp_core import CallTimeout, ConnectionLost, FormSchema, McpError, PeerError, RemoteProtocolError
 from mcp_core import types as t
 from mcp_core.registry import Context, Server
+from mcp_core.runtime import answer_form
 from mcp_trio.testing import play_server
 from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E
 

@@ -554,7 +554,7 @@ def build_recording() -> tuple[Server, list[str]]:
 
 @pytest.mark.parametrize(
     ("tool", "what"),
-    [("ask", "Cancelled"), ("shielded", "the request is over, and with it what was asked for its sake")],
+    [("ask", "Cancelled"), ("shielded", "the request is over, so no response to it can be awaited")],
 )
 @every_stateful_revision
 async def test_call_cancelled_cancels_its_input_request(version: str, tool: str, what: str) -> None:

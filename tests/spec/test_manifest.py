@@ -9,8 +9,9 @@ string, so that `grep RPC-1 tests` finds the tests of a row.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import pytest
 
@@ -24,12 +25,24 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parents[1]
 
 
+@cache
+def marked_files() -> list[tuple[Path, str]]:
+    """Return the test files that name a requirement, with their sources."""
+    found = [(path, path.read_text("utf-8")) for path in sorted(TESTS.rglob("test_*.py"))]
+    return [(path, source) for path, source in found if "mark.requirement" in source]
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def marks_in(source: str) -> tuple[set[str], list[str]]:
     """Return the ids in the requirement marks of a file, and the errors in the marks."""
     ids: set[str] = set()
     errors: list[str] = []
-    for node in ast.walk(ast.parse(source)):
-        if not (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("mark.requirement")):
+    for node in ast.walk(parsed(source)):
+        if not _is_requirement(node):
             continue
         if not node.args or node.keywords:
             errors.append(f"line {node.lineno}: a requirement mark takes one id or more, and nothing else")
@@ -39,6 +52,57 @@ def marks_in(source: str) -> tuple[set[str], list[str]]:
             else:
                 errors.append(f"line {node.lineno}: write the id out instead of {ast.unparse(arg)}")
     return ids, errors
+
+
+# Marks of tests that the default run leaves out, besides all below tests/interop.
+LEFT_OUT = ("slow", "interop", "conformance", "node")
+
+
+def _is_requirement(node: ast.AST) -> TypeGuard[ast.Call]:
+    if not (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "requirement"
+    ):
+        return False
+    mark = node.func.value  # `pytest.mark`, or `mark`
+    return (mark.attr if isinstance(mark, ast.Attribute) else getattr(mark, "id", None)) == "mark"
+
+
+def ids_of_the_default_run(source: str) -> set[str]:
+    """Return the ids on tests without a mark of `LEFT_OUT`.
+
+    The mark can be on the module, the class, the function or the row itself.
+    """
+    ids: set[str] = set()
+
+    def visit(node: ast.AST, left_out: bool) -> None:
+        marks: list[ast.expr] = []
+        if isinstance(node, ast.Module):
+            marks = [
+                each.value
+                for each in node.body
+                if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "pytestmark"
+            ]
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            # Not the marks of single rows: they do not hold for the other rows.
+            marks = [each for each in node.decorator_list if ".parametrize(" not in ast.unparse(each)]
+        elif _is_requirement(node) and not left_out:
+            ids.update(
+                each.value
+                for each in node.args
+                if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            )
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "param"
+        ):
+            marks = [each.value for each in node.keywords if each.arg == "marks"]
+        names = {part.attr for mark in marks for part in ast.walk(mark) if isinstance(part, ast.Attribute)}
+        for child in ast.iter_child_nodes(node):
+            visit(child, left_out or not names.isdisjoint(LEFT_OUT))
+
+    visit(parsed(source), False)
+    return ids
 
 
 def disagreements(rows: Iterable[Requirement], marked: Mapping[str, list[str]]) -> list[str]:
@@ -63,14 +127,24 @@ def disagreements(rows: Iterable[Requirement], marked: Mapping[str, list[str]]) 
 def test_manifest_rows_and_marks_agree() -> None:
     marked: dict[str, list[str]] = {}
     errors = []
-    for path in sorted(TESTS.rglob("test_*.py")):
+    for path, source in marked_files():
         name = path.relative_to(TESTS.parent).as_posix()
-        ids, errors_in_file = marks_in(path.read_text("utf-8"))
+        ids, errors_in_file = marks_in(source)
         errors += [f"{name}: {error}" for error in errors_in_file]
         for id in sorted(ids):
             marked.setdefault(id, []).append(name)
     errors += disagreements(REQUIREMENTS, marked)
     assert not errors, "\n".join(errors)
+
+
+def test_default_run_proves_every_tested_row() -> None:
+    """A row that only slow tests or interoperability tests carry is unproven on most runs."""
+    proven: set[str] = set()
+    for path, source in marked_files():
+        if not path.is_relative_to(TESTS / "interop"):
+            proven |= ids_of_the_default_run(source)
+    unproven = [row.id for row in REQUIREMENTS if row.verdict == TESTED and row.id not in proven]
+    assert unproven == [], "give each a smaller test without a mark that leaves it out of the default run"
 
 
 def test_requirement_ids_are_unique_and_sorted() -> None:
@@ -127,6 +201,26 @@ def test_row(x): "A-7"
 
 def test_requirement_marks_are_found_at_every_level() -> None:
     assert marks_in(MARKED) == ({"A-1", "A-2", "A-3", "A-4", "A-5", "A-6"}, [])
+
+
+@pytest.mark.parametrize(
+    ("source", "ids"),
+    [
+        (MARKED, set()),
+        (MARKED.replace(", pytest.mark.node]", "]", 1), {"A-1", "A-2", "A-3", "A-4", "A-5"}),
+        ("@pytest.mark.slow\n@pytest.mark.requirement('A-1')\ndef test_it(): ...", set()),
+        (
+            "@pytest.mark.slow\nclass TestIt:\n  @pytest.mark.requirement('A-1')\n  def test_it(self): ...",
+            set(),
+        ),
+        (
+            "@pytest.mark.slow\nclass TestIt: ...\n@pytest.mark.requirement('A-1')\ndef test_it(): ...",
+            {"A-1"},
+        ),
+    ],
+)
+def test_requirement_marks_of_slow_tests_do_not_count(source: str, ids: set[str]) -> None:
+    assert ids_of_the_default_run(source) == ids
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""What the watch sees: each kind of thing by itself, and what only looks like one. The plugin around it is in `test_pytest_plugin.py`."""
+"""The leak detector: each kind of leak, and what only looks like one.
+
+`test_pytest_plugin.py` has the plugin.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def undo(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExitStack]:
-    """What the tests leave behind for the watch is cleared away for the watch that watches them."""
-    monkeypatch.setattr(_leaks, "_PATIENCE", 0.02)
+    """Release what the tests leak on purpose, before the detector around them checks."""
+    monkeypatch.setattr(_leaks, "_TIMEOUT", 0.02)
     with ExitStack() as stack:
         yield stack
 
@@ -41,7 +44,7 @@ def what(watch: Watch) -> str:
     return only.what
 
 
-# --- descriptors --------------------------------------------------------------------------------------------------------
+# --- descriptors --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -53,7 +56,7 @@ def what(watch: Watch) -> str:
         (lambda _: socket.socket().detach(), "socket"),
     ],
 )
-def test_an_open_descriptor(
+def test_leaks_open_descriptor_is_reported(
     make: Callable[[Path], int], leads_to: str, tmp_path: Path, undo: ExitStack
 ) -> None:
     with Watch() as watch:
@@ -65,7 +68,7 @@ def test_an_open_descriptor(
     assert watch.left(["descriptor"]) == []
 
 
-def test_a_system_that_has_no_names_for_descriptors(
+def test_leaks_descriptors_are_described_without_proc(
     undo: ExitStack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def no_link(path: str) -> str:
@@ -88,11 +91,11 @@ def test_a_system_that_has_no_names_for_descriptors(
     assert _leaks.described(999) == "closed meanwhile"
 
 
-def test_a_system_that_has_no_such_directory() -> None:
+def test_leaks_missing_proc_directory_is_ignored() -> None:
     assert _leaks._names("/no/such/directory") == []
 
 
-def test_a_descriptor_that_was_there_before(undo: ExitStack) -> None:
+def test_leaks_descriptor_from_before_is_ignored(undo: ExitStack) -> None:
     ends = os.pipe()
     for fd in ends:
         undo.callback(os.close, fd)
@@ -101,7 +104,7 @@ def test_a_descriptor_that_was_there_before(undo: ExitStack) -> None:
     assert watch.left() == []
 
 
-def test_a_descriptor_that_was_closed_and_opened_anew(tmp_path: Path, undo: ExitStack) -> None:
+def test_leaks_reused_descriptor_number_is_reported(tmp_path: Path, undo: ExitStack) -> None:
     fd = os.open(os.devnull, os.O_RDONLY)
     with Watch() as watch:
         os.close(fd)
@@ -110,7 +113,7 @@ def test_a_descriptor_that_was_closed_and_opened_anew(tmp_path: Path, undo: Exit
     assert what(watch) == f"{fd}: {tmp_path}"
 
 
-def test_what_only_garbage_holds_is_not_left_behind() -> None:
+def test_leaks_descriptor_held_by_garbage_is_ignored() -> None:
     class Holder:
         def __init__(self) -> None:
             self.me = self
@@ -124,11 +127,11 @@ def test_what_only_garbage_holds_is_not_left_behind() -> None:
     assert watch.left() == []
 
 
-# --- children -----------------------------------------------------------------------------------------------------------
+# --- children -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("by", ["proc", "ps", "what there is", "no waitid"])
-def test_a_child_that_runs_and_one_that_is_dead(
+def test_leaks_running_and_dead_children_are_reported(
     by: str, undo: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if by == "proc" and not os.path.exists("/proc/self/stat"):  # noqa: PTH110
@@ -151,7 +154,7 @@ def test_a_child_that_runs_and_one_that_is_dead(
     assert watch.left() == []
 
 
-def test_a_child_that_was_there_before(undo: ExitStack) -> None:
+def test_leaks_child_from_before_is_ignored(undo: ExitStack) -> None:
     process = undo.enter_context(subprocess.Popen(["sleep", "1000"]))
     undo.callback(process.kill)
     with Watch() as watch:
@@ -159,10 +162,10 @@ def test_a_child_that_was_there_before(undo: ExitStack) -> None:
     assert watch.left() == []
 
 
-# --- threads ------------------------------------------------------------------------------------------------------------
+# --- threads ------------------------------------------------------------------------------------
 
 
-def test_a_thread_that_runs(undo: ExitStack) -> None:
+def test_leaks_running_thread_is_reported(undo: ExitStack) -> None:
     with Watch() as watch:
         stop = threading.Event()
         thread = threading.Thread(target=stop.wait, name="of the test")
@@ -172,14 +175,14 @@ def test_a_thread_that_runs(undo: ExitStack) -> None:
     assert watch.left() == [("thread", "of the test")]
 
 
-def test_a_thread_that_is_about_to_end_is_waited_for() -> None:
+def test_leaks_ending_thread_is_awaited() -> None:
     with Watch() as watch:
         timer = threading.Timer(0.1, lambda: None)
         timer.start()
     assert watch.left() == []
 
 
-def test_a_thread_that_trio_keeps_is_not_left_behind_but_one_that_it_gave_up_is(
+def test_leaks_idle_trio_thread_is_ignored_and_an_abandoned_one_reported(
     undo: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = threading.Event()
@@ -200,11 +203,11 @@ def test_a_thread_that_trio_keeps_is_not_left_behind_but_one_that_it_gave_up_is(
     assert kind == "thread"
     assert "block" in name
     stop.set()
-    monkeypatch.setattr(_leaks, "_PATIENCE", 1.0)
+    monkeypatch.setattr(_leaks, "_TIMEOUT", 1.0)
     assert watch.left() == []
 
 
-# --- connections --------------------------------------------------------------------------------------------------------
+# --- connections --------------------------------------------------------------------------------
 
 
 def in_trio(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -216,7 +219,7 @@ def in_asyncio(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 @pytest.mark.parametrize("run", [in_trio, in_asyncio])
-def test_a_connection_of_a_run_has_to_be_closed_and_empty(
+def test_leaks_connection_made_in_a_run_must_be_closed_and_empty(
     run: Callable[[Callable[[], Coroutine[Any, Any, None]]], None], undo: ExitStack
 ) -> None:
     made: list[Connection] = []
@@ -233,8 +236,8 @@ def test_a_connection_of_a_run_has_to_be_closed_and_empty(
         conn.next_event()
         conn.close()
         assert [each.rpartition(": ")[2] for _, each in watch.left()] == [
-            "1 requests whose handlers have not come back",
-            "2 events that nobody took",
+            "1 requests whose handlers have not returned",
+            "2 events that were not read",
         ]
         for _ in range(2):
             conn.next_event()
@@ -244,7 +247,7 @@ def test_a_connection_of_a_run_has_to_be_closed_and_empty(
 
 
 @pytest.mark.may_leave("connection")
-def test_a_call_that_nobody_ended(undo: ExitStack) -> None:
+def test_leaks_unfinished_call_is_reported(undo: ExitStack) -> None:
     with Watch() as watch:
 
         async def ask() -> None:
@@ -255,18 +258,18 @@ def test_a_call_that_nobody_ended(undo: ExitStack) -> None:
         trio.run(ask)
     assert [each.rpartition(": ")[2] for _, each in watch.left()] == [
         "it was not closed",
-        "1 calls that nobody ended",
+        "1 calls that were not ended",
     ]
 
 
-def test_a_connection_that_nobody_carries_may_be_forgotten() -> None:
+def test_leaks_connection_made_outside_a_run_is_ignored() -> None:
     with Watch() as watch:
         conn = Connection(Role.SERVER, server_config())
         conn.receive_data(line(ping()), 0.0)
     assert watch.left() == []
 
 
-def test_connections_are_made_as_before_when_nobody_watches() -> None:
+def test_leaks_detector_restores_connection_init() -> None:
     before = Connection.__init__
     with Watch(), Watch():
         assert Connection.__init__ is not before
@@ -274,14 +277,14 @@ def test_connections_are_made_as_before_when_nobody_watches() -> None:
     assert Connection.__init__ is before
 
 
-# --- tasks --------------------------------------------------------------------------------------------------------------
+# --- tasks --------------------------------------------------------------------------------------
 
 
 async def beat() -> None:
     await trio.sleep_forever()
 
 
-def test_a_system_task_that_outlives_the_run(undo: ExitStack) -> None:
+def test_leaks_system_task_outliving_the_run_is_reported(undo: ExitStack) -> None:
     async def main() -> None:
         trio.lowlevel.spawn_system_task(beat, name="heartbeat")
         await trio.lowlevel.checkpoint()
@@ -296,7 +299,7 @@ def test_a_system_task_that_outlives_the_run(undo: ExitStack) -> None:
         assert watch.left() == [("task", "heartbeat")]
 
 
-def test_tasks_that_end_in_time() -> None:
+def test_leaks_tasks_that_end_in_time_are_ignored() -> None:
     async def main() -> int:
         trio.lowlevel.spawn_system_task(trio.lowlevel.checkpoint)
         async with trio.open_nursery() as nursery:
@@ -311,7 +314,7 @@ def test_tasks_that_end_in_time() -> None:
     assert watch.left() == []
 
 
-def test_under_another_runtime_tasks_are_not_watched() -> None:
+def test_leaks_tasks_under_asyncio_are_ignored() -> None:
     async def main() -> int:
         await asyncio.sleep(0)
         return 5
@@ -322,7 +325,7 @@ def test_under_another_runtime_tasks_are_not_watched() -> None:
 
 
 @pytest.mark.may_leave("connection")
-def test_every_kind_can_be_allowed(undo: ExitStack) -> None:
+def test_leaks_every_kind_can_be_allowed(undo: ExitStack) -> None:
     async def main() -> None:
         trio.lowlevel.spawn_system_task(beat)
         Connection(Role.SERVER, server_config())

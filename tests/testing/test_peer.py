@@ -1,6 +1,7 @@
-"""The scripted peer: what it says is on the wire, and what is not as expected it tells in words that help.
+"""The scripted peer: what it sends, and the text of each failure.
 
-At the other end of its stream is the test itself, in bytes. Against real clients and servers it stands in `test_play.py`.
+The test itself is at the other end of its stream, in bytes. Real clients and servers are in
+`test_play.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ async def heard(stream: trio.abc.Stream) -> list[Any]:
     return [json.loads(each) for each in bytes(await stream.receive_some()).splitlines()]
 
 
-# --- saying something ---------------------------------------------------------------------------------------------------
+# --- sending ------------------------------------------------------------------------------------
 
 ASKED = request(7, "tools/call", {"name": "t"})
 SAID: list[tuple[Callable[[ScriptedPeer], Awaitable[object]], Any]] = [
@@ -53,26 +54,28 @@ SAID: list[tuple[Callable[[ScriptedPeer], Awaitable[object]], Any]] = [
 
 
 @pytest.mark.parametrize(("say", "said"), SAID)
-async def test_what_it_says(say: Callable[[ScriptedPeer], Awaitable[object]], said: Any) -> None:
+async def test_peer_sends_each_kind_of_message(
+    say: Callable[[ScriptedPeer], Awaitable[object]], said: Any
+) -> None:
     peer, other = pair()
     await say(peer)
     assert await heard(other) == [said]
 
 
-async def test_messages_that_are_sent_together_are_one_write_and_bytes_are_sent_as_they_are() -> None:
+async def test_peer_sends_several_messages_in_one_write() -> None:
     peer, other = pair()
     await peer.send({"a": 1}, b"no JSON \xff", [])
     assert await other.receive_some() == b'{"a":1}\nno JSON \xff\n[]\n'
 
 
-async def test_ids_are_counted_and_a_request_is_given_back() -> None:
+async def test_peer_request_ids_are_counted() -> None:
     peer, other = pair()
     first, second = await peer.request("a"), await peer.request("b")
     assert [first, second] == [request(1, "a"), request(2, "b")]
     assert await heard(other) == [first, second]
 
 
-async def test_without_a_handshake_a_request_says_who_asks_and_a_result_its_type() -> None:
+async def test_peer_without_handshake_adds_meta_and_result_type() -> None:
     peer, other = pair(E)
     peer.meta["com.example/mine"] = 1
     asked = await peer.request("tools/call", {"name": "t", "_meta": {"com.example/this": 2}})
@@ -93,17 +96,17 @@ async def test_without_a_handshake_a_request_says_who_asks_and_a_result_its_type
     assert (changed[META + "clientCapabilities"], changed[META + "clientInfo"]["name"]) == ({}, "me")
 
 
-def test_what_it_shows_and_what_it_is_by_default() -> None:
+def test_peer_repr_and_invalid_version() -> None:
     ours, _ = memory_pair()
     assert repr(ScriptedPeer(ours)) == f"<ScriptedPeer {LATEST}, 0 messages crossed>"
     with pytest.raises(ValueError, match="not a revision of MCP: 1900-01-01"):
         ScriptedPeer(ours, "1900-01-01")
 
 
-# --- expecting something ------------------------------------------------------------------------------------------------
+# --- expecting ----------------------------------------------------------------------------------
 
 
-async def test_what_is_expected_is_given() -> None:
+async def test_peer_expect_returns_the_message() -> None:
     peer, other = pair()
     asked = await peer.request("tools/list")
     told = notification("notifications/progress", {"progress": 1})
@@ -124,14 +127,14 @@ async def test_what_is_expected_is_given() -> None:
     await peer.expect_end()
 
 
-async def test_asking_and_expecting_in_one(nursery: trio.Nursery) -> None:
+async def test_peer_result_of_sends_and_expects(nursery: trio.Nursery) -> None:
     peer, other = pair()
     nursery.start_soon(other.send_all, line(result(1, {"a": 1})))
     assert await peer.result_of("acme/do", {"b": 2}) == {"a": 1}
     assert await heard(other) == [request(1, "acme/do", {"b": 2})]
 
 
-async def test_messages_may_come_in_pieces(nursery: trio.Nursery) -> None:
+async def test_peer_reads_messages_in_pieces(nursery: trio.Nursery) -> None:
     peer, other = pair()
 
     async def dribble() -> None:
@@ -142,7 +145,7 @@ async def test_messages_may_come_in_pieces(nursery: trio.Nursery) -> None:
     assert await peer.expect("tools/call") == await peer.expect("tools/call") == ASKED
 
 
-async def test_every_message_until_the_end() -> None:
+async def test_peer_iterates_until_the_end() -> None:
     peer, other = pair()
     await other.send_all(line(ASKED) + line(result(1)))
     await other.send_eof()
@@ -164,8 +167,12 @@ WRONG: list[tuple[Any, Callable[[ScriptedPeer], Awaitable[object]], str]] = [
         'expected ping, got for None the error {"code":-32700,"message":"bad"}',
     ),
     ({"a": 1}, lambda peer: peer.expect("ping"), 'expected ping, got {"a":1}'),
-    ([1], lambda peer: peer.expect("ping"), "expected ping, got what is no JSON object: b'[1]'"),
-    (b"\xff{", lambda peer: peer.expect("ping"), r"expected ping, got what is no JSON object: b'\xff{'"),
+    ([1], lambda peer: peer.expect("ping"), "expected ping, got a line that is not a JSON object: b'[1]'"),
+    (
+        b"\xff{",
+        lambda peer: peer.expect("ping"),
+        r"expected ping, got a line that is not a JSON object: b'\xff{'",
+    ),
     (
         ASKED,
         lambda peer: peer.expect("tools/call", {"name": "u"}),
@@ -222,7 +229,7 @@ WRONG: list[tuple[Any, Callable[[ScriptedPeer], Awaitable[object]], str]] = [
 
 
 @pytest.mark.parametrize(("comes", "expect", "text"), WRONG)
-async def test_what_comes_instead_is_told(
+async def test_peer_unexpected_message_fails_with_both(
     comes: Any, expect: Callable[[ScriptedPeer], Awaitable[object]], text: str
 ) -> None:
     peer, other = pair()
@@ -241,7 +248,7 @@ EXPECTATIONS: list[tuple[Callable[[ScriptedPeer], Awaitable[object]], str]] = [
 
 
 @pytest.mark.parametrize(("expect", "wanted"), EXPECTATIONS)
-async def test_the_end_of_the_stream_is_told(
+async def test_peer_end_of_stream_fails_with_the_expectation(
     expect: Callable[[ScriptedPeer], Awaitable[object]], wanted: str
 ) -> None:
     peer, other = pair()
@@ -256,7 +263,7 @@ async def test_the_end_of_the_stream_is_told(
         await expect(peer)
 
 
-async def test_what_came_together_with_something_else_is_no_silence() -> None:
+async def test_peer_expect_silence_sees_buffered_messages() -> None:
     peer, other = pair()
     await other.send_all(line(ASKED) * 2)
     await peer.expect("tools/call")
@@ -264,7 +271,7 @@ async def test_what_came_together_with_something_else_is_no_silence() -> None:
         await peer.expect_silence()
 
 
-async def test_the_end_of_the_stream_is_no_silence() -> None:
+async def test_peer_expect_silence_sees_the_end_of_the_stream() -> None:
     peer, other = pair()
     await other.aclose()
     with pytest.raises(AssertionError, match="expected silence, but the stream has ended"):
@@ -280,7 +287,7 @@ async def test_the_end_of_the_stream_is_no_silence() -> None:
         (lambda peer: peer.__anext__(), "a message or the end of the stream"),
     ],
 )
-async def test_nobody_waits_for_ever_under_a_mock_clock(
+async def test_peer_expect_times_out_under_a_mock_clock(
     expect: Callable[[ScriptedPeer], Awaitable[object]],
     wanted: str,
     autojump_clock: trio.testing.MockClock,
@@ -293,21 +300,21 @@ async def test_nobody_waits_for_ever_under_a_mock_clock(
     assert trio.current_time() - start == pytest.approx(3600)
 
 
-async def test_nobody_waits_for_ever_by_a_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_trio.testing._peer._PATIENCE", 0.01)
+async def test_peer_expect_times_out_by_a_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_trio.testing._peer._TIMEOUT", 0.01)
     peer, _ = pair()
     with pytest.raises(AssertionError, match=r"^expected ping, but nothing came within 0\.01 s"):
         await peer.expect("ping")
 
 
-async def test_nobody_writes_for_ever(autojump_clock: trio.testing.MockClock) -> None:
+async def test_peer_send_times_out(autojump_clock: trio.testing.MockClock) -> None:
     peer, _ = pair()
     with pytest.raises(AssertionError, match="could not be sent, for the other end does not read") as caught:
         await peer.send({"a": "x" * 100_000})
     assert len(str(caught.value)) < 1000
 
 
-async def test_the_transcript_is_told_with_the_failure() -> None:
+async def test_peer_failure_shows_the_transcript() -> None:
     peer, other = pair()
     await other.aclose()
     with pytest.raises(AssertionError) as caught:
@@ -331,7 +338,7 @@ async def test_the_transcript_is_told_with_the_failure() -> None:
     ]
 
 
-async def test_a_long_transcript_is_told_by_its_end() -> None:
+async def test_peer_failure_shows_the_end_of_a_long_transcript() -> None:
     peer, other = pair()
     for _ in range(25):
         await peer.notify("x" * 1000)
@@ -344,19 +351,19 @@ async def test_a_long_transcript_is_told_by_its_end() -> None:
     assert {len(each) for each in told[3:]} == {len("  -> ") + 300 + len("...")}
 
 
-async def test_hanging_up() -> None:
+async def test_peer_aclose_closes_the_stream() -> None:
     peer, other = pair()
     await peer.aclose()
     assert await other.receive_some() == b""
 
 
-# --- opening ------------------------------------------------------------------------------------------------------------
+# --- the handshake ------------------------------------------------------------------------------
 
 STATEFUL = [version for version in ALL if DIALECTS[version].stateful]
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-async def test_the_client_opens(version: str, nursery: trio.Nursery) -> None:
+async def test_peer_open_as_client_performs_the_handshake(version: str, nursery: trio.Nursery) -> None:
     peer, other = pair(version)
     opened = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
     nursery.start_soon(other.send_all, line(result(1, opened)))
@@ -368,7 +375,7 @@ async def test_the_client_opens(version: str, nursery: trio.Nursery) -> None:
     ]
 
 
-async def test_a_server_that_answers_with_another_revision() -> None:
+async def test_peer_open_as_client_rejects_another_revision() -> None:
     peer, other = pair(D)
     await other.send_all(line(result(1, {"protocolVersion": E})))
     with pytest.raises(AssertionError, match=f"^expected {D} to be accepted, got {E}\n"):
@@ -377,7 +384,7 @@ async def test_a_server_that_answers_with_another_revision() -> None:
 
 @pytest.mark.parametrize("probed", [False, True])
 @pytest.mark.parametrize("version", STATEFUL)
-async def test_the_server_is_opened(version: str, probed: bool) -> None:
+async def test_peer_open_as_server_performs_the_handshake(version: str, probed: bool) -> None:
     peer, other = pair(version)
     asked = initialize(version, id=5)
     probe = [request("probe", "server/discover")] if probed else []
@@ -389,7 +396,7 @@ async def test_the_server_is_opened(version: str, probed: bool) -> None:
     assert answer == result(5, opened | {"serverInfo": {"name": "me", "version": "0"}})
 
 
-async def test_the_server_is_discovered() -> None:
+async def test_peer_open_as_server_answers_discover() -> None:
     peer, other = pair(E)
     asked = request(5, "server/discover", {})
     await other.send_all(line(asked))
@@ -406,7 +413,7 @@ async def test_the_server_is_discovered() -> None:
 
 
 @pytest.mark.parametrize(("version", "wanted"), [(D, "initialize"), (E, "server/discover")])
-async def test_a_client_that_does_not_open(version: str, wanted: str) -> None:
+async def test_peer_open_as_server_rejects_other_requests(version: str, wanted: str) -> None:
     peer, other = pair(version)
     await other.send_all(line(ASKED))
     with pytest.raises(AssertionError, match=f"^expected {wanted}, got the request tools/call"):

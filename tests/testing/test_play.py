@@ -1,4 +1,4 @@
-"""A real server with a scripted client, and a real client with a scripted server, in every revision and on other streams."""
+"""A real server with a scripted client, and a real client with a scripted server."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def greeter() -> Server:
 
     @server.tool
     def greet(name: str) -> str:
-        """Say hello."""
+        """Return a greeting."""
         return f"Hello, {name}!"
 
     @server.tool
     async def wait(context: Context) -> None:
-        """Tell that it has begun, and never come back."""
+        """Report progress, and never return."""
         await context.progress(1)
         await trio.sleep_forever()
 
@@ -42,7 +42,7 @@ GREET = {"name": "greet", "arguments": {"name": "Ada"}}
 
 
 @pytest.mark.parametrize("version", ALL)
-async def test_a_scripted_client(version: str) -> None:
+async def test_play_client_in_each_revision(version: str) -> None:
     async with play_client(greeter(), version) as peer:
         assert (await peer.result_of("tools/call", GREET))["content"] == [
             {"type": "text", "text": "Hello, Ada!"}
@@ -58,7 +58,7 @@ async def test_a_scripted_client(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ALL)
-async def test_a_scripted_server(version: str, nursery: trio.Nursery) -> None:
+async def test_play_server_in_each_revision(version: str, nursery: trio.Nursery) -> None:
     async with play_server(version) as (client, peer):
         assert client.peer.dialect.version == version
 
@@ -74,13 +74,13 @@ async def test_a_scripted_server(version: str, nursery: trio.Nursery) -> None:
         await peer.expect_silence()
 
 
-async def test_a_client_that_is_told_more_revisions_probes_first() -> None:
+async def test_play_server_with_more_revisions_is_probed_first() -> None:
     async with play_server(D, versions=ALL) as (client, peer):
         assert client.peer.dialect.version == D
     assert b"server/discover" in peer.transcript[0][1]
 
 
-async def test_a_minute_without_an_answer_takes_no_time(autojump_clock: MockClock) -> None:
+async def test_play_server_mock_clock_skips_a_timeout(autojump_clock: MockClock) -> None:
     async with play_server() as (client, peer):
         start = trio.current_time()
         with pytest.raises(CallTimeout):
@@ -90,7 +90,7 @@ async def test_a_minute_without_an_answer_takes_no_time(autojump_clock: MockCloc
         await peer.expect("notifications/cancelled")
 
 
-async def test_a_script_waits_longer_than_the_call_that_it_watches(
+async def test_play_server_expect_waits_longer_than_a_call(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     async with play_server() as (client, peer):
@@ -105,7 +105,7 @@ async def test_a_script_waits_longer_than_the_call_that_it_watches(
         assert trio.current_time() >= 1000
 
 
-async def test_a_server_that_hangs_up() -> None:
+async def test_play_server_closing_fails_calls() -> None:
     async with play_server() as (client, peer):
         await peer.aclose()
         with pytest.raises(ConnectionLost):
@@ -113,7 +113,7 @@ async def test_a_server_that_hangs_up() -> None:
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_what_a_block_raises_comes_out_as_it_is(version: str) -> None:
+async def test_play_block_exception_is_not_wrapped(version: str) -> None:
     async def as_client() -> None:
         async with play_client(greeter(), version) as peer:
             await peer.request("tools/call", {"name": "wait"})
@@ -132,14 +132,14 @@ async def test_what_a_block_raises_comes_out_as_it_is(version: str) -> None:
             await use()
 
 
-async def test_an_opening_that_does_not_come_about() -> None:
+async def test_play_failed_handshake_raises() -> None:
     with pytest.raises(AssertionError, match=r"^expected the result of the request initialize"):
         await play_client(Server("other", versions=[E]), D).__aenter__()
     with pytest.raises(AssertionError, match=r"^expected server/discover, got the request initialize"):
         await play_server(E, versions=[D]).__aenter__()
 
 
-async def test_a_client_that_does_not_accept_the_server() -> None:
+async def test_play_server_rejected_by_the_client_raises() -> None:
     with pytest.raises(
         AssertionError, match=r"^expected notifications/initialized, but the stream"
     ) as caught:
@@ -148,7 +148,7 @@ async def test_a_client_that_does_not_accept_the_server() -> None:
     assert f"the server answered with revision {D}" in str(caught.value.__cause__)
 
 
-async def test_a_block_that_fails_to_connect_elsewhere() -> None:
+async def test_play_block_connect_failure_propagates() -> None:
     with pytest.raises(ConnectFailed, match="cannot start"):
         async with play_server(), connect_stdio(["no-such-program-anywhere"]):
             raise AssertionError("it came about")
@@ -158,7 +158,9 @@ async def test_a_block_that_fails_to_connect_elsewhere() -> None:
 @pytest.mark.parametrize(
     "make", [trio.testing.lockstep_stream_pair, trio.testing.memory_stream_pair, memory_pair]
 )
-async def test_any_stream_will_do(make: Callable[[], Pair], version: str, nursery: trio.Nursery) -> None:
+async def test_play_works_on_other_streams(
+    make: Callable[[], Pair], version: str, nursery: trio.Nursery
+) -> None:
     ours, theirs = make()
     nursery.start_soon(serve_stream, greeter(), theirs)
     peer = ScriptedPeer(ours, version)
@@ -180,5 +182,5 @@ async def test_any_stream_will_do(make: Callable[[], Pair], version: str, nurser
     assert [each.content for each in results] == [[], [], []]
 
 
-def test_every_revision_is_of_one_era_or_the_other() -> None:
+def test_play_revisions_have_and_have_no_handshake() -> None:
     assert {DIALECTS[version].stateful for version in ALL} == {True, False}

@@ -1,6 +1,6 @@
-"""The plugin from outside: a run of pytest over tests of which each leaves something else behind, and what it says of each.
+"""The plugin from outside: a pytest run whose tests each leak something, and its report.
 
-It is another process, so that what its tests leave is nothing to us, and warnings are errors in it as they are for us.
+It is another process, so its leaks do not affect this one. Warnings are errors there too.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.timeout(120)  # it starts a pytest of its own
+
 CONFTEST = """
 pytest_plugins = ["mcp_trio.testing.pytest_plugin"]
 
 def pytest_configure():
     from mcp_trio.testing import _leaks
-    _leaks._PATIENCE = 0.02  # what is left behind here is there to stay
+    _leaks._TIMEOUT = 0.02  # what is left behind here is there to stay
 """
 
 SETTINGS = """
@@ -182,7 +184,7 @@ Outcomes = dict[str, tuple[str, str]]
 
 
 def run(place: Path, tests: str, settings: str) -> Outcomes:
-    """Run the tests; gives what became of each, by name, and the text of its failure."""
+    """Run the tests; return the outcome of each by name, and the text of its failure."""
     (place / "conftest.py").write_text(CONFTEST)
     (place / "pytest.ini").write_text(settings)
     (place / "test_it.py").write_text(tests)
@@ -225,7 +227,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
         ("test_may_leave", "passed"),
     ],
 )
-def test_what_leaves_nothing_or_may_is_let_pass(test: str, outcome: str, outcomes: Outcomes) -> None:
+def test_plugin_passes_tests_without_leaks(test: str, outcome: str, outcomes: Outcomes) -> None:
     tag, text = outcomes[test]
     assert tag == outcome, text
     assert "left behind" not in text
@@ -244,13 +246,18 @@ def test_what_leaves_nothing_or_may_is_let_pass(test: str, outcome: str, outcome
         ("test_leaves_a_task", ["task heartbeat"]),
         ("test_leaves_a_task of a class", ["task heartbeat"]),
         ("test_leaves_a_connection_open", ["<Connection client OPENING", "it was not closed", "1 calls"]),
-        ("test_leaves_requests_and_events", ["1 requests whose handlers have", "2 events that nobody took"]),
-        ("test_leaves_a_connection_in_asyncio", ["it was not closed", "1 calls that nobody ended"]),
+        (
+            "test_leaves_requests_and_events",
+            ["1 requests whose handlers have", "2 events that were not read"],
+        ),
+        ("test_leaves_a_connection_in_asyncio", ["it was not closed", "1 calls that were not ended"]),
         ("test_leaves_two_things", ["descriptor "]),
         ("test_may_leave_something_else", ["descriptor "]),
     ],
 )
-def test_what_leaves_something_is_told_what(test: str, texts: list[str], outcomes: Outcomes) -> None:
+def test_plugin_fails_tests_with_leaks_and_names_them(
+    test: str, texts: list[str], outcomes: Outcomes
+) -> None:
     tag, told = outcomes[test]
     assert tag == "error"
     assert "left behind:" in told
@@ -258,21 +265,21 @@ def test_what_leaves_something_is_told_what(test: str, texts: list[str], outcome
         assert text in told
 
 
-def test_everything_is_told_at_once(outcomes: Outcomes) -> None:
+def test_plugin_reports_all_leaks_at_once(outcomes: Outcomes) -> None:
     assert outcomes["test_leaves_two_things"][1].count("  descriptor ") >= 2
 
 
-def test_a_kind_that_there_is_not(outcomes: Outcomes) -> None:
+def test_plugin_rejects_an_unknown_kind(outcomes: Outcomes) -> None:
     tag, told = outcomes["test_may_leave_what_there_is_not"]
     assert tag == "error"
     assert "there is no kind ['fd'], only task, descriptor, child, thread, connection" in told
 
 
-def test_no_test_was_forgotten(outcomes: Outcomes) -> None:
+def test_plugin_runs_every_inner_test(outcomes: Outcomes) -> None:
     assert len(outcomes) == TESTS.count("def test_") == 8 + 14 + 1
 
 
-def test_a_test_may_ask_for_it(tmp_path: Path) -> None:
+def test_plugin_fixture_can_be_requested_by_a_test(tmp_path: Path) -> None:
     outcomes = run(tmp_path, TESTS_BY_REQUEST, SETTINGS.replace("usefixtures", "# usefixtures"))
     assert {name: tag for name, (tag, _) in outcomes.items()} == {
         "test_unwatched": "passed",
@@ -285,9 +292,9 @@ def test_a_test_may_ask_for_it(tmp_path: Path) -> None:
     "program",
     [
         "import sys, mcp_trio; assert 'mcp_trio.testing' not in sys.modules",
-        # trio.testing looks for pytest too, and does without.
+        # trio.testing looks for pytest too, and works without it.
         "import sys; sys.modules['pytest'] = sys.modules['_pytest'] = None; import mcp_trio.testing",
     ],
 )
-def test_nobody_gets_it_unasked_and_only_the_plugin_needs_pytest(program: str) -> None:
+def test_plugin_is_not_loaded_unasked_and_alone_needs_pytest(program: str) -> None:
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,17 +1,18 @@
-"""Cancellation at every point of a scenario: play it once and count the steps of all its tasks while that which will be
-cancelled runs; then play it again for each of them, and cancel just before that step.
+"""Cancellation at every step of a scenario. Play it once and count the steps of all its tasks while
+the part to cancel runs. Then play it again for each step, and cancel just before that step.
 
-A scenario is a function of a `World`. What is cancelled in it stands in `with world.cut():`, once; what is around that
-survives, looks on and says what it finds. `play` plays it and looks at what is left, whatever the scenario was:
+A scenario is a function of a `World`. The part to cancel is in `with world.cut():`, once; the rest
+survives and observes. `play` plays it and then checks these invariants:
 
-1. Nothing but the cancellation comes out, and nothing goes into the log. It takes no longer than a peer gets who does not read.
-2. No task, descriptor, child or thread is left; every stream is closed; no handler is left without its `finally`.
-3. Every `Connection` is closed, and holds no request, call or event; and the server knows of no conversation any more.
-4. On the wire everything is whole, but for the end of what was cut; no request was answered twice, or given up twice, and
-   each that our client no longer waited for was given up, unless its wire was torn or the other end had hung up.
-5. The same server serves the next client as if nothing had been.
+1. No exception but the cancellation, and nothing in the log. It takes no longer than a peer gets
+   that does not read.
+2. No task, descriptor, child or thread is left; every stream is closed; every handler has run its
+   `finally`. Every `Connection` is closed and holds no request, call or event.
+3. On the wire every message is complete, except the end of what was cut. No request was answered or
+   cancelled twice. Each request that our client abandoned was cancelled, unless its stream was
+   torn or the other end had closed. The same server then serves the next client as before.
 
-Trio takes the tasks that are ready in an order of chance. Its dice are seeded here, so that a failure comes again.
+Trio runs ready tasks in random order. The random generator is seeded, so that failures repeat.
 """
 
 from __future__ import annotations
@@ -52,14 +53,15 @@ __all__ = [
     "roots",
 ]
 
-_LAST_WORDS: Final = 0.2  # what a peer gets who does not read
+_LAST_WORDS: Final = 0.2  # the time that a peer gets that does not read
 _GIVEN_UP: Final = "notifications/cancelled"
-# What is not cancelled: as the first message, and as a later one, where `server/discover` is a ping.
+# Requests that are not cancelled: as the first message, and later, when `server/discover` is a
+# ping.
 _OPENINGS: Final = {True: ("initialize", "server/discover"), False: ("initialize",)}
 
 
 class _Counting(trio.abc.Instrument):
-    """Counts the steps of all tasks as long as there is a `scope`, and cancels that before step number `at`."""
+    """A counter of all steps while `scope` is set; it cancels that before step `at`."""
 
     def __init__(self, at: int | None) -> None:
         self.at = at
@@ -83,7 +85,7 @@ class _Counting(trio.abc.Instrument):
 
 
 class _Complaints(logging.Handler):
-    """What our drivers complain of in the log: a cancellation is no reason for it."""
+    """The errors that our drivers log. A cancellation must not cause any."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -94,10 +96,10 @@ class _Complaints(logging.Handler):
 
 
 class End(trio.abc.HalfCloseableStream):
-    """One end of a memory pair, which notes what is said at it.
+    """One end of a memory pair, which records what is sent at it.
 
-    `torn`: the last write did not come to its end, so that half a message may be there. `left_first`: it was closed when the
-    other end was not. `is_ours`: our client is here, which has to say what it does not wait for any more.
+    `torn`: the last write is incomplete, so that half a message may be out. `left_first`: it was
+    closed before the other end. `is_ours`: our client is here, and must cancel what it abandons.
     """
 
     other: End
@@ -131,7 +133,7 @@ class End(trio.abc.HalfCloseableStream):
         await self.stream.aclose()
 
     def check(self) -> None:
-        """What was asked here was answered once at most, and what nobody waits for any more was given up."""
+        """Check that no request sent here was answered twice, and abandoned ones cancelled."""
         asked = {said["id"]: said["method"] for said in self._messages() if "method" in said and "id" in said}
         answered = [said["id"] for said in self.other._messages() if "method" not in said]
         given_up = [
@@ -147,7 +149,7 @@ class End(trio.abc.HalfCloseableStream):
                 assert set(asked) == {*opening, *answered, *given_up}
 
     def _messages(self) -> list[Message]:
-        """What was said here, in order: also what was not written to its end."""
+        """Return the messages sent here, in order, including an incomplete one."""
         assert self.said[-1:] in (b"", b"\n")
         return [message for line in self.said.splitlines() if isinstance(message := _read(line), dict)]
 
@@ -156,21 +158,21 @@ def _read(line: bytes) -> Any:
     try:
         return json.loads(line)
     except ValueError:
-        return None  # a scenario may say what is no JSON; our drivers are looked at for it elsewhere
+        return None  # a scenario may send invalid JSON; our drivers are tested for it elsewhere
 
 
-# -- Servers ---------------------------------------------------------------------------------------------------------------
+# -- Servers -------------------------------------------------------------------------------------
 
 
 class _Inside:
-    """How many have entered something and not left it."""
+    """A count of what has been entered and not left."""
 
     count = 0
 
 
 @contextmanager
 def inside() -> Iterator[None]:
-    """Around everything that has to be left again."""
+    """Count a block that must be left again."""
     _Inside.count += 1
     try:
         yield
@@ -184,13 +186,13 @@ def hello() -> str:
 
 
 async def wait() -> None:
-    """Wait."""
+    """Wait forever."""
     with inside():
         await trio.sleep_forever()
 
 
 async def steps(context: Context, size: int = 0) -> str:
-    """Take steps."""
+    """Report progress."""
     with inside():
         for step in range(5):
             await context.progress(step, message="x" * size)
@@ -210,7 +212,7 @@ async def nested(context: Context) -> str:
 
 
 async def tell(context: Context) -> str:
-    """Write a log."""
+    """Send log messages."""
     with inside():
         for step in range(3):
             await context.log("error", {"step": step}, logger="world")
@@ -219,13 +221,13 @@ async def tell(context: Context) -> str:
 
 
 async def ask(context: Context) -> int:
-    """Ask the client for its roots."""
+    """Request the roots of the client."""
     with inside():
         return len(await context.roots())
 
 
 def change(context: Context) -> str:
-    """Tell that the tools are others."""
+    """Announce that the tools have changed."""
     context.server.changed(tools=True)
     return "changed"
 
@@ -234,19 +236,19 @@ TOOLS: Final = (hello, wait, steps, nested, tell, ask, change)
 
 
 def make(**options: Any) -> Server:
-    """A server with all of `TOOLS`, for who wants to add something to it."""
+    """Return a server with all of `TOOLS`, for a scenario that adds to it."""
     server = Server("world", **options)
     for tool in TOOLS:
         server.add_tool(tool)
     return server
 
 
-made: Final = cache(make)  # to leave as it is: making one takes longer than to play most scenarios
+made: Final = cache(make)  # not to be changed: making one takes longer than playing most scenarios
 
 
 @asynccontextmanager
 async def lifespan(server: Server) -> AsyncIterator[str]:
-    """One that takes its time, and has a task of its own."""
+    """A lifespan that takes time, and has a task of its own."""
     with inside():
         await trio.lowlevel.checkpoint()
         async with trio.open_nursery() as nursery:
@@ -261,19 +263,19 @@ async def lifespan(server: Server) -> AsyncIterator[str]:
 
 
 async def roots() -> list[str]:
-    """What a client says when it is asked."""
+    """Return the roots of the client."""
     with inside():
         await trio.lowlevel.checkpoint()
     return ["file:///a", "file:///b"]
 
 
-# -- Worlds ----------------------------------------------------------------------------------------------------------------
+# -- Worlds --------------------------------------------------------------------------------------
 
 
 class World:
-    """What a scenario acts in, and what is left when it is over.
+    """The surroundings of a scenario, and what is left when it is over.
 
-    `server` serves the next client in the end; a scenario that needs another than this one puts it there.
+    `server` serves the next client at the end; a scenario may put another one there.
     """
 
     def __init__(self, counting: _Counting, alone: bool) -> None:
@@ -284,11 +286,11 @@ class World:
         self.server = made()
         _Inside.count = 0
 
-    # -- What is cancelled ------------------------------------------------------------------------------------------------
+    # -- What is cancelled -----------------------------------------------------------------------
 
     @contextmanager
     def cut(self) -> Iterator[None]:
-        """What is cancelled. It gets the time for its last words, if a peer does not read them, and no more."""
+        """Mark the part to cancel. It may take the time for its last messages, and no more."""
         counting = self._counting
         with trio.CancelScope() as counting.scope:
             try:
@@ -300,22 +302,22 @@ class World:
 
     @property
     def was_cut(self) -> bool:
-        """Whether it was cancelled before it was over."""
+        """True if it was cancelled before its end."""
         return self._counting.time is not None
 
     @contextmanager
     def excused(self) -> Iterator[None]:
-        """Whoever talks to what is cut is surprised by it in here. Nothing else may surprise."""
+        """Allow the exceptions of code that talks to the cancelled part. No others are allowed."""
         try:
             yield
         except (AssertionError, EOFError, LookupError, trio.BrokenResourceError):
             if not self.was_cut:
                 raise
 
-    # -- Wires -------------------------------------------------------------------------------------------------
+    # -- Wires -----------------------------------------------------------------------------------
 
     def pair(self) -> tuple[End, End]:
-        """A memory pair, whose wire is looked at in the end."""
+        """Return a memory pair whose messages are checked at the end."""
         one, other = memory_pair()
         ends = End(one), End(other)
         ends[0].other, ends[1].other = ends[1], ends[0]
@@ -323,15 +325,18 @@ class World:
         return ends
 
     def pair_for_a_client(self) -> tuple[End, End]:
-        """The same; our client will be at the first end."""
+        """Return such a pair for our client, which uses the first end."""
         ends = self.pair()
         ends[0].is_ours = True
         return ends
 
-    # -- What is left -----------------------------------------------------------------------------------------------------
+    # -- What is left ----------------------------------------------------------------------------
 
     async def come_to_rest(self) -> None:
-        """Wait until nothing happens any more; then no open connection holds anything, and no handler runs."""
+        """Wait until nothing happens any more.
+
+        Then no open connection has requests, and no handler runs.
+        """
         await trio.testing.wait_all_tasks_blocked()
         for conn in self.connections:
             stats = conn.stats()
@@ -340,7 +345,7 @@ class World:
         assert _Inside.count == 0
 
     def look_around(self) -> None:
-        """After the end: see that everything is over."""
+        """Check at the end that everything has ended."""
         assert _Inside.count == 0
         assert self.server._services == {}
         for conn in self.connections:
@@ -357,9 +362,9 @@ Scenario = Callable[[World], Awaitable[object]]
 
 
 def play(scenario: Scenario, at: int | None, seed: int, *, alone: bool = True) -> int:
-    """Play the scenario, cancelled before step `at`, and look at what is left. Gives the number of steps there were.
+    """Play the scenario, cancel before step `at`, check the rest, and return the number of steps.
 
-    `alone`: all that happens is done by tasks, and not by a thread or a process, so that time need not pass.
+    With `alone`, only tasks take part, no threads or processes, so that no time needs to pass.
     """
     counting = _Counting(at)
     make_connection = Connection.__init__
@@ -399,5 +404,7 @@ def play_at_every_step(scenario: Scenario, seed: int, *, alone: bool = True) -> 
     """Play it to its end, and then once for each step."""
     assert play(scenario, None, seed, alone=alone) > 1
     at = 1
-    while play(scenario, at, seed, alone=alone) >= at:  # threads and processes do not always take as many
+    while (
+        play(scenario, at, seed, alone=alone) >= at
+    ):  # threads and processes do not always take the same number of steps
         at += 1

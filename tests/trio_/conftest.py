@@ -9,5 +9,8 @@ from mcp_trio._runtime import TrioRuntime
 
 @pytest.fixture(autouse=True)
 def _at_every_word_the_others_get_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else it would depend on the pace of the machine which messages leave together."""
+    """Make every send a checkpoint.
+
+    Otherwise the speed of the machine decides which messages leave together.
+    """
     monkeypatch.setattr(TrioRuntime, "breath", 0.0)

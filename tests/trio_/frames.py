@@ -1,4 +1,4 @@
-"""A WebSocket's client over a stream: it sends bytes that a test has made, and reads what comes back with a reader of its own."""
+"""A WebSocket client on a stream, which sends bytes of the test and has its own frame reader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["FrameWire"]
 
 
 class FrameWire:
-    """The client's end of `stream`, which it has asked to become a WebSocket."""
+    """The client's end of `stream`, which requests a WebSocket."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
@@ -27,7 +27,7 @@ class FrameWire:
             await self.stream.send_all(data)
 
     async def more(self) -> bool:
-        """Read on. False at the end."""
+        """Read more. Return False at the end."""
         with trio.fail_after(PATIENCE):
             try:
                 data = bytes(await self.stream.receive_some(65_536))
@@ -37,7 +37,7 @@ class FrameWire:
         return bool(data)
 
     async def open(self, request: bytes) -> int:
-        """Ask for a WebSocket; gives the status."""
+        """Send an upgrade request, and return the status."""
         await self.send(request)
         while b"\r\n\r\n" not in self.buffer:
             assert await self.more(), self.buffer
@@ -50,7 +50,7 @@ class FrameWire:
         return self.status
 
     async def next_frame(self) -> tuple[int, bytes] | None:
-        """Opcode and payload; None at the end."""
+        """Return opcode and payload, or None at the end."""
         while (found := self._frame()) is None:
             if not await self.more():
                 assert not self.buffer, self.buffer
@@ -76,14 +76,14 @@ class FrameWire:
         return data[0] & 0x0F, data[start : start + size]
 
     async def heard(self) -> list[Any]:
-        """All that comes until the end: messages decoded, `("pong", payload)`, and the code of the Close."""
+        """Return all that arrives: decoded messages, `("pong", payload)`, and the Close code."""
         found: list[Any] = []
         while (each := await self.next_frame()) is not None:
             found.append(short(*each))
         return found
 
     async def message(self) -> Any:
-        """The next message."""
+        """Return the next message."""
         each = await self.next_frame()
         assert each is not None
         assert each[0] == TEXT, each

@@ -1,4 +1,4 @@
-"""What `http_wire.py` has for HTTP/1.1, for HTTP/2: a played server's end of a connection, on which requests are played beside each other."""
+"""A played HTTP/2 server's end of a connection, as `http_wire.py` has for HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["H2Peer", "H2Request"]
 
 
 class H2Request:
-    """A request that was read to its end, and the means to answer it, as `http_wire.Request`."""
+    """A complete request, with methods to answer it, like `http_wire.Request`."""
 
     def __init__(self, connection: H2Peer, id: int, fields: list[tuple[str, str]], body: bytes) -> None:
         self.connection = connection
@@ -70,7 +70,7 @@ class H2Request:
 
 
 class H2Peer:
-    """The server's end of one connection. `most` is how many requests it takes at once."""
+    """The server's end of one connection. `most` is the maximum of concurrent requests."""
 
     most = 200
 
@@ -87,7 +87,7 @@ class H2Peer:
         self._playing: dict[int, trio.CancelScope] = {}
 
     async def flush(self, frames: bytes = b"") -> None:
-        """Send what is to be sent, and frames that are made by hand."""
+        """Send what is queued, and then `frames`."""
         async with self._writing:
             await self.stream.send_all(self.http.data_to_send() + frames)
 
@@ -105,7 +105,7 @@ class H2Peer:
             await self.flush()
 
     async def serve(self) -> None:
-        """Play what is asked until either side closes."""
+        """Play requests until either side closes."""
         self.http.initiate_connection()
         try:
             async with trio.open_nursery() as nursery:

@@ -1,6 +1,6 @@
-"""The server's end of an HTTP/2 connection, played frame by frame: what the tests of the client speak to.
+"""The server's end of an HTTP/2 connection, played frame by frame, for tests of the client.
 
-Frames are made here by hand, also those that no library would send. What the client sends is kept as it comes, in `heard`.
+Frames are made by hand here, also invalid ones. What the client sends is recorded in `heard`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def window(stream: int, more: int) -> bytes:
 
 
 class H2Played:
-    """What the test plays, over `stream`."""
+    """The server's end that the test plays, on `stream`."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
@@ -109,13 +109,13 @@ class H2Played:
         await self.stream.send_all(b"".join(frames))
 
     async def greet(self, *pairs: tuple[int, int]) -> None:
-        """Say the preface, with these settings, and hear the client's."""
+        """Send the preface with these settings, and read the client's."""
         self._decoder.max_allowed_table_size = dict(pairs).get(TABLE, 4096)
         await self.send(settings(*pairs))
         await self.until(SETTINGS, flags=ACK)
 
     async def until(self, kind: int, stream: int | None = None, *, flags: int = 0) -> Frame:
-        """Hear until there is such a frame, which none before was that has been asked for; gives it."""
+        """Read until there is such a frame that was not returned before, and return it."""
         with trio.fail_after(PATIENCE):
             while True:
                 for found in self.heard:
@@ -126,7 +126,7 @@ class H2Played:
                     raise EOFError(self.heard)
 
     async def request(self) -> Request:
-        """The next request, with its body, whose end is heard."""
+        """Return the next request, with its complete body."""
         first = await self.until(HEADERS)
         body, last = b"", first
         while not last.flags & END_STREAM:
@@ -135,7 +135,7 @@ class H2Played:
         return Request(first.stream, self.fields[first.stream], body)
 
     async def ended(self) -> bool:
-        """Hear to the end of the connection."""
+        """Read until the end of the connection."""
         with trio.fail_after(PATIENCE):
             while await self.more():
                 pass
@@ -167,7 +167,7 @@ class Request(NamedTuple):
 
 
 class Exchange:
-    """One request of the client's and what came of it."""
+    """One request of the client, with its result."""
 
     def __init__(self, client: H2Client, body: bytes = b"{}", *headers: tuple[bytes, bytes]) -> None:
         self.client, self.body = client, body
@@ -222,14 +222,14 @@ class Play:
         return exchange
 
     async def asked(self, body: bytes = b"{}") -> tuple[Exchange, Request]:
-        """Ask, and hear that on the other side."""
+        """Send a request, and read it on the other side."""
         exchange = self.ask(body)
         return exchange, await self.server.request()
 
 
 @asynccontextmanager
 async def playing(*pairs: tuple[int, int]) -> AsyncIterator[Play]:
-    """A connection that has begun. At the end the client closes it, and nothing of it is left."""
+    """Yield a started connection. At the end the client closes it, and no state must be left."""
     ours, theirs = memory_pair()
     client, server = H2Client(ours, "https"), H2Played(theirs)
     async with theirs, trio.open_nursery() as nursery:
@@ -243,4 +243,4 @@ async def playing(*pairs: tuple[int, int]) -> AsyncIterator[Play]:
             with trio.fail_after(PATIENCE):
                 await client.aclose()
         finally:
-            client._scope.cancel()  # it is shielded, as a test that fails is not
+            client._scope.cancel()  # the scope is shielded, but a failing test must end

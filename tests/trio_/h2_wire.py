@@ -1,6 +1,7 @@
-"""The other end of an HTTP/2 connection, frame by frame: it says what a test wants, right or wrong, and tells what came back.
+"""The client's end of an HTTP/2 connection, frame by frame, valid or not; it records the responses.
 
-`H2Wire` knows frames and HPACK and no windows: what it may send, and what it lets the server send, is for the test to say.
+`H2Wire` knows frames and HPACK, but no windows: the test decides what may be sent, and opens the
+windows for the server.
 """
 
 from __future__ import annotations
@@ -65,12 +66,15 @@ class Frame(NamedTuple):
 
     @property
     def number(self) -> int:
-        """An error code, or by how much a window grows."""
+        """The error code, or the window increment."""
         return int.from_bytes(self.payload[:4], "big")
 
 
 class H2Answer(NamedTuple):
-    """What came on one stream. `reset` is the error code if that was the end of it, `whole` if its own end was heard."""
+    """The response on one stream.
+
+    `reset` is the code of its RST_STREAM; `whole` if END_STREAM has arrived.
+    """
 
     status: int
     headers: dict[bytes, bytes]
@@ -80,7 +84,7 @@ class H2Answer(NamedTuple):
 
 
 def asking(stream: int, body: bytes = b"", path: bytes = b"/echo", *more: tuple[bytes, bytes]) -> bytes:
-    """A whole request."""
+    """Return a complete request."""
     if not body:
         return post(stream, path, *more, flags=END_HEADERS | END_STREAM)
     return post(stream, path, *more) + frame(DATA, END_STREAM, stream, body)
@@ -91,7 +95,10 @@ def window(stream: int, size: int) -> bytes:
 
 
 class H2Wire:
-    """Somebody who speaks HTTP/2 over `stream`. `frames` are all that were heard; of those on streams `answers` tell more."""
+    """An HTTP/2 client on `stream`.
+
+    `frames` has all received frames, and `answers` the responses by stream.
+    """
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
@@ -100,13 +107,13 @@ class H2Wire:
         self.informed: list[tuple[int, int]] = []  # streams and interim statuses
         self._heard = b""
         self._decoder = Decoder()
-        self._decoder.max_allowed_table_size = 2**32 - 1  # whatever a test has told of it
+        self._decoder.max_allowed_table_size = 2**32 - 1  # any size that a test announces
 
     async def send(self, *data: bytes) -> None:
         await self.stream.send_all(b"".join(data))
 
     async def more(self) -> bool:
-        """Hear something more; False at the end."""
+        """Read more. Return False at the end."""
         with trio.fail_after(PATIENCE * 5):
             data = bytes(await self.stream.receive_some(65_536))
         self._heard += data
@@ -146,7 +153,10 @@ class H2Wire:
         self.answers[frame.stream] = before
 
     async def until(self, kind: int, stream: int = 0, flags: int = 0) -> Frame:
-        """Hear until such a frame was heard, which is taken away. Raises `EOFError` if the connection ends before that."""
+        """Read until such a frame arrives, and remove it.
+
+        Raise `EOFError` if the connection ends before.
+        """
         while True:
             for place, heard in enumerate(self.frames):
                 if (heard.kind, heard.stream, heard.flags) == (kind, stream, flags):
@@ -155,7 +165,7 @@ class H2Wire:
                 raise EOFError(self.frames)
 
     async def answer(self, stream: int) -> H2Answer:
-        """The answer on `stream`, to its end."""
+        """Return the complete response on `stream`."""
         while True:
             found = self.answers.get(stream)
             if found is not None and (found.whole or found.reset is not None):
@@ -168,20 +178,20 @@ class H2Wire:
         return await self.answer(stream)
 
     async def meet(self) -> None:
-        """Say hello, and hear it."""
+        """Exchange prefaces and settings."""
         await self.send(HELLO)
         await self.until(SETTINGS, flags=ACK)
         await self.send(frame(SETTINGS, ACK))
         self.frames.clear()
 
     async def settle(self) -> None:
-        """Hear all that there is to hear by now."""
-        for _ in range(2):  # what is behind the first answer may come in a second piece
+        """Read everything that has been sent by now."""
+        for _ in range(2):  # frames behind the first acknowledgement may come in a second piece
             await self.send(frame(PING, 0, 0, b"by now.."))
             await self.until(PING, flags=ACK)
 
     async def end(self) -> int | None:
-        """Hear until the connection ends. Gives the error code that was said last, None if there was no word."""
+        """Read until the connection ends. Return the code of the last GOAWAY, or None."""
         while await self.more():
             pass
         codes = [int.from_bytes(each.payload[4:8], "big") for each in self.frames if each.kind == GOAWAY]
@@ -189,7 +199,7 @@ class H2Wire:
 
 
 class H2Serving:
-    """A reception for a site, and connections to it. `open` is how many of them are served."""
+    """A driver for a router, with connections to it. `open` is the number of served ones."""
 
     def __init__(self, reception: Reception, nursery: trio.Nursery) -> None:
         self.reception = reception
@@ -199,7 +209,7 @@ class H2Serving:
         self.open = 0
 
     def connect(self, stream: trio.abc.Stream | None = None) -> H2Wire:
-        """A new connection, or one over `stream`, to whose other end the test talks itself."""
+        """Return a new connection, or one on `stream`, whose other end the test uses itself."""
         ours, theirs = memory_pair()
         connection = H2Connection(self.reception, stream or ours, self.told.append)
         self.connections.append(connection)
@@ -222,14 +232,14 @@ class H2Serving:
 
 @asynccontextmanager
 async def h2_serving(site: Any) -> AsyncIterator[H2Serving]:
-    """Serve `site`. At the end what is still open is cancelled."""
+    """Serve `site`. Open connections are cancelled at the end."""
     async with open_reception(site) as reception, trio.open_nursery() as nursery:
         yield H2Serving(reception, nursery)
         nursery.cancel_scope.cancel()
 
 
 def answering(size: int) -> FakeSite:
-    """A site that answers so much at `/large`."""
+    """A router that responds with a body of this size at `/large`."""
     site = FakeSite()
     site.on_complete = lambda exchange: (
         exchange.say(Head(200, []), Body(b"x" * size), End()) if exchange.head.target == b"/large" else None
@@ -238,5 +248,5 @@ def answering(size: int) -> FakeSite:
 
 
 def given_up(id: int) -> bytes:
-    """A call that is given up at once."""
+    """Return a call that is reset at once."""
     return asking(id, b"", b"/later") + frame(RST_STREAM, 0, id, number(CANCEL))

@@ -1,7 +1,7 @@
-"""The other end of an HTTP connection, in bytes, and a site that does what it is told: so that the driver is tried by itself.
+"""The client's end of an HTTP/1.1 connection, in bytes, and a fake router.
 
-`HttpWire` talks to a driver over a stream and reads answers with a reader of its own, which knows lengths and chunks and nothing
-that it does not need. `FakeSite` has the face of `mcp_core.http.Site`, and an answer for each path.
+`HttpWire` sends bytes on a stream and reads responses with its own reader, which knows lengths and
+chunks. `FakeSite` has the interface of `mcp_core.http.Router`, with a response for each path.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import trio
 import trio.testing
 
-from mcp_core import NEED_DATA
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_trio import memory_pair
 from mcp_trio._h11_server import H11Connection
@@ -30,7 +29,7 @@ __all__ = ["Answer", "FakeExchange", "FakeSite", "HttpWire", "get", "post", "ser
 
 
 class Answer(NamedTuple):
-    """One answer as it was read: the names of headers are in lower case."""
+    """One response as it was read. Header names are in lower case."""
 
     status: int
     headers: dict[bytes, bytes]
@@ -38,7 +37,7 @@ class Answer(NamedTuple):
 
 
 def post(target: str = "/echo", body: bytes = b"", *headers: bytes, version: bytes = b"1.1") -> bytes:
-    """A request with a body."""
+    """Return a request with a body."""
     lines = [b"POST %b HTTP/%b" % (target.encode(), version), b"host: localhost", *headers]
     if not any(header.lower().startswith(b"transfer-encoding") for header in headers):
         lines.append(b"content-length: %d" % len(body))
@@ -46,14 +45,14 @@ def post(target: str = "/echo", body: bytes = b"", *headers: bytes, version: byt
 
 
 def get(target: str = "/echo", *headers: bytes, method: bytes = b"GET") -> bytes:
-    """A request without one."""
+    """Return a request without a body."""
     return b"\r\n".join(
         [b"%b %b HTTP/1.1" % (method, target.encode()), b"host: localhost", *headers, b"", b""]
     )
 
 
 class HttpWire:
-    """Somebody who speaks HTTP over `stream`."""
+    """An HTTP client on `stream`."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
@@ -63,14 +62,14 @@ class HttpWire:
         await self.stream.send_all(data)
 
     async def more(self) -> bool:
-        """Hear something more; False at the end."""
+        """Read more. Return False at the end."""
         with trio.fail_after(PATIENCE * 5):
             data = bytes(await self.stream.receive_some(65_536))
         self.heard += data
         return bool(data)
 
     async def answer(self, *, to: bytes = b"POST") -> Answer:
-        """The next answer, whole. `to` is the method of its request.
+        """Return the next complete response. `to` is the method of its request.
 
         Raises:
             EOFError: the connection ended before that.
@@ -89,7 +88,7 @@ class HttpWire:
         return await self.answer(to=request.partition(b" ")[0])
 
     async def until(self, wanted: bytes) -> bytes:
-        """Hear until `wanted` was heard; gives all that came up to it."""
+        """Read until `wanted` has arrived, and return everything up to it."""
         while wanted not in self.heard:
             if not await self.more():
                 raise EOFError(self.heard)
@@ -97,7 +96,7 @@ class HttpWire:
         return before + wanted
 
     async def rest(self) -> bytes:
-        """Everything up to the end of the connection."""
+        """Return everything up to the end of the connection."""
         while await self.more():
             pass
         heard, self.heard = self.heard, b""
@@ -105,7 +104,7 @@ class HttpWire:
 
 
 def split_answers(data: bytes) -> list[Answer]:
-    """The answers in what was heard until the end of a connection.
+    """Return the responses in all bytes of a connection.
 
     Raises:
         ValueError: the last one is not whole.
@@ -121,7 +120,7 @@ def split_answers(data: bytes) -> list[Answer]:
 
 
 def _first(data: bytes, asked: bytes, *, ended: bool = False) -> tuple[Answer, bytes] | None:
-    """The first answer in `data`, to a request by the method `asked`, and what is behind it."""
+    """Return the first response in `data`, and the bytes behind it. `asked` is the method."""
     head, end, rest = data.partition(b"\r\n\r\n")
     if not end:
         return None
@@ -132,7 +131,7 @@ def _first(data: bytes, asked: bytes, *, ended: bool = False) -> tuple[Answer, b
     pairs = [line.split(b": ", 1) for line in lines]
     headers: dict[bytes, bytes] = {}
     for name, value in pairs:
-        # Of all that we send only challenges are a list of headers.
+        # Of our headers only challenges may occur several times.
         assert name.lower() not in headers or name.lower() == b"www-authenticate", (
             f"a header stands twice: {head!r}"
         )
@@ -156,11 +155,14 @@ def _first(data: bytes, asked: bytes, *, ended: bool = False) -> tuple[Answer, b
     return (Answer(status, headers, rest), b"") if ended else None
 
 
-# -- A site --------------------------------------------------------------------------------------------------------------
+# -- A site --------------------------------------------------------------------------------------
 
 
 class FakeExchange:
-    """One request to a `FakeSite`. `body` is what came of it; `gone_at` when the client went before the end."""
+    """One request to a `FakeSite`.
+
+    `body` is what was received; `gone_at` is the time of a disconnect.
+    """
 
     conversation = None
     needs_grant = None
@@ -191,7 +193,7 @@ class FakeExchange:
         self.gone_at, self.reading = now, False
 
     def say(self, *actions: Action) -> None:
-        """What is to be written; nothing is said to who is gone."""
+        """Queue output, unless the client has disconnected."""
         if self.gone_at is None:
             self._actions += actions
             self.site.to_write.append(self)
@@ -203,10 +205,11 @@ class FakeExchange:
 
 
 class FakeSite:
-    """Answers by path.
+    """A fake router: responses by path.
 
-    `/echo`: the body, once it is complete. `/stream`: a head at once. `/nothing`: 204. `/refuse`: 403 without reading. `/hang-up`:
-    413, and nothing more. `/fault`, `/fault-later`: a mistake of our own. Elsewhere: what `on_complete` or the test says.
+    `/echo`: the complete body. `/stream`: a head at once. `/nothing`: 204. `/refuse`: 403 without
+    reading. `/hang-up`: 413, then close. `/fault`, `/fault-later`: an internal error. Others: what
+    `on_complete` or the test says.
     """
 
     def __init__(self) -> None:
@@ -245,12 +248,21 @@ class FakeSite:
         if self.on_complete is not None:
             self.on_complete(exchange)
 
-    def next_event(self) -> Any:
-        return NEED_DATA
+    def receive_data(self, exchange: FakeExchange, data: bytes, now: float, *, end: bool = False) -> None:
+        exchange.receive_data(data, now)
+        if data and end:
+            exchange.receive_data(b"", now)
 
-    def ready(self) -> list[Any]:
+    def disconnected(self, exchange: FakeExchange, now: float) -> None:
+        exchange.disconnected(now)
+
+    def actions_to_send(self, exchange: FakeExchange) -> list[Action]:
+        return exchange.actions_to_send()
+
+    def pump(self, on_event: Any) -> None:
         ready, self.to_write = self.to_write, []
-        return ready
+        for exchange in ready:
+            exchange.token.poke()
 
     def next_deadline(self) -> float | None:
         return self.deadline
@@ -268,7 +280,7 @@ class FakeSite:
 
 
 class Serving:
-    """A reception for a site, and connections to it. `open` is how many of them are served."""
+    """A driver for a router, with connections to it. `open` is the number of served ones."""
 
     def __init__(self, reception: Reception, nursery: trio.Nursery) -> None:
         self.reception = reception
@@ -278,7 +290,7 @@ class Serving:
         self.open = 0
 
     def connect(self, stream: trio.abc.Stream | None = None) -> HttpWire:
-        """A new connection, or one over `stream`, to whose other end the test talks itself."""
+        """Return a new connection, or one on `stream`, whose other end the test uses itself."""
         ours, theirs = memory_pair()
         connection = H11Connection(self.reception, stream or ours, self.told.append)
         self.connections.append(connection)
@@ -296,7 +308,7 @@ class Serving:
 
 @asynccontextmanager
 async def serving(site: Any) -> AsyncIterator[Serving]:
-    """Serve `site`. At the end what is still open is cancelled."""
+    """Serve `site`. Open connections are cancelled at the end."""
     async with open_reception(site) as reception, trio.open_nursery() as nursery:
         yield Serving(reception, nursery)
         nursery.cancel_scope.cancel()

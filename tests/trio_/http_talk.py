@@ -1,4 +1,4 @@
-"""A real server over HTTP, on streams in memory: a listener of them, and a client's words for what goes over one connection."""
+"""A real server over HTTP on memory streams: its listener, and a client for one connection."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _USUAL: Final = (
 
 
 class MemoryListener(trio.abc.Listener[trio.abc.HalfCloseableStream]):
-    """Whoever calls `connect` is let in."""
+    """A listener in memory. `connect` returns the client's end of a new connection."""
 
     def __init__(self) -> None:
         self._knock, self._door = trio.open_memory_channel[trio.abc.HalfCloseableStream](1_000)
@@ -51,7 +51,7 @@ class MemoryListener(trio.abc.Listener[trio.abc.HalfCloseableStream]):
 
 
 class Talker(HttpWire):
-    """A client of `version` on one connection. `session` is what it was given to show."""
+    """A client in revision `version` on one connection, with the `session` that it was given."""
 
     def __init__(self, stream: trio.abc.Stream, version: str = D, session: bytes = b"") -> None:
         super().__init__(stream)
@@ -59,13 +59,13 @@ class Talker(HttpWire):
         self.session = session
 
     def posting(self, message: Message, *headers: bytes) -> bytes:
-        """The bytes of a POST of `message`."""
+        """Return the bytes of a POST of `message`."""
         body = encoded(message)
         lines = [*_USUAL, *self._about(message), *headers, b"content-length: %d" % len(body)]
         return b"\r\n".join([b"POST /mcp HTTP/1.1", *lines, b"", body])
 
     def getting(self, *headers: bytes, method: bytes = b"GET") -> bytes:
-        """The bytes of a request without a body."""
+        """Return the bytes of a request without a body."""
         lines = [b"host: localhost", b"accept: text/event-stream", *self._about({}), *headers]
         return b"\r\n".join([method + b" /mcp HTTP/1.1", *lines, b"", b""])
 
@@ -85,7 +85,7 @@ class Talker(HttpWire):
         return await self.ask(self.posting(message))
 
     async def shake_hands(self) -> None:
-        """Begin a session, where there are sessions."""
+        """Start a session, in revisions that have them."""
         if self.version == E:
             return
         answer = await self.post(initialize(self.version))
@@ -94,33 +94,36 @@ class Talker(HttpWire):
         assert (await self.post(INITIALIZED)).status == 202
 
     def calling(self, id: Any, name: str, arguments: Mapping[str, Any] | None = None, **meta: Any) -> Message:
-        """A tool call."""
+        """Return a tool call."""
         params = {"name": name, "arguments": arguments or {}}
         if self.version == E:
             return modern(id, "tools/call", params, **meta)
         return request(id, "tools/call", {**params, "_meta": meta} if meta else params)
 
     async def call(self, id: Any, name: str, arguments: Mapping[str, Any] | None = None) -> Message:
-        """Call a tool, which says nothing before its answer."""
+        """Call a tool that sends nothing before its result."""
         answer = await self.post(self.calling(id, name, arguments))
         assert answer.headers[b"content-type"] == b"application/json", answer
         message: Message = json.loads(answer.body)
         return message
 
     def again(self, listener: MemoryListener) -> Talker:
-        """The same client on another connection."""
+        """Return the same client on another connection."""
         return Talker(listener.connect(), self.version, self.session)
 
 
 def events_in(body: bytes) -> list[Message]:
-    """The messages in a stream of events."""
+    """Return the messages of an event stream."""
     lines = [line[6:] for line in body.split(b"\n") if line.startswith(b"data: ")]
     return [json.loads(line) for line in lines if line]
 
 
 @asynccontextmanager
 async def served_over_http(server: Server, **options: Any) -> AsyncIterator[MemoryListener]:
-    """Serve at `/mcp`. At the end it is cancelled, unless it is over. `options` are those of an endpoint or of serving."""
+    """Serve at `/mcp`, cancelled at the end.
+
+    `options` are those of an endpoint or of `serve_http`.
+    """
     listener = MemoryListener()
     of_endpoint = {name: options.pop(name) for name in ("reply", "sessions", "limits") if name in options}
     serve = partial(

@@ -1,7 +1,7 @@
-"""An HTTP server that a test plays, request by request, on memory streams or sockets: what the tests of the HTTP client speak to.
+"""An HTTP server that a test plays, request by request, on memory streams or sockets.
 
-`PlayedServer` hands each request to `play`, in a task of the connection's. Its default is a server of MCP that opens a conversation
-in `version` and answers what is in `answers` by method.
+`PlayedServer` passes each request to `play`, in a task of its connection. By default it is an MCP
+server that performs the handshake of `version`, and answers methods from `answers`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INFO: Final = {"name": "played", "version": "1"}
 
 
 class Request:
-    """A request that was read to its end, and the means to answer it."""
+    """A complete request, with methods to answer it."""
 
     def __init__(self, connection: Connection, head: h11.Request, body: bytes) -> None:
         self.connection = connection
@@ -89,7 +89,7 @@ class Connection:
         await self.stream.send_all(b"".join(self.http.send(event) or b"" for event in events))
 
     async def serve(self) -> None:
-        """Play request after request, until either side closes."""
+        """Play one request after the other, until either side closes."""
         try:
             while True:
                 request = await self._request()
@@ -126,11 +126,12 @@ class Connection:
 
 
 class PlayedServer:
-    """A server of which the test plays what it wants.
+    """A server that the test plays.
 
-    `requests` are those that came, in order; `opened` and `closed` count connections, as it sees them; `clients` are the other ends of
-    those in memory. While it is `gone` nobody reaches it. It `speaks` HTTP/1.1, or what it is given. `answers` are results by method, or what to do
-    with a request. A legacy server has a session if `session` names it.
+    `requests` has the received requests, in order; `opened` and `closed` count connections;
+    `clients` are the client's ends of those in memory. While `gone` is set no client can connect.
+    `speaks` is the protocol, by default HTTP/1.1. `answers` are results by method, or functions of
+    the request. A legacy server has a session if `session` is not empty.
     """
 
     def __init__(self, version: str = D, *, session: str = "", **answers: Any) -> None:
@@ -150,11 +151,11 @@ class PlayedServer:
 
     @property
     def live(self) -> int:
-        """How many connections in memory the client has not closed."""
+        """Return how many connections in memory the client has not closed."""
         return sum(not stream._incoming.reader_closed for stream in self.clients)  # type: ignore[attr-defined]
 
     def heard(self) -> list[str]:
-        """What came, as methods of MCP, or of HTTP where there is no message."""
+        """Return the received requests, as MCP methods, or HTTP methods if there is no message."""
         return [request.rpc_method or request.method for request in self.requests]
 
     async def play(self, request: Request) -> None:
@@ -179,7 +180,7 @@ class PlayedServer:
 
 
 class MemoryWay:
-    """Stands for a `Way`: each connection is a memory pair, with `server` at the other end."""
+    """A fake `Connector`: each connection is a memory pair with `server` at the end."""
 
     server: PlayedServer
     nursery: trio.Nursery
@@ -211,7 +212,7 @@ class MemoryWay:
 async def talking(
     server: PlayedServer, monkeypatch: pytest.MonkeyPatch, **options: Any
 ) -> AsyncIterator[Client]:
-    """A client of `server` in memory. At the end every connection has to be closed."""
+    """A client of `server` in memory. At the end every connection must be closed."""
 
     class Way(MemoryWay):
         pass

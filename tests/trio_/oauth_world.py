@@ -1,6 +1,6 @@
-"""An MCP server that wants a token, and the authorization server that gives it, at one port of this machine.
+"""An MCP server that requires a token, and its authorization server, on one port of this machine.
 
-It is the far end, played as simply as it can be: what is asked is kept in `asked`, and a test changes what is answered.
+Both are played as simply as possible. `asked` has the requests, and tests change the responses.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ __all__ = ["World", "oauth_world"]
 
 @dataclass
 class World:
-    """`good` are the tokens that the MCP server takes, `scope` is what it wants for a tool call, `asked` is each request to the
-    authorization server as path and fields."""
+    """An MCP server with authorization. `good` has the tokens that the MCP server accepts,
+    `asked` each request to the authorization server, as path and fields.
+    """
 
     port: int = 0
     good: set[str] = field(default_factory=set)
-    wants: str | None = None  # the scope that a tool call needs
+    wants: str | None = None  # the scope that a tool call requires
     scopes: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     posted: list[tuple[str, str]] = field(default_factory=list)  # method and token of each message

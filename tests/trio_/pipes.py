@@ -1,4 +1,4 @@
-"""What the tests of pipes and children share: small programs, and waiting for what they do."""
+"""Small programs for the tests of pipes and children, and waiting for what they do."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def python(source: str, *args: object) -> list[str]:
-    """A program that needs the standard library only; `say` and `err` are there to be brief."""
+    """Return a program of the standard library, with the functions `say` and `err`."""
     prelude = "import os, signal, sys, time\ndef say(text): print(text, flush=True)\n"
     return [sys.executable, "-I", "-S", "-c", prelude + textwrap.dedent(source), *map(str, args)]
 
 
 def alive(pid: int) -> bool:
-    """Whether it runs: an orphan that its new parent has not reaped yet is dead."""
+    """Return True if the process runs. An orphan that its new parent has not reaped is dead."""
     ps = ["ps", "-o", "stat=", "-p", str(pid)]
     state = subprocess.run(ps, capture_output=True, text=True, check=False).stdout
     return bool(state.strip()) and not state.startswith("Z")
@@ -30,7 +30,7 @@ def alive(pid: int) -> bool:
 
 async def until(condition: Callable[[], bool]) -> None:
     with trio.fail_after(20):
-        while not condition():  # noqa: ASYNC110  the system tells nobody
+        while not condition():  # noqa: ASYNC110  the system has no event for it
             await trio.sleep(0.02)
 
 

@@ -1,135 +1,20 @@
-"""The ASGI application on trio: the conversations that it has on asyncio too, and what is trio's: lifespans, cancellation, runs."""
+"""The ASGI application on trio: what it does not share with the one on asyncio (`tests/test_asgi.py`)."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 import trio
-from fastapi import FastAPI
-from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
-from starlette.routing import Mount, Route
 
 from mcp_core.http import Gate, HttpLimits, HttpOptions
-from mcp_core.registry import Server
 from mcp_trio import AsgiApp, asgi
-from tests.asgi import SCENARIOS, Call, Host, Neutral, hosting, text_of
-from tests.core.http.site import GET, HOST
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from tests.asgi import App, Make
+from tests.asgi import Call, Host, Lived, Neutral, hosting, text_of
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-async def test_the_conversations_of_both_runtimes(scenario: Callable[[Make], Awaitable[list[Call]]]) -> None:
-    assert await scenario(asgi)
-
-
-class Lived:
-    """A lifespan that can be watched, and made to fail."""
-
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-        self.fails: dict[str, BaseException] = {}
-
-    @asynccontextmanager
-    async def __call__(self, server: Server) -> AsyncIterator[str]:
-        self.seen.append("in")
-        await trio.lowlevel.checkpoint()
-        if "in" in self.fails:
-            raise self.fails["in"]
-        try:
-            yield "alive"
-        finally:
-            self.seen.append("out")
-            if "out" in self.fails:
-                raise self.fails["out"]
-
-
-# -- With a lifespan -------------------------------------------------------------------------------------------------------------
-
-
-async def test_the_lifespan_of_the_server_is_that_of_the_application() -> None:
-    lived = Lived()
-    app = asgi(Neutral(lifespan=lived).server)
-    for _ in range(2):  # it may be served again
-        async with hosting(app) as host:
-            assert lived.seen == ["in"]
-            assert text_of(await host.calling(1, "value").end()) == "alive"
-        assert lived.seen == ["in", "out"]
-        lived.seen.clear()
-
-
-@pytest.mark.parametrize(
-    ("stage", "said"),
-    [
-        ("in", [{"type": "lifespan.startup.failed", "message": "OSError: no disk"}]),
-        (
-            "out",
-            [
-                {"type": "lifespan.startup.complete"},
-                {"type": "lifespan.shutdown.failed", "message": "OSError: no disk"},
-            ],
-        ),
-    ],
-)
-async def test_a_lifespan_that_fails(
-    stage: str, said: list[dict[str, str]], caplog: pytest.LogCaptureFixture
-) -> None:
-    lived = Lived()
-    lived.fails[stage] = OSError("no disk")
-    app = asgi(Neutral(lifespan=lived).server)
-    async with trio.open_nursery() as nursery:
-        call = Call({"type": "lifespan"})
-        nursery.start_soon(call.run, app)
-        call.tell({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"})
-        await call.end()
-    assert call.said == said
-    [record] = caplog.records
-    assert record.exc_info is not None
-    assert str(record.exc_info[1]) == "no disk"
-
-
-async def test_at_the_end_handlers_are_cancelled_and_their_clients_told(autojump_clock: None) -> None:
-    neutral = Neutral()
-    async with hosting(asgi(neutral.server)) as host:
-        session = await host.session()
-        call, stream = session.calling(1, "wait"), session.get()
-        await stream.until(lambda: stream.said)
-        await neutral.started.wait()
-    assert neutral.seen == ["cancelled"]
-    await call.end()
-    await stream.end()
-    assert call.answer["error"]["message"] == "the server is being shut down"
-    assert stream.complete
-
-
-async def test_a_handler_may_come_to_its_end_first(autojump_clock: None) -> None:
-    neutral = Neutral()
-    async with trio.open_nursery() as nursery:
-        async with hosting(asgi(neutral.server)) as host:
-            call = host.calling(1, "wait")
-            await neutral.started.wait()
-
-            async def later() -> None:
-                await trio.sleep(4)
-                refused = await host.calling(2, "echo").end()
-                assert refused.status == 503
-                neutral.go.set()
-
-            nursery.start_soon(later)
-        await call.end()
-    assert text_of(call) == "went on"
-
-
-async def test_a_lifespan_that_is_cancelled(caplog: pytest.LogCaptureFixture) -> None:
+async def test_trio_asgi_lifespan_cancelled_cancels_handlers(caplog: pytest.LogCaptureFixture) -> None:
     lived = Lived()
     neutral = Neutral(lifespan=lived)
     app = asgi(neutral.server)
@@ -148,68 +33,12 @@ async def test_a_lifespan_that_is_cancelled(caplog: pytest.LogCaptureFixture) ->
     assert not caplog.records
 
 
-# -- Without one: for these it is the run that ends it, and so each has a run of its own ------------------------------------------
-
-
-def test_who_is_told_of_no_lifespan_begins_with_the_first_request() -> None:
-    lived = Lived()
-    app = asgi(Neutral(lifespan=lived).server)
-
-    async def main() -> None:
-        async with hosting(app, lifespan=False) as host:
-            calls = [host.calling(1, "value") for _ in range(3)]
-            for call in calls:
-                assert text_of(await call.end()) == "alive"
-            session = await host.session()
-            assert text_of(await session.calling(1, "value").end()) == "alive"
-        assert lived.seen == ["in"]
-
-    for _ in range(2):
-        trio.run(main)
-        assert lived.seen == ["in", "out"]
-        lived.seen.clear()
-
-
-def test_a_beginning_that_fails_is_tried_again() -> None:
-    lived = Lived()
-    lived.fails["in"] = OSError("no disk")
-    app = asgi(Neutral(lifespan=lived).server)
-
-    async def main() -> None:
-        async with hosting(app, lifespan=False) as host:
-            calls = [host.calling(1, "value") for _ in range(2)]
-            for call in calls:
-                with pytest.raises(OSError, match="no disk"):
-                    await call.end()
-            assert lived.seen == ["in"]
-            lived.fails.clear()
-            assert text_of(await host.calling(1, "value").end()) == "alive"
-
-    trio.run(main)
-    assert lived.seen == ["in", "in", "out"]
-
-
-def test_who_gives_up_during_the_beginning_does_not_end_it() -> None:
-    lived = Lived()
-    app = asgi(Neutral(lifespan=lived).server)
-
-    async def main() -> None:
-        async with hosting(app, lifespan=False) as host:
-            given_up = host.calling(1, "value")
-            while not lived.seen:
-                await trio.lowlevel.checkpoint()
-            given_up.task.cancel()
-            assert text_of(await host.calling(2, "value").end()) == "alive"
-            assert given_up.said == []
-        assert lived.seen == ["in"]
-
-    trio.run(main)
-
-
 @pytest.mark.parametrize(
     "error", [OSError("no disk"), BaseExceptionGroup("", [SystemExit(3), OSError("no disk")])]
 )
-def test_an_end_that_fails_is_told_to_the_log(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+def test_trio_asgi_lifespan_failure_at_the_end_is_logged(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
     lived = Lived()
     app = asgi(Neutral(lifespan=lived).server)
 
@@ -225,51 +54,7 @@ def test_an_end_that_fails_is_told_to_the_log(error: BaseException, caplog: pyte
     assert record.exc_info[1] is error
 
 
-# -- One request -------------------------------------------------------------------------------------------------------------------
-
-
-async def test_a_request_whose_task_is_cancelled() -> None:
-    neutral = Neutral()
-    async with hosting(asgi(neutral.server)) as host:
-        call = host.calling(1, "wait")
-        await neutral.started.wait()
-        call.task.cancel()
-        await call.end()
-        await neutral.until(lambda: neutral.seen == ["cancelled"])
-        assert call.said == []
-
-
-@pytest.mark.parametrize("tool", ["echo", "count"])
-async def test_a_server_to_which_nothing_can_be_sent(tool: str) -> None:
-    async with hosting(asgi(Neutral().server)) as host:
-        call = host.begin("POST", [HOST], None)
-        call.refuses = OSError("gone")
-        await call.end()
-        call = host.calling(1, tool, arguments={"to": 3} if tool == "count" else {})
-        call.refuses = OSError("gone")
-        await call.end()
-        assert call.said == []
-
-
-async def test_what_goes_wrong_in_the_server_is_the_servers_to_hear() -> None:
-    neutral = Neutral()
-    async with hosting(asgi(neutral.server)) as host:
-        early = host.begin("POST", host.calling(1, "echo").scope["headers"], None)
-        early.tell(ZeroDivisionError("in receive"))
-        late = host.calling(2, "wait")
-        await neutral.started.wait()
-        late.tell(ZeroDivisionError("in receive"))
-        for call in (early, late):
-            with pytest.raises(ZeroDivisionError, match="in receive"):
-                await call.end()
-        refusing = host.calling(3, "echo")
-        refusing.refuses = ZeroDivisionError("in send")
-        with pytest.raises(ZeroDivisionError, match="in send"):
-            await refusing.end()
-        await neutral.until(lambda: neutral.seen == ["cancelled"])
-
-
-async def test_a_client_that_goes_while_nothing_is_taken() -> None:
+async def test_trio_asgi_disconnect_during_a_blocked_send_ends_the_request() -> None:
     neutral = Neutral()
     async with hosting(asgi(neutral.server)) as host:
         call = host.calling(1, "flood", arguments={"number": 1000})
@@ -280,7 +65,7 @@ async def test_a_client_that_goes_while_nothing_is_taken() -> None:
         assert call.said == []
 
 
-async def test_a_silence_is_filled_and_an_idle_session_ends(autojump_clock: None) -> None:
+async def test_trio_asgi_silent_stream_gets_comments_and_idle_session_expires(autojump_clock: None) -> None:
     neutral = Neutral()
     options = HttpOptions(gate=Gate(None), comment=15, limits=HttpLimits(idle=60))
     async with hosting(AsgiApp(neutral.server, "/mcp", options), patience=1000) as host:
@@ -294,82 +79,7 @@ async def test_a_silence_is_filled_and_an_idle_session_ends(autojump_clock: None
         assert (await session.calling(2, "echo").end()).status == 404
 
 
-async def test_other_scopes() -> None:
-    async with hosting(asgi(Neutral().server)) as host:
-        with pytest.raises(ValueError, match="knows no 'telephone'"):
-            await host.call(type="telephone").end()
-
-
-# -- In frameworks -----------------------------------------------------------------------------------------------------------------
-
-
-def mounted(app: App, where: str) -> Any:
-    if where == "fastapi":
-        outer = FastAPI()
-        outer.mount("/tools", app)
-        return outer
-    if where == "route":
-        return Starlette(routes=[Route("/mcp", app)])
-    if where == "root":
-        return Starlette(routes=[Mount("/", app)])
-    inner = Mount("/tools", app) if where == "mount" else Mount("/v1", routes=[Mount("/tools", app)])
-
-    async def home(request: object) -> PlainTextResponse:
-        return PlainTextResponse("home")
-
-    return Starlette(routes=[inner, Route("/", home)])
-
-
-@pytest.mark.parametrize(
-    ("where", "path"),
-    [
-        ("mount", "/tools/"),
-        ("mount", "/tools/mcp"),
-        ("deep", "/v1/tools/"),
-        ("deep", "/v1/tools/mcp"),
-        ("route", "/mcp"),
-        ("root", "/mcp"),
-        ("fastapi", "/tools/"),
-        ("fastapi", "/tools/mcp"),
-    ],
-)
-@pytest.mark.parametrize("root", ["", "/behind/a/proxy"])
-def test_mounted_in_another_application(where: str, path: str, root: str) -> None:
-    async def main() -> None:
-        app = mounted(asgi(Neutral().server), where)
-        # It is the framework that is told of the lifespan, and does not tell ours.
-        async with hosting(app, root=root) as host:
-            called = await host.calling(1, "echo", arguments={"text": "hi"}, path=path).end()
-            assert text_of(called) == "hi"
-            stream = host.begin("GET", GET, path=path)
-            await stream.until(lambda: stream.raw)
-            assert stream.events[0]["data"].startswith(f"{root}{path}?")
-            stream.disconnect()
-            await stream.end()
-            assert (await host.ask("GET", GET, path=f"{path.rstrip('/')}/more")).status == 404
-
-    trio.run(main)
-
-
-def test_a_framework_may_hand_on_its_lifespan() -> None:
-    """What the README shows: the application lives as long as that in which it is mounted."""
-    lived = Lived()
-    app = asgi(Neutral(lifespan=lived).server)
-
-    async def main() -> None:
-        async with hosting(Starlette(routes=[Mount("/tools", app)])) as host:
-            assert lived.seen == []
-            assert text_of(await host.calling(1, "value", path="/tools/").end()) == "alive"
-        assert lived.seen == ["in"]
-
-    trio.run(main)
-    assert lived.seen == ["in", "out"]
-
-
-# -- Mistakes ----------------------------------------------------------------------------------------------------------------------
-
-
-def test_on_asyncio_it_says_what_to_do() -> None:
+def test_trio_asgi_on_asyncio_names_the_asyncio_application() -> None:
     async def main() -> None:
         app = asgi(Neutral().server)
         for scope in ({"type": "lifespan"}, {"type": "http"}):
@@ -382,15 +92,7 @@ def test_on_asyncio_it_says_what_to_do() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize(
-    "options", [{"hosts": ["*.example.com"]}, {"origins": ["example.com"]}, {"hosts": "a"}]
-)
-def test_names_that_are_none_are_refused_at_once(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"is not a host|is not an origin|is a list"):
-        asgi(Server("x"), **options)
-
-
-async def test_how_it_shows_itself() -> None:
+async def test_trio_asgi_repr() -> None:
     app = asgi(Neutral().server)
     assert re.fullmatch(r"<AsgiApp of <Server .*>, None>", repr(app))
     async with hosting(app):

@@ -1,4 +1,4 @@
-"""WebSockets of our ASGI application on trio: that what the core says is sent, heard and waited for. What it says is tested there."""
+"""WebSockets of the ASGI application on trio. The machine itself is tested in the core."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def heard(call: Call) -> list[Any]:
     return [json.loads(said["text"]) if "text" in said else said for said in call.said]
 
 
-async def test_a_conversation() -> None:
+async def test_trio_asgi_websocket_conversation() -> None:
     async with hosting(asgi(Neutral().server)) as host:
         call = socket(host)
         call.tell(text(initialize(D)))
@@ -44,7 +44,7 @@ async def test_a_conversation() -> None:
         assert heard(call)[2]["code"] == 1003
 
 
-async def test_who_is_refused_and_who_goes() -> None:
+async def test_trio_asgi_websocket_bad_origin_is_rejected_and_disconnect_ends() -> None:
     async with hosting(asgi(Neutral().server)) as host:
         refused = await socket(host, (b"origin", b"http://evil.example")).end()
         assert refused.said == [{"type": "websocket.close"}]
@@ -55,7 +55,7 @@ async def test_who_is_refused_and_who_goes() -> None:
         assert call.said == [ACCEPT]
 
 
-async def test_who_asks_is_found_out_first() -> None:
+async def test_trio_asgi_websocket_authorizes_before_accepting() -> None:
     async with hosting(asgi(Neutral().server, auth=guard())) as host:
         refused = await socket(host, extensions={"websocket.http.response": {}}).end()
         assert refused.said[0]["status"] == 401
@@ -66,19 +66,19 @@ async def test_who_asks_is_found_out_first() -> None:
         await call.end()
 
 
-async def test_the_end_of_the_application() -> None:
+async def test_trio_asgi_websocket_closes_at_shutdown() -> None:
     async with hosting(asgi(Neutral().server)) as host:
         call = socket(host)
         await call.until(lambda: call.said)
     assert call.said == [ACCEPT, {"type": "websocket.close", "code": 1001, "reason": ""}]
 
 
-async def test_who_takes_nothing_is_not_heard() -> None:
+async def test_trio_asgi_websocket_unread_output_pauses_reading() -> None:
     server = Server("loud")
 
     @server.tool
     def shout() -> str:
-        """Much."""
+        """Return a long text."""
         return "x" * 100_000
 
     async with hosting(asgi(server)) as host:

@@ -1,4 +1,4 @@
-"""A client that gets its tokens, against a server that wants them: what is asked of whom, who is bothered, and what is left."""
+"""A client that obtains tokens for a server that requires them: requests, logins, storage."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def world() -> AsyncIterator[World]:
 
 
 async def browse(url: str) -> str:
-    """A user who says yes."""
+    """A user who consents."""
     query = parse_qs(urlsplit(url).query)
     scope = query.get("scope", [""])[0]
     return f"{query['redirect_uri'][0]}?code=code+{scope.replace(' ', '+')}&state={query['state'][0]}"
@@ -58,7 +58,7 @@ def lost(url: str) -> str:
     raise ConnectionLost("it was shown by a server that is gone")
 
 
-async def test_a_login_and_all_that_follows_carries_the_token(
+async def test_login_token_is_sent_with_all_later_requests(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "mcp_trio"):
@@ -72,7 +72,7 @@ async def test_a_login_and_all_that_follows_carries_the_token(
 
 
 @pytest.mark.requirement("AG-2")
-async def test_without_auth_a_refusal_says_what_to_do(world: World) -> None:
+async def test_auth_disabled_refusal_names_the_cure(world: World) -> None:
     with pytest.raises(ConnectFailed, match=r"auth=True.*mcp-trio login") as caught:
         async with opened(world, False):
             pass
@@ -89,7 +89,7 @@ async def test_stored_tokens_are_used_without_a_user(world: World) -> None:
     assert world.tokens == 1
 
 
-async def test_stored_tokens_are_used_by_whoever_has_a_deadline(world: World) -> None:
+async def test_stored_tokens_are_used_inside_a_deadline(world: World) -> None:
     storage = MemoryStorage()
     async with opened(world, headless(storage=storage)):
         pass
@@ -100,7 +100,7 @@ async def test_stored_tokens_are_used_by_whoever_has_a_deadline(world: World) ->
     assert {token for _, token in world.posted} == {"CANARY-token-1"}
 
 
-async def test_nobody_is_asked_who_does_not_want_to_be(world: World) -> None:
+async def test_login_without_browse_raises_auth_required(world: World) -> None:
     with pytest.raises(ConnectFailed, match="log in") as caught:
         async with opened(world, Login(storage=MemoryStorage(), browse=None)):
             pass
@@ -108,7 +108,7 @@ async def test_nobody_is_asked_who_does_not_want_to_be(world: World) -> None:
     assert world.count("/register") == world.count("/authorize") == 0
 
 
-async def test_a_token_that_is_refused_is_refreshed(world: World) -> None:
+async def test_rejected_token_is_refreshed(world: World) -> None:
     async with opened(world, headless()) as client:
         world.good.clear()
         await client.list_tools()
@@ -116,7 +116,7 @@ async def test_a_token_that_is_refused_is_refreshed(world: World) -> None:
     assert world.asked[-1][1]["grant_type"] == "refresh_token"
 
 
-async def test_many_refusals_lead_to_one_refresh(world: World) -> None:
+async def test_concurrent_rejections_cause_one_refresh(world: World) -> None:
     async with opened(world, headless()) as client:
         world.good.clear()
         async with trio.open_nursery() as nursery:
@@ -125,7 +125,7 @@ async def test_many_refusals_lead_to_one_refresh(world: World) -> None:
     assert world.tokens == 2
 
 
-async def test_a_token_is_renewed_before_it_expires(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_expiring_token_is_refreshed_in_advance(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     monkeypatch.setattr("mcp_trio._authorization.time", SimpleNamespace(time=lambda: now))
     async with opened(world, headless()) as client:
@@ -137,14 +137,14 @@ async def test_a_token_is_renewed_before_it_expires(world: World, monkeypatch: p
     assert world.tokens == 2
 
 
-async def test_more_scopes_are_asked_for_when_they_are_needed(world: World) -> None:
+async def test_insufficient_scope_requests_more_scopes(world: World) -> None:
     async with opened(world, headless()) as client:
         world.wants = "add:numbers"
         await client.call_tool("add", {})
     assert world.scopes["CANARY-token-2"] == "add:numbers"
 
 
-async def test_a_scope_that_is_never_given_ends_in_a_clear_error(world: World) -> None:
+async def test_scope_never_granted_raises_auth_required(world: World) -> None:
     async def stubborn(url: str) -> str:
         return f"{HEADLESS.redirect_uri}?code=x&state={state_in(url)}"
 
@@ -156,7 +156,7 @@ async def test_a_scope_that_is_never_given_ends_in_a_clear_error(world: World) -
         await client.call_tool("add", {})
 
 
-async def test_a_server_that_takes_no_token_ends_in_a_clear_error(world: World) -> None:
+async def test_token_always_rejected_fails_after_one_login(world: World) -> None:
     class Never(set[str]):
         def add(self, token: str) -> None:
             pass
@@ -168,7 +168,7 @@ async def test_a_server_that_takes_no_token_ends_in_a_clear_error(world: World) 
     assert world.count("/token") == 1
 
 
-async def test_a_call_that_is_given_up_ends_no_login(world: World) -> None:
+async def test_cancelled_call_does_not_end_the_login(world: World) -> None:
     async with opened(world, headless()) as client:
         world.good.clear()
         world.paused = trio.Event()
@@ -180,7 +180,7 @@ async def test_a_call_that_is_given_up_ends_no_login(world: World) -> None:
     assert world.tokens == 2
 
 
-async def test_a_client_that_is_cancelled_keeps_what_it_was_given(world: World) -> None:
+async def test_cancelled_client_stores_the_token_it_requested(world: World) -> None:
     storage = MemoryStorage()
     async with opened(world, headless(storage=storage)) as client:
         world.good.clear()
@@ -190,25 +190,30 @@ async def test_a_client_that_is_cancelled_keeps_what_it_was_given(world: World) 
             await world.waits.wait()
             nursery.cancel_scope.cancel()
         world.paused.set()
-    assert "CANARY-token-2" in str(storage._kept)
+    assert "CANARY-token-2" in str(storage._values)
 
 
 @pytest.mark.parametrize(
     ("callback", "text"),
     [
-        (lambda url: f"http://127.0.0.1:1/callback?code=x&state={state_in(url)}x", "no answer to this login"),
-        (lambda url: "http://127.0.0.1:1/callback", "no answer to this login"),
+        (
+            lambda url: f"http://127.0.0.1:1/callback?code=x&state={state_in(url)}x",
+            "not the redirect of this login",
+        ),
+        (lambda url: "http://127.0.0.1:1/callback", "not the redirect of this login"),
         (
             lambda url: f"http://127.0.0.1:1/callback?error=access_denied&state={state_in(url)}",
             "access_denied",
         ),
         (lambda url: 1 / 0, r"could not be shown \(ZeroDivisionError\)"),
         (lost, r"could not be shown \(ConnectionLost\)"),
-        (lambda url: None, "no answer to this login"),
-        (lambda url: b"http://127.0.0.1:1/callback", "no answer to this login"),
+        (lambda url: None, "not the redirect of this login"),
+        (lambda url: b"http://127.0.0.1:1/callback", "not the redirect of this login"),
     ],
 )
-async def test_a_login_that_fails_is_told(world: World, callback: Callable[[str], str], text: str) -> None:
+async def test_failed_login_raises_with_the_reason(
+    world: World, callback: Callable[[str], str], text: str
+) -> None:
     async def come_back(url: str) -> str:
         return callback(url)
 
@@ -218,7 +223,7 @@ async def test_a_login_that_fails_is_told(world: World, callback: Callable[[str]
     assert isinstance(caught.value.__cause__, AuthorizationFailed)
 
 
-async def test_a_storage_that_fails_is_reported_and_does_no_harm(
+async def test_failing_storage_is_logged_and_login_works(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken:
@@ -236,9 +241,7 @@ async def test_a_storage_that_fails_is_reported_and_does_no_harm(
     assert "CANARY" not in caplog.text
 
 
-async def test_what_was_stored_and_is_broken_is_as_good_as_nothing(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_invalid_stored_tokens_are_ignored(world: World, caplog: pytest.LogCaptureFixture) -> None:
     class Garbled(MemoryStorage):
         def load(self, key: str) -> bytes | None:
             return b"\xff{"
@@ -249,9 +252,7 @@ async def test_what_was_stored_and_is_broken_is_as_good_as_nothing(
     assert "cannot be read" in caplog.text
 
 
-async def test_who_has_logged_in_anew_is_told_nothing_of_what_was_kept(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_new_login_clears_the_client_cache(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     forgot: list[Client] = []
 
     def forget(client: Client) -> None:
@@ -269,13 +270,13 @@ async def test_who_has_logged_in_anew_is_told_nothing_of_what_was_kept(
 
 
 @pytest.mark.requirement("AG-2")
-async def test_only_a_url_wants_a_token() -> None:
+async def test_auth_option_for_a_server_object_raises() -> None:
     with pytest.raises(ValueError, match="auth is for a server at a URL"):
         connect(Server("here"), auth=True)
 
 
-async def test_a_login_in_the_middle_of_a_call_does_not_count(world: World) -> None:
-    """Neither for the call that needs it, nor for one that waits for it, nor for one that comes meanwhile."""
+async def test_login_during_a_call_pauses_its_timeout(world: World) -> None:
+    """Also for a call that waits for the login of another, and for one that starts meanwhile."""
     begun = trio.Event()
 
     async def slow(url: str) -> str:
@@ -293,8 +294,8 @@ async def test_a_login_in_the_middle_of_a_call_does_not_count(world: World) -> N
     assert world.tokens == 2
 
 
-async def test_a_call_that_is_given_up_is_not_made_after_the_login(world: World) -> None:
-    """The one that waits for it is."""
+async def test_call_cancelled_during_login_is_not_sent(world: World) -> None:
+    """Another call that waits for the same login is sent."""
     shown, go_on = trio.Event(), trio.Event()
 
     async def slow(url: str) -> str:
@@ -322,15 +323,15 @@ async def test_a_call_that_is_given_up_is_not_made_after_the_login(world: World)
     assert calls.count("CANARY-token-2") == 1
 
 
-async def test_much_is_sent_again(world: World) -> None:
-    """A message that is still being written when the refusal comes."""
+async def test_rejected_large_request_is_sent_again(world: World) -> None:
+    """The response arrives while the request is still being written."""
     async with opened(world, headless()) as client:
         world.good.clear()
         await client.call_tool("add", {"x": "y" * 3_000_000})
     assert world.tokens == 2
 
 
-async def test_nothing_is_renewed_before_it_is_known_where_the_server_is(
+async def test_refresh_waits_until_the_server_address_is_known(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = MemoryStorage()
@@ -345,7 +346,7 @@ async def test_nothing_is_renewed_before_it_is_known_where_the_server_is(
     assert {token for _, token in world.posted[1:]} == {"CANARY-token-2"}
 
 
-async def test_authorization_servers_are_reached_as_the_server_is(world: World) -> None:
+async def test_authorization_server_is_reached_through_the_same_proxy(world: World) -> None:
     proxy = TinyProxy(world.port)
     async with (
         listening(proxy) as port,
@@ -356,7 +357,9 @@ async def test_authorization_servers_are_reached_as_the_server_is(world: World) 
     assert {f"{world.root}/mcp", f"{world.root}/register", f"{world.root}/token"} <= asked
 
 
-async def test_a_private_network_is_for_servers_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_private_address_is_allowed_for_servers_in_a_private_network(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     authorization = Authorization("https://mcp.corp/mcp", headless())
     asked: list[bool] = []
 
@@ -381,7 +384,7 @@ async def test_a_private_network_is_for_servers_in_it(monkeypatch: pytest.Monkey
     assert asked == [False, False, True]
 
 
-async def test_after_a_login_the_time_of_a_call_counts_again(world: World) -> None:
+async def test_call_timeout_resumes_after_login(world: World) -> None:
     async def slow(url: str) -> str:
         await trio.sleep(0.1)
         return await browse(url)
@@ -395,7 +398,7 @@ async def test_after_a_login_the_time_of_a_call_counts_again(world: World) -> No
     assert world.tokens == 2
 
 
-async def test_the_login_may_take_longer_than_the_opening(world: World) -> None:
+async def test_login_may_take_longer_than_initialize_timeout(world: World) -> None:
     async def slow(url: str) -> str:
         await trio.sleep(0.3)
         return await browse(url)
@@ -404,12 +407,12 @@ async def test_the_login_may_take_longer_than_the_opening(world: World) -> None:
         pass
 
 
-# -- The browser ---------------------------------------------------------------------------------------------------------------
+# -- The browser ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def browser(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A browser that goes where it is sent, and what it was shown."""
+    """A browser that follows the login page, and the URLs that it was given."""
     shown: list[str] = []
 
     def open_page(url: str) -> bool:
@@ -421,7 +424,7 @@ def browser(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return shown
 
 
-async def test_a_browser_is_opened_and_comes_back(world: World, browser: list[str]) -> None:
+async def test_browser_login_shows_the_page_and_gets_the_redirect(world: World, browser: list[str]) -> None:
     told: list[str] = []
     async with opened(world, Login(storage=MemoryStorage(), show=told.append)) as client:
         await client.list_tools()
@@ -429,7 +432,7 @@ async def test_a_browser_is_opened_and_comes_back(world: World, browser: list[st
     assert browser[0].startswith(f"{world.root}/authorize?")
 
 
-async def test_the_second_time_it_comes_back_to_the_same_port(world: World, browser: list[str]) -> None:
+async def test_browser_login_reuses_the_registered_port(world: World, browser: list[str]) -> None:
     storage = MemoryStorage()
     world.refresh = False
     for _ in range(2):
@@ -441,14 +444,14 @@ async def test_the_second_time_it_comes_back_to_the_same_port(world: World, brow
     assert world.count("/register") == 1
 
 
-async def test_without_a_browser_somebody_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_browser_missing_raises_with_the_cure(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: False)
     with pytest.raises(ConnectFailed, match="no browser can be opened"):
         async with opened(world, Login(storage=MemoryStorage())):
             pass
 
 
-async def test_a_port_that_is_taken(world: World) -> None:
+async def test_loopback_port_taken_raises_or_uses_another(world: World) -> None:
     taken = ClientProfile(redirect_uri=f"{world.root}/callback")
     with pytest.raises(ConnectFailed, match="another program"):
         async with opened(world, Login(profile=taken, storage=MemoryStorage())):
@@ -459,7 +462,7 @@ async def test_a_port_that_is_taken(world: World) -> None:
     loopback.close()
 
 
-async def test_what_is_no_answer_is_dropped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_loopback_unrelated_requests_get_404(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     statuses: list[bytes] = []
 
     async def ask(port: int, request: bytes) -> None:
@@ -496,21 +499,21 @@ async def test_what_is_no_answer_is_dropped(world: World, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("host", ["localhost", "[::1]"])
-async def test_other_names_of_this_machine(world: World, browser: list[str], host: str) -> None:
+async def test_loopback_accepts_every_local_host_name(world: World, browser: list[str], host: str) -> None:
     profile = ClientProfile(redirect_uri=f"http://{host}:0/callback")
     async with opened(world, Login(profile=profile, storage=MemoryStorage())):
         pass
     assert urlsplit(parse_qs(urlsplit(browser[0]).query)["redirect_uri"][0]).hostname == host.strip("[]")
 
 
-async def test_where_nobody_can_listen(world: World) -> None:
+async def test_loopback_with_remote_redirect_uri_raises(world: World) -> None:
     elsewhere = ClientProfile(redirect_uri="https://client.example/callback")
     with pytest.raises(ConnectFailed, match="not a port of this machine"):
         async with opened(world, Login(profile=elsewhere, storage=MemoryStorage())):
             pass
 
 
-async def test_who_cannot_be_told_the_page(world: World, browser: list[str]) -> None:
+async def test_show_callback_failure_raises(world: World, browser: list[str]) -> None:
     def show(url: str) -> None:
         raise OSError("the terminal is gone")
 
@@ -521,7 +524,9 @@ async def test_who_cannot_be_told_the_page(world: World, browser: list[str]) -> 
 
 
 @pytest.mark.parametrize("error", [webbrowser.Error("no runnable browser"), OSError("exec format error")])
-async def test_a_browser_that_fails(world: World, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+async def test_browser_failure_raises(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     def fail(url: str) -> bool:
         raise error
 
@@ -531,7 +536,7 @@ async def test_a_browser_that_fails(world: World, monkeypatch: pytest.MonkeyPatc
             pass
 
 
-async def test_a_browse_that_says_that_nobody_is_there(world: World) -> None:
+async def test_browse_raising_auth_required_propagates_its_text(world: World) -> None:
     async def refuse(url: str) -> str:
         raise AuthRequired("come back in the morning")
 
@@ -540,14 +545,14 @@ async def test_a_browse_that_says_that_nobody_is_there(world: World) -> None:
             pass
 
 
-async def test_nobody_is_asked_although_we_know_where_to_come_back(world: World) -> None:
+async def test_browse_none_with_redirect_uri_raises_auth_required(world: World) -> None:
     with pytest.raises(ConnectFailed, match="log in with `mcp-trio login` before"):
         async with opened(world, headless(browse=None)):
             pass
 
 
-async def test_a_login_elsewhere_is_noticed(world: World) -> None:
-    """As by `mcp-trio login`, of which our error speaks."""
+async def test_login_by_another_process_is_noticed(world: World) -> None:
+    """As after `mcp-trio login`, which our error message recommends."""
     storage = MemoryStorage()
     world.good.add("")
     async with opened(world, Login(storage=storage, browse=None)) as client:
@@ -560,8 +565,11 @@ async def test_a_login_elsewhere_is_noticed(world: World) -> None:
     assert world.tokens == 1
 
 
-async def test_two_who_share_a_storage_renew_once(world: World, tmp_path: Path) -> None:
-    """As two processes do. The refresh token of before would be refused, or worse."""
+async def test_two_clients_with_one_storage_refresh_once(world: World, tmp_path: Path) -> None:
+    """As two processes do.
+
+    A second use of the old refresh token would be rejected, or revoke all tokens.
+    """
     async with (
         opened(world, headless(storage=FileStorage(tmp_path))) as one,
         opened(world, headless(storage=FileStorage(tmp_path))) as other,
@@ -577,8 +585,8 @@ async def test_two_who_share_a_storage_renew_once(world: World, tmp_path: Path) 
     assert world.tokens == 2
 
 
-async def test_a_login_elsewhere_holds_nobody_up(world: World, tmp_path: Path) -> None:
-    """It may take its time, and what is kept is not touched before its end."""
+async def test_login_by_another_process_does_not_block_the_storage(world: World, tmp_path: Path) -> None:
+    """A login may take long, and the stored tokens are only locked at its end."""
     shown, go_on = trio.Event(), trio.Event()
 
     async def slow(url: str) -> str:
@@ -600,10 +608,10 @@ async def test_a_login_elsewhere_holds_nobody_up(world: World, tmp_path: Path) -
     assert world.tokens == 2
 
 
-async def test_who_holds_the_storage_for_too_long_is_not_waited_for(
+async def test_storage_lock_timeout_continues_unlocked(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_trio._authorization._LOCKED", 0.1)
+    monkeypatch.setattr("mcp_trio._authorization._LOCK_TIMEOUT", 0.1)
     storage = FileStorage(tmp_path)
     unlock = storage.lock(f"tokens:{world.url}")
     assert unlock is not None
@@ -612,7 +620,7 @@ async def test_who_holds_the_storage_for_too_long_is_not_waited_for(
     unlock()
 
 
-async def test_a_storage_that_cannot_be_locked_does_no_harm(
+async def test_storage_lock_failure_is_logged_and_login_works(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -622,8 +630,8 @@ async def test_a_storage_that_cannot_be_locked_does_no_harm(
     assert f"cannot be kept in {storage!r}: [Errno 20] Not a directory" in caplog.text
 
 
-async def test_a_refresh_does_not_wait_for_a_port(world: World, browser: list[str]) -> None:
-    """Another program logs somebody in at the one port that was registered."""
+async def test_refresh_does_not_need_the_loopback_port(world: World, browser: list[str]) -> None:
+    """Another program listens at the one registered port."""
     storage = MemoryStorage()
     place = await Loopback.open("http://127.0.0.1:0/callback", any_port=True)
     profile = ClientProfile(redirect_uri=place.redirect_uri)
@@ -636,7 +644,7 @@ async def test_a_refresh_does_not_wait_for_a_port(world: World, browser: list[st
     assert world.tokens == 2
 
 
-async def test_a_client_that_is_closed_ends_its_login(world: World) -> None:
+async def test_closed_client_ends_its_login(world: World) -> None:
     shown = trio.Event()
 
     async def never(url: str) -> str:
@@ -659,19 +667,19 @@ async def test_a_client_that_is_closed_ends_its_login(world: World) -> None:
     assert world.tokens == 1
 
 
-def test_what_is_shown_of_it() -> None:
+def test_authorization_repr_has_no_secrets() -> None:
     authorization = Authorization("https://e.com/mcp?key=CANARY", headless())
     assert repr(authorization) == "<Authorization by <Authorizer 'https://e.com/mcp': no tokens>>"
 
 
-def test_what_cannot_be_a_login() -> None:
-    with pytest.raises(ValueError, match=r"say in profile\.redirect_uri"):
+def test_login_with_invalid_browse_raises() -> None:
+    with pytest.raises(ValueError, match=r"set profile\.redirect_uri"):
         Login(browse=browse)
     with pytest.raises(ValueError, match="not 'firefox'"):
         Login(browse="firefox")  # type: ignore[arg-type]
 
 
-def test_what_auth_may_be() -> None:
+def test_auth_option_accepts_bool_profile_and_login() -> None:
     profile = ClientProfile(client_name="us")
     login = Login()
     assert login_of(True).browse == login.browse == "browser"
@@ -679,9 +687,9 @@ def test_what_auth_may_be() -> None:
     assert login_of(login) is login
 
 
-async def test_nobody_comes_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_login_page_without_redirect_times_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: True)
-    monkeypatch.setattr("mcp_trio._h11_loopback._LONGEST", 0.05)
-    with pytest.raises(ConnectFailed, match="nobody came back"):
+    monkeypatch.setattr("mcp_trio._h11_loopback._LOGIN_TIMEOUT", 0.05)
+    with pytest.raises(ConnectFailed, match="did not return from the login page"):
         async with opened(world, Login(storage=MemoryStorage())):
             pass

@@ -1,8 +1,8 @@
-"""What a peer can do wrong on a line: the exact answer to it, and that the next valid request on the connection is answered.
+"""Bad input on a stream: the exact response, and that the next valid request is answered.
 
-The server is a real one, served over a memory pair; bytes go in and lines come out. Each row runs in a stateful revision,
-in the stateless one on a server that speaks all revisions, and on one that speaks that revision only. `id` 7 is the id of the
-message that is wrong; `NO_ID` stands for an answer to a message whose id cannot be read.
+The server is a real one, over a memory pair: bytes go in and lines come out. Each row runs in a
+stateful revision, in the stateless one on a server of all revisions, and on one of that revision
+only. `id` 7 is that of the bad message; `NO_ID` marks a response to a message without readable id.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ PARSE, REQUEST, METHOD, PARAMS, VERSION = -32700, -32600, -32601, -32602, -32022
 
 
 def bad_server(versions: Iterable[str] = ALL) -> Server:
-    """A server with tools that add, wait, and fail in the two worst ways."""
+    """A server with tools that add, wait, exit and recurse."""
     server = Server("bad", versions=versions)
 
     @server.tool
@@ -84,7 +84,7 @@ def bad_server(versions: Iterable[str] = ALL) -> Server:
 
 
 class Setup(NamedTuple):
-    """A revision to ask in, and what an answer to a message without a readable id has for an id."""
+    """A revision for the requests, and the id of a response to a message without a readable id."""
 
     version: str
     served: tuple[str, ...]
@@ -93,7 +93,7 @@ class Setup(NamedTuple):
 
 SETUPS: Final = {
     "stateful": Setup(D, ALL, {}),
-    "stateless": Setup(E, ALL, {"id": None}),  # no revision is known: each request has its own
+    "stateless": Setup(E, ALL, {"id": None}),  # the revision is not known: each request names its own
     "stateless only": Setup(E, (E,), {}),
 }
 
@@ -103,7 +103,7 @@ def good(wire: Wire) -> bytes:
 
 
 def with_(old: bytes, new: bytes) -> Callable[[Wire], bytes]:
-    """A good call with something else in it."""
+    """A valid call in which `old` is replaced by `new`."""
 
     def build(wire: Wire) -> bytes:
         data = good(wire)
@@ -122,7 +122,7 @@ def asking(method: str, params: Any = None) -> Callable[[Wire], bytes]:
 
 
 def bare(params: Any, method: str = "tools/call") -> Callable[[Wire], bytes]:
-    """A request with just these params, so without an envelope in the stateless revision too."""
+    """A request with exactly these params, so without `_meta` in the stateless revision too."""
     return lambda wire: encoded(request(7, method, params))
 
 
@@ -136,17 +136,20 @@ def raw(data: bytes | Message) -> Callable[[Wire], bytes]:
 
 
 class Row(NamedTuple):
-    """What is told, and the code and id of the answer: None for silence, a str for the text of a tool's result."""
+    """The message, and the code of its response:
+
+    None for silence, a str for the text of a tool result.
+    """
 
     tell: Callable[[Wire], bytes]
     answer: int | str | None
     id: Any = 7
-    stateless: int | str | None = None  # if it differs there
+    stateless: int | str | None = None  # if it differs in the stateless revision
     stateless_only: int | str | None = None
 
 
 ROWS: Final[dict[str, Any]] = {
-    # -- no JSON
+    # -- invalid JSON
     "not JSON": Row(raw(b"{nope"), PARSE, NO_ID),
     "a word": Row(raw(b"hello"), PARSE, NO_ID),
     "a NUL": Row(raw(b"\0"), PARSE, NO_ID),
@@ -161,12 +164,12 @@ ROWS: Final[dict[str, Any]] = {
     "100,000 arrays deep": Row(with_(b'"a":1', b'"a":' + b"[" * 100_000 + b"]" * 100_000), PARSE, NO_ID),
     "100,000 objects deep, never closed": Row(with_(b'"a":1', b'"a":' + b'{"a":' * 100_000), PARSE, NO_ID),
     "a line over the limit": Row(with_(b'"add"', b'"' + b"x" * 4 * MIB + b'"'), PARSE, NO_ID),
-    # -- no message, but nothing wrong
+    # -- not a request, but valid
     "an empty line": Row(raw(b""), None),
     "spaces": Row(raw(b"  \t "), None),
     "a CR before the newline": Row(lambda wire: good(wire) + b"\r", "3"),
     "bare CRs between tokens": Row(lambda wire: b"\r" + good(wire).replace(b",", b",\r"), "3"),
-    # -- no envelope
+    # -- invalid envelopes
     "a number": Row(raw(b"1"), REQUEST, NO_ID),
     "a string": Row(raw(b'"hello"'), REQUEST, NO_ID),
     "null": Row(raw(b"null"), REQUEST, NO_ID),
@@ -246,7 +249,7 @@ ROWS: Final[dict[str, Any]] = {
     "a notification that asks": Row(raw(notification("tools/call", {"name": "add"})), None),
     "a notification that is no JSON-RPC": Row(raw({"method": "notifications/cancelled"}), None),
     "a cancellation of nothing": Row(raw(cancelled(99)), None),
-    # -- who asks
+    # -- client metadata
     "a second initialize": Row(raw(initialize(id=7)), REQUEST, 7, "2025-11-25", PARAMS),
     "an envelope without capabilities": Row(claiming(version=E), PARAMS),
     "an envelope without a revision": Row(claiming(capabilities={}), PARAMS),
@@ -265,7 +268,7 @@ ROWS: Final[dict[str, Any]] = {
 
 
 async def hear_the_answer(wire: Wire) -> list[Message]:
-    """Tell a ping; give what comes before its answer."""
+    """Send a ping, and return the messages before its response."""
     await wire.tell(wire.asking("next", "server/discover" if wire.version == E else "ping"))
     heard = []
     while (message := await wire.hear()).get("id") != "next":
@@ -323,19 +326,19 @@ def check(row: Row, setup: Setup, heard: list[Message]) -> None:
 )
 @pytest.mark.parametrize("setup", SETUPS.values(), ids=SETUPS)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-async def test_bad_input(row: Row, setup: Setup) -> None:
+async def test_server_bad_message_gets_its_error_and_the_next_is_answered(row: Row, setup: Setup) -> None:
     async with served(bad_server(setup.served), setup.version) as wire:
         await wire.tell(row.tell(wire))
         check(row, setup, await hear_the_answer(wire))
 
 
 @pytest.mark.parametrize("setup", SETUPS.values(), ids=SETUPS)
-async def test_all_of_it_on_one_connection(setup: Setup) -> None:
+async def test_server_all_bad_messages_on_one_connection(setup: Setup) -> None:
     async with served(bad_server(setup.served), setup.version) as wire:
         for _ in range(2):
             for name, row in ROWS.items():
                 if name == "a second initialize" and setup.version == E:
-                    continue  # it may be the first one there, and then a revision is known
+                    continue  # it may be the first one in that revision
                 await wire.tell(row.tell(wire))
                 check(row, setup, await hear_the_answer(wire))
 
@@ -348,7 +351,7 @@ async def test_all_of_it_on_one_connection(setup: Setup) -> None:
         pytest.param(D, {}, marks=pytest.mark.requirement("RPC-8")),
     ],
 )
-async def test_an_array_where_there_are_no_batches(version: str, id: Message) -> None:
+async def test_server_batch_in_a_revision_without_batches_is_rejected(version: str, id: Message) -> None:
     async with served(bad_server(), version) as wire:
         await wire.tell(b"[" + good(wire) + b"]")
         [answer] = await hear_the_answer(wire)
@@ -357,7 +360,7 @@ async def test_an_array_where_there_are_no_batches(version: str, id: Message) ->
 
 
 @pytest.mark.requirement("RPC-20", "RPC-22", "RPC-24")
-async def test_arrays_where_there_are_batches() -> None:
+async def test_server_batch_in_2025_03_26_is_answered() -> None:
     async with served(bad_server(), B) as wire:
         await wire.tell(
             [
@@ -384,7 +387,7 @@ async def test_arrays_where_there_are_batches() -> None:
 
 
 @pytest.mark.requirement("VER-15")
-async def test_initialize_on_a_server_without_handshakes_names_what_it_speaks() -> None:
+async def test_server_initialize_without_handshake_revisions_lists_the_supported() -> None:
     async with served(bad_server((E,)), E) as wire:
         await wire.tell(initialize(id=7))
         [answer] = await hear_the_answer(wire)
@@ -393,12 +396,12 @@ async def test_initialize_on_a_server_without_handshakes_names_what_it_speaks() 
 
 @pytest.mark.requirement("RPC-5", "RPC-6")
 @pytest.mark.parametrize("version", [D, E])
-async def test_an_id_that_is_still_in_use(version: str) -> None:
+async def test_server_request_id_in_use_is_rejected(version: str) -> None:
     async with served(bad_server(), version) as wire:
         await wire.tell(wire.calling(7, "wait"), wire.calling(7, "add", {"a": 1, "b": 2}))
         [answer] = await hear_the_answer(wire)
         assert (answer["id"], answer["error"]["code"]) == (7, REQUEST)
-        assert text_of(await wire.call("7", "add", {"a": 1, "b": 2})) == "3"  # another id
+        assert text_of(await wire.call("7", "add", {"a": 1, "b": 2})) == "3"  # "7" is another id than 7
         await wire.tell(cancelled(7))
         assert await wire.hears_nothing()
         assert text_of(await wire.call(7, "add", {"a": 1, "b": 2})) == "3"
@@ -409,8 +412,8 @@ LISTS: Final = ("tools/list", "resources/list", "resources/templates/list", "pro
 
 @pytest.mark.requirement("PAGE-6", "COMP-4")
 @pytest.mark.parametrize("version", [D, E])
-async def test_what_belongs_elsewhere(version: str) -> None:
-    """Cursors of one list are none of another, and what can be completed is what was declared so."""
+async def test_server_foreign_cursor_or_completion_ref_is_rejected(version: str) -> None:
+    """A cursor is valid for its own list only, and completion only for declared arguments."""
     server = Server("lists", page_size=1)
     for n in range(2):
         server.add_tool(lambda: "", name=f"n{n}", description="A tool.")
@@ -448,7 +451,7 @@ async def test_what_belongs_elsewhere(version: str) -> None:
 
 
 @pytest.mark.requirement("LIFE-10", "LIFE-11", "PING-2")
-async def test_requests_before_initialize() -> None:
+async def test_server_request_before_initialize_is_rejected() -> None:
     async with served(bad_server(), D, opened=False) as wire:
         assert (await wire.ask(1, "tools/list"))["error"]["code"] == REQUEST
         assert await wire.is_alive()
@@ -456,17 +459,19 @@ async def test_requests_before_initialize() -> None:
         assert (await wire.ask(2, "tools/list"))["error"]["code"] == REQUEST
         await wire.tell(initialize(id=3))
         assert (await wire.hear())["result"]["protocolVersion"] == D
-        assert "result" in await wire.ask(4, "tools/list")  # may overtake the notification elsewhere
+        assert "result" in await wire.ask(
+            4, "tools/list"
+        )  # no need to wait for the notification: it may arrive later
         await wire.tell(initialize(id=5))
         assert (await wire.hear())["error"]["code"] == REQUEST
         assert await wire.is_alive()
 
 
-# --- too much of it -----------------------------------------------------------------------------------------------------
+# --- large amounts ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_300_megabytes_without_a_newline_in_constant_memory(version: str) -> None:
+async def test_server_300_mib_without_newline_uses_constant_memory(version: str) -> None:
     chunk = b"x" * 256 * 1024
     async with served(bad_server(), version) as wire:
         tracemalloc.start()
@@ -483,7 +488,8 @@ async def test_300_megabytes_without_a_newline_in_constant_memory(version: str) 
 
 
 @pytest.mark.requirement("STDIO-1")
-async def test_200_000_pings_whose_answers_nobody_reads() -> None:
+@pytest.mark.slow  # in the default run test_processes.py does it with a process
+async def test_server_200_000_unread_ping_responses_use_bounded_memory() -> None:
     number, at_once, told = 200_000, 1000, 0
     answered, rest = 0, b""
     ours, theirs = memory_pair()
@@ -510,25 +516,29 @@ async def test_200_000_pings_whose_answers_nobody_reads() -> None:
         try:
             nursery.start_soon(tell)
             await trio.testing.wait_all_tasks_blocked()
-            assert told < number // 4  # who tells has to wait ...
-            await hear(number // 4)  # and is let go on, several times
+            assert told < number // 4  # the sender has to wait ...
+            await hear(number // 4)  # ... is resumed several times
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
         assert peak < 32 * MIB
         await hear(number)
-        assert (told, answered, rest) == (number, number, b"")  # ... and gets every answer when they are read
+        assert (told, answered, rest) == (
+            number,
+            number,
+            b"",
+        )  # ... and gets every response once they are read
         assert await wire.is_alive()
         await ours.aclose()
 
 
 @pytest.mark.parametrize("limit", [1000, 4 * MIB])
-async def test_a_message_may_be_as_long_as_the_limit(limit: int) -> None:
+async def test_server_message_limit_is_inclusive(limit: int) -> None:
     server = Server("limited", limits=Limits(message=limit))
 
     @server.tool
     def length(text: str) -> str:
-        """Tell how long it is."""
+        """Return its length."""
         return str(len(text))
 
     async with served(server) as wire:
@@ -539,7 +549,7 @@ async def test_a_message_may_be_as_long_as_the_limit(limit: int) -> None:
         assert answer["error"]["code"] == PARSE
 
 
-# --- to a client --------------------------------------------------------------------------------------------------------
+# --- to a client --------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("RPC-9", "RPC-10")
@@ -556,7 +566,7 @@ async def test_a_message_may_be_as_long_as_the_limit(limit: int) -> None:
         pytest.param({"error": {"code": 1}}, id="an error without a message"),
     ],
 )
-async def test_a_response_that_is_none_fails_its_call(
+async def test_client_invalid_response_fails_its_call(
     said: Message, version: str, nursery: trio.Nursery
 ) -> None:
     async with talking(version) as (client, wire):
@@ -573,7 +583,7 @@ async def test_a_response_that_is_none_fails_its_call(
 
 
 @pytest.mark.requirement("CXL-9", "RPC-6")
-async def test_a_second_response_is_ignored(nursery: trio.Nursery) -> None:
+async def test_client_second_response_is_ignored(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
         asked = await wire.hear()
@@ -604,7 +614,7 @@ async def test_a_second_response_is_ignored(nursery: trio.Nursery) -> None:
         pytest.param(None, id="no params"),
     ],
 )
-async def test_a_log_message_that_is_none_is_not_told(
+async def test_client_invalid_log_message_is_dropped(
     params: Any, version: str, nursery: trio.Nursery
 ) -> None:
     told: list[Any] = []

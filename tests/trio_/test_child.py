@@ -1,7 +1,7 @@
-"""Child processes: how they are started, heard and ended. Real processes, real signals.
+"""Child processes: starting, reading and stopping them. Real processes, real signals.
 
-Programs are started with `python -c`; those that need no library run with `-S` and are quick. No test waits for the
-graces that users get: they are arguments.
+Programs are started with `python -c`; those that need no library run with `-S`, which is faster.
+No test waits for the default grace periods: they are arguments.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 QUICK = Grace(stdin=0.15, terminate=0.3)
-PATIENT = Grace(stdin=20, terminate=20)  # nothing that works may need it
+PATIENT = Grace(stdin=20, terminate=20)  # no working test may need it
 LINUX = sys.platform == "linux"
 
 
 @pytest.mark.requirement("STDIO-5", "STDIO-13")
-async def test_a_conversation() -> None:
+async def test_child_conversation_over_its_pipes() -> None:
     with trio.fail_after(20):
         async with spawn(python("for line in sys.stdin: say(line.upper())"), grace=PATIENT) as child:
             assert repr(child) == f"<Child {child.pid} running, 0 bytes of stderr kept>"
@@ -48,7 +48,7 @@ async def test_a_conversation() -> None:
         os.kill(child.pid, 0)
 
 
-async def test_words_environment_and_directory(tmp_path: Path) -> None:
+async def test_child_gets_arguments_environment_and_directory(tmp_path: Path) -> None:
     program = python(
         "say(sys.argv[1:]); say(os.environ['OURS'] + os.environ['HOME']); say(os.getcwd())", "$(id);"
     )
@@ -58,7 +58,7 @@ async def test_words_environment_and_directory(tmp_path: Path) -> None:
         assert await line(child.stream) == str(tmp_path)
 
 
-async def test_it_has_a_session_of_its_own() -> None:
+async def test_child_leads_its_own_session() -> None:
     async with spawn(python("say(f'{os.getsid(0)} {os.getpgrp()}')"), grace=QUICK) as child:
         assert await line(child.stream) == f"{child.pid} {child.pid}"
 
@@ -75,7 +75,9 @@ async def test_it_has_a_session_of_its_own() -> None:
         ("say('up'); os.kill(os.getpid(), signal.SIGSTOP)", QUICK, -signal.SIGKILL),
     ],
 )
-async def test_the_ladder(source: str, grace: Grace, returncode: int) -> None:
+async def test_child_is_stopped_by_stdin_then_sigterm_then_sigkill(
+    source: str, grace: Grace, returncode: int
+) -> None:
     async with spawn(python(source), grace=grace) as child:
         assert await line(child.stream) == "up"
         started = trio.current_time()
@@ -85,7 +87,7 @@ async def test_the_ladder(source: str, grace: Grace, returncode: int) -> None:
 
 
 @pytest.mark.parametrize("closed_before", [False, True])
-async def test_its_last_flood_of_output_does_not_keep_it(closed_before: bool) -> None:
+async def test_child_large_last_output_does_not_block_its_exit(closed_before: bool) -> None:
     flood = "say('up'); sys.stdin.read(); say('x' * 1_000_000); sys.exit(5)"
     async with spawn(python(flood), grace=PATIENT) as child:
         assert await line(child.stream) == "up"
@@ -95,7 +97,7 @@ async def test_its_last_flood_of_output_does_not_keep_it(closed_before: bool) ->
 
 
 @pytest.mark.requirement("LIFE-19")
-async def test_it_may_close_its_stdout_and_live_on() -> None:
+async def test_child_that_closes_stdout_keeps_running() -> None:
     async with spawn(
         python("say('bye'); os.close(1); sys.stdin.read(); os._exit(4)"), grace=PATIENT
     ) as child:
@@ -123,7 +125,7 @@ STUBBORN = "signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.s
         f"grandchild({STUBBORN!r}).wait()",
     ],
 )
-async def test_a_grandchild_does_not_survive(parent: str) -> None:
+async def test_child_group_is_killed_with_it(parent: str) -> None:
     async with spawn(python(GRANDCHILD + parent), grace=QUICK) as child:
         pid = int(await line(child.stream))
         if "deaf" in parent:
@@ -135,8 +137,8 @@ async def test_a_grandchild_does_not_survive(parent: str) -> None:
 
 @pytest.mark.parametrize("source", ["time.sleep(60)", STUBBORN])
 @pytest.mark.parametrize("escaped", [False, True])
-async def test_a_killed_leader_ends_the_stream_and_its_group(source: str, escaped: bool) -> None:
-    """Whoever it left behind holds the pipe; the reader learns of the death all the same, and quickly."""
+async def test_child_killed_ends_the_stream_and_its_group(source: str, escaped: bool) -> None:
+    """A surviving process holds the pipe, but the reader gets an end of file quickly."""
     leader = GRANDCHILD + f"grandchild({source!r}, start_new_session={escaped}); time.sleep(60)"
     with trio.fail_after(20):
         async with spawn(python(leader), grace=Grace(20, 1.0)) as child:
@@ -148,14 +150,14 @@ async def test_a_killed_leader_ends_the_stream_and_its_group(source: str, escape
             assert await rest(child.stream) == b""
             assert trio.current_time() - started < 0.9
             assert child.returncode == -signal.SIGKILL
-            if not escaped:  # also without a call of ours
+            if not escaped:  # even if `aclose` is not called
                 await until(lambda: not alive(pid))
         assert alive(pid) == escaped
     if escaped:
         os.kill(pid, signal.SIGKILL)
 
 
-async def test_last_words_are_read_however_late() -> None:
+async def test_child_output_is_read_after_its_exit() -> None:
     words = (
         GRANDCHILD + "grandchild('time.sleep(60)', start_new_session=True); say('x' * 50_000); os._exit(9)"
     )
@@ -173,8 +175,8 @@ async def test_last_words_are_read_however_late() -> None:
     assert child.returncode == 9
 
 
-async def test_a_grandchild_is_told_once() -> None:
-    """A second SIGTERM would mean impatience to a server such as ours."""
+async def test_child_group_gets_sigterm_once() -> None:
+    """A server such as ours would exit at once at a second SIGTERM."""
     source = """
         told = 0
         def hear(*_):
@@ -193,7 +195,7 @@ async def test_a_grandchild_is_told_once() -> None:
     assert child.stderr_tail == b"1\n"
 
 
-async def test_aclose_from_another_task() -> None:
+async def test_child_aclose_from_another_task() -> None:
     ended = []
     async with spawn(python("time.sleep(60)"), grace=QUICK) as child:
 
@@ -204,7 +206,7 @@ async def test_aclose_from_another_task() -> None:
             nursery.start_soon(read)
             await trio.testing.wait_all_tasks_blocked()
             with trio.move_on_after(0.02):
-                await child.aclose()  # only this wait is cancelled
+                await child.aclose()  # cancels only this wait
             nursery.start_soon(child.aclose)
             nursery.start_soon(child.aclose)
         assert ended == [b""]
@@ -214,14 +216,14 @@ async def test_aclose_from_another_task() -> None:
             await child.stream.send_all(b"x")
 
 
-async def test_a_closed_stream_is_closed() -> None:
+async def test_child_stream_closed_by_the_user_stays_closed() -> None:
     async with spawn(python("sys.stdin.read()"), grace=PATIENT) as child:
         await child.stream.aclose()
         with pytest.raises(trio.ClosedResourceError):
             await child.stream.receive_some()
 
 
-async def test_children_end_in_any_order() -> None:
+async def test_child_processes_can_be_closed_in_any_order() -> None:
     async with spawn(["cat"], grace=PATIENT) as first, spawn(["cat"], grace=PATIENT) as second:
         await first.aclose()
         await second.stream.send_all(b"still here\n")
@@ -232,7 +234,7 @@ async def test_children_end_in_any_order() -> None:
 DEAF = python(GRANDCHILD + f"signal.signal(15, signal.SIG_IGN); grandchild({STUBBORN!r}).wait()")
 
 
-async def test_cancellation_ends_the_tree() -> None:
+async def test_child_group_is_killed_on_cancellation() -> None:
     pid = 0
     with trio.CancelScope() as scope:
         async with spawn(DEAF, grace=QUICK) as child:
@@ -245,7 +247,7 @@ async def test_cancellation_ends_the_tree() -> None:
     assert not alive(pid)
 
 
-async def test_cancelled_while_starting_or_ending() -> None:
+async def test_child_cancelled_while_starting_or_stopping_exits() -> None:
     for delay in (0.0, 0.0005, 0.002, 0.01, 0.05, 0.2):
         started: list[Child] = []
         with trio.move_on_after(delay):
@@ -255,7 +257,7 @@ async def test_cancelled_while_starting_or_ending() -> None:
         assert all(child.returncode == 0 for child in started)
 
 
-async def test_an_exception_of_the_block_comes_out_alone() -> None:
+async def test_child_block_exception_is_not_wrapped() -> None:
     with pytest.raises(ZeroDivisionError):
         async with spawn(["cat"], grace=PATIENT) as child:
             raise ZeroDivisionError
@@ -263,8 +265,11 @@ async def test_an_exception_of_the_block_comes_out_alone() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_leaves_nobody(times: int) -> None:
-    """The terminal's signal reaches us, not the child; impatience does not save the tree either."""
+def test_child_group_is_killed_on_ctrl_c(times: int) -> None:
+    """The signal of the terminal reaches us, not the child.
+
+    A second Ctrl+C does not leave the tree alive.
+    """
     source = """
         import sys, trio
         from mcp_trio._child import Grace, spawn
@@ -311,8 +316,8 @@ IDLE_PARENT = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', *sy
 
 @pytest.mark.skipif(not LINUX, reason="stands in for process 1 of a container with a Linux call")
 @pytest.mark.parametrize("words", [[ADOPT + ORPHANING_CLIENT], [ADOPT + IDLE_PARENT, ORPHANING_CLIENT]])
-def test_orphans_without_a_proper_process_1(words: list[str]) -> None:
-    """We are process 1 and have to reap them; or another is, who does not, and we must not wait for it."""
+def test_child_orphans_are_reaped_without_an_init_process(words: list[str]) -> None:
+    """Either we are process 1 and must reap them, or another process is that does not reap them."""
     leader = python(GRANDCHILD + "grandchild('time.sleep(60)'); say('bye')")
     done = subprocess.run(
         [sys.executable, "-c", *words, *leader], capture_output=True, timeout=30, check=False
@@ -339,7 +344,7 @@ def test_orphans_without_a_proper_process_1(words: list[str]) -> None:
         (["cat"], "{dir}/plain", "its working directory .*plain cannot be entered"),
     ],
 )
-async def test_a_program_that_cannot_be_started(
+async def test_child_start_failure_names_the_cause(
     argv: list[str], cwd: str | None, text: str, tmp_path: Path
 ) -> None:
     for name, content, mode in (
@@ -358,17 +363,17 @@ async def test_a_program_that_cannot_be_started(
 
 
 @pytest.mark.parametrize("argv", ["python server.py", b"cat", []])
-async def test_argv_is_a_sequence_of_words(argv: Any) -> None:
+async def test_child_argv_must_be_a_sequence(argv: Any) -> None:
     with pytest.raises(TypeError, match="sequence of words"):
         async with spawn(argv):
             raise AssertionError
 
 
-# --- a child's stderr -----------------------------------------------------------------------------------------------
+# --- stderr -------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("STDIO-4")
-async def test_ten_megabytes_of_complaints_before_the_first_word() -> None:
+async def test_child_stderr_of_ten_megabytes_does_not_block() -> None:
     source = "sys.stderr.write(('x' * 99 + '\\n') * 100_000 + 'the end'); sys.stderr.flush(); say('up')"
     async with spawn(python(source), stderr="discard", grace=PATIENT) as child:
         assert await line(child.stream) == "up"
@@ -377,7 +382,7 @@ async def test_ten_megabytes_of_complaints_before_the_first_word() -> None:
 
 
 @pytest.mark.requirement("STDIO-4")
-async def test_lines_for_a_callback() -> None:
+async def test_child_stderr_callback_gets_lines() -> None:
     source = r"""
         for part in (b"one\ntw", b"o\r\n\nh\xc3", b"\xa9\nbad \xff\n", b"y" * 70_000 + b"\n", b"\x1b[31mred", b" end"):
             os.write(2, part)
@@ -391,7 +396,7 @@ async def test_lines_for_a_callback() -> None:
     assert lines[-1] == "\x1b[31mred end"
 
 
-async def test_a_callback_that_fails_is_called_no_more(caplog: pytest.LogCaptureFixture) -> None:
+async def test_child_stderr_callback_failure_stops_its_calls(caplog: pytest.LogCaptureFixture) -> None:
     lines = []
 
     def fail(text: str) -> None:
@@ -403,12 +408,12 @@ async def test_a_callback_that_fails_is_called_no_more(caplog: pytest.LogCapture
             pass
     assert lines == ["one"]
     assert child.stderr_tail == b"one\ntwo\n"
-    assert "called no more" in caplog.text
+    assert "not called again" in caplog.text
 
 
 @contextmanager
 def our_stderr(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Our `sys.stderr` is a pipe; its reading end."""
+    """Replace `sys.stderr` by a pipe, and yield its reading end."""
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as ours, os.fdopen(writer, "w") as theirs, monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", theirs)
@@ -416,7 +421,7 @@ def our_stderr(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         yield ours.fileno()
 
 
-async def test_stderr_is_passed_on_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_child_stderr_is_forwarded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with our_stderr(monkeypatch) as seen:
         async with spawn(python("os.write(2, b'no newline'); sys.stdin.read()"), grace=PATIENT) as child:
             with trio.fail_after(20):
@@ -425,7 +430,7 @@ async def test_stderr_is_passed_on_as_it_comes(monkeypatch: pytest.MonkeyPatch) 
     assert child.stderr_tail == b"no newline"
 
 
-async def test_much_is_passed_on_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_child_stderr_is_forwarded_completely(monkeypatch: pytest.MonkeyPatch) -> None:
     got = 0
     with our_stderr(monkeypatch) as seen:
         source = "sys.stderr.write('x' * 3_000_000); sys.stderr.flush(); say('up'); sys.stdin.read()"
@@ -438,8 +443,8 @@ async def test_much_is_passed_on_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert got == 3_000_000
 
 
-async def test_a_stuck_stderr_of_ours_does_not_stop_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_child, "_STALL", 0.05)
+async def test_child_stderr_forwarding_drops_if_ours_is_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_child, "_STALL_TIMEOUT", 0.05)
     with our_stderr(monkeypatch) as seen:
         source = "sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); say('up'); sys.stdin.read(); os.write(2, b'end')"
         async with spawn(python(source), grace=PATIENT) as child:
@@ -449,10 +454,10 @@ async def test_a_stuck_stderr_of_ours_does_not_stop_the_child(monkeypatch: pytes
             with suppress(BlockingIOError):
                 while os.read(seen, 65536):
                     pass
-        assert os.read(seen, 10) == b"end"  # it takes some again
+        assert os.read(seen, 10) == b"end"  # it accepts bytes again
 
 
-async def test_a_dead_stderr_of_ours_does_not_stop_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_child_stderr_forwarding_survives_a_broken_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     with our_stderr(monkeypatch) as seen:
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, seen)
@@ -464,7 +469,7 @@ async def test_a_dead_stderr_of_ours_does_not_stop_the_child(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("state", ["None", "io.StringIO()"])
-def test_without_a_stderr_of_ours(state: str) -> None:
+def test_child_stderr_forwarding_works_without_sys_stderr(state: str) -> None:
     source = f"""
         import io, sys, trio
         from mcp_trio._child import spawn
@@ -482,7 +487,7 @@ def test_without_a_stderr_of_ours(state: str) -> None:
     assert subprocess.run(closed, timeout=30, check=False).returncode == 0
 
 
-async def test_stderr_held_by_a_daemon_does_not_hold_us() -> None:
+async def test_child_stderr_held_by_a_daemon_does_not_block() -> None:
     leader = (
         GRANDCHILD
         + "grandchild('time.sleep(60)', start_new_session=True); os.write(2, b'bye'); sys.stdin.read()"

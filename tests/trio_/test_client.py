@@ -1,4 +1,4 @@
-"""The client against a server that is played by the test, line by line; and against a real one where both have to agree."""
+"""The client against a server that the test plays line by line, and against a real one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOOL = {"name": "t", "inputSchema": {"type": "object"}}
 
 
 async def open_as_server(wire: Wire, offers: Message = OFFERS) -> None:
-    """Play the server's part of the opening."""
+    """Play the server's part of the handshake."""
     asked = await wire.hear()
     if wire.version == E:
         assert asked["method"] == "server/discover"
@@ -54,7 +54,7 @@ async def open_as_server(wire: Wire, offers: Message = OFFERS) -> None:
 async def talking(
     version: str = D, offers: Message = OFFERS, **options: Any
 ) -> AsyncIterator[tuple[Client, Wire]]:
-    """A client with these options, and the wire to the server that the test plays."""
+    """A client with these options, and the stream of the server that the test plays."""
     ours, theirs = memory_pair()
     wire = Wire(theirs, version)
     opened = trio.Event()
@@ -71,7 +71,7 @@ async def talking(
 
 
 class Caller:
-    """Makes a call in a task of its own; `result` or `error` is what came of it."""
+    """A call in a task of its own, with its `result` or `error`."""
 
     def __init__(self, nursery: trio.Nursery, call: Callable[[], Awaitable[Any]]) -> None:
         self.result: Any = None
@@ -84,12 +84,12 @@ class Caller:
         try:
             with self.scope:
                 self.result = await call()
-        except Exception as exc:  # noqa: BLE001 - whatever it is, the test looks at it
+        except Exception as exc:  # noqa: BLE001 - the test examines it
             self.error = exc
         self.ended.set()
 
 
-# --- calls and answers --------------------------------------------------------------------------------------------------
+# --- calls and answers --------------------------------------------------------------------------
 
 CALLS: list[tuple[Callable[[Client], Awaitable[Any]], str, Any, Any, Any]] = [
     (
@@ -162,7 +162,7 @@ CALLS: list[tuple[Callable[[Client], Awaitable[Any]], str, Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("call", "method", "params", "answer", "gives"), CALLS)
-async def test_a_call_is_one_request_and_gives_its_result(
+async def test_client_call_is_one_request_and_returns_its_result(
     call: Callable[[Client], Awaitable[Any]],
     method: str,
     params: Any,
@@ -181,7 +181,7 @@ async def test_a_call_is_one_request_and_gives_its_result(
 
 
 @pytest.mark.requirement("META-6", "META-7", "STDIO-9")
-async def test_in_the_stateless_revision_each_request_says_who_asks(nursery: trio.Nursery) -> None:
+async def test_client_stateless_request_has_version_and_client_info(nursery: trio.Nursery) -> None:
     async with talking(E) as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t", meta={"com.example/mine": 1}))
         asked = await wire.hear()
@@ -194,7 +194,7 @@ async def test_in_the_stateless_revision_each_request_says_who_asks(nursery: tri
         assert caller.result.content == []
 
 
-async def test_a_ping_is_what_the_revision_has_for_it(nursery: trio.Nursery) -> None:
+async def test_client_stateless_ping_is_server_discover(nursery: trio.Nursery) -> None:
     async with talking(E) as (client, wire):
         caller = Caller(nursery, client.ping)
         assert (await wire.hear())["method"] == "server/discover"
@@ -202,7 +202,7 @@ async def test_a_ping_is_what_the_revision_has_for_it(nursery: trio.Nursery) -> 
         del caller
 
 
-async def test_lists_are_read_to_their_last_page(nursery: trio.Nursery) -> None:
+async def test_client_list_reads_all_pages(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, client.list_prompts)
         for expected, cursor in (None, "1"), ({"cursor": "1"}, ""), ({"cursor": ""}, None):
@@ -214,7 +214,7 @@ async def test_lists_are_read_to_their_last_page(nursery: trio.Nursery) -> None:
         assert [prompt.name for prompt in caller.result] == ["before 1", "before ", "before None"]
 
 
-async def test_a_list_without_an_end_is_given_up(nursery: trio.Nursery) -> None:
+async def test_client_list_with_a_repeated_cursor_raises(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, client.list_tools)
         while not caller.ended.is_set():
@@ -226,7 +226,7 @@ async def test_a_list_without_an_end_is_given_up(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.requirement("RPC-11", "ERR-10")
-async def test_an_error_of_the_server_is_raised_as_it_is(nursery: trio.Nursery) -> None:
+async def test_client_error_response_raises_peer_error(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
         asked = await wire.hear()
@@ -245,7 +245,7 @@ async def test_an_error_of_the_server_is_raised_as_it_is(nursery: trio.Nursery) 
         (E, {"resultType": "input_required"}),
     ],
 )
-async def test_an_answer_that_is_none_fails_its_call_only(
+async def test_client_invalid_result_fails_its_call_only(
     version: str, answer: Any, nursery: trio.Nursery
 ) -> None:
     async with talking(version) as (client, wire):
@@ -279,7 +279,7 @@ GARBAGE: list[Any] = [
 
 @pytest.mark.requirement("STDIO-6", "PROG-13")
 @pytest.mark.parametrize("garbage", GARBAGE, ids=str)
-async def test_what_makes_no_sense_does_not_disturb_a_call(garbage: Any, nursery: trio.Nursery) -> None:
+async def test_client_garbage_does_not_disturb_a_call(garbage: Any, nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
         asked = await wire.hear()
@@ -291,7 +291,7 @@ async def test_what_makes_no_sense_does_not_disturb_a_call(garbage: Any, nursery
 
 
 @pytest.mark.requirement("PING-1", "PING-2", "CAP-3")
-async def test_what_a_server_asks_is_answered(nursery: trio.Nursery) -> None:
+async def test_client_answers_requests_of_the_server(nursery: trio.Nursery) -> None:
     async with talking() as (_, wire):
         await wire.tell(request("s1", "ping"), request("s2", "roots/list"), request("s3", "no/such"))
         answers = [await wire.hear() for _ in range(3)]
@@ -303,7 +303,7 @@ async def test_what_a_server_asks_is_answered(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.requirement("CAP-3", "LIFE-14")
-async def test_what_the_server_does_not_offer_is_not_asked() -> None:
+async def test_client_method_not_offered_is_not_sent() -> None:
     async with talking() as (client, wire):
         for method in "logging/setLevel", "server/discover", "tasks/list":
             with pytest.raises(LocalProtocolError):
@@ -311,7 +311,7 @@ async def test_what_the_server_does_not_offer_is_not_asked() -> None:
         assert await wire.hears_nothing()
 
 
-async def test_many_tasks_share_a_client_and_answers_come_in_any_order(nursery: trio.Nursery) -> None:
+async def test_client_concurrent_calls_are_answered_in_any_order(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         callers = [Caller(nursery, lambda n=n: client.call_tool(f"t{n}")) for n in range(32)]  # type: ignore[misc]
         asked = {(message := await wire.hear())["params"]["name"]: message["id"] for _ in range(32)}
@@ -323,19 +323,19 @@ async def test_many_tasks_share_a_client_and_answers_come_in_any_order(nursery: 
             assert caller.result.content[0].text == str(n)
 
 
-async def test_it_knows_its_peer() -> None:
+async def test_client_knows_its_peer() -> None:
     async with talking(A) as (client, _):
         assert client.peer.dialect.version == A
         assert client.peer.info == t.Implementation(name="played", version="1")
         assert repr(client).startswith("<Client of <Connection client READY 2024-11-05")
 
 
-# --- giving up ----------------------------------------------------------------------------------------------------------
+# --- cancellation and timeouts ------------------------------------------------------------------
 
 
 @pytest.mark.requirement("CXL-1", "CXL-2", "CXL-3", "CXL-9", "CXL-13")
 @pytest.mark.parametrize("version", ERAS)
-async def test_leaving_the_scope_of_a_call_cancels_it(version: str, nursery: trio.Nursery) -> None:
+async def test_client_call_scope_cancelled_sends_cancellation(version: str, nursery: trio.Nursery) -> None:
     async with talking(version) as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
         asked = await wire.hear()
@@ -345,11 +345,11 @@ async def test_leaving_the_scope_of_a_call_cancels_it(version: str, nursery: tri
         assert told["params"]["requestId"] == asked["id"]
         assert caller.scope.cancelled_caught
         assert "0 calls" in repr(client)
-        await wire.tell(result(asked["id"], {"content": []}))  # the two have crossed
+        await wire.tell(result(asked["id"], {"content": []}))  # they crossed on the stream
         assert await wire.hears_nothing()
 
 
-async def test_an_answer_that_comes_with_the_cancellation_wins(nursery: trio.Nursery) -> None:
+async def test_client_response_before_cancellation_wins(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
         asked = await wire.hear()
@@ -363,7 +363,7 @@ async def test_an_answer_that_comes_with_the_cancellation_wins(nursery: trio.Nur
 
 @pytest.mark.requirement("CXL-6")
 @pytest.mark.parametrize("version", ERAS)
-async def test_a_cancelled_call_cancels_the_handler(version: str) -> None:
+async def test_client_cancelled_call_cancels_the_handler(version: str) -> None:
     server = Server("witness")
     seen: list[str] = []
 
@@ -389,7 +389,7 @@ async def test_a_cancelled_call_cancels_the_handler(version: str) -> None:
 
 @pytest.mark.requirement("LIFE-21", "LIFE-22", "ERR-10")
 @pytest.mark.parametrize(("timeout", "seconds"), [(60.0, 60.0), (2.5, 2.5), (0.0, 0.0)])
-async def test_no_answer_within_the_time(
+async def test_client_call_without_response_times_out(
     timeout: float, seconds: float, autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     async with talking() as (client, wire):
@@ -406,7 +406,7 @@ async def test_no_answer_within_the_time(
 
 
 @pytest.mark.requirement("LIFE-22")
-async def test_without_a_limit_a_call_waits(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+async def test_client_call_without_timeout_waits(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t", timeout=None))
         asked = await wire.hear()
@@ -425,7 +425,7 @@ async def test_without_a_limit_a_call_waits(autojump_clock: MockClock, nursery: 
         ({"timeout": 10, "max_timeout": None}, 9.0, 397 * 9 + 10),
     ],
 )
-async def test_progress_without_an_end(
+async def test_client_endless_progress_ends_at_max_timeout(
     options: Any, step: float, seconds: float, autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     async with talking() as (client, wire):
@@ -442,15 +442,17 @@ async def test_progress_without_an_end(
         assert ("max_timeout" in str(caller.error)) is (options.get("max_timeout", 300) is not None)
         assert (await wire.hear())["method"] == "notifications/cancelled"
         told = trio.current_time() - start
-        assert seconds <= told < seconds + step  # it is looked at once in a step
+        assert seconds <= told < seconds + step  # the limit is checked once per step
 
 
 @pytest.mark.requirement("LIFE-23")
-async def test_pages_without_an_end_of_patience(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+async def test_client_endless_pages_end_at_max_timeout(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
     async with talking() as (client, wire):
         start = trio.current_time()
         caller = Caller(nursery, lambda: client.list_tools(timeout=10, max_timeout=35))
-        for number in range(3):  # each page comes in time, and restarts it
+        for number in range(3):  # each page arrives in time and restarts the timeout
             asked = await wire.hear()
             await trio.sleep(9)
             await wire.tell(result(asked["id"], {"tools": [TOOL], "nextCursor": str(number)}))
@@ -463,14 +465,14 @@ async def test_pages_without_an_end_of_patience(autojump_clock: MockClock, nurse
 
 
 @pytest.mark.parametrize("timeout", [-1.0, float("nan")])
-async def test_a_limit_that_is_none_is_refused_before_anything_is_sent(timeout: float) -> None:
+async def test_client_invalid_timeout_raises_before_sending(timeout: float) -> None:
     async with talking() as (client, wire):
         with pytest.raises(ValueError, match="seconds"):
             await client.call_tool("t", timeout=timeout)
         assert await wire.hears_nothing()
 
 
-# --- progress -----------------------------------------------------------------------------------------------------------
+# --- progress -----------------------------------------------------------------------------------
 
 
 def told_progress(token: Any, progress: float, **more: Any) -> Message:
@@ -478,7 +480,7 @@ def told_progress(token: Any, progress: float, **more: Any) -> Message:
 
 
 @pytest.mark.requirement("PROG-2", "META-14")
-async def test_progress_comes_in_order_and_never_after_the_result(nursery: trio.Nursery) -> None:
+async def test_client_progress_comes_in_order_and_before_the_result(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         heard: list[tuple[float, float | None, str | None]] = []
         caller = Caller(nursery, lambda: client.call_tool("t", progress=lambda *told: heard.append(told)))
@@ -497,7 +499,7 @@ async def test_progress_comes_in_order_and_never_after_the_result(nursery: trio.
         assert caller.error is None
 
 
-async def test_progress_is_not_asked_for_without_a_callback(nursery: trio.Nursery) -> None:
+async def test_client_progress_is_not_requested_without_a_callback(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.read_resource("a:b"))
         asked = await wire.hear()
@@ -507,7 +509,7 @@ async def test_progress_is_not_asked_for_without_a_callback(nursery: trio.Nurser
         assert caller.error is None
 
 
-async def test_progress_of_a_real_server() -> None:
+async def test_client_progress_of_a_real_server() -> None:
     server = Server("steps")
 
     @server.tool
@@ -523,7 +525,7 @@ async def test_progress_of_a_real_server() -> None:
         assert heard == list(range(50))
 
 
-async def test_progress_starts_the_time_anew(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+async def test_client_progress_restarts_the_timeout(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         start = trio.current_time()
         caller = Caller(nursery, lambda: client.call_tool("t", timeout=10, progress=lambda *_: None))
@@ -537,7 +539,7 @@ async def test_progress_starts_the_time_anew(autojump_clock: MockClock, nursery:
 
 
 @pytest.mark.parametrize("raised", [ValueError, SystemExit, KeyboardInterrupt, RecursionError])
-async def test_a_callback_that_fails_fails_its_own_call_and_cancels_it(
+async def test_client_progress_callback_failure_fails_and_cancels_its_call(
     raised: type[BaseException], nursery: trio.Nursery
 ) -> None:
     caught: list[BaseException] = []
@@ -571,13 +573,15 @@ async def test_a_callback_that_fails_fails_its_own_call_and_cancels_it(
         assert other.error is None
 
 
-# --- what is kept ---------------------------------------------------------------------------------------------------------
+# --- the cache ----------------------------------------------------------------------------------
 
 FRESH: Message = {"tools": [TOOL], "ttlMs": 60_000, "cacheScope": "private", "resultType": "complete"}
 
 
 @pytest.mark.requirement("CACHE-5", "CACHE-6")
-async def test_what_is_fresh_is_not_asked_again(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+async def test_client_fresh_cached_list_is_not_requested_again(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
     async with talking(E) as (client, wire):
         for _ in range(2):
             caller = Caller(nursery, client.list_tools)
@@ -587,10 +591,10 @@ async def test_what_is_fresh_is_not_asked_again(autojump_clock: MockClock, nurse
             await trio.sleep(61)
             assert (
                 await wire.hears_nothing()
-            )  # it is not asked for because it is stale, but because somebody asks
+            )  # a stale list is requested when it is needed, not when it expires
 
 
-async def test_what_is_forgotten_is_asked_again(nursery: trio.Nursery) -> None:
+async def test_client_forget_clears_the_cache(nursery: trio.Nursery) -> None:
     async with talking(E) as (client, wire):
         for _ in range(2):
             caller = Caller(nursery, client.list_tools)
@@ -602,9 +606,7 @@ async def test_what_is_forgotten_is_asked_again(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("timeout", [60.0, 0.0, None])
-async def test_a_hit_lets_others_run_and_can_be_cancelled(
-    timeout: float | None, nursery: trio.Nursery
-) -> None:
+async def test_client_cache_hit_is_a_checkpoint(timeout: float | None, nursery: trio.Nursery) -> None:
     async with talking(E) as (client, wire):
         caller = Caller(nursery, client.list_tools)
         await wire.tell(result((await wire.hear())["id"], FRESH))
@@ -618,11 +620,11 @@ async def test_a_hit_lets_others_run_and_can_be_cancelled(
         assert await wire.hears_nothing()
 
 
-# --- log messages ---------------------------------------------------------------------------------------------------------
+# --- log messages -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_on_log_fails_and_nothing_else_does(
+async def test_client_on_log_failure_affects_nothing_else(
     version: str, caplog: pytest.LogCaptureFixture, nursery: trio.Nursery
 ) -> None:
     def fail(params: t.LoggingMessageParams) -> None:
@@ -643,16 +645,16 @@ async def test_on_log_fails_and_nothing_else_does(
         await caller.ended.wait()
         assert caller.error is None
     reported = [(each.getMessage(), str(each.exc_info[1])) for each in caplog.records if each.exc_info]
-    refused = [] if version == E else [("the server did not take the log level", "no such level (-32602)")]
+    refused = [] if version == E else [("the server rejected the log level", "no such level (-32602)")]
     assert reported == [*refused, ("on_log failed", "cannot stand error")]
 
 
-# --- ends ---------------------------------------------------------------------------------------------------------------
+# --- the end ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("LIFE-17")
 @pytest.mark.parametrize("how", ["hangs up", "breaks", "says its last half word"])
-async def test_a_server_that_goes_away_ends_every_call_at_once(
+async def test_client_connection_end_fails_every_call_at_once(
     how: str, autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     async with talking() as (client, wire):
@@ -663,8 +665,8 @@ async def test_a_server_that_goes_away_ends_every_call_at_once(
         if how == "says its last half word":
             await wire.stream.send_all(b'{"jsonrpc":"2.0","id":')
         if how == "breaks":
-            client._carrier._stream._incoming.reader_closed = True  # type: ignore[attr-defined]
-            client._carrier._stream._incoming.changed.unpark_all()  # type: ignore[attr-defined]
+            client._transport._stream._incoming.reader_closed = True  # type: ignore[attr-defined]
+            client._transport._stream._incoming.changed.unpark_all()  # type: ignore[attr-defined]
         else:
             await wire.stream.aclose()
         for caller in callers:
@@ -677,18 +679,20 @@ async def test_a_server_that_goes_away_ends_every_call_at_once(
         assert trio.current_time() == start
 
 
-async def test_a_server_that_no_longer_listens_is_noticed_at_the_next_call(nursery: trio.Nursery) -> None:
+async def test_client_broken_sending_is_noticed_at_the_next_call(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
         await wire.hear()
-        client._carrier._stream._outgoing.reader_closed = True  # type: ignore[attr-defined]
+        client._transport._stream._outgoing.reader_closed = True  # type: ignore[attr-defined]
         with pytest.raises(ConnectionLost, match="the connection broke"):
             await client.ping()
         await caller.ended.wait()
         assert isinstance(caller.error, ConnectionLost)
 
 
-async def test_closing_ends_every_call_at_once(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+async def test_client_aclose_fails_every_call_at_once(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
     async with talking() as (client, wire):
         start = trio.current_time()
         callers = [Caller(nursery, lambda: client.call_tool("t")) for _ in range(20)]
@@ -705,7 +709,7 @@ async def test_closing_ends_every_call_at_once(autojump_clock: MockClock, nurser
         assert trio.current_time() == start
 
 
-async def test_closing_twice_and_at_once_from_several_tasks(nursery: trio.Nursery) -> None:
+async def test_client_aclose_concurrently_and_repeatedly(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         async with trio.open_nursery() as closing:
             for _ in range(5):
@@ -714,7 +718,7 @@ async def test_closing_twice_and_at_once_from_several_tasks(nursery: trio.Nurser
         assert await wire.hear_all() == []
 
 
-async def test_clients_may_be_closed_in_the_order_in_which_they_were_opened() -> None:
+async def test_client_aclose_in_the_order_of_opening() -> None:
     async with talking() as (one, _), talking() as (two, wire):
         await one.aclose()
         async with trio.open_nursery() as nursery:
@@ -724,7 +728,7 @@ async def test_clients_may_be_closed_in_the_order_in_which_they_were_opened() ->
         await two.aclose()
 
 
-async def test_what_was_said_before_closing_is_still_written(nursery: trio.Nursery) -> None:
+async def test_client_aclose_sends_queued_messages(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         Caller(nursery, lambda: client.call_tool("t"))
         await trio.testing.wait_all_tasks_blocked()
@@ -736,11 +740,11 @@ async def test_what_was_said_before_closing_is_still_written(nursery: trio.Nurse
             "tools/call",
             "tools/call",
             "notifications/cancelled",
-            "notifications/cancelled",  # of the first call: we wait for it no longer
+            "notifications/cancelled",  # of the first call, which is pending
         ]
 
 
-async def test_closing_waits_a_second_at_most_for_a_server_that_does_not_read(
+async def test_client_aclose_gives_up_on_an_unread_stream_after_a_second(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     async with talking() as (client, _):
@@ -755,7 +759,7 @@ async def test_closing_waits_a_second_at_most_for_a_server_that_does_not_read(
             assert isinstance(caller.error, ConnectionLost)
 
 
-async def test_cancelling_everything_around_a_pending_call_takes_no_time(autojump_clock: MockClock) -> None:
+async def test_client_cancelled_around_a_call_ends_at_once(autojump_clock: MockClock) -> None:
     start = trio.current_time()
     with trio.CancelScope() as scope:
         async with talking() as (client, _), trio.open_nursery() as nursery:
@@ -765,7 +769,7 @@ async def test_cancelling_everything_around_a_pending_call_takes_no_time(autojum
     assert trio.current_time() == start
 
 
-async def test_an_error_of_the_block_comes_out_as_it_is() -> None:
+async def test_client_block_exception_is_not_wrapped() -> None:
     server = Server("fine")
     server.add_tool(no_luck)
 

@@ -1,4 +1,4 @@
-"""Closing clients: by any task, at any time, in any order among them. The table that the claim of `Client.aclose` stands on."""
+"""Closing clients: by any task, at any time, in any order, as `Client.aclose` claims."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def server() -> Server:
 
     @found.tool
     def echo(text: str) -> str:
-        """Give it back."""
+        """Return it."""
         return text
 
     return found
@@ -73,7 +73,7 @@ WAYS = [one_after_the_other, each_in_a_task_of_its_own, all_at_once_and_twice, i
 @pytest.mark.parametrize("close", WAYS)
 @pytest.mark.parametrize("pending", [0, 3])
 @pytest.mark.parametrize("version", ERAS)
-async def test_clients_in_nested_blocks(
+async def test_closing_nested_clients_in_any_way_takes_no_time(
     order: Sequence[int],
     close: Callable[[Sequence[Client]], Awaitable[None]],
     pending: int,
@@ -90,7 +90,7 @@ async def test_clients_in_nested_blocks(
         await trio.testing.wait_all_tasks_blocked()
         first, *others = (clients[place] for place in order)
         await close([first])
-        for other in others:  # which it does not concern
+        for other in others:  # the other clients are not affected
             assert (await other.call_tool("echo", {"text": "x"})).text == "x"
         await close(others)
         for client in clients:
@@ -99,13 +99,15 @@ async def test_clients_in_nested_blocks(
     for caller in callers:
         await caller.ended.wait()
         assert isinstance(caller.error, ConnectionLost)
-    for client in clients:  # after its block
+    for client in clients:  # after the block
         await client.aclose()
     assert trio.current_time() == start
 
 
 @pytest.mark.parametrize("close", WAYS)
-async def test_a_client_whose_block_then_fails(close: Callable[[Sequence[Client]], Awaitable[None]]) -> None:
+async def test_closing_the_outer_client_keeps_the_exception_of_the_block(
+    close: Callable[[Sequence[Client]], Awaitable[None]],
+) -> None:
     async def use() -> None:
         async with connect(server()) as outer, connect(server()) as inner:
             await close([outer])
@@ -116,7 +118,7 @@ async def test_a_client_whose_block_then_fails(close: Callable[[Sequence[Client]
         await use()
 
 
-async def test_who_closes_second_waits_for_the_last_words(nursery: trio.Nursery) -> None:
+async def test_closing_again_waits_for_the_queued_messages(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         Caller(nursery, lambda: client.call_tool("t" * 100_000))  # more than the pipe holds
         await trio.testing.wait_all_tasks_blocked()
@@ -132,7 +134,9 @@ async def test_who_closes_second_waits_for_the_last_words(nursery: trio.Nursery)
             assert closer.error is None
 
 
-async def test_closing_is_not_given_up(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+async def test_closing_is_not_cancelled_and_takes_a_second_at_most(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
     start = trio.current_time()
     async with talking() as (client, wire):
         Caller(nursery, lambda: client.call_tool("t" * 100_000))
@@ -147,11 +151,13 @@ async def test_closing_is_not_given_up(autojump_clock: MockClock, nursery: trio.
             await closer.ended.wait()
         assert trio.current_time() - start == pytest.approx(1.0)
         with pytest.raises(trio.ClosedResourceError):
-            await client._carrier._stream.send_all(b"x")  # type: ignore[attr-defined]
-        assert b"\n" not in (await wire.stream.receive_some())  # it never read: half a message is what it has
+            await client._transport._stream.send_all(b"x")  # type: ignore[attr-defined]
+        assert b"\n" not in (
+            await wire.stream.receive_some()
+        )  # the peer never read, so it has half a message
 
 
-async def test_the_block_ends_while_another_task_closes(
+async def test_closing_by_another_task_delays_the_end_of_the_block(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     start = trio.current_time()
@@ -164,7 +170,7 @@ async def test_the_block_ends_while_another_task_closes(
     await closer.ended.wait()
     assert closer.error is None
     with pytest.raises(trio.ClosedResourceError):
-        await client._carrier._stream.send_all(b"x")  # type: ignore[attr-defined]
+        await client._transport._stream.send_all(b"x")  # type: ignore[attr-defined]
     await wire.stream.aclose()
 
 
@@ -181,7 +187,7 @@ mcp_trio.run(server)
 """
 
 
-async def test_servers_in_child_processes(request: Any, nursery: trio.Nursery) -> None:
+async def test_closing_clients_of_child_processes(request: Any, nursery: trio.Nursery) -> None:
     command = [sys.executable, "-c", CHILD, str(request.config.rootpath)]
     with trio.fail_after(30):
         async with connect(command) as one, connect(command) as two:

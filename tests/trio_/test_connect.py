@@ -1,6 +1,6 @@
-"""The ways to a client: what each starts, and what comes out when no conversation comes about.
+"""Connecting: what each function starts, and the errors when connecting fails.
 
-Servers here are in this process, or played over a memory pair. Child processes are in `test_processes.py`.
+Servers here are in this process, or played over a memory pair. `test_processes.py` has others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ MockClock = trio.testing.MockClock
 
 
 async def fail_to_connect(play: Callable[[Wire], Awaitable[object]], **options: Any) -> ConnectFailed:
-    """Connect to a server that `play` plays; gives the error, and sees to it that the stream was closed."""
+    """Connect to a server that `play` plays.
+
+    Return the error, and check that the stream was closed.
+    """
     ours, theirs = memory_pair()
 
     async def use() -> None:
@@ -48,7 +51,7 @@ async def fail_to_connect(play: Callable[[Wire], Awaitable[object]], **options: 
 
 
 @pytest.mark.parametrize("version", ALL)
-async def test_a_server_in_this_process_in_each_revision(version: str) -> None:
+async def test_connect_server_object_in_each_revision(version: str) -> None:
     server = Server("here", versions=ALL)
     server.add_tool(hello)
     async with connect(server, versions=[version]) as client:
@@ -66,25 +69,25 @@ def hello() -> str:
 @pytest.mark.parametrize(
     ("client", "server", "agreed"), [(ALL, ALL, E), (ALL, (A,), A), ((A, D), ALL, D), (ALL, (D, E), E)]
 )
-async def test_the_newest_revision_that_both_know_is_found(
+async def test_connect_negotiates_the_newest_common_revision(
     client: tuple[str, ...], server: tuple[str, ...], agreed: str
 ) -> None:
     async with connect(Server("here", versions=server), versions=client) as found:
         assert found.peer.dialect.version == agreed
 
 
-async def test_no_revision_in_common() -> None:
+async def test_connect_without_common_revision_fails() -> None:
     with pytest.raises(ConnectFailed, match="the server refused initialize"):
         await connect(Server("here", versions=[E]), versions=[D]).__aenter__()
 
 
-async def test_options() -> None:
+async def test_connect_options_reach_the_connection() -> None:
     server = Server("facts")
     seen: list[Any] = []
 
     @server.tool
     def facts(context: Context) -> None:
-        """Look who asks."""
+        """Return facts about the request."""
         assert isinstance(context.peer.capabilities, t.ClientCapabilities)
         seen.append((context.peer.info, context.peer.capabilities.extensions))
 
@@ -100,18 +103,18 @@ async def test_options() -> None:
 
     crossed.clear()
     async with connect(server, verdict=first.peer, trace=lambda *line: crossed.append(line)) as second:
-        assert crossed == []  # nothing had to be asked
+        assert crossed == []  # no request was needed
         await second.ping()
 
 
 @pytest.mark.requirement("LOG-3")
 @pytest.mark.parametrize("version", ALL)
-async def test_log_messages_of_a_server_in_each_revision(version: str) -> None:
+async def test_connect_log_messages_in_each_revision(version: str) -> None:
     server = Server("talkative", versions=ALL)
 
     @server.tool
     async def talk(context: Context) -> str:
-        """Say something."""
+        """Send log messages."""
         await context.log("debug", "small")
         await context.log("warning", {"large": True}, logger="l")
         return "said"
@@ -136,7 +139,7 @@ async def test_log_messages_of_a_server_in_each_revision(version: str) -> None:
 
 @pytest.mark.requirement("CACHE-5", "CACHE-10")
 @pytest.mark.parametrize(("version", "cache", "asked"), [(E, True, 3), (E, False, 4), (D, True, 4)])
-async def test_a_server_says_how_long_its_list_is_good(
+async def test_connect_cached_list_follows_the_server_ttl(
     version: str, cache: bool, asked: int, autojump_clock: MockClock
 ) -> None:
     lists: list[bytes] = []
@@ -153,7 +156,7 @@ async def test_a_server_says_how_long_its_list_is_good(
         await trio.sleep(60)
         assert [tool.name for tool in await client.list_tools()] == ["hello"]
         assert len(lists) == asked - 1
-        client._heard(changed(client))
+        client._handle_notification(changed(client))
         await client.list_tools()
         assert len(lists) == asked
 
@@ -165,7 +168,7 @@ def changed(client: Client) -> NotificationReceived:
 
 @pytest.mark.requirement("COMP-2")
 @pytest.mark.parametrize("version", ALL)
-async def test_completion_in_each_revision(version: str) -> None:
+async def test_connect_completion_in_each_revision(version: str) -> None:
     server = Server("knowing", versions=ALL)
 
     @server.prompt
@@ -183,7 +186,7 @@ async def test_completion_in_each_revision(version: str) -> None:
         assert found.values == ["Os?" if version in (A, "2025-03-26") else "OsNO"]
 
 
-async def test_keep_alive(autojump_clock: MockClock) -> None:
+async def test_connect_keep_alive_detects_a_dead_server(autojump_clock: MockClock) -> None:
     async with connect(Server("alive"), keep_alive=10) as client:
         await trio.sleep(100)
         await client.ping()
@@ -198,24 +201,24 @@ async def test_keep_alive(autojump_clock: MockClock) -> None:
 
 
 @pytest.mark.parametrize("option", [{"log_level": "loud"}, {"keep_alive": -1}, {"extensions": {"x": {}}}])
-async def test_an_option_that_is_none_starts_nothing(option: Any) -> None:
+async def test_connect_invalid_option_raises_before_starting(option: Any) -> None:
     for target in Server("here"), ["no-such-program-anywhere"]:
         with pytest.raises(ValueError, match=r"no log level|keep_alive|'x'"):
             await connect(target, **option).__aenter__()
 
 
 @pytest.mark.parametrize("target", ["a string", b"bytes", 5, None])
-async def test_what_is_no_target(target: Any) -> None:
+async def test_connect_invalid_target_raises_type_error(target: Any) -> None:
     with pytest.raises(TypeError):
         await connect(target).__aenter__()
 
 
-async def test_what_is_no_revision() -> None:
+async def test_connect_unknown_revision_raises() -> None:
     with pytest.raises(ValueError, match="not a revision of MCP: 1900-01-01"):
         await connect(Server("here"), versions=["1900-01-01"]).__aenter__()
 
 
-# --- no conversation ----------------------------------------------------------------------------------------------------
+# --- failures -----------------------------------------------------------------------------------
 
 
 async def hangs_up(wire: Wire) -> None:
@@ -259,11 +262,11 @@ async def answers_nonsense(wire: Wire) -> None:
         (hangs_up_in_the_middle, "the server ended the connection before it was open"),
         (does_not_listen, "the connection broke"),
         (refuses, "(refused|answered) .*not today"),
-        (answers_nonsense, "answer to (initialize cannot be read|server/discover is none)"),
+        (answers_nonsense, "(answer to initialize cannot be read|result of server/discover is malformed)"),
     ],
 )
 @pytest.mark.parametrize("versions", [ALL, [D], [E]])
-async def test_a_server_that_does_not_open(
+async def test_connect_failing_handshake_raises_at_once(
     play: Callable[[Wire], Awaitable[object]], told: str, versions: Any, autojump_clock: MockClock
 ) -> None:
     start = trio.current_time()
@@ -273,7 +276,7 @@ async def test_a_server_that_does_not_open(
 
 
 @pytest.mark.requirement("PROBE-2")
-async def test_a_server_that_is_silent_when_probed_is_asked_to_initialize(
+async def test_connect_silent_probe_falls_back_to_initialize(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     ours, theirs = memory_pair()
@@ -290,7 +293,7 @@ async def test_a_server_that_is_silent_when_probed_is_asked_to_initialize(
         assert trio.current_time() - start == pytest.approx(5)
 
 
-async def test_waiting_for_a_silent_server_can_be_cancelled(autojump_clock: MockClock) -> None:
+async def test_connect_to_a_silent_server_can_be_cancelled(autojump_clock: MockClock) -> None:
     ours, _ = memory_pair()
     start = trio.current_time()
     with trio.move_on_after(100) as scope:
@@ -302,7 +305,7 @@ async def test_waiting_for_a_silent_server_can_be_cancelled(autojump_clock: Mock
         await ours.send_all(b"")
 
 
-async def test_the_end_of_the_block_closes_the_stream_and_what_it_raises_is_raised() -> None:
+async def test_connect_block_end_closes_the_stream_and_keeps_its_exception() -> None:
     ours, theirs = memory_pair()
     wire = Wire(theirs)
 
@@ -312,7 +315,7 @@ async def test_the_end_of_the_block_closes_the_stream_and_what_it_raises_is_rais
             async with connect_stream(ours, versions=[D]):
                 raise KeyError("of the block")
 
-    with pytest.raises(ExceptionGroup) as caught:  # of the test's own nursery
+    with pytest.raises(ExceptionGroup) as caught:  # the test's own nursery raises it
         await use()
     [failure] = caught.value.exceptions
     assert isinstance(failure, KeyError)
@@ -321,7 +324,7 @@ async def test_the_end_of_the_block_closes_the_stream_and_what_it_raises_is_rais
     assert await wire.hear_all() == []
 
 
-async def test_a_program_that_does_not_exist() -> None:
+async def test_connect_to_a_missing_program_fails() -> None:
     with pytest.raises(ConnectFailed, match="no program of that name"):
         await connect(["no-such-program-anywhere"]).__aenter__()
     with pytest.raises(TypeError, match="argv must be a sequence of words"):

@@ -1,6 +1,7 @@
-"""What a user reads when `connect(url)` comes to nothing: the cause and, where there is one, the cure; no method that he never called.
+"""Error texts of `connect(url)`: the cause and, where there is one, the cure. No internal names.
 
-Each row is a server of this machine that plays its part in bytes, on a real socket. Names and certificates are in `test_dial.py`.
+Each row is a server on this machine that sends bytes on a real socket. Names and certificates are
+tested in `test_dial.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ REFUSAL = '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no host 
 
 
 def answering(status: str, body: str = "<html>", type: str = HTML, **headers: str) -> Serve:
-    """Answers each request so."""
+    """Return a server that answers every request with this response."""
     lines = [f"HTTP/1.1 {status}", f"content-type: {type}", f"content-length: {len(body)}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     answer = "\r\n".join([*lines, "", body]).encode()
@@ -51,7 +52,7 @@ def answering(status: str, body: str = "<html>", type: str = HTML, **headers: st
 
 
 def saying(words: bytes, *, first: bool = False) -> Serve:
-    """Says something, at once or when it is spoken to, and waits."""
+    """Return a server that sends `words`, at once or after the first bytes, and waits."""
 
     async def serve(stream: trio.abc.Stream) -> None:
         if not first:
@@ -67,28 +68,28 @@ async def hang_up(stream: trio.abc.Stream) -> None:
 
 
 IS_THIS = "is this the URL of an MCP server?"
-STRANGER = "the server's answer is no HTTP/1.1; is something else listening there?"
+STRANGER = "the server's answer is not HTTP/1.1; is something else listening there?"
 FAILURES: list[Any] = [
     (answering("404 Not Found"), f"HTTP status 404 Not Found: {IS_THIS}"),
     (answering("401 Unauthorized", www_authenticate="Bearer"), "HTTP status 401 Unauthorized: the server wants an access token, in the header authorization: connect with auth=True, or log in with `mcp-trio login`"),
-    (answering("403 Forbidden"), "HTTP status 403 Forbidden: the server does not let us in, or not under this name"),
-    (answering("403 Forbidden", REFUSAL, "application/json"), "HTTP status 403 Forbidden: the server does not let us in, or not under this name (no host x here)"),
+    (answering("403 Forbidden"), "HTTP status 403 Forbidden: the server denies access, or does not accept this host name or origin"),
+    (answering("403 Forbidden", REFUSAL, "application/json"), "HTTP status 403 Forbidden: the server denies access, or does not accept this host name or origin (no host x here)"),
     (answering("405 No"), f"HTTP status 405 Method Not Allowed: {IS_THIS}"),
-    (answering("406 No"), "HTTP status 406 Not Acceptable: the server can answer neither by JSON nor by events. Is this the URL of an MCP server?"),
+    (answering("406 No"), "HTTP status 406 Not Acceptable: the server can send neither JSON nor an event stream. Is this the URL of an MCP server?"),
     (answering("500 Oh"), "HTTP status 500 Internal Server Error: its log may say why"),
     (answering("503 Busy", retry_after="7"), "HTTP status 503 Service Unavailable; try again after 7 s"),
     (answering("503 Busy", "later\n", "text/plain"), "HTTP status 503 Service Unavailable; try again later (later)"),
     (answering("307 There", location="https://there/mcp"), "HTTP status 307, redirects are not followed: connect to https://there/mcp instead"),
-    (answering("200 OK"), f"the answer is of type 'text/html' instead of JSON or a stream of events; {IS_THIS}"),
-    (answering("200 OK", "{}", "application/json"), f"the answer is none: not a JSON-RPC message: Object missing required field `jsonrpc`; {IS_THIS}"),
-    (answering("200 OK", "", "application/json"), f"the server accepts it (status 200) and gives no answer; {IS_THIS}"),
-    (answering("200 OK", "data: hello\n\n", "text/event-stream"), f"the stream ended without the answer; {IS_THIS}"),
-    (answering("200 OK", "x", "application/json", content_encoding="gzip"), "the body is encoded (gzip), which was not asked for; is it a proxy that does that?"),
+    (answering("200 OK"), f"the response is of type 'text/html' instead of JSON or an event stream; {IS_THIS}"),
+    (answering("200 OK", "{}", "application/json"), f"the response is invalid: not a JSON-RPC message: Object missing required field `jsonrpc`; {IS_THIS}"),
+    (answering("200 OK", "", "application/json"), f"the server accepted the request (status 200) but sent no response to it; {IS_THIS}"),
+    (answering("200 OK", "data: hello\n\n", "text/event-stream"), f"the stream ended without the response; {IS_THIS}"),
+    (answering("200 OK", "x", "application/json", content_encoding="gzip"), "the body is encoded (gzip), which the client did not request; does a proxy encode it?"),
     (saying(b"SSH-2.0-OpenSSH_9.9\r\n", first=True), STRANGER),
     (saying(b"-ERR unknown command\r\n"), STRANGER),
     (saying(bytes(range(256))), STRANGER),
     (saying(b"\x15\x03\x01\x00\x02\x02\x46"), "the server speaks TLS; is its address https:// instead?"),
-    (hang_up, "the server closed the connection without an answer; is it a server of HTTP, and with TLS or without as the URL says?"),
+    (hang_up, "the server closed the connection without an answer; is it an HTTP server, with TLS or without as the URL says?"),
 ]  # fmt: skip
 
 
@@ -102,7 +103,9 @@ async def why(url: str, *versions: str) -> McpTrioError:
     ("serve", "text"), FAILURES, ids=lambda each: each[:60] if isinstance(each, str) else ""
 )
 @pytest.mark.parametrize("versions", [(), (D,)], ids=["any revision", D])
-async def test_the_cause_and_the_cure(serve: Serve, text: str, versions: tuple[str, ...]) -> None:
+async def test_connect_http_failure_names_cause_and_cure(
+    serve: Serve, text: str, versions: tuple[str, ...]
+) -> None:
     async with listening(serve) as port:
         error = await why(f"http://127.0.0.1:{port}/mcp", *versions)
     assert str(error) == text
@@ -110,14 +113,14 @@ async def test_the_cause_and_the_cure(serve: Serve, text: str, versions: tuple[s
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "405 No"])
-async def test_what_may_be_a_server_of_another_era(status: str) -> None:
+async def test_connect_http_failure_suggests_an_older_revision(status: str) -> None:
     async with listening(answering(status)) as port:
         error = await why(f"http://127.0.0.1:{port}/mcp", E)
     assert str(error).startswith(f"the server does not speak {E} (HTTP status {status[:3]} ")
     assert str(error).endswith(f"{IS_THIS}). Allow an older revision to connect with a handshake.")
 
 
-async def test_nobody_listens() -> None:
+async def test_connect_http_refused_names_the_address() -> None:
     async with listening(hang_up) as port:
         pass
     assert str(await why(f"http://127.0.0.1:{port}/mcp")) == (
@@ -125,7 +128,7 @@ async def test_nobody_listens() -> None:
     )
 
 
-async def test_with_tls_and_without() -> None:
+async def test_connect_http_with_wrong_tls_setting_names_it() -> None:
     async with listening(hang_up, theirs(trustme.CA(), "127.0.0.1")) as port:
         assert str(await why(f"https://127.0.0.1:{port}/mcp")).startswith(
             f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer certificate; if"

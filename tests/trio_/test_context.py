@@ -1,4 +1,4 @@
-"""What a handler learns and says through its `Context`, as the peer at the other end of the stream sees it."""
+"""The `Context` of a handler: what it reads, and what the peer receives."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def progress_of(message: Any) -> tuple[Any, ...]:
 @pytest.mark.requirement("PROG-1", "PROG-4")
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("token", [7, "seven"])
-async def test_progress_reaches_the_peer_in_order_before_the_result(token: int | str, version: str) -> None:
+async def test_context_progress_arrives_in_order_before_the_result(token: int | str, version: str) -> None:
     server = Server("steps")
 
     @server.tool
@@ -50,13 +50,13 @@ async def test_progress_reaches_the_peer_in_order_before_the_result(token: int |
 
 @pytest.mark.requirement("PROG-3")
 @pytest.mark.parametrize("kind", ["def", "async def", "thread"])
-async def test_nothing_is_sent_to_a_peer_that_did_not_ask(kind: str) -> None:
+async def test_context_progress_without_token_is_not_sent(kind: str) -> None:
     async with served(counting(kind)) as wire:
         assert text_of(await wire.call(1, "count", {"to": 3})) == "3"
 
 
 @pytest.mark.parametrize("kind", ["def", "async def", "thread"])
-async def test_each_kind_of_handler_can_tell_its_progress(kind: str) -> None:
+async def test_context_progress_works_in_each_kind_of_handler(kind: str) -> None:
     async with served(counting(kind)) as wire:
         await wire.tell(wire.calling(1, "count", {"to": 3}, progressToken="t"))
         assert [progress_of(await wire.hear())[1] for _ in range(3)] == [1, 2, 3]
@@ -84,7 +84,7 @@ def counting(kind: str) -> Server:
 
 @pytest.mark.requirement("PROG-5")
 @pytest.mark.parametrize("version", ERAS)
-async def test_nothing_is_said_after_the_result(version: str) -> None:
+async def test_context_progress_after_the_result_is_dropped(version: str) -> None:
     server = Server("late")
     kept: list[Context] = []
 
@@ -103,13 +103,13 @@ async def test_nothing_is_said_after_the_result(version: str) -> None:
         assert await wire.is_alive()
 
 
-async def test_who_tells_much_waits_for_a_peer_that_is_slow_to_read() -> None:
+async def test_context_progress_waits_for_a_slow_reader() -> None:
     server = Server("chatty")
     told = 0
 
     @server.tool
     async def chat(context: Context) -> str:
-        """Tell much."""
+        """Send many progress notifications."""
         nonlocal told
         for told in range(1, 101):
             await context.progress(told, message="x" * 20_000)
@@ -124,7 +124,7 @@ async def test_who_tells_much_waits_for_a_peer_that_is_slow_to_read() -> None:
         assert text_of(await wire.hear()) == "done"
 
 
-async def test_a_plain_def_cannot_wait() -> None:
+async def test_context_progress_in_a_thread_raises() -> None:
     server = Server("plain")
 
     @server.tool(thread=True)
@@ -140,12 +140,12 @@ async def test_a_plain_def_cannot_wait() -> None:
 
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("thread", [False, True])
-async def test_facts(version: str, thread: bool) -> None:
+async def test_context_attributes_describe_the_request(version: str, thread: bool) -> None:
     server = Server("facts")
 
     @server.tool(thread=thread)
     def facts(context: Context) -> dict[str, Any]:
-        """Tell what is known."""
+        """Return facts about the request."""
         assert context.server is server
         assert context.peer.info is not None
         return {
@@ -170,13 +170,13 @@ async def test_facts(version: str, thread: bool) -> None:
         }
 
 
-async def test_who_cannot_wait_is_not_heard_by_a_peer_that_does_not_read() -> None:
+async def test_context_progress_nowait_to_an_unread_stream_is_dropped() -> None:
     server = Server("flood")
     links: list[Any] = []
 
     @server.tool
     def flood(context: Context) -> str:
-        """Say much at once."""
+        """Send many progress notifications at once."""
         links.append(context)
         for step in range(10_000):
             context.progress_nowait(step, message="x" * 1000)
@@ -192,13 +192,13 @@ async def test_who_cannot_wait_is_not_heard_by_a_peer_that_does_not_read() -> No
         assert 0 < told < 200
 
 
-async def test_a_thread_waits_for_a_peer_that_does_not_read() -> None:
+async def test_context_progress_in_a_thread_waits_for_a_slow_reader() -> None:
     server = Server("flood")
     said = 0
 
     @server.tool(thread=True)
     def flood(context: Context) -> str:
-        """Say much, in a thread."""
+        """Send many progress notifications from a thread."""
         nonlocal said
         for step in range(2_000):
             context.progress_nowait(step, message="x" * 1000)

@@ -1,4 +1,4 @@
-"""Deadlines that are moved all the time: each is met, none too early, and one task meets them."""
+"""Deadlines that are moved all the time: each is met, none too early, by one task."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 import trio.testing
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_trio._deadlines import Deadline, Deadlines
@@ -20,7 +20,7 @@ MockClock = trio.testing.MockClock
 
 
 class Met:
-    """Deadlines by name, and when they were met."""
+    """Deadlines by name, with the times at which they were met."""
 
     def __init__(self, deadlines: Deadlines) -> None:
         self._deadlines = deadlines
@@ -37,7 +37,7 @@ async def met(nursery: trio.Nursery) -> Met:
     return Met(deadlines)
 
 
-async def test_each_is_met_once(met: Met, autojump_clock: MockClock) -> None:
+async def test_deadline_is_met_once(met: Met, autojump_clock: MockClock) -> None:
     late, soon = met.new("late"), met.new("soon")
     late.move(20)
     soon.move(10)
@@ -49,18 +49,18 @@ async def test_each_is_met_once(met: Met, autojump_clock: MockClock) -> None:
     assert met.at[2:] == [("soon", 110)]
 
 
-async def test_one_that_is_put_off_is_met_then(met: Met, autojump_clock: MockClock) -> None:
+async def test_deadline_moved_later_is_met_then(met: Met, autojump_clock: MockClock) -> None:
     deadline = met.new("it")
     for now in range(100):
         deadline.move(now + 10)
         await trio.sleep(1)
     assert met.at == []
-    assert repr(met._deadlines) == "<Deadlines, 1 to look at>"
+    assert repr(met._deadlines) == "<Deadlines, 1 to check>"
     await trio.sleep(100)
     assert met.at == [("it", 109)]
 
 
-async def test_one_that_is_brought_forward_is_met_once(met: Met, autojump_clock: MockClock) -> None:
+async def test_deadline_moved_earlier_is_met_once(met: Met, autojump_clock: MockClock) -> None:
     deadline = met.new("it")
     for when in 50, 40, 30, 60, 20:
         deadline.move(when)
@@ -68,26 +68,26 @@ async def test_one_that_is_brought_forward_is_met_once(met: Met, autojump_clock:
     assert met.at == [("it", 20)]
 
 
-async def test_one_that_is_not_wanted_any_more_is_not_met(met: Met, autojump_clock: MockClock) -> None:
+async def test_deadline_dropped_or_infinite_is_not_met(met: Met, autojump_clock: MockClock) -> None:
     deadline, dropped = met.new("it"), met.new("dropped")
     deadline.move(10)
     deadline.move(math.inf)
     dropped.move(10)
     dropped.drop()
-    dropped.move(20)  # by somebody who does not know
+    dropped.move(20)  # by code that does not know of the drop
     await trio.sleep(100)
     assert met.at == []
-    assert repr(met._deadlines) == "<Deadlines, 0 to look at>"
+    assert repr(met._deadlines) == "<Deadlines, 0 to check>"
 
 
-async def test_one_in_the_past_is_met_at_once(met: Met, autojump_clock: MockClock) -> None:
+async def test_deadline_in_the_past_is_met_at_once(met: Met, autojump_clock: MockClock) -> None:
     await trio.sleep(10)
     met.new("it").move(5)
     await trio.testing.wait_all_tasks_blocked()
     assert met.at == [("it", 10)]
 
 
-async def test_one_may_be_moved_when_it_is_met(autojump_clock: MockClock) -> None:
+async def test_deadline_moved_by_its_own_callback(autojump_clock: MockClock) -> None:
     deadlines = Deadlines()
     times: list[float] = []
 
@@ -104,8 +104,7 @@ async def test_one_may_be_moved_when_it_is_met(autojump_clock: MockClock) -> Non
 
 
 @given(moves=st.lists(st.tuples(st.integers(0, 2), st.one_of(st.integers(0, 30), st.just(math.inf)))))
-@settings(max_examples=100, deadline=None)
-def test_whatever_is_done_the_last_word_counts(moves: list[tuple[int, float]]) -> None:
+def test_deadline_random_moves_meet_the_last_one(moves: list[tuple[int, float]]) -> None:
     async def main() -> None:
         deadlines = Deadlines()
         met = Met(deadlines)

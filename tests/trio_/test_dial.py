@@ -1,4 +1,4 @@
-"""How connections to HTTP servers come about: addresses, TLS and proxies on real sockets of this machine, and each way to fail."""
+"""Connecting to HTTP servers: addresses, TLS and proxies on local sockets, and each failure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def authority() -> trustme.CA:
 
 
 def ours(authority: trustme.CA, *protocols: str) -> ssl.SSLContext:
-    """A context that trusts `authority`."""
+    """Return a client context that trusts `authority`."""
     context = ssl.create_default_context()
     authority.configure_trust(context)
     if protocols:
@@ -47,7 +47,7 @@ def ours(authority: trustme.CA, *protocols: str) -> ssl.SSLContext:
 
 
 def theirs(authority: trustme.CA, *names: str, protocols: tuple[str, ...] = ()) -> ssl.SSLContext:
-    """The context of a server with these names."""
+    """Return a server context with certificates for these names."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(*names).configure_cert(context)
     if protocols:
@@ -57,7 +57,10 @@ def theirs(authority: trustme.CA, *names: str, protocols: tuple[str, ...] = ()) 
 
 @asynccontextmanager
 async def listening(serve: Any, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """A server on this machine; gives its port. What it raises because of a broken stream is nobody's concern."""
+    """Run a server on this machine, and yield its port.
+
+    Its errors from broken streams are ignored.
+    """
 
     async def answer(stream: trio.SocketStream) -> None:
         secured = (
@@ -90,13 +93,13 @@ async def until_blank_line(stream: trio.abc.Stream) -> bytes:
 
 
 async def hello(stream: trio.abc.Stream) -> None:
-    """Answer one request by what was asked."""
+    """Answer one request with the bytes of the request."""
     head = await until_blank_line(stream)
     await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(head) + head)
 
 
 async def asked(way: Way) -> bytes:
-    """A request over a new connection, as the server saw it."""
+    """Return a request over a new connection, as the server received it."""
     seen = bytearray()
     client = await way.dial()
     try:
@@ -116,10 +119,10 @@ async def fails(way: Way) -> str:
     return str(caught.value)
 
 
-# --- directly -----------------------------------------------------------------------------------------------------------
+# --- direct connections -------------------------------------------------------------------------
 
 
-async def test_plain() -> None:
+async def test_connector_plain_tcp() -> None:
     async with listening(hello) as port:
         way = Way("http", "127.0.0.1", port)
         assert repr(way) == f"<Way to 127.0.0.1:{port}>"
@@ -128,7 +131,7 @@ async def test_plain() -> None:
         assert way.reached == "127.0.0.1"
 
 
-async def test_the_system_watches_over_a_connection() -> None:
+async def test_connector_sets_keep_alive_and_user_timeout() -> None:
     async with listening(hello) as port:
         client = await Way("http", "127.0.0.1", port).dial()
         stream = client._stream
@@ -140,7 +143,7 @@ async def test_the_system_watches_over_a_connection() -> None:
         await client.aclose()
 
 
-async def test_nobody_listens() -> None:
+async def test_connector_refused_connection_names_the_cure() -> None:
     async with listening(hello) as port:
         pass
     for way in Way("http", "127.0.0.1", port), Way("https", "127.0.0.1", port):
@@ -149,7 +152,7 @@ async def test_nobody_listens() -> None:
         )
 
 
-async def test_no_such_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connector_unknown_host_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     class Nowhere(trio.abc.HostnameResolver):
         async def getaddrinfo(self, *args: Any, **options: Any) -> Any:
             raise trio.socket.gaierror(-2, "Name or service not known")
@@ -164,12 +167,12 @@ async def test_no_such_name(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-async def test_no_name_at_all() -> None:
+async def test_connector_invalid_host_name_raises() -> None:
     problem = await fails(Way("http", "x" * 70 + ".test", 80))
-    assert problem.endswith("is no name of a host")
+    assert problem.endswith("is not a host name")
 
 
-async def test_several_addresses_that_all_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connector_several_addresses_shows_the_last_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(host: str, port: int) -> trio.SocketStream:
         refused = ConnectionRefusedError(111, "Connection refused")
         unreachable = OSError(101, "Network is unreachable")
@@ -181,7 +184,7 @@ async def test_several_addresses_that_all_refuse(monkeypatch: pytest.MonkeyPatch
     )
 
 
-async def test_who_does_not_answer_is_given_up(
+async def test_connector_timeout_names_the_first_hop(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     async def wait(host: str, port: int) -> trio.SocketStream:
@@ -195,10 +198,10 @@ async def test_who_does_not_answer_is_given_up(
     assert await fails(through) == "the proxy slow.test:8080 did not let us connect within 10 s"
 
 
-# --- TLS ----------------------------------------------------------------------------------------------------------------
+# --- TLS ----------------------------------------------------------------------------------------
 
 
-async def test_tls(authority: trustme.CA) -> None:
+async def test_connector_tls(authority: trustme.CA) -> None:
     server = theirs(authority, "127.0.0.1", protocols=("h2", "http/1.1"))
     async with listening(hello, server) as port:
         way = Way("https", "127.0.0.1", port, tls=ours(authority, "http/1.1"))
@@ -206,7 +209,7 @@ async def test_tls(authority: trustme.CA) -> None:
         assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
 
 
-async def test_the_certificates_of_the_system(
+async def test_connector_tls_trusts_the_system_certificates(
     authority: trustme.CA, environment: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     bundle = tmp_path / "ca.pem"
@@ -220,13 +223,13 @@ async def test_the_certificates_of_the_system(
         assert (await asked(Way("https", "127.0.0.1", port))).startswith(b"GET")
 
 
-async def test_a_certificate_for_somebody_else(authority: trustme.CA) -> None:
+async def test_connector_tls_certificate_of_another_name_fails(authority: trustme.CA) -> None:
     async with listening(hello, theirs(authority, "elsewhere.test")) as port:
         problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority)))
     assert problem.startswith(f"the certificate of 127.0.0.1:{port} is not trusted: IP address mismatch")
 
 
-async def test_a_server_that_does_not_speak_tls(authority: trustme.CA) -> None:
+async def test_connector_tls_to_a_plain_server_fails(authority: trustme.CA) -> None:
     async def refuse(stream: trio.abc.Stream) -> None:
         await stream.receive_some()
         await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -237,7 +240,7 @@ async def test_a_server_that_does_not_speak_tls(authority: trustme.CA) -> None:
         )
 
 
-async def test_a_server_that_hangs_up(authority: trustme.CA) -> None:
+async def test_connector_tls_server_closes_fails(authority: trustme.CA) -> None:
     async def hang_up(stream: trio.abc.Stream) -> None:
         await stream.receive_some()
 
@@ -248,8 +251,10 @@ async def test_a_server_that_hangs_up(authority: trustme.CA) -> None:
     )
 
 
-async def test_a_handshake_that_never_ends(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_dial, "_CONNECT", 0.05)
+async def test_connector_tls_handshake_times_out(
+    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_dial, "_CONNECT_TIMEOUT", 0.05)
 
     async def wait(stream: trio.abc.Stream) -> None:
         while await stream.receive_some():
@@ -264,17 +269,22 @@ async def test_a_handshake_that_never_ends(authority: trustme.CA, monkeypatch: p
             await gone.wait()
 
 
-async def test_a_context_that_leads_to_another_protocol(authority: trustme.CA) -> None:
+async def test_connector_tls_context_with_other_protocol_fails(authority: trustme.CA) -> None:
     async with listening(hello, theirs(authority, "127.0.0.1", protocols=("h2",))) as port:
         problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority, "h2")))
-    assert problem == f"the SSLContext given for 127.0.0.1:{port} leads to h2, and http/1.1 is spoken here"
+    assert (
+        problem == f"the SSLContext given for 127.0.0.1:{port} negotiated h2, and http/1.1 is expected here"
+    )
 
 
-# --- proxies ------------------------------------------------------------------------------------------------------------
+# --- proxies ------------------------------------------------------------------------------------
 
 
 class TinyProxy:
-    """A proxy of both kinds. Whoever is asked for, it leads to `port` of this machine; `heads` is what it was told."""
+    """A proxy of both kinds.
+
+    Every target leads to `port` of this machine; `heads` has the requests.
+    """
 
     def __init__(self, port: int, refusal: bytes = b"") -> None:
         self.port, self.refusal = port, refusal
@@ -303,7 +313,7 @@ class TinyProxy:
             await sink.send_all(data)
 
 
-async def test_a_proxy_of_plain_http() -> None:
+async def test_connector_http_proxy_gets_the_absolute_url() -> None:
     async with listening(hello) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
@@ -316,7 +326,7 @@ async def test_a_proxy_of_plain_http() -> None:
     assert b"proxy-authorization: Basic " + b64encode(b"me:s@fe") in seen
 
 
-async def test_a_tunnel_through_a_proxy(authority: trustme.CA) -> None:
+async def test_connector_https_uses_a_tunnel_through_the_proxy(authority: trustme.CA) -> None:
     async with listening(hello, theirs(authority, "far.test")) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
@@ -330,7 +340,7 @@ async def test_a_tunnel_through_a_proxy(authority: trustme.CA) -> None:
     )
 
 
-async def test_what_does_not_stay_http_goes_through_a_tunnel() -> None:
+async def test_connector_websocket_uses_a_tunnel_through_the_proxy() -> None:
     async def switch(stream: trio.abc.Stream) -> None:
         asked = await until_blank_line(stream)
         key = Upgrade("ws://far.test/mcp", {}, bytes(16)).head
@@ -349,10 +359,8 @@ async def test_what_does_not_stay_http_goes_through_a_tunnel() -> None:
     assert proxy.heads == [b"CONNECT far.test:80 HTTP/1.1\r\nhost: far.test:80\r\n\r\n"]
 
 
-async def test_a_proxy_that_is_spoken_to_by_tls(
-    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_dial, "_system_tls", lambda: ours(authority))
+async def test_connector_proxy_over_tls(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_dial, "_system_tls_context", lambda: ours(authority))
     async with listening(hello, theirs(authority, "far.test")) as port:
         proxy = TinyProxy(port)
         async with listening(proxy, theirs(authority, "127.0.0.1")) as there:
@@ -360,7 +368,7 @@ async def test_a_proxy_that_is_spoken_to_by_tls(
             assert (await asked(way)).startswith(b"GET /where?x HTTP/1.1\r\n")
 
 
-async def test_a_proxy_that_refuses(authority: trustme.CA) -> None:
+async def test_connector_proxy_refusal_names_the_proxy(authority: trustme.CA) -> None:
     proxy = TinyProxy(1, b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
     async with listening(proxy) as there:
         way = Way("https", "far.test", 443, tls=ours(authority), proxy=f"http://me:secret@127.0.0.1:{there}")
@@ -383,7 +391,7 @@ async def test_a_proxy_that_refuses(authority: trustme.CA) -> None:
         ("http://[::1]:3128/", ("::1", 3128, False)),
     ],
 )
-def test_addresses_of_proxies(url: str, found: tuple[str, int, bool]) -> None:
+def test_proxy_url_is_parsed(url: str, found: tuple[str, int, bool]) -> None:
     assert Proxy.parse(url) == (*found, [])
 
 
@@ -391,16 +399,18 @@ def test_addresses_of_proxies(url: str, found: tuple[str, int, bool]) -> None:
     ("url", "problem"),
     [
         ("socks5://me:secret@a.test:1080", "the proxy socks5://a.test:1080 cannot be used: only http:// and"),
-        ("http://me:secret@a.test:x", "the proxy http://a.test:x has no such address"),
+        ("http://me:secret@a.test:x", "the proxy http://a.test:x has an invalid port"),
         ("http://:80", "the proxy http://:80 has no host"),
     ],
 )
-def test_what_is_no_proxy(url: str, problem: str, environment: pytest.MonkeyPatch) -> None:
+def test_proxy_url_invalid_raises_without_the_password(
+    url: str, problem: str, environment: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(ValueError, match=problem) as caught:
         Way("http", "far.test", 80, proxy=url)
     assert "secret" not in str(caught.value)
     environment.setenv("http_proxy", url)
-    with pytest.raises(ConnectFailed, match=f"{problem}.*; the environment says so"):
+    with pytest.raises(ConnectFailed, match=f"{problem}.*; the environment names it"):
         Way("http", "far.test", 80)
 
 
@@ -420,15 +430,16 @@ def test_what_is_no_proxy(url: str, problem: str, environment: pytest.MonkeyPatc
         ({"http_proxy": "p", "no_proxy": "a.test:8080"}, ("http", "a.test", 8080), None),
         ({"http_proxy": "p", "no_proxy": "a.test:8080"}, ("http", "a.test", 80), "p"),
         ({"http_proxy": "p", "no_proxy": "est"}, ("http", "a.test", 80), "p"),
-        # This machine is not looked for elsewhere.
+        # This machine is never reached through a proxy.
         ({"http_proxy": "p"}, ("http", "localhost", 80), None),
         ({"http_proxy": "p"}, ("http", "mcp.localhost", 80), None),
         ({"http_proxy": "p"}, ("http", "127.0.0.1", 80), None),
         ({"http_proxy": "p"}, ("http", "::1", 80), None),
+        ({"http_proxy": "p"}, ("http", "::ffff:127.0.0.1", 80), None),
         ({"http_proxy": "p"}, ("http", "10.0.0.1", 80), "p"),
     ],
 )
-def test_what_the_environment_says(
+def test_find_proxy_follows_the_environment(
     variables: dict[str, str],
     server: tuple[str, str, int],
     proxy: str | None,

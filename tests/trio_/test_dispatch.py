@@ -1,6 +1,7 @@
-"""Handlers and their boundary: whatever one does is its own affair, and the next request on the connection is answered.
+"""Handlers and their isolation: a failing one does not affect the next request.
 
-Each test talks to a served `Server` in lines of JSON, in a stateful and in the stateless revision where that could differ.
+Each test sends JSON lines to a served `Server`, in a stateful and in the stateless revision where
+they could differ.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ KINDS = ("def", "async def", "thread")
 
 
 def declare(kind: str, act: Callable[[], Any], limits: Limits | None = None) -> Server:
-    """A server whose tool, prompt, resource and method all do `act`."""
+    """A server whose tool, prompt, resource and method all call `act`."""
     server = Server("handlers", limits=limits)
 
     def plain() -> Any:
@@ -66,7 +67,7 @@ def raising(error: Callable[[], BaseException]) -> Callable[[], Any]:
 
 
 class Mute(Exception):
-    """Cannot say what it is."""
+    """An exception whose `str` fails."""
 
     def __str__(self) -> str:
         raise ValueError(SECRET)
@@ -110,7 +111,7 @@ FAULTS: dict[str, Callable[[], Any]] = {
 @pytest.mark.requirement("RPC-18", "TOOL-15")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_fault_of_a_handler_ends_its_call_only_and_tells_nothing(
+async def test_handler_failure_is_answered_without_details_and_logged(
     fault: str, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = {
@@ -141,7 +142,7 @@ async def test_a_fault_of_a_handler_ends_its_call_only_and_tells_nothing(
 
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_is_raised_for_the_peer_reaches_it_word_for_word(
+async def test_handler_raised_protocol_error_reaches_the_peer_unchanged(
     kind: str, version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     errors: list[BaseException] = [
@@ -159,11 +160,11 @@ async def test_what_is_raised_for_the_peer_reaches_it_word_for_word(
                 expected = {"code": 1234, "message": "in the sense of the protocol", "data": {"more": [1]}}
                 assert answer["error"] == expected
         assert text_of(await wire.call(2, "act")) == "no such city"
-    assert caplog.records == []  # none of these is a fault
+    assert caplog.records == []  # none of these is a failure
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_an_error_with_data_that_json_cannot_say(kind: str) -> None:
+async def test_handler_error_data_not_serializable_is_an_internal_error(kind: str) -> None:
     async with served(declare(kind, raising(lambda: McpError(1234, SECRET, object())))) as wire:
         answer = await wire.call(1, "act")
         assert answer["error"]["code"] == -32603
@@ -172,12 +173,12 @@ async def test_an_error_with_data_that_json_cannot_say(kind: str) -> None:
 
 
 @pytest.mark.parametrize("in_a_group", [False, True])
-async def test_a_cancellation_that_nobody_asked_for_is_a_fault_of_the_handler(in_a_group: bool) -> None:
+async def test_handler_stale_cancelled_is_a_failure_of_the_handler(in_a_group: bool) -> None:
     server = Server("strays")
 
     @server.tool
     async def stray() -> str:
-        """Keep a cancellation, and raise it when it is over."""
+        """Keep a cancellation, and raise it later."""
         kept: BaseException | None = None
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -195,7 +196,9 @@ async def test_a_cancellation_that_nobody_asked_for_is_a_fault_of_the_handler(in
         assert await wire.is_alive()
 
 
-async def test_a_real_cancellation_in_a_group_with_something_else(caplog: pytest.LogCaptureFixture) -> None:
+async def test_handler_cancelled_in_a_group_with_an_error_logs_the_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     server = Server("groups")
 
     @server.tool
@@ -218,7 +221,7 @@ async def test_a_real_cancellation_in_a_group_with_something_else(caplog: pytest
     assert "tools/call failed" in record.getMessage()
 
 
-async def test_a_group_with_a_cancellation_from_outside_lets_that_travel_on() -> None:
+async def test_handler_cancelled_from_outside_in_a_group_propagates() -> None:
     ours, theirs = memory_pair()
     server = Server("groups")
 
@@ -240,15 +243,15 @@ async def test_a_group_with_a_cancellation_from_outside_lets_that_travel_on() ->
             await trio.testing.wait_all_tasks_blocked()
             scope.cancel()
     assert scope.cancelled_caught
-    # Whether there was the time to say what became of it is chance: who cancels does not wait for that.
+    # The response may or may not be sent: cancelling the server does not wait for that.
     assert [answer["id"] for answer in await wire.hear_all()] in ([], [1])
 
 
-# --- cancellation -------------------------------------------------------------------------------------------------------
+# --- cancellation -------------------------------------------------------------------------------
 
 
 class Witness:
-    """A tool that waits, and what became of it."""
+    """A tool that waits, and a record of what happened to it."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.server = Server("witness", limits=limits)
@@ -272,18 +275,18 @@ class Witness:
         return "waited"
 
     async def shielded(self) -> str:
-        """Wait for the test, whoever cancels."""
+        """Wait for the test, shielded from cancellation."""
         with trio.CancelScope(shield=True):
             await self.go.wait()
         self.seen.append("returns")
         return "too late"
 
     async def stubborn(self, context: Context) -> str:
-        """Swallow the cancellation, and speak after it."""
+        """Catch the cancellation, and send a message after it."""
         try:
             await self.go.wait()
         except trio.Cancelled:
-            pass  # that is what is wrong with it
+            pass  # this is the bug of the handler
         with trio.CancelScope(shield=True):
             await context.progress(1.0)
         context.progress_nowait(2.0)
@@ -298,7 +301,7 @@ class Witness:
 @pytest.mark.requirement("CXL-6", "CXL-7", "CXL-13")
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("tool", ["wait", "stubborn"])
-async def test_a_cancelled_handler_is_stopped_and_says_nothing_more(tool: str, version: str) -> None:
+async def test_handler_cancelled_by_the_peer_stops_and_sends_nothing(tool: str, version: str) -> None:
     witness = Witness()
     async with served(witness.server, version) as wire:
         await wire.tell(wire.calling(1, tool, progressToken="p"))
@@ -322,7 +325,7 @@ async def test_a_cancelled_handler_is_stopped_and_says_nothing_more(tool: str, v
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"reason": "no id"}},
     ],
 )
-async def test_a_cancellation_of_nothing_is_ignored(notice: Message, version: str) -> None:
+async def test_handler_cancellation_of_unknown_request_is_ignored(notice: Message, version: str) -> None:
     async with served(Witness().server, version) as wire:
         assert text_of(await wire.call(1, "hello")) == "hello"
         await wire.tell(notice)
@@ -330,7 +333,7 @@ async def test_a_cancellation_of_nothing_is_ignored(notice: Message, version: st
         assert await wire.is_alive()
 
 
-async def test_cancelled_before_its_task_first_runs() -> None:
+async def test_handler_cancelled_before_its_task_runs() -> None:
     witness = Witness()
     async with served(witness.server) as wire:
         await wire.tell(wire.calling(1, "wait"), cancelled(1), wire.calling(2, "hello"))
@@ -339,14 +342,14 @@ async def test_cancelled_before_its_task_first_runs() -> None:
         assert witness.seen == ["started", "cancelled", "finally"]
 
 
-async def test_who_ignores_its_cancellation_keeps_its_place_until_it_returns() -> None:
+async def test_handler_that_ignores_cancellation_keeps_its_slot() -> None:
     witness = Witness(Limits(in_flight=1))
     async with served(witness.server) as wire:
         await wire.tell(wire.calling(1, "shielded"))
         await trio.testing.wait_all_tasks_blocked()
         await wire.tell(cancelled(1), wire.calling(2, "hello"), wire.calling(1, "hello"))
         refused = await wire.hear()
-        assert (refused["id"], refused["error"]["code"]) == (1, -32600)  # that id is still in use
+        assert (refused["id"], refused["error"]["code"]) == (1, -32600)  # the id is still in use
         assert await wire.hears_nothing()
         assert await wire.is_alive()
         witness.go.set()
@@ -355,7 +358,7 @@ async def test_who_ignores_its_cancellation_keeps_its_place_until_it_returns() -
         assert await wire.hears_nothing()
 
 
-async def test_a_cancelled_thread_is_abandoned() -> None:
+async def test_handler_thread_cancelled_is_abandoned() -> None:
     server = Server("threads")
     entered, leave, told = threading.Event(), threading.Event(), threading.Event()
 
@@ -378,7 +381,7 @@ async def test_a_cancelled_thread_is_abandoned() -> None:
         assert await wire.hears_nothing()
 
 
-async def test_a_thread_that_outlives_the_server_disturbs_nobody() -> None:
+async def test_handler_thread_that_outlives_the_server_is_harmless() -> None:
     server = Server("threads")
     entered, leave, told = threading.Event(), threading.Event(), threading.Event()
 
@@ -398,10 +401,10 @@ async def test_a_thread_that_outlives_the_server_disturbs_nobody() -> None:
     assert await trio.to_thread.run_sync(told.wait, 30)
 
 
-# --- many at once -------------------------------------------------------------------------------------------------------
+# --- concurrency --------------------------------------------------------------------------------
 
 
-async def test_32_calls_at_once_are_answered_in_the_order_in_which_they_end() -> None:
+async def test_handler_32_concurrent_calls_are_answered_as_they_end() -> None:
     server = Server("order")
     gates = [trio.Event() for _ in range(32)]
 
@@ -420,7 +423,7 @@ async def test_32_calls_at_once_are_answered_in_the_order_in_which_they_end() ->
             assert (answer["id"], text_of(answer)) == (n, str(n))
 
 
-async def test_no_more_handlers_run_at_once_than_the_limit_allows() -> None:
+async def test_handler_concurrency_is_limited() -> None:
     server = Server("limited", limits=Limits(in_flight=3, waiting=100))
     running = most = 0
 
@@ -444,7 +447,7 @@ color: contextvars.ContextVar[str] = contextvars.ContextVar("color", default="no
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_context_variables_of_one_handler_are_not_seen_by_another(kind: str) -> None:
+async def test_handler_context_variables_are_isolated(kind: str) -> None:
     def act() -> str:
         seen = color.get()
         color.set("left behind")
@@ -455,7 +458,7 @@ async def test_context_variables_of_one_handler_are_not_seen_by_another(kind: st
             assert text_of(await wire.call(id, "act")) == "none"
 
 
-async def test_a_fault_in_a_declaration_is_answered_too(caplog: pytest.LogCaptureFixture) -> None:
+async def test_handler_lookup_failure_is_answered(caplog: pytest.LogCaptureFixture) -> None:
     class Odd(Server):
         def answer(self, request: Any) -> Any:
             raise ValueError(SECRET)
@@ -470,7 +473,7 @@ async def test_a_fault_in_a_declaration_is_answered_too(caplog: pytest.LogCaptur
     assert len(caplog.records) == 1
 
 
-async def test_what_it_logs_of_messages_that_are_none(caplog: pytest.LogCaptureFixture) -> None:
+async def test_dispatch_rejected_messages_are_logged_at_debug_level(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "mcp_trio")
     async with served(Witness().server) as wire:
         await wire.tell("no JSON")
@@ -482,7 +485,7 @@ async def test_what_it_logs_of_messages_that_are_none(caplog: pytest.LogCaptureF
 
 
 @pytest.mark.may_leave("connection")
-async def test_what_it_shows(nursery: trio.Nursery) -> None:
+async def test_dispatch_repr(nursery: trio.Nursery) -> None:
     server = Witness().server
     dispatch = Dispatch(server, nursery, None)
     dispatch.serve(Link(Connection(Role.SERVER, server.config()), memory_pair()[0], dispatch.take))
@@ -490,7 +493,7 @@ async def test_what_it_shows(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.requirement("CXL-12")
-async def test_the_reason_of_a_cancellation_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_dispatch_cancellation_reason_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="mcp_trio")
     server = Server("handlers")
     server.add_tool(trio.sleep_forever, name="wait", description="Wait.")

@@ -1,4 +1,4 @@
-"""Fetching for authorization: one request to an address that may be asked, and each way in which there is no answer."""
+"""Fetching for authorization: one request to an allowed address, and every kind of failure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def got(
     request: HttpRequest | None = None,
     hang: bool = False,
 ) -> tuple[HttpReply, bytes]:
-    """The reply to a server's answer, and what the server was asked."""
+    """Return the reply to a server's response, and the request that the server got."""
     asked = b""
 
     async def serve(stream: trio.abc.Stream) -> None:
@@ -69,10 +69,10 @@ async def got(
             failure = exc
         else:
             return reply, asked
-    raise failure  # in no group
+    raise failure  # not in a group
 
 
-async def test_a_reply_is_complete() -> None:
+async def test_fetch_returns_status_headers_and_body() -> None:
     reply, asked = await got(
         OK + b"Content-Type: application/json\r\nX: 1\r\nx: 2\r\ncontent-length: 2\r\n\r\n{}"
     )
@@ -84,14 +84,14 @@ async def test_a_reply_is_complete() -> None:
     assert b"accept-encoding: identity\r\n" in asked.lower()
 
 
-async def test_a_body_is_sent() -> None:
+async def test_fetch_sends_a_body() -> None:
     request = HttpRequest("POST", "http://127.0.0.1/token", [], b"grant_type=x")
     reply, asked = await got(OK + b"content-length: 0\r\n\r\n", request=request)
     assert reply.body == b""
     assert asked.endswith(b"\r\n\r\ngrant_type=x")
 
 
-async def test_a_redirect_is_an_answer() -> None:
+async def test_fetch_returns_a_redirect_unfollowed() -> None:
     reply, _ = await got(
         b"HTTP/1.1 302 Found\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n"
     )
@@ -106,21 +106,21 @@ async def test_a_redirect_is_an_answer() -> None:
         (OK + b"content-encoding: gzip\r\ncontent-length: 1\r\n\r\nx", "encoded"),
         (OK + b"content-length: 5\r\n\r\nx", "closed the connection"),
         (b"", "closed the connection"),
-        (b"SSH-2.0-x\r\n\r\n", "no HTTP"),
+        (b"SSH-2.0-x\r\n\r\n", "not HTTP"),
     ],
 )
-async def test_no_answer(answer: bytes, reason: str) -> None:
+async def test_fetch_invalid_response_raises(answer: bytes, reason: str) -> None:
     with pytest.raises(FetchFailed, match=reason):
         await got(answer)
 
 
-async def test_the_longest_body() -> None:
+async def test_fetch_body_of_the_limit_is_returned() -> None:
     reply, _ = await got(OK + b"content-length: 65536\r\n\r\n" + b"x" * MAX_BODY)
     assert len(reply.body) == MAX_BODY
 
 
-async def test_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_fetch, "_LONGEST", 0.05)
+async def test_fetch_slow_response_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_fetch, "_TIMEOUT", 0.05)
     with pytest.raises(FetchFailed, match="did not answer within"):
         await got(OK + b"content-length: 5\r\n\r\nx", hang=True)
 
@@ -135,9 +135,7 @@ async def test_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
         "https://[::1]/",
     ],
 )
-async def test_an_address_that_may_not_be_asked_is_not_connected_to(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_fetch_forbidden_address_is_not_connected_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def connect(*args: object, **more: object) -> None:
         raise AssertionError("connected")
 
@@ -146,15 +144,15 @@ async def test_an_address_that_may_not_be_asked_is_not_connected_to(
         await fetch(HttpRequest("GET", url), allow=lambda address: may_fetch(address, local=False))
 
 
-async def test_loopback_for_a_server_on_loopback() -> None:
+async def test_fetch_loopback_is_allowed_for_a_server_on_loopback() -> None:
     reply, _ = await got(
         OK + b"content-length: 0\r\n\r\n", allow=local, request=HttpRequest("GET", "http://localhost/")
     )
     assert reply.status == 200
 
 
-async def test_the_connection_goes_to_the_address_that_was_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name server may answer otherwise the second time."""
+async def test_fetch_connects_to_the_checked_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name server may give another answer the second time (DNS rebinding)."""
     looked_up: list[str] = []
 
     async def look_up(host: str, port: int, **more: object) -> list[object]:
@@ -182,8 +180,8 @@ async def test_the_connection_goes_to_the_address_that_was_judged(monkeypatch: p
     assert connected == ["127.0.0.1"]
 
 
-async def test_an_address_that_is_silent_has_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it is with IPv6 in many a network."""
+async def test_fetch_silent_address_gets_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As IPv6 addresses do in many networks."""
 
     async def look_up(host: str, port: int, **more: object) -> list[object]:
         return [(2, 1, 6, "", (each, port)) for each in ("10.0.0.1", "10.0.0.2", "127.0.0.1")]
@@ -205,7 +203,7 @@ async def test_an_address_that_is_silent_has_its_share_of_the_time(monkeypatch: 
 
     here = trio.socket.getaddrinfo
     async with listening(serve) as port:
-        monkeypatch.setattr(_fetch, "_LONGEST", 1.2)
+        monkeypatch.setattr(_fetch, "_TIMEOUT", 1.2)
         monkeypatch.setattr(trio.socket, "getaddrinfo", look_up)
         monkeypatch.setattr(trio, "open_tcp_stream", connect_here)
         reply = await fetch(HttpRequest("GET", f"http://name.example:{port}/"), allow=anywhere)
@@ -217,26 +215,26 @@ async def test_an_address_that_is_silent_has_its_share_of_the_time(monkeypatch: 
         )
 
 
-async def test_whoever_has_no_time_left_gets_no_other_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_fetch_without_time_left_raises_fetch_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = trio.current_time
     with trio.CancelScope() as scope:
-        ways = [Way("http", "127.0.0.1", 9, proxy=None)]
+        connectors = [Way("http", "127.0.0.1", 9, proxy=None)]
         scope.deadline = clock() + 1
         monkeypatch.setattr(trio, "current_time", lambda: clock() + 2)
         with pytest.raises(FetchFailed, match="did not let us connect"):
-            await _fetch._connected(ways)
+            await _fetch._connect(connectors)
 
 
-async def test_what_the_other_end_wrote_is_not_told() -> None:
-    """It may be what it was sent."""
+async def test_fetch_error_does_not_quote_the_response() -> None:
+    """The server may have echoed a secret."""
     for answer in OK + b"x: y\r\nCANARY\r\n\r\n", b"HTTP/1.1 CANARY\r\n\r\n", b"CANARY\r\n\r\n":
         with pytest.raises(FetchFailed) as caught:
             await got(answer)
-        assert "no HTTP/1.1" in str(caught.value)
+        assert "not HTTP/1.1" in str(caught.value)
         assert "CANARY" not in str(caught.value)
 
 
-# -- Behind a proxy --------------------------------------------------------------------------------------------------------------
+# -- Behind a proxy ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +248,7 @@ async def ok(stream: trio.abc.Stream) -> None:
 
 
 @pytest.mark.parametrize("said", ["environment", "here"])
-async def test_a_proxy_looks_names_up(
+async def test_fetch_behind_a_proxy_does_not_resolve_the_name(
     authority: trustme.CA, environment: pytest.MonkeyPatch, said: str
 ) -> None:
     async with listening(ok, theirs(authority, "as.test")) as port:
@@ -267,7 +265,7 @@ async def test_a_proxy_looks_names_up(
     assert proxy.heads[0].startswith(b"CONNECT as.test:443 ")
 
 
-async def test_plain_http_through_a_proxy() -> None:
+async def test_fetch_plain_http_through_a_proxy() -> None:
     async with listening(ok) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
@@ -285,7 +283,7 @@ async def test_plain_http_through_a_proxy() -> None:
         "x.localhost", "x.localhost.",
     ],
 )  # fmt: skip
-async def test_a_proxy_is_not_asked_for_what_can_be_judged_without(
+async def test_fetch_forbidden_literal_address_is_not_sent_to_a_proxy(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def connect(*args: object, **more: object) -> None:
@@ -294,12 +292,13 @@ async def test_a_proxy_is_not_asked_for_what_can_be_judged_without(
     monkeypatch.setattr(trio, "open_tcp_stream", connect)
     for where in "proxy.test:8080", "environment":
         monkeypatch.setenv("https_proxy", "proxy.test:8080")
-        # What is here is never behind the proxy of an environment; not every system knows all names of it.
+        # Local hosts never use the proxy of the environment; not every system resolves all local
+        # names.
         with pytest.raises(FetchFailed, match=r"private network|there is no host"):
             await fetch(HttpRequest("GET", f"https://{host}/"), allow=public, proxy=where)
 
 
-async def test_without_a_proxy(environment: pytest.MonkeyPatch) -> None:
+async def test_fetch_without_a_proxy(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("http_proxy", "http://127.0.0.1:9")
     async with listening(ok) as port:
         for host, more in (("127.0.0.1", {}), ("127.0.0.1", {"proxy": None})):
@@ -307,14 +306,16 @@ async def test_without_a_proxy(environment: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("said", ["socks5://me:secret@a.test:1080", "http://me:secret@a.test:x"])
-async def test_a_proxy_that_is_none(environment: pytest.MonkeyPatch, said: str) -> None:
+async def test_fetch_invalid_proxy_raises_without_the_password(
+    environment: pytest.MonkeyPatch, said: str
+) -> None:
     environment.setenv("https_proxy", said)
     with pytest.raises(FetchFailed, match="proxy") as caught:
         await fetch(HttpRequest("GET", "https://as.test/"), allow=public)
     assert "secret" not in str(caught.value)
 
 
-async def test_tls_is_verified_by_name() -> None:
+async def test_fetch_verifies_the_certificate_name() -> None:
     authority = trustme.CA()
     context = ssl.create_default_context()
     authority.configure_trust(context)
@@ -335,23 +336,23 @@ async def test_tls_is_verified_by_name() -> None:
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("ftp://x/", "no URL"),
+        ("ftp://x/", "not the URL"),
         ("https://nowhere.invalid/", "there is no host"),
-        ("https://a..b/", "no name of a host|no URL|there is no host"),
+        ("https://a..b/", "not a host name|not the URL|there is no host"),
     ],
 )
-async def test_nowhere(url: str, reason: str) -> None:
+async def test_fetch_invalid_or_unknown_host_raises(url: str, reason: str) -> None:
     with pytest.raises(FetchFailed, match=reason):
         await fetch(HttpRequest("GET", url), allow=anywhere)
 
 
-async def test_nobody_listens() -> None:
+async def test_fetch_refused_connection_raises() -> None:
     with pytest.raises(FetchFailed, match="connection refused"):
         await fetch(HttpRequest("GET", "http://127.0.0.1:9/"), allow=anywhere)
 
 
-async def test_what_no_header_can_say() -> None:
-    with pytest.raises(FetchFailed, match="cannot be said"):
+async def test_fetch_invalid_header_raises() -> None:
+    with pytest.raises(FetchFailed, match="cannot be sent"):
         await got(OK, request=HttpRequest("GET", "http://127.0.0.1/", [("x", "a\r\nb")]))
-    with pytest.raises(FetchFailed, match="cannot be said"):
+    with pytest.raises(FetchFailed, match="cannot be sent"):
         await got(OK, request=HttpRequest("GET", "http://127.0.0.1/", [("x", "€")]))

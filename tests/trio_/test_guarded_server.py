@@ -1,4 +1,4 @@
-"""A guarded server on trio: what its guard wants is done while the connection waits, and nothing that goes wrong there harms another."""
+"""A server with authorization: checks wait without blocking others, and failures stay isolated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import trio
 import trio.testing
 
 from mcp_core.auth import Await, Fetch, FetchFailed, Grant, Guard, HttpReply, HttpRequest, JwtVerifier
-from mcp_core.http import Admission, Door, Endpoint, Exchange, Gate, HttpOptions, RequestHead, Site
+from mcp_core.http import Door, Endpoint, Exchange, Gate, HttpOptions, RequestHead, Site
 from mcp_core.registry import Context, Server
 from mcp_trio import connect_http, serve_http
 from mcp_trio._admitting import Admitting
@@ -39,12 +39,12 @@ def house() -> Server:
 
     @server.tool
     def whoami(context: Context) -> str:
-        """Who asks."""
+        """Return the principal."""
         return context.principal
 
     @server.tool
     def erase() -> str:
-        """What not everybody may."""
+        """A tool that requires a scope."""
         raise AssertionError
 
     return server
@@ -85,7 +85,7 @@ def guard(verifier: Any, **options: Any) -> Guard:
 
 
 class Poked:
-    """What a driver gives to an exchange."""
+    """The token that a driver gives to an exchange."""
 
     def poke(self) -> None:
         pass
@@ -123,7 +123,7 @@ async def serving(server: Any, auth: Any, **options: Any) -> AsyncIterator[Dial]
         nursery.cancel_scope.cancel()
 
 
-async def test_who_may_and_who_may_not(caplog: pytest.LogCaptureFixture) -> None:
+async def test_authorized_server_checks_token_and_scopes(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "mcp_trio")
     async with serving(house(), guard({"ann": ANN}.get)) as dial:
         wire = await dial()
@@ -142,14 +142,14 @@ async def test_who_may_and_who_may_not(caplog: pytest.LogCaptureFixture) -> None
     lines = [record.getMessage() for record in caplog.records]
     assert [line for line in lines if "refused" in line] == [
         "POST refused with 401: an access token is needed, in an Authorization header",
-        "POST refused with 401: the token is not good here",
-        "POST tools/call refused with 403: the token has not all of the scopes that this takes: 'write' missing",
+        "POST refused with 401: the token is not accepted here",
+        "POST tools/call refused with 403: the token lacks scopes that this request needs: 'write' missing",
     ]
     assert "canary-77" not in caplog.text
 
 
 class Slow:
-    """A verifier that takes its time: until `go`."""
+    """A verifier that waits for `go`."""
 
     def __init__(self) -> None:
         self.go = trio.Event()
@@ -174,7 +174,7 @@ class Slow:
         return {"ann": ANN}.get(text)
 
 
-async def test_a_verifier_that_takes_its_time_holds_up_nobody_else() -> None:
+async def test_token_check_stalled_does_not_block_other_requests() -> None:
     slow = Slow()
     servers = {"/mcp": house(), "/open": house()}
     async with serving(servers, {"/mcp": guard(slow), "/open": None}) as dial:
@@ -190,7 +190,7 @@ async def test_a_verifier_that_takes_its_time_holds_up_nobody_else() -> None:
             await each.stream.aclose()
 
 
-async def test_the_body_may_come_before_or_after() -> None:
+async def test_token_check_body_may_arrive_before_or_after() -> None:
     slow = Slow()
     async with serving(house(), guard(slow)) as dial:
         wire = await dial()
@@ -205,7 +205,7 @@ async def test_the_body_may_come_before_or_after() -> None:
         await wire.stream.aclose()
 
 
-async def test_who_waits_for_a_word_before_the_body_gets_it_once_he_may() -> None:
+async def test_token_check_precedes_100_continue() -> None:
     slow = Slow()
     async with serving(house(), guard(slow)) as dial:
         wire = await dial()
@@ -218,14 +218,14 @@ async def test_who_waits_for_a_word_before_the_body_gets_it_once_he_may() -> Non
         await wire.send(body)
         assert text(await wire.answer()) == "ann"
         await wire.stream.aclose()
-        # And who may not learns that instead.
+        # A client that is not authorized gets the error response instead.
         wire = await dial()
         head, _, _ = call("whoami", "expect: 100-continue", auth="Bearer eve").partition(b"\r\n\r\n")
         assert (await wire.ask(head + b"\r\n\r\n")).status == 401
         await wire.stream.aclose()
 
 
-async def test_who_goes_meanwhile_takes_his_verifier_along() -> None:
+async def test_token_check_is_cancelled_when_the_client_disconnects() -> None:
     slow = Slow()
     async with serving(house(), guard(slow)) as dial:
         wire = await dial()
@@ -241,7 +241,7 @@ async def test_who_goes_meanwhile_takes_his_verifier_along() -> None:
         await wire.stream.aclose()
 
 
-async def test_a_verifier_that_fails(caplog: pytest.LogCaptureFixture) -> None:
+async def test_token_check_failure_is_a_500_without_details(caplog: pytest.LogCaptureFixture) -> None:
     slow = Slow()
     slow.go.set()
     async with serving(house(), guard(slow)) as dial:
@@ -254,7 +254,7 @@ async def test_a_verifier_that_fails(caplog: pytest.LogCaptureFixture) -> None:
     assert "LookupError" in caplog.text
 
 
-async def test_a_server_that_stops_while_a_guard_is_asked() -> None:
+async def test_token_check_during_shutdown_is_answered_503() -> None:
     stop = trio.Event()
     slow = Slow()
     async with serving(house(), guard(slow), stop=stop, grace=0) as dial:
@@ -268,22 +268,22 @@ async def test_a_server_that_stops_while_a_guard_is_asked() -> None:
         await wire.stream.aclose()
 
 
-async def test_a_guard_for_what_is_not_served() -> None:
+async def test_serve_http_auth_for_an_unknown_path_raises() -> None:
     with pytest.raises(ValueError, match="'/mpc', where nothing is served"):
         await serve_http(house(), auth={"/mpc": guard({}.get)})
 
 
-async def test_a_server_that_a_table_of_guards_does_not_name_is_not_open_by_oversight() -> None:
+async def test_serve_http_auth_without_entry_for_a_path_raises() -> None:
     servers = {"/mcp": house(), "/admin": house()}
     with pytest.raises(ValueError, match="no guard for '/admin': say None"):
         await serve_http(servers, auth={"/mcp": guard({}.get)})
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_who_listens_comes_back_when_the_token_has_expired(
+async def test_expired_token_ends_the_stream_and_the_client_reconnects(
     version: str, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """The stream ends with the grant; our client takes it up again, with whatever token it has then, and misses nothing more."""
+    """The stream ends with the token. Our client reconnects with its current token."""
     seen: list[float] = []
 
     def for_ten_seconds(text: str) -> Grant:
@@ -314,10 +314,10 @@ async def test_who_listens_comes_back_when_the_token_has_expired(
     assert len(seen) > 6
 
 
-# -- With an authorization server ----------------------------------------------------------------------------------------------
+# -- With an authorization server ----------------------------------------------------------------
 
 
-async def test_tokens_of_an_authorization_server() -> None:
+async def test_jwt_of_an_authorization_server_is_verified() -> None:
     async with trio.open_nursery() as nursery:
         issuer: AuthorizationServer = await nursery.start(authorization_server.serve)
         keeper = guard(JwtVerifier(issuer.issuer, RESOURCE))
@@ -334,7 +334,7 @@ async def test_tokens_of_an_authorization_server() -> None:
                 issuer.token("https://other.example/mcp", "read"): 401,
                 issuer.token(RESOURCE, "read", exp=1): 401,
                 issuer.token(RESOURCE, "read", iss="https://other.example"): 401,
-                AuthorizationServer(issuer.issuer).token(RESOURCE, "read"): 401,  # a stranger's key
+                AuthorizationServer(issuer.issuer).token(RESOURCE, "read"): 401,  # a key of another server
                 issuer.token(RESOURCE, "nothing"): 403,
             }
             for each, status in bad.items():
@@ -344,7 +344,7 @@ async def test_tokens_of_an_authorization_server() -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_an_authorization_server_that_does_not_answer() -> None:
+async def test_jwks_unreachable_is_answered_503() -> None:
     async with serving(house(), guard(JwtVerifier("http://127.0.0.1:1", RESOURCE))) as dial:
         wire = await dial()
         issuer = AuthorizationServer("http://127.0.0.1:1")
@@ -354,11 +354,11 @@ async def test_an_authorization_server_that_does_not_answer() -> None:
         await wire.stream.aclose()
 
 
-# -- Fetches -----------------------------------------------------------------------------------------------------------
+# -- Fetches -------------------------------------------------------------------------------------
 
 
 class Waiting:
-    """An admission that wants `steps`, and hears `told`."""
+    """An authorization check that needs `steps`, and records their results in `told`."""
 
     def __init__(self, *steps: Any) -> None:
         self.steps = list(steps)
@@ -380,11 +380,9 @@ class Waiting:
             self.steps.clear()
             self.told.append("gave up")
 
-    done_by = Admission.done_by
-
 
 class Fetching:
-    """Answers to what is fetched, when it is told to."""
+    """The fetch function, which answers when the test allows it."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -393,7 +391,7 @@ class Fetching:
 
     async def __call__(self, request: HttpRequest, *, allow: Callable[[str], bool]) -> HttpReply:
         self.urls.append(request.url)
-        assert allow("127.0.0.1")  # the configuration says so
+        assert allow("127.0.0.1")  # the configured URI may be anywhere
         await self.go.wait()
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -403,7 +401,7 @@ class Fetching:
 
 @pytest.fixture
 def fetching(monkeypatch: pytest.MonkeyPatch) -> Fetching:
-    """What is fetched does not leave this test; it is a key set."""
+    """Replace `fetch`, so that nothing leaves this test. It returns a key set."""
     found = Fetching(keys_reply())
     monkeypatch.setattr("mcp_trio._fetch.fetch", found)
     return found
@@ -422,7 +420,7 @@ def jwks_step() -> Any:
         (KeyError("x"), "FetchFailed('it could not be fetched')"),
     ],
 )
-async def test_what_several_wait_for_is_fetched_once(answer: Any, told: Any, fetching: Fetching) -> None:
+async def test_jwks_fetch_is_shared_by_concurrent_checks(answer: Any, told: Any, fetching: Fetching) -> None:
     fetching.answer = answer
     step = jwks_step()
     ann, bob, gone = (Waiting(step) for _ in range(3))
@@ -445,11 +443,11 @@ async def test_what_several_wait_for_is_fetched_once(answer: Any, told: Any, fet
     assert [
         each if isinstance(each, str) else each.status for waiter in (ann, bob) for each in waiter.told
     ] == [told if isinstance(told, str) else told.status] * 2
-    assert gone.told == []  # there are others who take it
+    assert gone.told == []  # other checks still use the fetch
     assert repr(admitting) == "<Admitting, 0 fetches>"
 
 
-async def test_it_does_not_wait_for_ever(autojump_clock: trio.testing.MockClock) -> None:
+async def test_token_check_verifier_times_out(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow()
     waiting = Waiting(Await(slow("ann")))
     async with trio.open_nursery() as nursery:
@@ -458,7 +456,9 @@ async def test_it_does_not_wait_for_ever(autojump_clock: trio.testing.MockClock)
     assert trio.current_time() == 20.0
 
 
-async def test_nor_for_what_never_comes(autojump_clock: trio.testing.MockClock, fetching: Fetching) -> None:
+async def test_token_check_fetch_times_out(
+    autojump_clock: trio.testing.MockClock, fetching: Fetching
+) -> None:
     waiting = Waiting(jwks_step())
     async with trio.open_nursery() as nursery:
         await Admitting(nursery).run(waiting)  # type: ignore[arg-type]
@@ -466,23 +466,23 @@ async def test_nor_for_what_never_comes(autojump_clock: trio.testing.MockClock, 
     assert trio.current_time() == 8.0
 
 
-async def test_who_hangs_up_does_not_keep_the_keys_from_others(fetching: Fetching) -> None:
-    """Whoever comes first with any token has the keys fetched. If they were lost with him, he could have them lost every time."""
+async def test_jwks_fetch_continues_after_a_disconnect(fetching: Fetching) -> None:
+    """Otherwise a client could prevent the fetch for all by disconnecting every time."""
     keeper = guard(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
     now, report = 1_800_000_000.0, []
     door = Door(keeper, lambda: now, lambda *told, **how: report.append(told))
     async with trio.open_nursery() as nursery:
         reception = Reception(Site({"/mcp": house_behind(door)}), nursery)
         first = begin(reception.site, "a.b.c", Poked())
-        assert first.needs_grant is None  # it is no token at all
+        assert first.needs_grant is None  # it is not a token
         for _ in range(5):
             first = begin(reception.site, token(header={"kid": "nobody"}), Poked())
             scope = reception.admit(first)
             await trio.testing.wait_all_tasks_blocked()
-            first.disconnected(trio.current_time())
+            reception.site.disconnected(first, trio.current_time())
             scope.cancel()
             await trio.testing.wait_all_tasks_blocked()
-        # They are not a crowd that waits, either: the fetch, and one who takes what it brings.
+        # Two waiting tasks are expected: the fetch, and one that uses its result.
         assert len(nursery.child_tasks) == 2
         fetching.go.set()
         await trio.testing.wait_all_tasks_blocked()
@@ -494,7 +494,7 @@ async def test_who_hangs_up_does_not_keep_the_keys_from_others(fetching: Fetchin
         nursery.cancel_scope.cancel()
 
 
-async def test_a_flood_of_tokens_is_no_flood_of_fetches(fetching: Fetching) -> None:
+async def test_jwks_fetches_are_limited(fetching: Fetching) -> None:
     crowd = [Waiting(jwks_step()) for _ in range(205)]
     async with trio.open_nursery() as nursery:
         admitting = Admitting(nursery)
@@ -509,7 +509,7 @@ async def test_a_flood_of_tokens_is_no_flood_of_fetches(fetching: Fetching) -> N
     assert refused == [["FetchFailed('too much is being fetched already')"]] * 5
 
 
-async def test_what_still_waits_for_a_fetch_when_all_ends_hears_that_it_was_given_up(
+async def test_jwks_fetch_pending_at_shutdown_fails(
     fetching: Fetching,
 ) -> None:
     waiting = Waiting(jwks_step())
@@ -521,11 +521,11 @@ async def test_what_still_waits_for_a_fetch_when_all_ends_hears_that_it_was_give
     assert waiting.told == ["FetchFailed('it was given up')"]
 
 
-# -- Where may be fetched from -----------------------------------------------------------------------------------------
+# -- Allowed addresses ---------------------------------------------------------------------------
 
 
 class Names(trio.abc.HostnameResolver):
-    """A name server that knows what it was told."""
+    """A name server with the given names."""
 
     def __init__(self, **known: list[str]) -> None:
         self.known = known
@@ -556,10 +556,10 @@ PUBLIC, PRIVATE = "93.184.216.34", "10.1.2.3"
         ([PUBLIC], "https://10.9.9.9", True),
     ],
 )
-async def test_who_names_a_place_in_a_private_network_is_there_himself(
+async def test_jwks_private_address_needs_a_private_server(
     issuer: list[str], named_by: str | None, may: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The address of the operator's own configuration may be anywhere."""
+    """The configured address may be anywhere."""
     asked: list[Callable[[str], bool]] = []
 
     async def fetch(request: HttpRequest, *, allow: Callable[[str], bool]) -> HttpReply:

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection of a client, over a memory pair: the test plays the server, byte by byte where that matters."""
+"""An HTTP/1.1 client connection over a memory pair. The test plays the server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNTIL_THE_END = b"HTTP/1.0 200 OK\r\n\r\nhello"
 
 
 class Exchange:
-    """One request and what came of it."""
+    """One request, with the result."""
 
     def __init__(self, client: H11Client, body: bytes = b"{}") -> None:
         self.client, self.body = client, body
@@ -43,7 +43,7 @@ class Exchange:
 
 
 async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, bytes]:
-    """What comes of a request that is answered so, and the request as it was read."""
+    """Return the result of a request with this response, and the request as the server read it."""
     ours, theirs = memory_pair()
     client = H11Client(ours)
     exchange = Exchange(client)
@@ -95,7 +95,9 @@ async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, byt
         ),
     ],
 )
-async def test_a_response(answer: bytes, close: bool, status: int, text: bytes, again: bool) -> None:
+async def test_h11_client_complete_response(
+    answer: bytes, close: bool, status: int, text: bytes, again: bool
+) -> None:
     exchange, asked = await answered(answer, close=close)
     assert asked == REQUEST
     assert exchange.error is None
@@ -109,7 +111,7 @@ async def test_a_response(answer: bytes, close: bool, status: int, text: bytes, 
 
 
 @pytest.mark.parametrize("answer", [SHORT, CHUNKED])
-async def test_a_response_that_is_cut_anywhere_is_one_error(answer: bytes) -> None:
+async def test_h11_client_truncated_response_is_connection_lost(answer: bytes) -> None:
     for length in range(len(answer)):
         exchange, _ = await answered(answer[:length], close=True)
         assert isinstance(exchange.error, ConnectionLost)
@@ -119,7 +121,7 @@ async def test_a_response_that_is_cut_anywhere_is_one_error(answer: bytes) -> No
 
 
 @pytest.mark.parametrize("answer", [SHORT, CHUNKED])
-async def test_a_response_that_comes_byte_by_byte_is_the_same(answer: bytes) -> None:
+async def test_h11_client_response_byte_by_byte_is_the_same(answer: bytes) -> None:
     whole, _ = await answered(answer)
     ours, theirs = memory_pair()
     exchange = Exchange(H11Client(ours))
@@ -150,20 +152,20 @@ async def test_a_response_that_comes_byte_by_byte_is_the_same(answer: bytes) -> 
     ],
     ids=lambda answer: repr(answer[:40]),
 )
-async def test_what_is_no_http_is_an_error_that_says_so(answer: bytes) -> None:
+async def test_h11_client_invalid_http_is_connection_lost(answer: bytes) -> None:
     exchange, _ = await answered(answer)
     assert isinstance(exchange.error, ConnectionLost)
-    assert str(exchange.error).startswith("the server's answer is no HTTP/1.1")
+    assert str(exchange.error).startswith("the server's answer is not HTTP/1.1")
     assert exchange.again is None
 
 
-async def test_what_comes_before_the_mistake_is_taken() -> None:
+async def test_h11_client_data_before_an_error_is_passed_on() -> None:
     exchange, _ = await answered(CHUNKED.partition(b"6")[0] + b"nonsense\r\n")
     assert exchange.text == b"hello"
     assert isinstance(exchange.error, ConnectionLost)
 
 
-async def test_one_request_after_the_other() -> None:
+async def test_h11_client_reuses_the_connection() -> None:
     ours, theirs = memory_pair()
     client = H11Client(ours)
     for number in range(3):
@@ -174,14 +176,14 @@ async def test_one_request_after_the_other() -> None:
             await theirs.send_all(SHORT)
         assert (exchange.again, exchange.text, client.used) == (True, b"hello", number + 1)
     assert repr(client) == "<H11Client IDLE, 3 responses>"
-    assert client.closed_by_server() is False  # nobody can tell without reading
+    assert client.closed_by_server() is False  # not known without a socket
     await client.aclose()
     await client.aclose()
     with pytest.raises(trio.ClosedResourceError):
         await ours.send_all(b"")
 
 
-async def test_a_request_that_cannot_be_said() -> None:
+async def test_h11_client_invalid_request_raises_and_sends_nothing() -> None:
     ours, theirs = memory_pair()
     client = H11Client(ours)
     wrong = RequestHead(b"POST", b"/", [(b"host", b"a"), (b"x", b"a\r\nb: c")])
@@ -191,7 +193,7 @@ async def test_a_request_that_cannot_be_said() -> None:
     assert await theirs.receive_some() == b""
 
 
-async def test_a_stream_that_is_broken_already() -> None:
+async def test_h11_client_on_a_broken_stream_is_connection_lost() -> None:
     ours, theirs = memory_pair()
     await theirs.aclose()
     exchange = Exchange(H11Client(ours))
@@ -199,13 +201,13 @@ async def test_a_stream_that_is_broken_already() -> None:
     assert str(exchange.error) == "the server closed the connection without an answer"
 
 
-# --- long requests ------------------------------------------------------------------------------------------------------
+# --- long requests ------------------------------------------------------------------------------
 
 LONG = b'"' + b"x" * 300_000 + b'"'
 REFUSED = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n"
 
 
-async def test_a_long_request_is_written_while_the_server_reads() -> None:
+async def test_h11_client_long_request_is_written_while_the_server_reads() -> None:
     ours, theirs = memory_pair()
     exchange = Exchange(H11Client(ours), LONG)
     server = h11.Connection(h11.SERVER)
@@ -225,7 +227,7 @@ async def test_a_long_request_is_written_while_the_server_reads() -> None:
     assert (exchange.text, exchange.again) == (b"hello", True)
 
 
-async def test_a_long_request_that_is_refused_without_being_read() -> None:
+async def test_h11_client_long_request_rejected_early_returns_the_response() -> None:
     ours, theirs = memory_pair()
     exchange = Exchange(H11Client(ours), LONG)
     async with trio.open_nursery() as nursery:
@@ -235,11 +237,11 @@ async def test_a_long_request_that_is_refused_without_being_read() -> None:
         await exchange.over.wait()
     assert isinstance(exchange.actions[0], Head)
     assert exchange.actions[0].status == 413
-    assert exchange.again is False  # the rest of the request is still to come
+    assert exchange.again is False  # the rest of the request was not sent
 
 
-async def test_who_is_refused_may_be_hung_up_on_at_once() -> None:
-    """What was said before the hanging up is heard, although writing fails."""
+async def test_h11_client_rejected_and_closed_returns_the_response() -> None:
+    """The response sent before closing is read, although writing fails."""
     ours, theirs = memory_pair()
     exchange = Exchange(H11Client(ours), LONG)
     async with trio.open_nursery() as nursery:
@@ -253,7 +255,7 @@ async def test_who_is_refused_may_be_hung_up_on_at_once() -> None:
     assert exchange.again is False
 
 
-async def test_cancelling_while_writing_or_reading() -> None:
+async def test_h11_client_cancelled_while_writing_or_reading() -> None:
     for body in LONG, b"{}":
         ours, theirs = memory_pair()
         exchange = Exchange(H11Client(ours), body)
@@ -266,10 +268,10 @@ async def test_cancelling_while_writing_or_reading() -> None:
         assert (await theirs.receive_some()).startswith(b"POST")
 
 
-# --- sockets ------------------------------------------------------------------------------------------------------------
+# --- sockets ------------------------------------------------------------------------------------
 
 
-async def test_a_closed_connection_is_noticed_on_a_socket() -> None:
+async def test_h11_client_server_closed_is_noticed_on_a_socket() -> None:
     [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
     async with listener:
         ours = await trio.open_tcp_stream(*listener.socket.getsockname())
@@ -278,16 +280,16 @@ async def test_a_closed_connection_is_noticed_on_a_socket() -> None:
         assert not client.closed_by_server()
         await theirs.aclose()
         with trio.fail_after(5):
-            while not client.closed_by_server():  # noqa: ASYNC110 - the system tells nobody
+            while not client.closed_by_server():  # noqa: ASYNC110 - the system has no event for it
                 await trio.sleep(0.01)
         await client.aclose()
 
 
-# --- tunnels ------------------------------------------------------------------------------------------------------------
+# --- tunnels ------------------------------------------------------------------------------------
 
 
 async def tunnelled(answer: bytes, *, close: bool = False) -> bytes:
-    """What a proxy hears that answers so."""
+    """Return what a proxy with this response receives."""
     ours, theirs = memory_pair()
     async with trio.open_nursery() as nursery:
 
@@ -299,7 +301,7 @@ async def tunnelled(answer: bytes, *, close: bool = False) -> bytes:
         nursery.start_soon(play)
         await open_tunnel(ours, "there:443", [(b"proxy-authorization", b"Basic x")])
     heard = bytes(await theirs.receive_some())
-    # From now on the stream leads elsewhere.
+    # From here on the stream leads to the server.
     await theirs.send_all(b"\x16\x03")
     assert await ours.receive_some() == b"\x16\x03"
     return heard
@@ -312,7 +314,7 @@ async def tunnelled(answer: bytes, *, close: bool = False) -> bytes:
         b"HTTP/1.1 100 Wait\r\n\r\nHTTP/1.0 200 OK\r\nvia: me\r\n\r\n",
     ],
 )
-async def test_a_tunnel(answer: bytes) -> None:
+async def test_h11_tunnel_is_opened(answer: bytes) -> None:
     heard = await tunnelled(answer)
     assert heard == (b"CONNECT there:443 HTTP/1.1\r\nhost: there:443\r\nproxy-authorization: Basic x\r\n\r\n")
 
@@ -326,17 +328,17 @@ async def test_a_tunnel(answer: bytes) -> None:
             "it answered 407 Proxy Authentication Required",
         ),
         (b"HTTP/1.1 502\r\n\r\n", False, "it answered 502"),
-        (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", True, "its answer is no HTTP/1.1"),
+        (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", True, "its answer is not HTTP/1.1"),
         (b"", True, "it closed the connection"),
-        (b"HTTP/1.1 200 OK\r\n\r\nhello", False, "it spoke before it was spoken to"),
+        (b"HTTP/1.1 200 OK\r\n\r\nhello", False, "it sent data right after its answer"),
     ],
 )
-async def test_no_tunnel(answer: bytes, close: bool, said: str) -> None:
+async def test_h11_tunnel_refused_raises(answer: bytes, close: bool, said: str) -> None:
     with trio.fail_after(5), pytest.RaisesGroup(pytest.RaisesExc(ConnectFailed, match=said)):
         await tunnelled(answer, close=close)
 
 
-async def test_a_proxy_that_is_gone_already() -> None:
+async def test_h11_tunnel_to_a_closed_proxy_raises() -> None:
     ours, theirs = memory_pair()
     await theirs.aclose()
     with pytest.raises(ConnectFailed, match="it closed the connection"):

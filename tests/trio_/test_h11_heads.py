@@ -1,4 +1,4 @@
-"""Heads of HTTP/1.1 as the server's driver reads and writes them: h11's verdicts, remembered."""
+"""HTTP/1.1 heads as the server driver reads and writes them, with h11 and a cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.core.http.heads import ROWS, SERVED, Row
 POST = b"POST /mcp?a HTTP/1.1\r\nHost: localhost\r\n"
 
 
-def test_what_a_head_says() -> None:
+def test_h11_head_is_parsed() -> None:
     head = HeadReader().read(POST + b"Content-Length: 5\r\nX-A:  b c \r\n\r\n")
     assert head.request.method == b"POST"
     assert head.request.target == b"/mcp?a"
@@ -36,7 +36,7 @@ def test_what_a_head_says() -> None:
         (b"GET / HTTP/1.0\r\nExpect: 100-continue\r\n", 0, False, False, False),
     ],
 )
-def test_what_it_says_of_the_connection(
+def test_h11_head_length_and_persistence(
     head: bytes, length: int, speaks_1_1: bool, persists: bool, expects: bool
 ) -> None:
     read = HeadReader().read(head + b"\r\n")
@@ -48,12 +48,12 @@ def test_what_it_says_of_the_connection(
     )
 
 
-def test_a_whole_url_is_a_path() -> None:
+def test_h11_head_absolute_url_becomes_a_path() -> None:
     head = HeadReader().read(b"GET http://localhost/a?b HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert head.request.target == b"/a?b"
 
 
-def test_a_head_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_h11_head_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[bytes] = []
     make = _h11_heads.chunks
 
@@ -68,14 +68,14 @@ def test_a_head_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for head in heads[:8] * 2:
         reader.read(head)
     assert read == heads[:8]
-    reader.read(heads[8])  # now it forgets
+    reader.read(heads[8])  # this clears the cache
     assert reader.read(heads[0]).request.headers[-1] == (b"x", b"0")
     assert read == [*heads, heads[0]]
     long = POST + b"X: %b\r\n\r\n" % (b"a" * 5_000)
     assert reader.read(long) is not reader.read(long)
 
 
-def test_heads_that_differ_in_the_length_of_the_body_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_h11_heads_differing_in_content_length_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[bytes] = []
     make = _h11_heads.chunks
 
@@ -100,7 +100,7 @@ def test_heads_that_differ_in_the_length_of_the_body_are_read_once(monkeypatch: 
 @pytest.mark.parametrize(
     "digits", [b"", b"0", b"05", b"+5", b"5,5", b"5 ", b"\0", b"5\r\nContent-Length: 5", b"9" * 10, b"x"]
 )
-def test_no_other_length_is_taken_for_one(digits: bytes) -> None:
+def test_h11_head_unusual_content_length_is_not_cached(digits: bytes) -> None:
     def verdict(reader: HeadReader, block: bytes) -> object:
         try:
             return reader.read(block)
@@ -113,7 +113,7 @@ def test_no_other_length_is_taken_for_one(digits: bytes) -> None:
     assert verdict(reader, block) == verdict(HeadReader(), block)
 
 
-def test_what_is_refused_is_refused_again() -> None:
+def test_h11_head_rejected_twice() -> None:
     reader = HeadReader()
     for _ in range(2):
         with pytest.raises(Fault, match="Host header is missing") as caught:
@@ -121,7 +121,7 @@ def test_what_is_refused_is_refused_again() -> None:
         assert caught.value.status == 400
 
 
-def test_what_h11_says_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_h11_head_errors_of_h11_are_rejected_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_h11_heads, "head_fault", lambda _: None)
     for block, status in (b"GET / HTTP/1.1\r\n\r\n", 400), (POST + b"Transfer-Encoding: x\r\n\r\n", 501):
         with pytest.raises(Fault) as caught:
@@ -130,13 +130,13 @@ def test_what_h11_says_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.status == SERVED], ids=lambda row: row.name)
-def test_the_good_ones_of_the_corpus(row: Row) -> None:
+def test_h11_heads_of_the_corpus_parse_alike_from_the_cache(row: Row) -> None:
     block = row.raw[: row.raw.index(b"\r\n\r\n") + 4]
     reader = HeadReader()
     assert reader.read(block) == reader.read(block) == HeadReader().read(block)
 
 
-def test_what_an_answer_begins_with() -> None:
+def test_h11_status_lines_are_cached() -> None:
     headers = ((b"content-type", b"text/plain"), (b"X-A", b"b"))
     lines, has_length = status_lines(200, headers)
     assert (lines, has_length) == (b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nx-a: b\r\n", False)
@@ -148,12 +148,12 @@ def test_what_an_answer_begins_with() -> None:
 
 
 @pytest.mark.parametrize("header", [(b"a", b"b\r\nc: d"), (b"a b", b"c"), (b"a\r\nb", b"c"), (b"a", b"b\0")])
-def test_an_answer_cannot_hold_another_one(header: tuple[bytes, bytes]) -> None:
+def test_h11_status_lines_reject_header_injection(header: tuple[bytes, bytes]) -> None:
     with pytest.raises(h11.LocalProtocolError):
         status_lines(200, (header,))
 
 
 @pytest.mark.parametrize("second", [0, 784_111_777, 951_782_400, 1_799_999_999])
-def test_dates_are_written_as_elsewhere(second: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_h11_date_is_an_imf_fixdate(second: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: second + 0.9)
     assert date_line() == b"date: %b\r\n" % formatdate(second, usegmt=True).encode()

@@ -1,4 +1,4 @@
-"""Who waits for the browser to come back: whoever else comes, and however many, the one answer is taken."""
+"""The loopback listener: it ignores requests other than its redirect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CANARY = "CANARY-code"
 
 @asynccontextmanager
 async def waiting(redirect_uri: str = ANYWHERE) -> AsyncIterator[tuple[Loopback, list[str]]]:
-    """Somebody waits until the right answer has come, which is put into the list."""
+    """Wait for the redirect in a task, which puts its URL into the list."""
     loopback = await Loopback.open(redirect_uri, any_port=True)
     answers: list[str] = []
 
@@ -48,7 +48,7 @@ async def connected(loopback: Loopback, host: str | None = None) -> trio.SocketS
 
 
 async def asked(loopback: Loopback, line: str, host: str | None = None) -> bytes:
-    """What is answered to a request."""
+    """Return the response to a request."""
     async with await connected(loopback, host) as stream:
         await stream.send_all(f"{line} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
         said = b""
@@ -65,7 +65,7 @@ def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: True)
 
 
-async def test_the_answer_is_taken_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+async def test_loopback_redirect_is_returned_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
     async with waiting() as (loopback, answers):
         said = await asked(loopback, GOOD)
     assert said.startswith(b"HTTP/1.1 200")
@@ -92,7 +92,7 @@ async def test_the_answer_is_taken_and_not_shown(caplog: pytest.LogCaptureFixtur
         "OPTIONS *",
     ],
 )
-async def test_what_is_no_answer_is_told_so(line: str) -> None:
+async def test_loopback_other_request_gets_404(line: str) -> None:
     async with waiting() as (loopback, answers):
         said = await asked(loopback, line)
         assert said.startswith(b"HTTP/1.1 404")
@@ -102,7 +102,7 @@ async def test_what_is_no_answer_is_told_so(line: str) -> None:
     assert len(answers) == 1
 
 
-async def test_whoever_asks_for_the_head_only_gets_one() -> None:
+async def test_loopback_head_request_gets_no_body() -> None:
     async with waiting() as (loopback, _):
         said = await asked(loopback, GOOD.replace("GET", "HEAD"))
         assert said.startswith(b"HTTP/1.1 404")
@@ -110,8 +110,8 @@ async def test_whoever_asks_for_the_head_only_gets_one() -> None:
         await asked(loopback, GOOD)
 
 
-async def test_connections_that_are_only_held_keep_nobody_out() -> None:
-    """As a page could do that knows the port; a browser holds some that it may need, too."""
+async def test_loopback_idle_connections_do_not_block_the_redirect() -> None:
+    """A page that knows the port could open them, and browsers open spare connections too."""
     async with waiting() as (loopback, answers), trio.open_nursery() as nursery:
         held = [await connected(loopback) for _ in range(200)]
         with trio.fail_after(3):
@@ -121,7 +121,7 @@ async def test_connections_that_are_only_held_keep_nobody_out() -> None:
     assert len(answers) == 1
 
 
-async def test_whoever_goes_at_once_is_nobody() -> None:
+async def test_loopback_disconnecting_client_is_ignored() -> None:
     async with waiting() as (loopback, answers):
         await (await connected(loopback)).aclose()
         stream = await connected(loopback)
@@ -132,7 +132,7 @@ async def test_whoever_goes_at_once_is_nobody() -> None:
         await asked(loopback, GOOD)
 
 
-async def test_a_fault_of_the_system_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_loopback_accept_failure_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     async def accept(listener: trio.SocketListener) -> trio.SocketStream:
         raise OSError(errno.EINVAL, "what is this?")
 
@@ -143,26 +143,26 @@ async def test_a_fault_of_the_system_is_no_silence(monkeypatch: pytest.MonkeyPat
     loopback.close()
 
 
-async def test_a_browser_that_does_not_stay_for_the_page_has_come_back() -> None:
+async def test_loopback_browser_that_closes_early_still_counts() -> None:
     loopback = await Loopback.open(ANYWHERE, any_port=True)
     ours, theirs = trio.testing.memory_stream_pair()
     await theirs.send_all(f"{GOOD} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
     await theirs.aclose()
     step = Browse("https://as.example/?state=s", loopback.redirect_uri)
-    found = await loopback._asked(cast("trio.SocketStream", ours), step)
+    found = await loopback._handle_request(cast("trio.SocketStream", ours), step)
     assert found == f"{loopback.redirect_uri}?state=s&code={CANARY}"
     loopback.close()
 
 
-async def test_a_connection_that_says_nothing_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_h11_loopback, "_REQUEST", 0.05)
+async def test_loopback_silent_connection_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_h11_loopback, "_REQUEST_TIMEOUT", 0.05)
     async with waiting() as (loopback, _):
         async with await connected(loopback) as stream:
             assert await stream.receive_some() == b""
         await asked(loopback, GOOD)
 
 
-async def test_a_system_without_files_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_loopback_accept_waits_for_free_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
     accept = trio.SocketListener.accept
     refusals = iter([errno.EMFILE, errno.ENFILE])
 
@@ -179,14 +179,14 @@ async def test_a_system_without_files_is_waited_for(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-async def test_localhost_is_both(host: str) -> None:
+async def test_loopback_localhost_listens_on_both_families(host: str) -> None:
     async with waiting("http://localhost:0/callback") as (loopback, answers):
         await asked(loopback, GOOD, host)
     assert answers[0].startswith("http://localhost:")
 
 
-async def test_half_of_localhost_is_not_enough() -> None:
-    """A browser may go to the other half, where somebody else gets the code."""
+async def test_loopback_localhost_half_taken_raises() -> None:
+    """The browser might use the other family, and another program would get the code."""
     [theirs] = await trio.open_tcp_listeners(0, host="::1")
     port = theirs.socket.getsockname()[1]
     async with theirs:
@@ -198,7 +198,7 @@ async def test_half_of_localhost_is_not_enough() -> None:
         loopback.close()
 
 
-async def test_a_machine_with_one_family_only(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_loopback_localhost_on_ipv4_only_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     really = trio.open_tcp_listeners
 
     async def only_4(port: int, *, host: str, backlog: int) -> list[trio.SocketListener]:
@@ -214,7 +214,7 @@ async def test_a_machine_with_one_family_only(monkeypatch: pytest.MonkeyPatch) -
             await Loopback.open(uri, any_port=True)
 
 
-async def test_nobody_listens_when_it_is_over() -> None:
+async def test_loopback_port_is_closed_afterwards() -> None:
     async with waiting() as (loopback, _):
         await asked(loopback, GOOD)
     with pytest.raises(OSError, match=r"refused|failed"):

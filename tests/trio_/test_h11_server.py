@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection of a server: what is read, what is written and when it ends. The site behind it does what it is told."""
+"""An HTTP/1.1 server connection: reading, writing, timeouts. The router behind it is a fake."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def chunked(*pieces: bytes) -> bytes:
 
 
 async def ended(wire: HttpWire) -> bool:
-    """Whether the other end says nothing more and hangs up."""
+    """Return True if the peer sends nothing more and closes."""
     return await wire.rest() == b""
 
 
-# -- One exchange after the other ------------------------------------------------------------------------------------------
+# -- Consecutive exchanges -----------------------------------------------------------------------
 
 
-async def test_requests_are_answered_on_one_connection() -> None:
+async def test_h11_server_answers_requests_on_one_connection() -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -53,7 +53,7 @@ async def test_requests_are_answered_on_one_connection() -> None:
     assert repr(served.connections[0]) == "<H11Connection, closing>"
 
 
-async def test_what_the_site_learns_of_a_head() -> None:
+async def test_h11_server_passes_the_request_head() -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -67,7 +67,7 @@ async def test_what_the_site_learns_of_a_head() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
-async def test_pipelined_requests_are_answered_in_order_however_they_are_split(size: int) -> None:
+async def test_h11_server_pipelined_requests_are_answered_in_order(size: int) -> None:
     said = post(body=b"one") + post("/echo", chunked(b"t", b"wo"), CHUNKED) + get() + post(body=b"four")
     async with serving(FakeSite()) as served:
         wire = served.connect()
@@ -76,7 +76,7 @@ async def test_pipelined_requests_are_answered_in_order_however_they_are_split(s
         assert [(await wire.answer()).body for _ in range(4)] == [b"one", b"two", b"", b"four"]
 
 
-async def test_answers_to_pipelined_requests_leave_together() -> None:
+async def test_h11_server_pipelined_responses_leave_in_one_write() -> None:
     async with serving(FakeSite()) as served:
         wire = served.connect()
         await wire.send(post(body=b"one") + post(body=b"two") + post(body=b"three"))
@@ -84,7 +84,7 @@ async def test_answers_to_pipelined_requests_leave_together() -> None:
         assert [answer.body for answer in split_answers(wire.heard)] == [b"one", b"two", b"three"]
 
 
-async def test_a_request_behind_one_that_takes_its_time_waits_for_it() -> None:
+async def test_h11_server_pipelined_request_waits_for_a_slow_one() -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -97,7 +97,7 @@ async def test_a_request_behind_one_that_takes_its_time_waits_for_it() -> None:
         assert [(await wire.answer()).body for _ in range(2)] == [b"at last", b"two"]
 
 
-async def test_who_asks_on_and_on_without_an_answer_is_not_read_any_more() -> None:
+async def test_h11_server_unlimited_pipelining_pauses_reading() -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -120,7 +120,7 @@ async def test_who_asks_on_and_on_without_an_answer_is_not_read_any_more() -> No
         await said.wait()
 
 
-async def test_large_answers_to_pipelined_requests_do_not_heap_up() -> None:
+async def test_h11_server_large_pipelined_responses_are_not_buffered() -> None:
     site = FakeSite()
 
     def answer(exchange: FakeExchange) -> None:
@@ -136,10 +136,10 @@ async def test_large_answers_to_pipelined_requests_do_not_heap_up() -> None:
             assert len((await wire.answer()).body) == 1_000_000
 
 
-# -- Answers ---------------------------------------------------------------------------------------------------------------
+# -- Responses -----------------------------------------------------------------------------------
 
 
-async def test_an_answer_that_is_not_whole_goes_out_in_chunks_as_it_comes() -> None:
+async def test_h11_server_unfinished_response_is_sent_in_chunks() -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -158,7 +158,7 @@ async def test_an_answer_that_is_not_whole_goes_out_in_chunks_as_it_comes() -> N
         assert (await wire.ask(post(body=b"next"))).body == b"next"
 
 
-async def test_http_1_0_gets_a_stream_without_chunks_and_an_end_of_the_connection() -> None:
+async def test_h11_server_http_1_0_gets_no_chunks_and_a_close() -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -182,7 +182,7 @@ async def test_http_1_0_gets_a_stream_without_chunks_and_an_end_of_the_connectio
         (post("/echo", b"", b"connection: keep-alive", version=b"1.0"), True),
     ],
 )
-async def test_the_connection_is_kept_if_the_client_wants_that(request_: bytes, closes: bool) -> None:
+async def test_h11_server_keep_alive_follows_the_request(request_: bytes, closes: bool) -> None:
     async with serving(FakeSite()) as served:
         wire = served.connect()
         answer = await wire.ask(request_)
@@ -195,7 +195,7 @@ async def test_the_connection_is_kept_if_the_client_wants_that(request_: bytes, 
 
 
 @pytest.mark.parametrize("target", ["/echo", "/stream", "/nothing"])
-async def test_what_has_no_body_gets_none(target: str) -> None:
+async def test_h11_server_response_without_body_has_none(target: str) -> None:
     site = FakeSite()
 
     def finish(exchange: FakeExchange) -> None:
@@ -213,7 +213,7 @@ async def test_what_has_no_body_gets_none(target: str) -> None:
             assert wire.heard == b""
 
 
-async def test_any_method_is_for_the_site() -> None:
+async def test_h11_server_passes_any_method() -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -227,7 +227,7 @@ async def test_any_method_is_for_the_site() -> None:
     ]
 
 
-async def test_an_answer_is_written_by_one_call_where_that_is_possible() -> None:
+async def test_h11_server_complete_response_is_one_write() -> None:
     writes: list[bytes] = []
     ours, theirs = memory_pair()
     stream = trio.StapledStream(ours, ours)
@@ -252,10 +252,10 @@ async def test_an_answer_is_written_by_one_call_where_that_is_possible() -> None
         await theirs.aclose()
 
 
-# -- Bodies ----------------------------------------------------------------------------------------------------------------
+# -- Bodies --------------------------------------------------------------------------------------
 
 
-async def test_a_client_that_waits_for_a_word_gets_it() -> None:
+async def test_h11_server_expect_continue_is_answered() -> None:
     async with serving(FakeSite()) as served:
         wire = served.connect()
         request = post("/echo", b"hello", EXPECT)
@@ -263,7 +263,7 @@ async def test_a_client_that_waits_for_a_word_gets_it() -> None:
         assert (await wire.answer()).status == 100
         await wire.send(b"hello")
         assert (await wire.answer()).body == b"hello"
-        # Who does not wait for it needs none; nor does HTTP/1.0, which does not know it.
+        # A client that does not wait needs no 100; and HTTP/1.0 does not know it.
         assert (await wire.ask(request)).body == b"hello"
         await wire.send(post("/echo", b"hello", EXPECT, version=b"1.0")[:-5])
         await wait()
@@ -271,7 +271,7 @@ async def test_a_client_that_waits_for_a_word_gets_it() -> None:
         assert (await wire.answer()).body == b"hello"
 
 
-async def test_who_waits_for_a_word_and_is_refused_is_not_waited_for() -> None:
+async def test_h11_server_expect_continue_rejected_closes() -> None:
     async with serving(FakeSite()) as served:
         wire = served.connect()
         answer = await wire.ask(post("/refuse", b"hello", EXPECT)[:-5])
@@ -280,7 +280,7 @@ async def test_who_waits_for_a_word_and_is_refused_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("framed", [False, True])
-async def test_the_body_of_a_refused_request_is_thrown_away(framed: bool) -> None:
+async def test_h11_server_rejected_body_is_drained(framed: bool) -> None:
     site = FakeSite()
     body = b"x" * 10_000
     request = post("/refuse", chunked(body), CHUNKED) if framed else post("/refuse", body)
@@ -295,7 +295,7 @@ async def test_the_body_of_a_refused_request_is_thrown_away(framed: bool) -> Non
 
 
 @pytest.mark.parametrize("framed", [False, True])
-async def test_only_so_much_of_it(framed: bool) -> None:
+async def test_h11_server_rejected_body_is_drained_to_a_limit(framed: bool) -> None:
     body = b"x" * 200_000
     async with serving(FakeSite()) as served:
         wire = served.connect()
@@ -305,7 +305,7 @@ async def test_only_so_much_of_it(framed: bool) -> None:
             await wire.send(b"%x\r\n" % 10**9 + body + body)
 
 
-async def test_who_does_not_send_the_rest_is_not_waited_for(autojump_clock: MockClock) -> None:
+async def test_h11_server_rejected_body_is_drained_for_a_second(autojump_clock: MockClock) -> None:
     async with serving(FakeSite()) as served:
         wire = served.connect()
         await wire.ask(post("/refuse", b"hello")[:-1])
@@ -313,7 +313,7 @@ async def test_who_does_not_send_the_rest_is_not_waited_for(autojump_clock: Mock
         assert trio.current_time() == pytest.approx(1)
 
 
-async def test_behind_an_answer_that_says_so_nothing_is_read(autojump_clock: MockClock) -> None:
+async def test_h11_server_close_after_reads_no_further_request(autojump_clock: MockClock) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -321,14 +321,14 @@ async def test_behind_an_answer_that_says_so_nothing_is_read(autojump_clock: Moc
         assert (answer.status, answer.headers[b"connection"]) == (413, b"close")
         assert await ended(wire)
         assert len(site.exchanges) == 1
-        # The client may go on sending for a while, so that the answer reaches him.
+        # The client may still send for a while, so that the response is not lost.
         await wire.send(b"x" * 1_000)
         assert served.open == 1
         await trio.sleep(1.1)
         assert served.open == 0
 
 
-async def test_chunks_that_are_none_are_told_so() -> None:
+async def test_h11_server_invalid_chunks_get_400() -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -338,14 +338,14 @@ async def test_chunks_that_are_none_are_told_so() -> None:
     assert site.exchanges[0].gone_at is not None
 
 
-async def test_chunks_that_are_none_behind_an_answer_end_the_connection() -> None:
+async def test_h11_server_invalid_chunks_after_the_response_close() -> None:
     async with serving(FakeSite()) as served:
         wire = served.connect()
         await wire.send(post("/refuse", b"5\r\nhelloXX", CHUNKED))
         assert [answer.status for answer in split_answers(await wire.rest())] == [403]
 
 
-# -- Heads that are none -----------------------------------------------------------------------------------------------------
+# -- Invalid heads -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ async def test_chunks_that_are_none_behind_an_answer_end_the_connection() -> Non
         (b"GET / HTTP/1.1\r\n" + b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n" * 600, 431),
     ],
 )
-async def test_what_is_no_request_is_told_so_and_ends_the_connection(said: bytes, status: int) -> None:
+async def test_h11_server_invalid_request_gets_an_error_and_a_close(said: bytes, status: int) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -377,10 +377,10 @@ async def test_what_is_no_request_is_told_so_and_ends_the_connection(said: bytes
     assert [exchange.body for exchange in site.exchanges] == [b"good", b"too"]
 
 
-# -- Who goes ----------------------------------------------------------------------------------------------------------------
+# -- Disconnects ---------------------------------------------------------------------------------
 
 
-async def test_a_disconnect_at_every_byte_of_a_request() -> None:
+async def test_h11_server_disconnect_at_every_byte_of_a_request() -> None:
     said = post(body=b"hello") + post("/later", chunked(b"hello"), CHUNKED)
     for size in range(len(said) + 1):
         site = FakeSite()
@@ -396,7 +396,9 @@ async def test_a_disconnect_at_every_byte_of_a_request() -> None:
 
 
 @pytest.mark.parametrize("half", [False, True])
-async def test_who_goes_while_he_is_served_is_noticed(half: bool, autojump_clock: MockClock) -> None:
+async def test_h11_server_disconnect_during_a_handler_is_noticed(
+    half: bool, autojump_clock: MockClock
+) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -415,7 +417,7 @@ async def test_who_goes_while_he_is_served_is_noticed(half: bool, autojump_clock
         served.reception.pump()
 
 
-async def test_who_has_asked_and_says_no_more_gets_what_is_being_written() -> None:
+async def test_h11_server_half_close_gets_the_response_being_written() -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -423,7 +425,7 @@ async def test_who_has_asked_and_says_no_more_gets_what_is_being_written() -> No
         await wait()
         site.exchanges[0].say(Head(200, []), Body(b"x" * 1_000_000), End())
         served.reception.pump()
-        await wait()  # it is being written, and cannot be written to its end
+        await wait()  # it is being written, and cannot complete
         assert isinstance(wire.stream, trio.abc.HalfCloseableStream)
         await wire.stream.send_eof()
         await wait()
@@ -432,7 +434,7 @@ async def test_who_has_asked_and_says_no_more_gets_what_is_being_written() -> No
     assert site.exchanges[0].gone_at is None
 
 
-async def test_who_has_said_his_last_and_does_not_read_either(autojump_clock: MockClock) -> None:
+async def test_h11_server_half_close_without_reading_times_out(autojump_clock: MockClock) -> None:
     site = FakeSite()
     async with serving(site) as served:
         for goes in False, True:
@@ -457,7 +459,7 @@ async def test_who_has_said_his_last_and_does_not_read_either(autojump_clock: Mo
 
 
 @pytest.mark.parametrize("read", [0, 1, 20, 150, 60_000, 70_000, 500_000])
-async def test_a_disconnect_within_an_answer(read: int) -> None:
+async def test_h11_server_disconnect_within_a_response(read: int) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -474,7 +476,7 @@ async def test_a_disconnect_within_an_answer(read: int) -> None:
     assert site.exchanges[0].gone_at is not None
 
 
-async def test_a_connection_that_breaks_is_the_end_of_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_h11_server_broken_stream_ends_the_exchange(caplog: pytest.LogCaptureFixture) -> None:
     ours, theirs = memory_pair()
     stream = trio.StapledStream(ours, ours)
 
@@ -497,21 +499,21 @@ async def test_a_connection_that_breaks_is_the_end_of_it(caplog: pytest.LogCaptu
     assert caplog.records == []
 
 
-# -- Deadlines ---------------------------------------------------------------------------------------------------------------
+# -- Deadlines -----------------------------------------------------------------------------------
 
 
 async def open_seconds(wire: HttpWire) -> tuple[float, bytes]:
-    """After how long the connection ends, and what was said on it."""
+    """Return after how many seconds the connection ends, and the bytes sent on it."""
     heard = await wire.rest()
     return round(trio.current_time(), 6), heard
 
 
-async def test_who_says_nothing_is_closed(autojump_clock: MockClock) -> None:
+async def test_h11_server_silent_connection_is_closed(autojump_clock: MockClock) -> None:
     async with serving(FakeSite()) as served:
         assert await open_seconds(served.connect()) == (10, b"")
 
 
-async def test_a_kept_connection_is_closed_when_nobody_needs_it(autojump_clock: MockClock) -> None:
+async def test_h11_server_idle_connection_is_closed(autojump_clock: MockClock) -> None:
     async with serving(FakeSite()) as served:
         wire = served.connect()
         await trio.sleep(9)
@@ -522,7 +524,7 @@ async def test_a_kept_connection_is_closed_when_nobody_needs_it(autojump_clock: 
 
 
 @pytest.mark.parametrize("first", [False, True])
-async def test_a_head_that_does_not_come_to_its_end(first: bool, autojump_clock: MockClock) -> None:
+async def test_h11_server_slow_head_gets_408(first: bool, autojump_clock: MockClock) -> None:
     async with serving(FakeSite()) as served:
         wire = served.connect()
         if not first:
@@ -541,7 +543,7 @@ async def test_a_head_that_does_not_come_to_its_end(first: bool, autojump_clock:
 
 
 @pytest.mark.parametrize("framed", [False, True])
-async def test_a_body_that_does_not_come(framed: bool, autojump_clock: MockClock) -> None:
+async def test_h11_server_missing_body_gets_408(framed: bool, autojump_clock: MockClock) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -554,7 +556,7 @@ async def test_a_body_that_does_not_come(framed: bool, autojump_clock: MockClock
 
 
 @pytest.mark.parametrize(("a_second", "arrives"), [(1_100, True), (900, False)])
-async def test_a_body_may_be_slow_but_not_too_slow(
+async def test_h11_server_slow_body_needs_minimum_progress(
     a_second: int, arrives: bool, autojump_clock: MockClock
 ) -> None:
     async with serving(FakeSite()) as served:
@@ -576,12 +578,12 @@ async def test_a_body_may_be_slow_but_not_too_slow(
         assert trio.current_time() == pytest.approx(100 if arrives else 30)
 
 
-async def test_a_handler_may_take_as_long_as_it_likes(autojump_clock: MockClock) -> None:
+async def test_h11_server_handler_has_no_timeout(autojump_clock: MockClock) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
         for _ in range(2):
-            await wire.send(post("/later") + b"POST")  # the next head has begun
+            await wire.send(post("/later") + b"POST")  # the next head has started
             await trio.sleep(10_000)
             site.exchanges[-1].say(Head(204, []), End())
             served.reception.pump()
@@ -590,7 +592,7 @@ async def test_a_handler_may_take_as_long_as_it_likes(autojump_clock: MockClock)
 
 
 @pytest.mark.parametrize("takes", [0, 100_000])
-async def test_who_does_not_read_his_answer_loses_the_connection(
+async def test_h11_server_unread_response_closes_the_connection(
     takes: int, autojump_clock: MockClock
 ) -> None:
     site = FakeSite()
@@ -613,7 +615,7 @@ async def test_who_does_not_read_his_answer_loses_the_connection(
         assert served.open == 1
 
 
-async def test_who_reads_slowly_but_reads_may_go_on(autojump_clock: MockClock) -> None:
+async def test_h11_server_slow_reader_with_progress_continues(autojump_clock: MockClock) -> None:
     site = FakeSite()
 
     def answer(exchange: FakeExchange) -> None:
@@ -631,7 +633,7 @@ async def test_who_reads_slowly_but_reads_may_go_on(autojump_clock: MockClock) -
         assert served.open == 1
 
 
-async def test_a_stream_that_nobody_reads_is_ended_and_others_go_on(autojump_clock: MockClock) -> None:
+async def test_h11_server_unread_event_stream_is_ended(autojump_clock: MockClock) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire, other = served.connect(), served.connect()
@@ -647,11 +649,11 @@ async def test_a_stream_that_nobody_reads_is_ended_and_others_go_on(autojump_clo
         assert served.open == 1
 
 
-# -- Faults of our own -------------------------------------------------------------------------------------------------------
+# -- Internal errors -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("target", ["/fault", "/fault-later", "/bad-header"])
-async def test_a_fault_of_ours_is_told_to_the_log_and_ends_one_connection(
+async def test_h11_server_internal_error_is_logged_and_closes_one_connection(
     target: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with serving(FakeSite()) as served:
@@ -665,7 +667,9 @@ async def test_a_fault_of_ours_is_told_to_the_log_and_ends_one_connection(
     assert record.exc_info is not None
 
 
-async def test_a_fault_within_an_answer_ends_it_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+async def test_h11_server_internal_error_within_a_response_truncates_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -689,7 +693,9 @@ async def test_a_fault_within_an_answer_ends_it_as_it_is(caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize("fails", ["receive_some", "send_all"])
-async def test_a_stream_with_faults_ends_itself(fails: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_h11_server_failing_stream_ends_its_connection(
+    fails: str, caplog: pytest.LogCaptureFixture
+) -> None:
     ours, theirs = memory_pair()
 
     async def fail(*_: Any) -> bytes:
@@ -708,7 +714,7 @@ async def test_a_stream_with_faults_ends_itself(fails: str, caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize("how", ["goes", "is late", "is cancelled"])
-async def test_a_fault_when_somebody_is_lost_harms_nobody(
+async def test_h11_server_failing_disconnect_is_logged(
     how: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(now: float) -> None:
@@ -735,10 +741,10 @@ async def test_a_fault_when_somebody_is_lost_harms_nobody(
     assert len(caplog.records) == 1
 
 
-# -- What is told ------------------------------------------------------------------------------------------------------------
+# -- Access log ----------------------------------------------------------------------------------
 
 
-async def test_every_exchange_is_told_of(autojump_clock: MockClock) -> None:
+async def test_h11_server_access_log_has_every_exchange(autojump_clock: MockClock) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -765,7 +771,7 @@ async def test_every_exchange_is_told_of(autojump_clock: MockClock) -> None:
     ]
 
 
-async def test_who_is_told_may_fail(caplog: pytest.LogCaptureFixture) -> None:
+async def test_h11_server_access_log_callback_may_fail(caplog: pytest.LogCaptureFixture) -> None:
     def fail(told: Exchanged) -> None:
         raise ZeroDivisionError
 

@@ -1,7 +1,7 @@
-"""One HTTP/2 connection of a client, over a memory pair: the test plays the server, frame by frame.
+"""An HTTP/2 client connection over a memory pair. The test plays the server frame by frame.
 
-What comes and what has to come of it are tables where they can be. What the frames of a flood weigh is tested with `FrameWatch`, what a
-head is with `response_head`; here only is shown that the client asks them.
+Rates of frames are tested with `FrameWatch`, and heads with `response_head`. These tests only show
+that the client uses them.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ MockClock = trio.testing.MockClock
 LAST = 2**31 - 1
 
 
-# --- requests and responses ---------------------------------------------------------------------------------------------------
+# --- requests and responses ---------------------------------------------------------------------
 
 
-async def test_one_request_after_the_other() -> None:
+async def test_h2_client_consecutive_requests() -> None:
     async with playing() as play:
         for number in range(3):
             exchange, request = await play.asked()
@@ -89,7 +89,7 @@ async def test_one_request_after_the_other() -> None:
     assert play.client.closed_by_server()
 
 
-async def test_taking_leave() -> None:
+async def test_h2_client_aclose_sends_goaway() -> None:
     async with playing() as play:
         exchange, _ = await play.asked()
         async with trio.open_nursery() as closing:
@@ -97,10 +97,10 @@ async def test_taking_leave() -> None:
             assert (await play.server.until(GOAWAY)).payload == bytes(8)
             assert await play.server.ended()
         assert str((await exchange.ends()).error) == LOST
-        await play.client.aclose()  # any number of times
+        await play.client.aclose()  # it may be called again
 
 
-async def test_what_is_secret_is_not_remembered_by_compression() -> None:
+async def test_h2_client_secret_headers_are_never_indexed() -> None:
     async with playing() as play:
         sizes = []
         for _ in range(3):
@@ -110,7 +110,7 @@ async def test_what_is_secret_is_not_remembered_by_compression() -> None:
             sizes.append(len(first.payload))
             await play.server.send(play.server.answer(first.stream))
             await exchange.ends()
-    # What was sent before is a byte or two; but for the token, each time.
+    # Headers of earlier requests take a byte or two, except for the token, which is sent each time.
     assert sizes[0] > sizes[1] == sizes[2] > len(b"Bearer abcdefgh") * 5 // 8
 
 
@@ -118,18 +118,18 @@ async def test_what_is_secret_is_not_remembered_by_compression() -> None:
     "header",
     [(b"x", b"a\r\nb: c"), (b"x", b"a\0"), (b"x y", b"a"), (b"X", b"a"), (b"te", b"gzip"), (b":path", b"/")],
 )
-async def test_a_request_that_cannot_be_said_harms_no_other(header: tuple[bytes, bytes]) -> None:
+async def test_h2_client_invalid_request_does_not_affect_others(header: tuple[bytes, bytes]) -> None:
     async with playing() as play:
         exchange = await play.ask(b"{}", header).ends()
         assert isinstance(exchange.error, ValueError)
-        assert "cannot be said in HTTP" in str(exchange.error)
+        assert "cannot be sent over HTTP" in str(exchange.error)
         exchange, request = await play.asked()
         assert request.stream == 1
         await play.server.send(play.server.answer(1))
         assert (await exchange.ends()).text == b"hello"
 
 
-async def test_what_is_about_one_connection_is_left_out() -> None:
+async def test_h2_client_drops_connection_headers() -> None:
     async with playing() as play:
         play.ask(b"", (b"connection", b"close"), (b"keep-alive", b"timeout=5"), (b"te", b"trailers"))
         request = await play.server.request()
@@ -142,7 +142,7 @@ async def test_what_is_about_one_connection_is_left_out() -> None:
         ]
 
 
-# What the server says on stream 1, and what has come of it: status, body, whether it is whole.
+# Frames of the server on stream 1, and the result: status, body, whether it is complete.
 ANSWERS: dict[str, tuple[Callable[[H2Played], bytes], tuple[int, bytes, bool]]] = {
     "no body": (lambda s: s.head(1, [(b":status", b"202")], end=True), (202, b"", True)),
     "a body": (lambda s: s.answer(1), (200, b"hello", True)),
@@ -168,7 +168,7 @@ ANSWERS: dict[str, tuple[Callable[[H2Played], bytes], tuple[int, bytes, bool]]] 
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-async def test_a_response_however_it_is_cut(name: str) -> None:
+async def test_h2_client_response_in_any_chunks(name: str) -> None:
     frames, wanted = ANSWERS[name]
     for size in (100_000, 1):
         async with playing() as play:
@@ -181,20 +181,20 @@ async def test_a_response_however_it_is_cut(name: str) -> None:
             assert exchange.error is None
             assert (exchange.status, exchange.text, exchange.whole) == wanted
             assert play.client.room
-            # And the connection is good for more.
+            # The connection can be used again.
             exchange, request = await play.asked()
             await play.server.send(play.server.answer(request.stream))
             assert (await exchange.ends()).text == b"hello"
 
 
 BROKEN = "the server broke off its answer"
-NO_HTTP2 = "the server's answer is no HTTP/2: "
-NO_HEAD = "the head of the server's answer is none"
+NO_HTTP2 = "the server's answer is not HTTP/2: "
+NO_HEAD = "the head of the server's answer is invalid"
 CUT = "the server closed the connection in the middle of its answer"
 REFUSED = "the server refused to begin with the request"
-OTHER_LENGTH = "the server's answer is not as long as it was to be"
+OTHER_LENGTH = "the server's answer does not have its declared length"
 
-# Faults of one response: what the server says on stream 1, what is said of it, and the code of the reset that it gets, if any.
+# Errors of one response: the frames on stream 1, the error text, and the code of our reset, if any.
 STREAM_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int | None]] = {
     "reset": (lambda s: reset(1, 2), f"{BROKEN} (INTERNAL_ERROR)", None),
     "reset midway": (lambda s: s.head(1) + data(1, b"he") + reset(1, 8), f"{BROKEN} (CANCEL)", None),
@@ -234,7 +234,7 @@ STREAM_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int | None]] = 
 
 
 @pytest.mark.parametrize("name", STREAM_FAULTS)
-async def test_a_fault_in_one_response_harms_no_other(name: str) -> None:
+async def test_h2_client_error_in_one_response_does_not_affect_others(name: str) -> None:
     frames, said, code = STREAM_FAULTS[name]
     async with playing() as play:
         exchange, _ = await play.asked()
@@ -246,13 +246,13 @@ async def test_a_fault_in_one_response_harms_no_other(name: str) -> None:
         assert not exchange.whole
         if code is not None:
             assert int.from_bytes((await play.server.until(RST_STREAM, 1)).payload, "big") == code
-        # Late words are of no interest.
+        # Late frames are ignored.
         await play.server.send(window(1, 5), play.server.answer(beside.stream))
         assert (await other.ends()).text == b"hello"
         assert play.client.room
 
 
-# Faults of all: what the server says, what is said of it, and the code of the GOAWAY that it gets.
+# Connection errors: the frames, the error text, and the code of our GOAWAY.
 CONNECTION_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int]] = {
     "a push": (
         lambda s: frame(PUSH_PROMISE, END_HEADERS, 1, (2).to_bytes(4, "big") + s.head(1)[9:]),
@@ -290,7 +290,7 @@ CONNECTION_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int]] = {
 
 
 @pytest.mark.parametrize("name", CONNECTION_FAULTS)
-async def test_a_fault_in_the_frames_ends_the_connection(name: str) -> None:
+async def test_h2_client_connection_error_fails_all_requests(name: str) -> None:
     frames, said, code = CONNECTION_FAULTS[name]
     async with playing() as play:
         one, _ = await play.asked()
@@ -306,8 +306,8 @@ async def test_a_fault_in_the_frames_ends_the_connection(name: str) -> None:
         assert await play.server.ended()
 
 
-async def test_what_would_be_answered_costs_the_one_who_asks() -> None:
-    """Of a flood nothing is answered that was seen to be one."""
+async def test_h2_client_ping_flood_is_not_answered() -> None:
+    """Once a flood is detected, nothing of it is answered."""
     async with playing() as play:
         await play.server.send(ping() * 100)
         for _ in range(100):
@@ -317,10 +317,10 @@ async def test_what_would_be_answered_costs_the_one_who_asks() -> None:
         assert not [each for each in play.server.heard if each.kind == PING]
 
 
-# --- many at once ---------------------------------------------------------------------------------------------------------------
+# --- concurrency --------------------------------------------------------------------------------
 
 
-async def test_two_hundred_requests_and_streams_share_a_connection() -> None:
+async def test_h2_client_two_hundred_requests_share_a_connection() -> None:
     async with playing() as play:
         server = play.server
         streams = [await play.asked() for _ in range(20)]
@@ -328,7 +328,7 @@ async def test_two_hundred_requests_and_streams_share_a_connection() -> None:
             await server.send(server.head(request.stream, [*OK[:1], (b"content-type", b"text/event-stream")]))
         calls = [play.ask(b'{"number":%d}' % number) for number in range(200)]
         requests = [await server.request() for _ in calls]
-        # They are answered the other way round, and the streams speak between.
+        # They are answered in reverse order, with event stream data in between.
         for number, request in enumerate(reversed(requests)):
             event = data(streams[number % 20][1].stream, b"data: %d\n\n" % number)
             await server.send(event, server.answer(request.stream, request.body))
@@ -343,7 +343,7 @@ async def test_two_hundred_requests_and_streams_share_a_connection() -> None:
         assert repr(play.client) == "<H2Client open, 20 streams, 200 responses>"
 
 
-async def test_who_gives_up_a_request_resets_its_stream_and_no_other() -> None:
+async def test_h2_client_cancelled_request_resets_its_stream_only() -> None:
     async with playing() as play:
         one, first = await play.asked()
         other, second = await play.asked()
@@ -354,14 +354,14 @@ async def test_who_gives_up_a_request_resets_its_stream_and_no_other() -> None:
         assert one.error is None
         told = await play.server.until(RST_STREAM, first.stream)
         assert int.from_bytes(told.payload, "big") == ErrorCodes.CANCEL
-        # What was under way meanwhile is of no interest, and no mistake.
+        # Frames that crossed the reset are ignored.
         await play.server.send(data(first.stream, b"llo", end=True), play.server.answer(second.stream))
         assert (await other.ends()).text == b"hello"
         assert one.text == b"he"
         assert play.client.room
 
 
-async def test_what_the_taker_raises_is_his() -> None:
+async def test_h2_client_exception_of_the_callback_fails_its_request_only() -> None:
     async with playing() as play:
 
         async def ask() -> None:
@@ -379,8 +379,8 @@ async def test_what_the_taker_raises_is_his() -> None:
         assert (await other.ends()).text == b"hello"
 
 
-async def test_what_was_given_up_makes_room_again() -> None:
-    """Data for nobody counts against the window of the connection, which must not close for that."""
+async def test_h2_client_data_of_cancelled_streams_replenishes_the_window() -> None:
+    """Data of cancelled streams uses the connection's window, which must not run out."""
     async with playing() as play:
         exchange, request = await play.asked()
         await play.server.send(play.server.head(request.stream))
@@ -388,7 +388,7 @@ async def test_what_was_given_up_makes_room_again() -> None:
         exchange.scope.cancel()
         await exchange.ends()
         piece = data(request.stream, b"x" * 16_000)
-        for _ in range(600):  # of 16 MiB more than a half
+        for _ in range(600):  # more than half of 16 MiB
             await play.server.send(piece)
         assert (
             int.from_bytes((await play.server.until(WINDOW_UPDATE, 0)).payload, "big")
@@ -397,7 +397,7 @@ async def test_what_was_given_up_makes_room_again() -> None:
         assert int.from_bytes((await play.server.until(WINDOW_UPDATE, 0)).payload, "big") > 8_000_000
 
 
-async def test_room_is_made_as_it_is_read() -> None:
+async def test_h2_client_window_is_replenished_while_reading() -> None:
     async with playing() as play:
         exchange, request = await play.asked()
         await play.server.send(play.server.head(request.stream))
@@ -410,19 +410,21 @@ async def test_room_is_made_as_it_is_read() -> None:
         assert len((await exchange.ends()).text) == 640_000
 
 
-# --- settings -------------------------------------------------------------------------------------------------------------------
+# --- settings -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("told", "room"),
     [((), 256), (((MOST, 100),), 100), (((MOST, 1),), 1), (((MOST, 0),), 0), (((MOST, 9_999),), 256)],
 )
-async def test_how_many_requests_a_server_takes(told: tuple[tuple[int, int], ...], room: int) -> None:
+async def test_h2_client_capacity_follows_the_server_settings(
+    told: tuple[tuple[int, int], ...], room: int
+) -> None:
     async with playing(*told) as play:
         assert play.client.room == room
 
 
-async def test_a_server_that_takes_none_any_more_ends_what_it_has() -> None:
+async def test_h2_client_capacity_zero_completes_running_requests() -> None:
     async with playing((MOST, 100)) as play:
         exchange, request = await play.asked()
         await play.server.send(settings((MOST, 0)))
@@ -438,7 +440,7 @@ async def test_a_server_that_takes_none_any_more_ends_what_it_has() -> None:
         assert play.client.room == 7
 
 
-async def test_no_more_is_remembered_for_a_server_than_usual() -> None:
+async def test_h2_client_header_table_is_limited() -> None:
     async with playing((TABLE, 1_000_000)) as play:
         assert play.client._http.encoder.header_table_size == 4096
         exchange, request = await play.asked()
@@ -446,7 +448,7 @@ async def test_no_more_is_remembered_for_a_server_than_usual() -> None:
         assert (await exchange.ends()).whole
 
 
-async def test_the_numbers_of_streams_come_to_an_end() -> None:
+async def test_h2_client_exhausted_stream_ids_raise_not_processed() -> None:
     async with playing() as play:
         play.client._http.highest_outbound_stream_id = LAST - 2
         exchange, request = await play.asked()
@@ -459,7 +461,7 @@ async def test_the_numbers_of_streams_come_to_an_end() -> None:
         assert exchange.again is False
 
 
-async def test_a_longer_frame_is_not_sent_before_it_is_wanted() -> None:
+async def test_h2_client_frame_size_follows_the_server_settings() -> None:
     body = b"x" * 40_000
     for told, sizes in (((), [16_384, 16_384, 7_232]), (((MAX_FRAME, 50_000),), [40_000])):
         async with playing(*told) as play:
@@ -470,12 +472,12 @@ async def test_a_longer_frame_is_not_sent_before_it_is_wanted() -> None:
             assert found == sizes
 
 
-# --- bodies and windows ----------------------------------------------------------------------------------------------------------
+# --- bodies and windows -------------------------------------------------------------------------
 
 LONG = b"x" * 300_000
 
 
-async def test_a_long_request_is_written_as_the_server_has_room() -> None:
+async def test_h2_client_long_body_follows_the_windows() -> None:
     async with playing() as play:
         exchange = play.ask(LONG)
         stream = (await play.server.until(HEADERS)).stream
@@ -490,10 +492,10 @@ async def test_a_long_request_is_written_as_the_server_has_room() -> None:
 
 
 @pytest.mark.parametrize("first", [0, 10, 65_535])
-async def test_a_body_that_nobody_reads_holds_up_no_other(first: int) -> None:
+async def test_h2_client_unread_body_does_not_block_others(first: int) -> None:
     async with playing((FIRST_WINDOW, first)) as play:
         server = play.server
-        await server.send(window(0, 1_000_000))  # the connection has room, each stream has not
+        await server.send(window(0, 1_000_000))  # the connection has a window, the streams have none
         stuck = play.ask(LONG)
         one = await server.until(HEADERS)
         got = 0
@@ -505,7 +507,7 @@ async def test_a_body_that_nobody_reads_holds_up_no_other(first: int) -> None:
         assert (await other.ends()).text == b"hello"
         assert not stuck.over.is_set()
         assert not [each for each in server.heard if each.kind == DATA]
-        # Windows may even be taken back.
+        # Windows may even shrink.
         await server.send(settings((FIRST_WINDOW, 0)))
         await server.until(SETTINGS, flags=ACK)
         await server.send(settings((FIRST_WINDOW, 400_000)))
@@ -515,7 +517,7 @@ async def test_a_body_that_nobody_reads_holds_up_no_other(first: int) -> None:
         assert (await stuck.ends()).whole
 
 
-async def test_long_bodies_take_turns() -> None:
+async def test_h2_client_long_bodies_take_turns() -> None:
     async with playing((FIRST_WINDOW, 1_000_000)) as play:
         await play.server.send(window(0, 2_000_000))
         await trio.testing.wait_all_tasks_blocked()
@@ -527,7 +529,7 @@ async def test_long_bodies_take_turns() -> None:
         assert set(order[:12]) == {1, 3, 5}
 
 
-async def test_a_long_request_that_is_refused_without_being_read() -> None:
+async def test_h2_client_long_body_rejected_early_returns_the_response() -> None:
     async with playing() as play:
         exchange = play.ask(LONG)
         stream = (await play.server.until(HEADERS)).stream
@@ -543,8 +545,8 @@ async def test_a_long_request_that_is_refused_without_being_read() -> None:
 
 
 @pytest.mark.parametrize("status", [b"401", b"413"])
-async def test_an_answer_and_a_reset_in_one_breath(status: bytes) -> None:
-    """RFC 9113 8.1: so a server says that it wants no more of the request."""
+async def test_h2_client_response_with_reset_no_error_is_complete(status: bytes) -> None:
+    """RFC 9113 8.1: with it a server refuses the rest of the request."""
     async with playing() as play:
         exchange = play.ask(LONG)
         stream = (await play.server.until(HEADERS)).stream
@@ -558,7 +560,7 @@ async def test_an_answer_and_a_reset_in_one_breath(status: bytes) -> None:
         assert (await exchange.ends()).text == b"hello"
 
 
-async def test_what_the_taker_raises_counts_whatever_comes_behind() -> None:
+async def test_h2_client_exception_of_the_callback_wins_over_a_reset() -> None:
     async with playing() as play:
 
         def refuse(actions: list[Action]) -> None:
@@ -577,7 +579,7 @@ async def test_what_the_taker_raises_counts_whatever_comes_behind() -> None:
 
 
 @pytest.mark.parametrize(("method", "status"), [(b"HEAD", b"200"), (b"GET", b"304"), (b"GET", b"204")])
-async def test_what_has_no_body_may_say_how_long_it_would_be(method: bytes, status: bytes) -> None:
+async def test_h2_client_content_length_without_body_is_ignored(method: bytes, status: bytes) -> None:
     async with playing() as play:
         taken: list[Action] = []
 
@@ -593,7 +595,7 @@ async def test_what_has_no_body_may_say_how_long_it_would_be(method: bytes, stat
 
 
 @pytest.mark.parametrize(("seconds", "is_doubted"), [(1.0, False), (10.0, False), (10.1, True)])
-async def test_who_has_heard_nothing_for_long_does_not_send_others_the_same_way(
+async def test_h2_client_silent_connection_is_pinged_and_takes_no_requests(
     seconds: float, is_doubted: bool, autojump_clock: MockClock
 ) -> None:
     async with playing() as play:
@@ -609,13 +611,13 @@ async def test_who_has_heard_nothing_for_long_does_not_send_others_the_same_way(
             await trio.testing.wait_all_tasks_blocked()
         assert not [heard for heard in play.server.heard if heard.kind == PING]
         assert play.client.room
-        # Who asked before may still be answered.
+        # An earlier request can still be answered.
         await play.server.send(play.server.answer(1))
         assert (await long_one.ends()).whole
 
 
-async def test_a_server_that_reads_nothing_at_all(autojump_clock: MockClock) -> None:
-    """Whoever asks can give up, and closing takes a second."""
+async def test_h2_client_server_that_reads_nothing_can_be_abandoned(autojump_clock: MockClock) -> None:
+    """Requests can be cancelled, and closing takes a second."""
     async with playing((FIRST_WINDOW, LAST)) as play:
         await play.server.send(window(0, 1_000_000_000))
         exchange = play.ask(LONG)
@@ -627,12 +629,12 @@ async def test_a_server_that_reads_nothing_at_all(autojump_clock: MockClock) -> 
         assert trio.current_time() == 11
 
 
-# --- GOAWAY ---------------------------------------------------------------------------------------------------------------------
+# --- GOAWAY -------------------------------------------------------------------------------------
 
 GONE = "the server closed the connection before it began with the request"
 LOST = "the server closed the connection without an answer"
-# Streams 1, 3 and 5 are under way. What the server says then; and what is said to each that is not answered: the server answers the others
-# and hangs up.
+# Streams 1, 3 and 5 are open. The frames of the server, and the error of each stream that it does
+# not answer; it answers the others and closes.
 GOODBYES: dict[str, tuple[list[bytes], dict[int, str]]] = {
     "all are done first": ([go_away(LAST)], {}),
     "twice": ([go_away(LAST), ping(), go_away(5)], {}),
@@ -649,7 +651,7 @@ GOODBYES: dict[str, tuple[list[bytes], dict[int, str]]] = {
 
 @pytest.mark.parametrize("name", GOODBYES)
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_a_server_that_wants_to_go(name: str, at_once: bool) -> None:
+async def test_h2_client_goaway_ends_unprocessed_requests(name: str, at_once: bool) -> None:
     words, lost = GOODBYES[name]
     async with playing() as play:
         server = play.server
@@ -675,11 +677,11 @@ async def test_a_server_that_wants_to_go(name: str, at_once: bool) -> None:
                 assert str(exchange.error) == lost[stream]
             else:
                 assert (exchange.text, exchange.whole, exchange.again) == (b"hello", True, False)
-        # There is nothing more to say.
+        # Nothing more is sent.
         assert await server.ended()
 
 
-async def test_a_server_that_goes_while_nothing_is_under_way() -> None:
+async def test_h2_client_goaway_while_idle_closes() -> None:
     async with playing() as play:
         await play.server.send(go_away(0))
         assert await play.server.ended()
@@ -697,7 +699,7 @@ async def test_a_server_that_goes_while_nothing_is_under_way() -> None:
         ([go_away(1, 4711)], f"{LOST} (error 4711)"),
     ],
 )
-async def test_a_server_that_dies_with_what_it_has_begun(words: list[bytes], said: str) -> None:
+async def test_h2_client_closed_stream_fails_processed_requests(words: list[bytes], said: str) -> None:
     async with playing() as play:
         exchange, _ = await play.asked()
         await play.server.send(*words)
@@ -708,7 +710,7 @@ async def test_a_server_that_dies_with_what_it_has_begun(words: list[bytes], sai
         assert play.client.room == 0
 
 
-async def test_a_response_that_is_cut_anywhere_is_one_error() -> None:
+async def test_h2_client_truncated_response_is_connection_lost() -> None:
     async with playing() as play:
         whole = play.server.answer(1)
     for length in range(len(whole)):
@@ -721,7 +723,7 @@ async def test_a_response_that_is_cut_anywhere_is_one_error() -> None:
             assert not exchange.whole
 
 
-# --- no HTTP/2 ------------------------------------------------------------------------------------------------------------------
+# --- other protocols ----------------------------------------------------------------------------
 
 
 SILENT = "the server closed the connection without an answer"
@@ -742,13 +744,13 @@ SILENT = "the server closed the connection without an answer"
                 (frame(SETTINGS, ACK), "The first frame is not SETTINGS"),
             )
         ),
-        # These may still say something: who has no more patience is the one who dials.
+        # These could still become HTTP/2: the connector has the timeout.
         (b"", True, SILENT),
         (settings((MOST, 5))[:5], True, SILENT),
         (settings((MOST, 5))[:12], True, SILENT),
     ],
 )
-async def test_who_speaks_something_else(words: bytes, close: bool, said: str) -> None:
+async def test_h2_client_other_protocol_raises_connect_failed(words: bytes, close: bool, said: str) -> None:
     ours, theirs = memory_pair()
     client = H2Client(ours, "http")
     async with trio.open_nursery() as nursery:
@@ -764,7 +766,7 @@ async def test_who_speaks_something_else(words: bytes, close: bool, said: str) -
     await theirs.aclose()
 
 
-async def test_closing_while_it_is_opened() -> None:
+async def test_h2_client_closed_while_opening() -> None:
     ours, theirs = memory_pair()
     client = H2Client(ours, "http")
     async with trio.open_nursery() as nursery:
@@ -779,8 +781,8 @@ async def test_closing_while_it_is_opened() -> None:
     await theirs.aclose()
 
 
-async def test_cancelling_all_around_does_not_end_it_before_it_is_closed() -> None:
-    """For there may be last words to carry."""
+async def test_h2_client_outlives_cancellation_until_closed() -> None:
+    """A last request may have to be sent."""
     ours, theirs = memory_pair()
     client, server = H2Client(ours, "https"), H2Played(theirs)
     async with trio.open_nursery() as nursery:
@@ -803,8 +805,8 @@ async def test_cancelling_all_around_does_not_end_it_before_it_is_closed() -> No
     await theirs.aclose()
 
 
-async def test_nonsense_never_hangs_and_never_surprises() -> None:
-    """Whole frames that are changed a little: each request ends, or is still under way with the connection as good as before."""
+async def test_h2_client_mutated_frames_never_hang() -> None:
+    """Mutate complete frames: each request ends, or the connection still works."""
     chance = random.Random(7)
     for _ in range(300):
         async with playing() as play:

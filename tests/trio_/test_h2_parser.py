@@ -1,4 +1,4 @@
-"""h2 as our ends make use of it: what it keeps of what the other end says, and what is left to the drivers."""
+"""h2 as both ends use it: what it stores of the peer, and what it leaves to the drivers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parser(*, is_client: bool) -> Parser:
 
 
 @pytest.mark.parametrize("is_client", [True, False])
-def test_settings_that_nobody_knows_are_not_kept(is_client: bool) -> None:
+def test_h2_protocol_unknown_settings_are_not_stored(is_client: bool) -> None:
     ours = parser(is_client=is_client)
     ours.receive_data(b"" if is_client else PREFACE)
     for first in range(0, 2**16, 32):
@@ -40,14 +40,14 @@ def test_settings_that_nobody_knows_are_not_kept(is_client: bool) -> None:
     assert ours.remote_settings.initial_window_size == 5
 
 
-def test_how_long_a_body_is_to_be_is_not_its_business() -> None:
+def test_h2_protocol_does_not_check_body_length() -> None:
     ours = parser(is_client=False)
     said = post(1, b"/", (b"content-length", b"3")) + frame(DATA, 0, 1, bytes(5)) + frame(DATA, END_STREAM, 1)
     events = ours.receive_data(HELLO + said)
     assert h2.events.StreamEnded in map(type, events)
 
 
-def test_streams_that_are_over_are_forgotten_and_none_is_counted() -> None:
+def test_h2_protocol_closed_streams_are_deleted_and_not_counted() -> None:
     ours = parser(is_client=False)
     ours.receive_data(HELLO)
     for id in range(1, 4_001, 2):

@@ -1,4 +1,4 @@
-"""One HTTP/2 connection of a server: what is read, what is written and when it ends. The site behind it does what it is told."""
+"""An HTTP/2 server connection: reading, writing, timeouts. The router behind it is a fake."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ NO_ERROR, PROTOCOL, INTERNAL, FLOW_CONTROL, STREAM_CLOSED, FRAME_SIZE = 0, 1, 2,
 REFUSED = 7
 
 
-# -- Requests and answers ----------------------------------------------------------------------------------------------------
+# -- Requests and responses ----------------------------------------------------------------------
 
 
-async def test_requests_are_answered_on_one_connection() -> None:
+async def test_h2_server_answers_requests_on_one_connection() -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -60,7 +60,7 @@ async def test_requests_are_answered_on_one_connection() -> None:
     assert repr(served.connections[0]) == "<H2Connection, closing>"
 
 
-async def test_what_the_site_learns_of_a_head() -> None:
+async def test_h2_server_passes_the_request_head() -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -75,7 +75,7 @@ async def test_what_the_site_learns_of_a_head() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
-async def test_many_at_once_however_they_are_split(size: int) -> None:
+async def test_h2_server_concurrent_requests_in_any_chunks(size: int) -> None:
     said = HELLO + asking(1, b"one") + asking(3, b"two") + asking(5) + asking(7, b"four")
     async with h2_serving(FakeSite()) as served:
         wire = served.connect()
@@ -84,7 +84,7 @@ async def test_many_at_once_however_they_are_split(size: int) -> None:
         assert [(await wire.answer(id)).body for id in (1, 3, 5, 7)] == [b"one", b"two", b"", b"four"]
 
 
-async def test_answers_leave_as_they_come() -> None:
+async def test_h2_server_responses_leave_in_order_of_completion() -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -96,7 +96,7 @@ async def test_answers_leave_as_they_come() -> None:
             assert (await wire.answer(id)).body == b"at last"
 
 
-async def test_a_stream_is_told_piece_by_piece() -> None:
+async def test_h2_server_event_stream_is_sent_piece_by_piece() -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -116,7 +116,7 @@ async def test_a_stream_is_told_piece_by_piece() -> None:
     ("method", "path", "status"),
     [(b"POST", b"/nothing", 204), (b"HEAD", b"/echo", 200), (b"HEAD", b"/large", 200)],
 )
-async def test_what_has_no_body_gets_none(method: bytes, path: bytes, status: int) -> None:
+async def test_h2_server_response_without_body_has_none(method: bytes, path: bytes, status: int) -> None:
     site = FakeSite()
     site.on_complete = lambda exchange: (
         exchange.say(Head(200, []), Body(b"x" * 100), End()) if exchange.head.target == b"/large" else None
@@ -129,7 +129,7 @@ async def test_what_has_no_body_gets_none(method: bytes, path: bytes, status: in
         assert (await wire.ask(3, b"and on")).body == b"and on"
 
 
-async def test_headers_of_connections_are_left_out() -> None:
+async def test_h2_server_drops_connection_headers() -> None:
     site = FakeSite()
     headers = [(b"connection", b"close"), (b"keep-alive", b"timeout=5"), (b"X-Kept", b"y")]
     site.on_complete = lambda exchange: exchange.say(Head(200, headers), End())
@@ -138,7 +138,7 @@ async def test_headers_of_connections_are_left_out() -> None:
         assert set(answer.headers) == {b"x-kept", b"date"}
 
 
-async def test_trailers_are_the_end_of_a_body_and_no_more() -> None:
+async def test_h2_server_trailers_end_the_body() -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -146,7 +146,7 @@ async def test_trailers_are_the_end_of_a_body_and_no_more() -> None:
         assert (await wire.answer(1)).body == b"body"
 
 
-async def test_who_waits_for_a_word_before_the_body_gets_it() -> None:
+async def test_h2_server_expect_continue_is_answered() -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -162,7 +162,7 @@ async def test_who_waits_for_a_word_before_the_body_gets_it() -> None:
         assert wire.informed == [(1, 100)]
 
 
-async def test_padding_and_priorities_are_nobodys_business() -> None:
+async def test_h2_server_padding_and_priority_are_ignored() -> None:
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         fields = block(
@@ -177,10 +177,10 @@ async def test_padding_and_priorities_are_nobodys_business() -> None:
         assert (await wire.answer(1)).body == b"body"
 
 
-# -- Windows: what is sent ---------------------------------------------------------------------------------------------------
+# -- Windows for sending -------------------------------------------------------------------------
 
 
-async def test_an_answer_goes_out_as_there_is_room() -> None:
+async def test_h2_server_response_follows_the_windows() -> None:
     site = answering(300_000)
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -189,18 +189,18 @@ async def test_an_answer_goes_out_as_there_is_room() -> None:
         assert len(wire.answers[1].body) == 65_535
         await wire.send(window(1, 100_000))
         await wire.settle()
-        assert len(wire.answers[1].body) == 65_535  # the connection has none
+        assert len(wire.answers[1].body) == 65_535  # the window of the connection is used up
         await wire.send(window(0, 50_000))
         await wire.settle()
         assert len(wire.answers[1].body) == 115_535
-        assert (await wire.ask(3)).status == 200  # what has no body needs no room
+        assert (await wire.ask(3)).status == 200  # a response without body needs no window
         await wire.send(window(0, 2**30), window(1, 2**30))
         assert len((await wire.answer(1)).body) == 300_000
         sizes = [len(each.payload) for each in wire.frames if each.kind == DATA]
         assert max(sizes) == 16_384
 
 
-async def test_settings_move_windows_too() -> None:
+async def test_h2_server_response_follows_window_settings() -> None:
     async with h2_serving(answering(100_000)) as served:
         wire = served.connect()
         await wire.send(PREFACE, frame(SETTINGS, 0, 0, setting(4, 0)), asking(1, b"", b"/large"))
@@ -210,7 +210,7 @@ async def test_settings_move_windows_too() -> None:
         await wire.send(frame(SETTINGS, 0, 0, setting(4, 1_000)))
         await wire.settle()
         assert len(wire.answers[1].body) == 1_000
-        await wire.send(frame(SETTINGS, 0, 0, setting(4, 10)), window(1, 500))  # there is less than none now
+        await wire.send(frame(SETTINGS, 0, 0, setting(4, 10)), window(1, 500))  # the window is negative now
         await wire.settle()
         assert len(wire.answers[1].body) == 1_000
         await wire.send(window(1, 600))
@@ -218,7 +218,7 @@ async def test_settings_move_windows_too() -> None:
         assert len(wire.answers[1].body) == 1_110
 
 
-async def test_what_is_said_is_taken_when_what_was_said_before_has_left(
+async def test_h2_server_output_is_pulled_after_the_last_was_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     site = FakeSite()
@@ -229,7 +229,7 @@ async def test_what_is_said_is_taken_when_what_was_said_before_has_left(
         await wire.send(asking(1, b"", b"/stream"))
         await wire.until(HEADERS, 1, END_HEADERS)
         exchange = site.exchanges[0]
-        assert taken == [exchange]  # a head needs no room
+        assert taken == [exchange]  # a head needs no window
         exchange.say(Body(b"a" * 100_000))
         served.reception.pump()
         await wire.settle()
@@ -245,11 +245,11 @@ async def test_what_is_said_is_taken_when_what_was_said_before_has_left(
         assert not exchange._actions
 
 
-async def test_a_hundred_answers_that_nobody_reads_hold_up_nobody_else(autojump_clock: MockClock) -> None:
+async def test_h2_server_unread_responses_do_not_block_others(autojump_clock: MockClock) -> None:
     site = answering(100_000)
     async with h2_serving(site) as served:
         wire = served.connect()
-        # Each stream gets room for nothing.
+        # The window of each stream is 0.
         await wire.send(PREFACE, frame(SETTINGS, 0, 0, setting(4, 0)))
         await wire.send(*[asking(id, b"", b"/large") for id in range(1, 199, 2)])
         for id in range(199, 219, 2):
@@ -266,7 +266,7 @@ async def test_a_hundred_answers_that_nobody_reads_hold_up_nobody_else(autojump_
 
 
 @pytest.mark.parametrize("piece", [1, 30 * KIB - 1, 30 * KIB])
-async def test_who_reads_slowly_may_go_on_but_not_too_slowly(piece: int, autojump_clock: MockClock) -> None:
+async def test_h2_server_slow_reader_needs_minimum_progress(piece: int, autojump_clock: MockClock) -> None:
     site = answering(1_000_000)
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -285,7 +285,7 @@ async def test_who_reads_slowly_may_go_on_but_not_too_slowly(piece: int, autojum
         assert site.exchanges[1].gone_at is None
 
 
-async def test_a_stream_that_is_not_read_is_lost_and_its_exchange_hears_of_it(
+async def test_h2_server_unread_stream_is_reset_after_a_timeout(
     autojump_clock: MockClock,
 ) -> None:
     site = FakeSite()
@@ -301,7 +301,7 @@ async def test_a_stream_that_is_not_read_is_lost_and_its_exchange_hears_of_it(
         assert [(told.status, told.size) for told in served.told] == [(200, 65_536)]
 
 
-async def test_large_answers_take_turns() -> None:
+async def test_h2_server_large_responses_take_turns() -> None:
     async with h2_serving(answering(150_000)) as served:
         wire = served.connect()
         await wire.send(PREFACE, frame(SETTINGS, 0, 0, setting(4, 2**20)), window(0, 2**20))
@@ -312,7 +312,7 @@ async def test_large_answers_take_turns() -> None:
         assert streams[:5] == [1, 3, 5, 1, 3]
 
 
-async def test_who_takes_nothing_at_all_loses_the_connection(autojump_clock: MockClock) -> None:
+async def test_h2_server_client_that_reads_nothing_is_disconnected(autojump_clock: MockClock) -> None:
     site = answering(1_000_000)
     async with h2_serving(site) as served:
         wire = served.connect()
@@ -325,14 +325,14 @@ async def test_who_takes_nothing_at_all_loses_the_connection(autojump_clock: Moc
         assert site.exchanges[1].gone_at == 30
 
 
-# -- Windows: what is read ---------------------------------------------------------------------------------------------------
+# -- Windows for receiving -----------------------------------------------------------------------
 
 
 def room_given(wire: H2Wire, stream: int) -> int:
     return sum(each.number for each in wire.frames if (each.kind, each.stream) == (WINDOW_UPDATE, stream))
 
 
-async def test_a_long_body_gets_room_as_it_is_read() -> None:
+async def test_h2_server_long_body_gets_window_updates() -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -352,7 +352,7 @@ async def test_a_long_body_gets_room_as_it_is_read() -> None:
         assert room_given(wire, 0) >= sent - 1024 * KIB
 
 
-async def test_a_short_body_needs_none() -> None:
+async def test_h2_server_short_body_gets_no_window_update() -> None:
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         for id in range(1, 11, 2):
@@ -363,21 +363,21 @@ async def test_a_short_body_needs_none() -> None:
         assert not any(each.kind == WINDOW_UPDATE for each in wire.frames)
 
 
-async def test_a_body_that_nobody_wants_gets_none(autojump_clock: MockClock) -> None:
+async def test_h2_server_rejected_body_gets_no_window_update(autojump_clock: MockClock) -> None:
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         await wire.send(post(1, b"/refuse"), frame(DATA, 0, 1, b"x" * 10_000))
         answer = await wire.answer(1)
         assert (answer.status, answer.reset) == (403, None)
         await trio.sleep(0.5)
-        await wire.send(frame(DATA, END_STREAM, 1, b"x"))  # most clients read an answer only now
+        await wire.send(frame(DATA, END_STREAM, 1, b"x"))  # most clients read a response only now
         await wire.settle()
         assert wire.answers[1].reset is None
         assert room_given(wire, 1) == 0
 
 
 @pytest.mark.parametrize("much", [True, False])
-async def test_only_so_much_of_it_is_thrown_away(much: bool, autojump_clock: MockClock) -> None:
+async def test_h2_server_rejected_body_is_drained_for_a_second(much: bool, autojump_clock: MockClock) -> None:
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         await wire.send(post(1, b"/refuse"), frame(DATA, 0, 1, b"x" * 10_000))
@@ -392,10 +392,10 @@ async def test_only_so_much_of_it_is_thrown_away(much: bool, autojump_clock: Moc
         assert (await wire.ask(3, b"the next")).body == b"the next"
 
 
-async def test_incomplete_bodies_hold_so_much_and_the_oldest_goes_on(
+async def test_h2_server_incomplete_bodies_are_limited_but_the_oldest(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    monkeypatch.setattr("mcp_trio._h2_server._HELD", 130_000)
+    monkeypatch.setattr("mcp_trio._h2_server._MAX_BODY_BYTES", 130_000)
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -407,7 +407,7 @@ async def test_incomplete_bodies_hold_so_much_and_the_oldest_goes_on(
             await trio.sleep(20)
             await wire.send(*[frame(DATA, 0, id, b"x" * 16_000) for id in (1, 3, 1, 3)])
             await wire.settle()
-        assert not wire.answers  # the third one is not to blame
+        assert not wire.answers  # the third stream has not timed out
         await wire.send(frame(DATA, END_STREAM, 1), frame(DATA, END_STREAM, 3))
         await wire.until(WINDOW_UPDATE, 5)
         await wire.send(*[frame(DATA, 0, 5, b"x" * 16_000)] * 2, frame(DATA, END_STREAM, 5))
@@ -415,10 +415,10 @@ async def test_incomplete_bodies_hold_so_much_and_the_oldest_goes_on(
         assert [len(exchange.body) for exchange in site.exchanges] == [224_000, 224_000, 96_000]
 
 
-async def test_more_of_a_body_than_there_is_room_for_ends_the_connection(
+async def test_h2_server_body_beyond_the_window_is_a_connection_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mcp_trio._h2_server._HELD", 0)
+    monkeypatch.setattr("mcp_trio._h2_server._MAX_BODY_BYTES", 0)
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         await wire.send(post(1), post(3), *[frame(DATA, 0, 3, b"x" * 16_384)] * 3)
@@ -427,7 +427,7 @@ async def test_more_of_a_body_than_there_is_room_for_ends_the_connection(
         assert await wire.end() == FLOW_CONTROL
 
 
-# -- Deadlines ---------------------------------------------------------------------------------------------------------------
+# -- Deadlines -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -441,7 +441,7 @@ async def test_more_of_a_body_than_there_is_room_for_ends_the_connection(
         HELLO + frame(HEADERS, 0, 1),
     ],
 )
-async def test_a_greeting_and_a_head_have_their_time(said: bytes, autojump_clock: MockClock) -> None:
+async def test_h2_server_preface_and_first_head_time_out(said: bytes, autojump_clock: MockClock) -> None:
     async with h2_serving(FakeSite()) as served:
         wire = served.connect()
         if said:
@@ -453,7 +453,7 @@ async def test_a_greeting_and_a_head_have_their_time(said: bytes, autojump_clock
         assert not served.open
 
 
-async def test_a_later_head_has_its_time_too(autojump_clock: MockClock) -> None:
+async def test_h2_server_later_head_times_out(autojump_clock: MockClock) -> None:
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         await wire.ask(1)
@@ -463,7 +463,7 @@ async def test_a_later_head_has_its_time_too(autojump_clock: MockClock) -> None:
         assert trio.current_time() == 60
 
 
-async def test_a_head_has_its_time_however_old_the_connection_is(autojump_clock: MockClock) -> None:
+async def test_h2_server_head_timeout_starts_with_the_head(autojump_clock: MockClock) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = served.connect()
@@ -478,10 +478,10 @@ async def test_a_head_has_its_time_however_old_the_connection_is(autojump_clock:
         assert (await wire.answer(3)).body == b"second"
 
 
-async def test_an_answer_that_comes_with_a_deadline_does_not_end_the_connection(
+async def test_h2_server_response_at_the_deadline_does_not_end_the_connection(
     autojump_clock: MockClock,
 ) -> None:
-    for _ in range(20):  # who is first of those who wake at the same time is for trio to say
+    for _ in range(20):  # the order of tasks that wake at the same time is random in trio
         site = FakeSite()
         async with h2_serving(site) as served:
             wire = await served.meet()
@@ -494,7 +494,7 @@ async def test_an_answer_that_comes_with_a_deadline_does_not_end_the_connection(
             assert (await wire.answer(3)).status == 408
 
 
-async def test_a_connection_is_closed_when_nobody_needs_it(autojump_clock: MockClock) -> None:
+async def test_h2_server_idle_connection_is_closed(autojump_clock: MockClock) -> None:
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         await trio.sleep(50)
@@ -509,7 +509,7 @@ async def test_a_connection_is_closed_when_nobody_needs_it(autojump_clock: MockC
 
 
 @pytest.mark.parametrize("piece", [1_100, 900])
-async def test_a_body_may_be_slow_but_not_too_slow(piece: int, autojump_clock: MockClock) -> None:
+async def test_h2_server_slow_body_needs_minimum_progress(piece: int, autojump_clock: MockClock) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -529,10 +529,10 @@ async def test_a_body_may_be_slow_but_not_too_slow(piece: int, autojump_clock: M
         assert site.exchanges[1].gone_at is None
 
 
-# -- How it ends -------------------------------------------------------------------------------------------------------------
+# -- The end -------------------------------------------------------------------------------------
 
 
-async def test_a_reset_is_a_client_that_goes(autojump_clock: MockClock) -> None:
+async def test_h2_server_reset_disconnects_the_exchange(autojump_clock: MockClock) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -549,7 +549,7 @@ async def test_a_reset_is_a_client_that_goes(autojump_clock: MockClock) -> None:
         assert [told.status for told in served.told] == [200, 0, 0, 200]
 
 
-async def test_what_is_given_up_in_the_same_breath_is_not_begun() -> None:
+async def test_h2_server_request_reset_in_the_same_read_is_not_started() -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -559,7 +559,7 @@ async def test_what_is_given_up_in_the_same_breath_is_not_begun() -> None:
 
 
 @pytest.mark.parametrize("half", [True, False])
-async def test_who_goes_takes_all_his_requests_along(half: bool, autojump_clock: MockClock) -> None:
+async def test_h2_server_disconnect_ends_all_exchanges(half: bool, autojump_clock: MockClock) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -573,10 +573,10 @@ async def test_who_goes_takes_all_his_requests_along(half: bool, autojump_clock:
         await wait()
         assert [exchange.gone_at for exchange in site.exchanges] == [7, 7, 7]
         assert not served.open
-        assert served.connections[0]._held == 0
+        assert served.connections[0]._body_bytes == 0
 
 
-async def test_a_disconnect_at_every_byte_of_a_request() -> None:
+async def test_h2_server_disconnect_at_every_byte_of_a_request() -> None:
     said = HELLO + post(1, b"/later") + frame(DATA, END_STREAM, 1, b"body")
     for size in range(0, len(said) + 1, 3):
         site = FakeSite()
@@ -591,7 +591,7 @@ async def test_a_disconnect_at_every_byte_of_a_request() -> None:
         assert all(exchange.gone_at is not None for exchange in site.exchanges)
 
 
-async def test_the_end_is_told_twice_and_nothing_is_lost(autojump_clock: MockClock) -> None:
+async def test_h2_server_shutdown_sends_goaway_twice(autojump_clock: MockClock) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -601,12 +601,12 @@ async def test_the_end_is_told_twice_and_nothing_is_lost(autojump_clock: MockClo
         first = await wire.until(GOAWAY)
         assert (first.number, first.payload[4:8]) == (2**31 - 1, bytes(4))
         ping = await wire.until(PING)
-        # A request that has crossed the word is answered.
+        # A request that crossed the first GOAWAY is answered.
         await wire.send(asking(3, b"crossed"), frame(PING, ACK, 0, ping.payload))
         assert (await wire.answer(3)).body == b"crossed"
         second = await wire.until(GOAWAY)
         assert (second.number, second.payload[4:8]) == (3, bytes(4))
-        # One that has not is not begun, and may be made elsewhere.
+        # A later one is refused, and can be sent elsewhere.
         await wire.send(asking(5, b"late"))
         assert (await wire.answer(5)).reset == REFUSED
         served.connections[0].wind_down()  # harmless
@@ -617,7 +617,7 @@ async def test_the_end_is_told_twice_and_nothing_is_lost(autojump_clock: MockClo
         assert len(site.exchanges) == 2
 
 
-async def test_the_second_word_does_not_wait_for_the_client_for_ever() -> None:
+async def test_h2_server_shutdown_twice_sends_the_last_stream_id() -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -628,7 +628,7 @@ async def test_the_second_word_does_not_wait_for_the_client_for_ever() -> None:
         assert [(await wire.until(GOAWAY)).number for _ in range(2)] == [2**31 - 1, 1]
 
 
-async def test_a_connection_without_a_request_ends_at_once(autojump_clock: MockClock) -> None:
+async def test_h2_server_shutdown_of_an_idle_connection_closes(autojump_clock: MockClock) -> None:
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         await wire.ask(1)
@@ -641,7 +641,9 @@ async def test_a_connection_without_a_request_ends_at_once(autojump_clock: MockC
 
 
 @pytest.mark.parametrize("code", [NO_ERROR, INTERNAL])
-async def test_a_client_that_takes_its_leave_gets_its_answers(code: int, autojump_clock: MockClock) -> None:
+async def test_h2_server_goaway_of_the_client_completes_its_requests(
+    code: int, autojump_clock: MockClock
+) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -653,8 +655,8 @@ async def test_a_client_that_takes_its_leave_gets_its_answers(code: int, autojum
         assert await wire.end() == NO_ERROR
 
 
-async def test_a_connection_that_has_carried_much_ends_in_good_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_trio._h2_server._REQUESTS", 3)
+async def test_h2_server_closes_after_the_maximum_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_trio._h2_server._MAX_REQUESTS", 3)
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         for id in 1, 3:
@@ -664,11 +666,11 @@ async def test_a_connection_that_has_carried_much_ends_in_good_order(monkeypatch
         assert await wire.end() == NO_ERROR
 
 
-# -- Faults of our own -------------------------------------------------------------------------------------------------------
+# -- Internal errors -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", [b"/fault", b"/fault-later", b"/bad-header"])
-async def test_a_fault_of_ours_is_told_to_the_log_and_ends_one_stream(
+async def test_h2_server_internal_error_is_logged_and_ends_one_stream(
     path: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     site = FakeSite()
@@ -681,10 +683,10 @@ async def test_a_fault_of_ours_is_told_to_the_log_and_ends_one_stream(
         site.exchanges[0].say(Head(200, []), Body(b"unharmed"), End())
         served.reception.pump()
         assert (await wire.answer(1)).body == b"unharmed"
-    assert ["our own fault" in record.message for record in caplog.records] == [True]
+    assert ["internal error" in record.message for record in caplog.records] == [True]
 
 
-async def test_a_fault_within_an_answer_ends_it_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+async def test_h2_server_internal_error_within_a_response_resets(caplog: pytest.LogCaptureFixture) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -703,8 +705,8 @@ async def test_a_fault_within_an_answer_ends_it_as_it_is(caplog: pytest.LogCaptu
     assert len(caplog.records) == 1
 
 
-@pytest.mark.parametrize("place", ["_receive", "_send_bodies", "_set_deadline", "_wait_no_longer", "_read"])
-async def test_a_fault_of_the_connection_ends_it(
+@pytest.mark.parametrize("place", ["_receive", "_send_bodies", "_set_deadline", "_on_deadline", "_read"])
+async def test_h2_server_internal_error_of_the_connection_ends_it(
     place: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     site = FakeSite()
@@ -728,10 +730,10 @@ async def test_a_fault_of_the_connection_ends_it(
         await wait()
         assert served.open == (2 if place == "_read" else 1)
         assert (await other.ask(1, b"and on")).body == b"and on"
-    assert any("our own fault" in record.message for record in caplog.records)
+    assert any("internal error" in record.message for record in caplog.records)
 
 
-async def test_every_exchange_is_told_of(autojump_clock: MockClock) -> None:
+async def test_h2_server_access_log_has_every_exchange(autojump_clock: MockClock) -> None:
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         await wire.ask(1, b"body")
@@ -748,7 +750,7 @@ async def test_every_exchange_is_told_of(autojump_clock: MockClock) -> None:
         ]
 
 
-async def test_who_is_told_may_fail(caplog: pytest.LogCaptureFixture) -> None:
+async def test_h2_server_access_log_callback_may_fail(caplog: pytest.LogCaptureFixture) -> None:
     def fail(told: Exchanged) -> None:
         raise ZeroDivisionError
 

@@ -1,4 +1,4 @@
-"""A server of MCP over HTTP/2: conversations, handlers that wait for windows, who speaks what on which port, and clients of others."""
+"""An MCP server over HTTP/2: calls, flow control, protocol detection, and other HTTP/2 clients."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def make(notes: list[str]) -> Server:
 
     @server.tool
     def hello() -> str:
-        """Say hello."""
+        """Return a greeting."""
         return "hello"
 
     @server.tool
@@ -66,7 +66,7 @@ def make(notes: list[str]) -> Server:
 
     @server.tool
     async def steps(context: Context, count: int, size: int = 0) -> str:
-        """Take steps."""
+        """Report progress."""
         for step in range(count):
             await context.progress(step, message="x" * size)
             notes.append(f"step {step}")
@@ -76,7 +76,7 @@ def make(notes: list[str]) -> Server:
 
 
 class H2Talker(H2Wire):
-    """A client of `version`. `session` is what it was given to show."""
+    """A client in revision `version`, with the `session` that it was given."""
 
     def __init__(self, stream: trio.abc.Stream, version: str) -> None:
         super().__init__(stream)
@@ -85,7 +85,7 @@ class H2Talker(H2Wire):
         self.id = -1
 
     def posting(self, message: Message, path: bytes = b"/mcp") -> bytes:
-        """The bytes of a POST of `message`, on a new stream, which is `id` then."""
+        """Return the bytes of a POST of `message` on a new stream; its number is then in `id`."""
         self.id += 2
         headers = [
             (b"content-type", b"application/json"),
@@ -126,11 +126,11 @@ def text_of(message: Message) -> str:
     return text
 
 
-# -- Conversations -----------------------------------------------------------------------------------------------------------
+# -- Conversations -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ["2025-03-26", C, D, E])
-async def test_calls_side_by_side(version: str, autojump_clock: MockClock) -> None:
+async def test_http2_concurrent_calls(version: str, autojump_clock: MockClock) -> None:
     async with served_over_http(make([])) as listener:
         talker = H2Talker(listener.connect(), version)
         await talker.shake_hands()
@@ -150,7 +150,7 @@ async def test_calls_side_by_side(version: str, autojump_clock: MockClock) -> No
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_progress_comes_as_a_stream(version: str) -> None:
+async def test_http2_progress_is_an_event_stream(version: str) -> None:
     async with served_over_http(make([])) as listener:
         talker = H2Talker(listener.connect(), version)
         await talker.shake_hands()
@@ -162,7 +162,7 @@ async def test_progress_comes_as_a_stream(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_a_handler_waits_for_the_window_of_its_own_client(
+async def test_http2_handler_waits_for_the_window_of_its_client(
     version: str, autojump_clock: MockClock
 ) -> None:
     notes: list[str] = []
@@ -180,7 +180,7 @@ async def test_a_handler_waits_for_the_window_of_its_own_client(
             assert text_of(json.loads((await talker.post(talker.calling(id, "hello"))).body)) == "hello"
         await wait()
         taken = len(notes)
-        assert 50 < taken < 300  # what has left, what was taken, and what may wait
+        assert 50 < taken < 300  # sent, pulled from the exchange, and allowed to wait
         for id in range(12, 22):
             assert text_of(json.loads((await talker.post(talker.calling(id, "hello"))).body)) == "hello"
         assert len(notes) == taken
@@ -194,7 +194,7 @@ async def test_a_handler_waits_for_the_window_of_its_own_client(
         assert text_of(events_in(answer.body)[-1]) == "there"
 
 
-async def test_a_reset_withdraws_a_call_where_the_revision_says_so(autojump_clock: MockClock) -> None:
+async def test_http2_reset_cancels_the_call_by_revision(autojump_clock: MockClock) -> None:
     notes: list[str] = []
     async with served_over_http(make(notes)) as listener:
         for version, cancels in (E, True), (D, False):
@@ -210,7 +210,7 @@ async def test_a_reset_withdraws_a_call_where_the_revision_says_so(autojump_cloc
             notes.clear()
 
 
-async def test_the_server_stops_in_good_order(autojump_clock: MockClock) -> None:
+async def test_http2_shutdown_is_orderly(autojump_clock: MockClock) -> None:
     notes: list[str] = []
     stop = trio.Event()
     async with served_over_http(make(notes), stop=stop, grace=5) as listener:
@@ -237,11 +237,11 @@ async def test_the_server_stops_in_good_order(autojump_clock: MockClock) -> None
         assert await busy.end() == 0
 
 
-# -- A guard that takes its time ---------------------------------------------------------------------------------------------
+# -- Authorization -------------------------------------------------------------------------------
 
 
 def guarded_call(talker: H2Talker, token: str) -> tuple[bytes, bytes]:
-    """The head and the body of a call by who has `token`."""
+    """Return the head and the body of a call with `token`."""
     message = talker.calling(1, "whoami")
     fields = [
         (b"content-type", b"application/json"),
@@ -255,7 +255,7 @@ def guarded_call(talker: H2Talker, token: str) -> tuple[bytes, bytes]:
     return post(talker.id, b"/mcp", *fields), encoded(message)
 
 
-async def test_a_guard_holds_up_nobody_else_and_no_byte_is_lost() -> None:
+async def test_http2_token_check_does_not_block_other_streams() -> None:
     slow = Slow()
     async with served_over_http(house(), guards={"/mcp": guard(slow)}, routes=ROUTES) as listener:
         talker = H2Talker(listener.connect(), E)
@@ -277,7 +277,7 @@ async def test_a_guard_holds_up_nobody_else_and_no_byte_is_lost() -> None:
         assert text_of(json.loads((await talker.answer(5)).body)) == "ann"
 
 
-async def test_who_gives_up_meanwhile_takes_his_verifier_along() -> None:
+async def test_http2_token_check_is_cancelled_with_its_stream() -> None:
     slow = Slow()
     async with served_over_http(house(), guards={"/mcp": guard(slow)}) as listener:
         talker = H2Talker(listener.connect(), E)
@@ -295,10 +295,10 @@ async def test_who_gives_up_meanwhile_takes_his_verifier_along() -> None:
         assert text_of(json.loads((await talker.answer(talker.id)).body)) == "ann"
 
 
-# -- Who speaks what ---------------------------------------------------------------------------------------------------------
+# -- Protocol detection --------------------------------------------------------------------------
 
 
-async def test_the_first_bytes_tell_what_is_spoken() -> None:
+async def test_http2_first_bytes_select_the_protocol() -> None:
     async with served_over_http(make([]), routes=ROUTES) as listener:
         for size in 1, 5, 1_000:
             wire = H2Wire(listener.connect())
@@ -326,7 +326,7 @@ async def test_the_first_bytes_tell_what_is_spoken() -> None:
             assert await plain.rest() == b""
 
 
-async def test_silence_has_its_time(autojump_clock: MockClock) -> None:
+async def test_http2_silent_connection_times_out(autojump_clock: MockClock) -> None:
     async with served_over_http(make([])) as listener:
         wire = HttpWire(listener.connect())
         assert await wire.rest() == b""
@@ -349,7 +349,7 @@ def trusting(authority: trustme.CA, *protocols: str) -> ssl.SSLContext:
     return context
 
 
-async def test_over_tls_it_is_agreed_on(authority: trustme.CA) -> None:
+async def test_http2_over_tls_is_negotiated(authority: trustme.CA) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     async with trio.open_nursery() as nursery:
@@ -362,19 +362,19 @@ async def test_over_tls_it_is_agreed_on(authority: trustme.CA) -> None:
             return stream
 
         for protocols in ("h2", "http/1.1"), ("http/1.1", "h2"), ("h2",):
-            stream = await dial(*protocols)  # we like it better than HTTP/1.1
+            stream = await dial(*protocols)  # the server prefers it to HTTP/1.1
             assert stream.selected_alpn_protocol() == "h2"
             wire = H2Wire(stream)
             await wire.send(HELLO, post(1, b"/healthz", flags=END_HEADERS | END_STREAM, method=b"GET"))
             assert (await wire.answer(1)).body == b"ok\n"
             await stream.aclose()
-        # Who says nothing of protocols speaks HTTP/1.1.
+        # Without ALPN it is HTTP/1.1.
         for others in (), ("http/1.1",), ("spdy/1",):
             stream = await dial(*others)
             plain = HttpWire(stream)
             assert (await plain.ask(get("/healthz"))).body == b"ok\n"
             await stream.aclose()
-        # Who agrees on one and speaks the other learns why it comes to nothing.
+        # A client that negotiates one and speaks the other gets an error.
         stream = await dial("h2")
         wire = H2Wire(stream)
         await wire.send(get("/healthz"))
@@ -413,7 +413,7 @@ mcp_trio.run(mcp_trio.Server("x"))
 """
 
 
-def test_a_server_over_a_pipe_loads_nothing_of_http() -> None:
+def test_http2_is_not_imported_by_a_stdio_server() -> None:
     words = [sys.executable, "-c", PIPE]
     said = encoded(initialize(D)) + b"\n"
     done = subprocess.run(words, input=said, capture_output=True, timeout=60, check=True)
@@ -421,14 +421,14 @@ def test_a_server_over_a_pipe_loads_nothing_of_http() -> None:
     assert done.stderr.splitlines()[-1] == b"[]"
 
 
-def test_who_never_meets_anybody_that_speaks_it_does_not_load_it() -> None:
+def test_http2_is_not_imported_without_http2_clients() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LAZY], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "[]\n", done.stdout
 
 
-# -- Clients of others -------------------------------------------------------------------------------------------------------
+# -- Other clients -------------------------------------------------------------------------------
 
 
 def tool(name: str) -> str:
@@ -452,7 +452,7 @@ ASKING: Any = (
 CALL = json.dumps(modern(1, "tools/call", {"name": "hello", "arguments": {}}))
 
 
-async def test_curl_with_prior_knowledge() -> None:
+async def test_http2_curl_with_prior_knowledge() -> None:
     curl = tool("curl")
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, make([]), routes=ROUTES))
@@ -460,13 +460,13 @@ async def test_curl_with_prior_knowledge() -> None:
         *body, last = (await run(*words[:2], "--http2-prior-knowledge", *words[2:])).splitlines()
         assert last == "2 200"
         assert text_of(json.loads("\n".join(body))) == "hello"
-        # It offers to change over, which nobody has to accept.
+        # It offers an upgrade, which the server may ignore.
         *body, last = (await run(*words[:2], "--http2", *words[2:])).splitlines()
         assert last == "1.1 200"
         nursery.cancel_scope.cancel()
 
 
-async def test_curl_over_tls(authority: trustme.CA, tmp_path: Any) -> None:
+async def test_http2_curl_over_tls(authority: trustme.CA, tmp_path: Any) -> None:
     curl = tool("curl")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -489,7 +489,7 @@ async def test_curl_over_tls(authority: trustme.CA, tmp_path: Any) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_h2load(tmp_path: Any) -> None:
+async def test_http2_h2load(tmp_path: Any) -> None:
     h2load = tool("h2load")
     (tmp_path / "call.json").write_text(CALL)
     async with trio.open_nursery() as nursery:

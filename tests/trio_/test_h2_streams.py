@@ -1,4 +1,4 @@
-"""Heads over HTTP/2: they mean the same however often they are said, and ours are understood by everybody."""
+"""Heads over HTTP/2: caching does not change their meaning, and every client can decode ours."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mcp_core.http import HeadFault, RequestHead
 from mcp_trio._h2_streams import ServerParser, fields
 
 POST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"a"), (b":path", b"/mcp")]
-# Few of each, so that they come again; long ones, so that tables overflow.
+# Few different ones, so that they repeat; and long ones, so that tables overflow.
 NAMES = st.sampled_from([b"a", b"b", b"content-length", b":path", b"x" * 50])
 VALUES = st.sampled_from([b"", b"1", b"2", b"/mcp", b"v" * 1_000, b"w" * 3_000, b"w" * 5_000])
 HEADS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
 
 
 @given(st.lists(st.tuples(HEADS, st.sampled_from([None, None, None, 0, 100, 4_096])), max_size=30))
-def test_a_head_that_was_read_before_is_read_alike(
+def test_hpack_cached_blocks_decode_like_hpack(
     heads: list[tuple[list[tuple[bytes, bytes]], int | None]],
 ) -> None:
     encoder, plain, ours = Encoder(), Decoder(), ServerParser().decoder
@@ -31,7 +31,7 @@ def test_a_head_that_was_read_before_is_read_alike(
             assert list(ours.decode(data, raw=True)) == list(plain.decode(data, raw=True)) == headers
 
 
-def test_what_was_forgotten_is_not_known_from_before() -> None:
+def test_hpack_cache_is_cleared_when_the_table_changes() -> None:
     def entry(value: bytes) -> bytes:
         return b"\x40\x01x" + bytes((len(value),)) + value
 
@@ -48,19 +48,19 @@ def test_what_was_forgotten_is_not_known_from_before() -> None:
         ours.decode(older, raw=True)
 
 
-def test_only_so_many_are_remembered() -> None:
+def test_hpack_cache_is_limited() -> None:
     encoder, ours = Encoder(), ServerParser().decoder
     for number in range(100):
         for _ in range(3):
             ours.decode(encoder.encode([(b"x", b"%d" % number)]), raw=True)
-        assert len(ours._known) <= 8  # type: ignore[attr-defined]
+        assert len(ours._cache) <= 8  # type: ignore[attr-defined]
     encoder.encode([(b"x", b"y" * 2_000)])
     long = b"".join([b"\0\x01a\x01b"] * 300)
     ours.decode(long, raw=True)
-    assert long not in ours._known  # type: ignore[attr-defined]
+    assert long not in ours._cache  # type: ignore[attr-defined]
 
 
-def test_requests_that_are_alike_are_judged_once() -> None:
+def test_h2_request_heads_are_cached() -> None:
     parser = ServerParser()
     first = parser.head(POST)
     assert isinstance(first, RequestHead)
@@ -69,7 +69,7 @@ def test_requests_that_are_alike_are_judged_once() -> None:
     for number in range(100):
         parser.head([*POST, (b"x", b"%d" % number)])
         assert len(parser._heads) <= 8
-    for size, is_kept in (4096 - 13, True), (4096 - 12, False):  # beside the thirteen bytes of `POST`
+    for size, is_kept in (4096 - 13, True), (4096 - 12, False):  # `POST` itself has thirteen bytes
         longest = [*POST, (b"x", b"v" * size)]
         assert (parser.head(longest) is parser.head(longest)) is is_kept
 
@@ -83,7 +83,9 @@ def test_requests_that_are_alike_are_judged_once() -> None:
     ),
     st.sampled_from([b"200", b"202", b"204", b"404", b"503"]),
 )
-def test_whatever_we_say_is_understood(headers: list[tuple[bytes, bytes]], status: bytes) -> None:
+def test_hpack_encoded_heads_decode_without_a_table(
+    headers: list[tuple[bytes, bytes]], status: bytes
+) -> None:
     encoder, decoder = ServerParser().encoder, Decoder()
     for _ in range(3):
         said = encoder.encode([(b":status", status), *headers])
@@ -91,7 +93,7 @@ def test_whatever_we_say_is_understood(headers: list[tuple[bytes, bytes]], statu
         assert len(decoder.header_table.dynamic_entries) == 0
 
 
-def test_a_client_without_a_memory_understands_us() -> None:
+def test_hpack_client_with_an_empty_table_decodes() -> None:
     decoder = Decoder()
     decoder.max_allowed_table_size = 0
     encoder = ServerParser().encoder
@@ -100,11 +102,11 @@ def test_a_client_without_a_memory_understands_us() -> None:
     assert list(decoder.decode(encoder.encode([(b":status", b"201")]), raw=True)) == [(b":status", b"201")]
     forgetful = Decoder()
     forgetful.max_allowed_table_size = 0
-    with pytest.raises(InvalidTableSizeError):  # it takes that amiss
+    with pytest.raises(InvalidTableSizeError):  # without the size update it is an error
         forgetful.decode(encoder.encode([(b":status", b"200")]), raw=True)
 
 
-def test_headers_of_an_answer() -> None:
+def test_h2_response_fields_are_normalized() -> None:
     (status, kind, length, date) = fields(
         200, [(b"content-length", b"5"), (b"Content-Type", b"a/b"), (b"connection", b"close")]
     )

@@ -1,6 +1,7 @@
-"""The client over HTTP against a server that the test plays, request by request: calls, connections, breaks and ends.
+"""The client over HTTP against a server that the test plays: calls, connections, errors, the end.
 
-What a message looks like over HTTP is tested with the machine, in `tests/core/http`. Sockets are in `test_http_sockets.py`.
+The wire format is tested in `tests/core/http`, with the machine. Sockets are in
+`test_http_sockets.py`.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ async def echo(request: Request) -> None:
     await request.result(text(request.message["params"]["arguments"]["words"]))
 
 
-# --- a conversation -----------------------------------------------------------------------------------------------------
+# --- a conversation -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_a_conversation(version: str, monkeypatch: MonkeyPatch) -> None:
+async def test_http_client_conversation_in_each_revision(version: str, monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(version, session="s1" if version == D else "")
     server.answers[CALL] = echo
     crossed: list[tuple[str, bytes]] = []
@@ -68,13 +69,15 @@ async def test_a_conversation(version: str, monkeypatch: MonkeyPatch) -> None:
         await trio.testing.wait_all_tasks_blocked()
         for words in "one", "two":
             assert (await client.call_tool("t", {"words": words})).text == words
-        assert repr(client._carrier).endswith(": 0 under way>>")
+        assert repr(client._transport).endswith(": 0 under way>>")
     opening = {D: ["initialize", "notifications/initialized", "GET"], E: ["server/discover"]}[version]
     closing = {D: ["DELETE"], E: []}[version]
     assert server.heard() == [*opening, CALL, CALL, *closing]
     assert all(request.headers["x-mine"] == "1" for request in server.requests)
     assert all(request.headers["host"] == "played.test" for request in server.requests)
-    assert server.opened <= 2  # the stream that there was none of may have had one for itself
+    assert (
+        server.opened <= 2
+    )  # the standalone stream, which the server rejected, may have had a connection of its own
     messages = [line for direction, line in crossed if direction == "sent"]
     assert len(messages) == len([request for request in server.requests if request.message])
     assert [b'"tools/call"' in line for line in messages[-2:]] == [True, True]
@@ -82,7 +85,7 @@ async def test_a_conversation(version: str, monkeypatch: MonkeyPatch) -> None:
     assert b'"two"' in crossed[-1][1]
 
 
-async def test_a_call_has_headers_of_its_own(monkeypatch: MonkeyPatch) -> None:
+async def test_http_client_call_headers_override_client_headers(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E, tools_call=DONE)
     async with talking(server, monkeypatch, headers={"x-mine": "1", "x-ours": "2"}) as client:
         await client.call_tool("t", headers={"X-Mine": "3"})
@@ -93,7 +96,7 @@ async def test_a_call_has_headers_of_its_own(monkeypatch: MonkeyPatch) -> None:
     assert told == [("1", "2"), ("3", "2"), ("1", "2")]
 
 
-async def test_a_url_is_a_target(monkeypatch: MonkeyPatch) -> None:
+async def test_http_client_connect_accepts_a_url(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E)
 
     class Way(MemoryWay):
@@ -111,7 +114,7 @@ async def test_a_url_is_a_target(monkeypatch: MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("target", ["server.py", "ftp://here", "httpx://here"])
-async def test_what_is_no_target(target: str) -> None:
+async def test_http_client_connect_invalid_target_raises(target: str) -> None:
     with pytest.raises(TypeError, match="connect to a URL, to a Server or to a command"):
         connect(target)
 
@@ -128,20 +131,20 @@ async def test_what_is_no_target(target: str) -> None:
         (URL, {"keep_alive": -1}),
     ],
 )
-async def test_what_cannot_be_meant(url: str, options: Any) -> None:
+async def test_http_client_invalid_url_or_option_raises(url: str, options: Any) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         await connect_http(url, **options).__aenter__()
     assert "secret" not in str(caught.value)
 
 
-async def test_a_message_of_a_megabyte_either_way(monkeypatch: MonkeyPatch) -> None:
+async def test_http_client_message_of_a_megabyte_either_way(monkeypatch: MonkeyPatch) -> None:
     words = "x" * 1_000_000
     async with talking(PlayedServer(E, tools_call=echo), monkeypatch) as client:
         assert (await client.call_tool("t", {"words": words})).text == words
 
 
-async def test_two_hundred_calls_at_once(monkeypatch: MonkeyPatch) -> None:
-    """There are connections for half of them; the others wait for their turn, and all connections are good for more."""
+async def test_http_client_two_hundred_concurrent_calls(monkeypatch: MonkeyPatch) -> None:
+    """There are 100 connections; the other calls wait, and all connections are reused."""
     server = PlayedServer(E)
     most = running = 0
 
@@ -167,7 +170,7 @@ async def test_two_hundred_calls_at_once(monkeypatch: MonkeyPatch) -> None:
     assert server.opened == most == 100
 
 
-# --- responses that do not come to their end -----------------------------------------------------------------------------------
+# --- incomplete responses -----------------------------------------------------------------------
 
 ANSWER = b'{"jsonrpc":"2.0","id":2,"result":{"content":[],"resultType":"complete"}}'
 AS_JSON = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
@@ -182,7 +185,7 @@ AS_EVENTS = (
 
 
 @pytest.mark.parametrize(("answer", "whole_at"), [(AS_JSON, len(AS_JSON)), (AS_EVENTS, len(AS_EVENTS) - 7)])
-async def test_a_response_that_is_cut_ends_its_call_and_no_other(
+async def test_http_client_truncated_response_fails_its_call_only(
     answer: bytes, whole_at: int, monkeypatch: MonkeyPatch
 ) -> None:
     server = PlayedServer(E)
@@ -206,23 +209,26 @@ async def test_a_response_that_is_cut_ends_its_call_and_no_other(
             assert (await client.call_tool("well")).text == "well"
 
 
-async def test_what_is_no_http_ends_its_call(monkeypatch: MonkeyPatch) -> None:
+async def test_http_client_invalid_http_fails_its_call(monkeypatch: MonkeyPatch) -> None:
     async def nonsense(request: Request) -> None:
         await request.connection.stream.send_all(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
         await trio.sleep_forever()
 
     server = PlayedServer(E, tools_call=nonsense)
     async with talking(server, monkeypatch) as client:
-        with pytest.raises(ConnectionLost, match=r"the server's answer is no HTTP/1\.1"):
+        with pytest.raises(ConnectionLost, match=r"the server's answer is not HTTP/1\.1"):
             await client.call_tool("t")
         server.answers[CALL] = DONE
         await client.call_tool("t")
 
 
-async def test_a_connection_that_died_while_it_was_idle_is_not_the_callers_concern(
+async def test_http_client_idle_connection_closed_retries_reads_only(
     monkeypatch: MonkeyPatch,
 ) -> None:
-    """What only asks is asked again. What acts is not, unless the end was seen before (`test_http_sockets.py`)."""
+    """Read-only requests are sent again.
+
+    Calls are not, unless the end was noticed before sending.
+    """
     lists: Any = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
     async def once(request: Request) -> None:
@@ -233,7 +239,7 @@ async def test_a_connection_that_died_while_it_was_idle_is_not_the_callers_conce
 
     server = PlayedServer(E, tools_list=once, tools_call=hang_up)
     async with talking(server, monkeypatch) as client:
-        assert await client.list_tools() == []  # the connection had carried the opening
+        assert await client.list_tools() == []  # the connection had carried the handshake
         assert server.heard() == ["server/discover", "tools/list", "tools/list"]
         with pytest.raises(
             ConnectionLost, match="tools/call: the server closed the connection without an answer"
@@ -242,14 +248,14 @@ async def test_a_connection_that_died_while_it_was_idle_is_not_the_callers_conce
         assert server.heard()[3:] == [CALL]
 
 
-# --- cancelling, silence and time ----------------------------------------------------------------------------------------------
+# --- cancellation and timeouts ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_a_call_that_is_left_takes_its_connection_with_it_and_no_other(
+async def test_http_client_cancelled_call_closes_its_connection_only(
     version: str, monkeypatch: MonkeyPatch, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """At once or, where the server has to be told, when it does not end the response."""
+    """At once; or, if a cancellation is sent first, when the server does not end the response."""
     server = PlayedServer(version, tools_call=hang)
     async with talking(server, monkeypatch) as client:
         await trio.testing.wait_all_tasks_blocked()
@@ -262,8 +268,8 @@ async def test_a_call_that_is_left_takes_its_connection_with_it_and_no_other(
         assert not other.ended.is_set()
         told = server.requests[-1].rpc_method == "notifications/cancelled"
         assert told is (version == D)
-        assert "1 under way" in repr(client._carrier)
-        # Where the server has to be told, that takes a connection, which is kept.
+        assert "1 under way" in repr(client._transport)
+        # Sending the cancellation takes another connection, which is kept.
         assert server.live == (2 if told else 1)
         server.answers[CALL] = DONE
         await client.call_tool("t")
@@ -271,7 +277,7 @@ async def test_a_call_that_is_left_takes_its_connection_with_it_and_no_other(
         await other.ended.wait()
 
 
-async def test_a_slow_server(monkeypatch: MonkeyPatch, autojump_clock: MockClock) -> None:
+async def test_http_client_slow_server_times_out(monkeypatch: MonkeyPatch, autojump_clock: MockClock) -> None:
     async def slow(request: Request) -> None:
         await trio.sleep(request.message["params"]["arguments"]["seconds"])
         await request.result(DONE)
@@ -284,7 +290,9 @@ async def test_a_slow_server(monkeypatch: MonkeyPatch, autojump_clock: MockClock
         assert trio.current_time() == 59 + 60 + 1
 
 
-async def test_progress_keeps_a_call_alive(monkeypatch: MonkeyPatch, autojump_clock: MockClock) -> None:
+async def test_http_client_progress_restarts_the_timeout(
+    monkeypatch: MonkeyPatch, autojump_clock: MockClock
+) -> None:
     async def stream(request: Request) -> None:
         token = request.message["params"]["_meta"]["progressToken"]
         await request.begin_stream()
@@ -301,7 +309,7 @@ async def test_progress_keeps_a_call_alive(monkeypatch: MonkeyPatch, autojump_cl
         assert (steps, trio.current_time()) == ([1, 2, 3], 150)
 
 
-async def test_connections_that_nobody_needs_are_closed(
+async def test_http_client_idle_connections_are_closed(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     async def answer(request: Request) -> None:
@@ -325,16 +333,18 @@ async def test_connections_that_nobody_needs_are_closed(
         assert (server.opened, server.closed) == (2, 2)
 
 
-async def test_the_handshake_has_half_a_minute(monkeypatch: MonkeyPatch, autojump_clock: MockClock) -> None:
+async def test_http_client_initialize_times_out_after_30_seconds(
+    monkeypatch: MonkeyPatch, autojump_clock: MockClock
+) -> None:
     error = await fails(PlayedServer(D, initialize=hang), monkeypatch)
     assert str(error) == "the server did not answer initialize within 30.0 s"
     assert trio.current_time() == 30
 
 
-# --- the session's own stream ---------------------------------------------------------------------------------------------------
+# --- the standalone stream ----------------------------------------------------------------------
 
 
-async def test_what_a_session_is_told_by_itself_and_a_stream_that_breaks(
+async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     told = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
@@ -363,7 +373,7 @@ async def test_what_a_session_is_told_by_itself_and_a_stream_that_breaks(
     assert server.heard()[-1] == "DELETE"
 
 
-# --- no conversation ------------------------------------------------------------------------------------------------------------
+# --- failures -----------------------------------------------------------------------------------
 
 
 async def opens(server: PlayedServer, monkeypatch: MonkeyPatch) -> None:
@@ -396,7 +406,7 @@ PAGE = {"body": b"<html>hello</html>", "headers": [("content-type", "text/html")
     ],
 )
 @pytest.mark.parametrize("version", ERAS)
-async def test_what_is_no_server_of_mcp(
+async def test_http_client_other_server_raises_with_the_cause(
     version: str, answer: Any, said: str, monkeypatch: MonkeyPatch
 ) -> None:
     server = PlayedServer(version, initialize=answer, GET=answering(status=404))
@@ -408,7 +418,7 @@ async def test_what_is_no_server_of_mcp(
         assert error.__cause__.scopes == ("a", "b")
 
 
-async def test_a_server_that_cannot_be_reached(monkeypatch: MonkeyPatch) -> None:
+async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -> None:
     class Nowhere(MemoryWay):
         async def dial(self) -> H11Client:
             await trio.lowlevel.checkpoint()
@@ -419,7 +429,7 @@ async def test_a_server_that_cannot_be_reached(monkeypatch: MonkeyPatch) -> None
         await connect_http(URL).__aenter__()
 
 
-async def test_a_server_that_cannot_be_reached_any_more(monkeypatch: MonkeyPatch) -> None:
+async def test_http_client_unreachable_later_fails_the_call_only(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E, tools_call=hang_up)
     async with talking(server, monkeypatch) as client:
         with pytest.raises(ConnectionLost):
@@ -429,14 +439,14 @@ async def test_a_server_that_cannot_be_reached_any_more(monkeypatch: MonkeyPatch
             await client.call_tool("t")
         server.gone = False
         server.answers[CALL] = DONE
-        await client.call_tool("t")  # and there it is again
+        await client.call_tool("t")  # it is reachable again
 
 
-# --- closing ----------------------------------------------------------------------------------------------------------------------
+# --- closing ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_closing_ends_what_is_pending(
+async def test_http_client_aclose_fails_pending_calls(
     version: str, monkeypatch: MonkeyPatch, nursery: trio.Nursery
 ) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang)
@@ -448,13 +458,13 @@ async def test_closing_ends_what_is_pending(
             closing.start_soon(client.aclose)
         await pending.ended.wait()
         assert isinstance(pending.error, ConnectionLost)
-        assert "0 under way" in repr(client._carrier)
+        assert "0 under way" in repr(client._transport)
         with pytest.raises(ConnectionLost):
             await client.call_tool("t")
     assert ("DELETE" in server.heard()) is (version == D)
 
 
-async def test_a_server_that_does_not_say_good_bye_has_a_second(
+async def test_http_client_session_delete_has_a_second(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(D, session="s1", DELETE=hang)
@@ -466,7 +476,7 @@ async def test_a_server_that_does_not_say_good_bye_has_a_second(
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_cancelling_all_of_it_still_ends_the_session(
+async def test_http_client_cancelled_still_deletes_the_session(
     version: str, monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang, GET=hang)
@@ -482,7 +492,7 @@ async def test_cancelling_all_of_it_still_ends_the_session(
     assert ("DELETE" in server.heard()) is (version == D)
 
 
-async def test_what_the_block_raises_comes_out_as_it_is(monkeypatch: MonkeyPatch) -> None:
+async def test_http_client_block_exception_is_not_wrapped(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E)
     monkeypatch.setattr("mcp_trio._dial.Way", type("Way", (MemoryWay,), {"server": server}))
     async with trio.open_nursery() as server.nursery:
@@ -492,10 +502,10 @@ async def test_what_the_block_raises_comes_out_as_it_is(monkeypatch: MonkeyPatch
         server.nursery.cancel_scope.cancel()
 
 
-# --- what the server asks ------------------------------------------------------------------------------------------------------
+# --- server requests ----------------------------------------------------------------------------
 
 
-async def test_a_question_is_answered_while_its_call_is_under_way(monkeypatch: MonkeyPatch) -> None:
+async def test_http_client_answers_a_server_request_during_a_call(monkeypatch: MonkeyPatch) -> None:
     answered = trio.Event()
     said: list[Any] = []
 

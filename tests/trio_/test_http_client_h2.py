@@ -1,5 +1,6 @@
-"""The client over HTTP/2 against a server that the test plays: what it asks of one over HTTP/1.1, by the very same tests, and what only
-there can happen: calls that share a connection, and servers that say what they have not begun with.
+"""The client over HTTP/2 against a played server: the tests of HTTP/1.1, and what only HTTP/2 has.
+
+That is calls that share a connection, and servers that report unprocessed requests.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from tests.trio_.test_http_client import (
     ERAS,
     echo,
     hang,
-    test_a_call_has_headers_of_its_own,
-    test_a_conversation,
-    test_a_message_of_a_megabyte_either_way,
-    test_a_question_is_answered_while_its_call_is_under_way,
-    test_a_server_that_cannot_be_reached_any_more,
-    test_a_server_that_does_not_say_good_bye_has_a_second,
-    test_a_slow_server,
-    test_a_url_is_a_target,
-    test_cancelling_all_of_it_still_ends_the_session,
-    test_closing_ends_what_is_pending,
-    test_progress_keeps_a_call_alive,
-    test_the_handshake_has_half_a_minute,
-    test_what_a_session_is_told_by_itself_and_a_stream_that_breaks,
-    test_what_is_no_server_of_mcp,
-    test_what_the_block_raises_comes_out_as_it_is,
+    test_http_client_aclose_fails_pending_calls,
+    test_http_client_answers_a_server_request_during_a_call,
+    test_http_client_block_exception_is_not_wrapped,
+    test_http_client_call_headers_override_client_headers,
+    test_http_client_cancelled_still_deletes_the_session,
+    test_http_client_connect_accepts_a_url,
+    test_http_client_conversation_in_each_revision,
+    test_http_client_initialize_times_out_after_30_seconds,
+    test_http_client_message_of_a_megabyte_either_way,
+    test_http_client_other_server_raises_with_the_cause,
+    test_http_client_progress_restarts_the_timeout,
+    test_http_client_session_delete_has_a_second,
+    test_http_client_slow_server_times_out,
+    test_http_client_standalone_stream_reconnects_with_the_last_event_id,
+    test_http_client_unreachable_later_fails_the_call_only,
     text,
 )
 
@@ -44,21 +45,21 @@ MockClock = trio.testing.MockClock
 MonkeyPatch = pytest.MonkeyPatch
 
 __all__ = [
-    "test_a_call_has_headers_of_its_own",
-    "test_a_conversation",
-    "test_a_message_of_a_megabyte_either_way",
-    "test_a_question_is_answered_while_its_call_is_under_way",
-    "test_a_server_that_cannot_be_reached_any_more",
-    "test_a_server_that_does_not_say_good_bye_has_a_second",
-    "test_a_slow_server",
-    "test_a_url_is_a_target",
-    "test_cancelling_all_of_it_still_ends_the_session",
-    "test_closing_ends_what_is_pending",
-    "test_progress_keeps_a_call_alive",
-    "test_the_handshake_has_half_a_minute",
-    "test_what_a_session_is_told_by_itself_and_a_stream_that_breaks",
-    "test_what_is_no_server_of_mcp",
-    "test_what_the_block_raises_comes_out_as_it_is",
+    "test_http_client_aclose_fails_pending_calls",
+    "test_http_client_answers_a_server_request_during_a_call",
+    "test_http_client_block_exception_is_not_wrapped",
+    "test_http_client_call_headers_override_client_headers",
+    "test_http_client_cancelled_still_deletes_the_session",
+    "test_http_client_connect_accepts_a_url",
+    "test_http_client_conversation_in_each_revision",
+    "test_http_client_initialize_times_out_after_30_seconds",
+    "test_http_client_message_of_a_megabyte_either_way",
+    "test_http_client_other_server_raises_with_the_cause",
+    "test_http_client_progress_restarts_the_timeout",
+    "test_http_client_session_delete_has_a_second",
+    "test_http_client_slow_server_times_out",
+    "test_http_client_standalone_stream_reconnects_with_the_last_event_id",
+    "test_http_client_unreachable_later_fails_the_call_only",
 ]
 
 
@@ -76,10 +77,10 @@ def over_http2(monkeypatch: MonkeyPatch) -> None:
 DISCOVERED: Any = {"supportedVersions": [E], "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
 
 
-# --- sharing --------------------------------------------------------------------------------------------------------------------
+# --- sharing a connection -----------------------------------------------------------------------
 
 
-async def test_two_hundred_calls_share_a_connection(monkeypatch: MonkeyPatch) -> None:
+async def test_http2_client_two_hundred_calls_share_a_connection(monkeypatch: MonkeyPatch) -> None:
     running = most = 0
     enough = trio.Event()
 
@@ -109,7 +110,7 @@ async def test_two_hundred_calls_share_a_connection(monkeypatch: MonkeyPatch) ->
     assert (server.opened, most) == (1, 200)
 
 
-async def test_calls_beyond_what_a_server_takes_are_made_on_another_connection(
+async def test_http2_client_calls_over_the_stream_limit_use_another_connection(
     monkeypatch: MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(H2Peer, "most", 10)
@@ -133,7 +134,7 @@ async def test_calls_beyond_what_a_server_takes_are_made_on_another_connection(
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_a_call_that_is_left_leaves_the_connection_to_others(
+async def test_http2_client_cancelled_call_keeps_the_connection(
     version: str, monkeypatch: MonkeyPatch, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(version, tools_call=hang)
@@ -145,7 +146,7 @@ async def test_a_call_that_is_left_leaves_the_connection_to_others(
         await one.ended.wait()
         await trio.sleep(6)
         assert not other.ended.is_set()
-        assert "1 under way" in repr(client._carrier)
+        assert "1 under way" in repr(client._transport)
         server.answers[CALL] = DONE
         await client.call_tool("t")
         other.scope.cancel()
@@ -153,7 +154,7 @@ async def test_a_call_that_is_left_leaves_the_connection_to_others(
         assert (server.opened, server.closed) == (1, 0)
 
 
-async def test_listening_shares_the_connection_too(monkeypatch: MonkeyPatch) -> None:
+async def test_http2_client_subscription_shares_the_connection(monkeypatch: MonkeyPatch) -> None:
     async def listen(request: Any) -> None:
         meta = {"io.modelcontextprotocol/subscriptionId": request.message["id"]}
         await request.begin_stream()
@@ -180,8 +181,8 @@ async def test_listening_shares_the_connection_too(monkeypatch: MonkeyPatch) -> 
             assert (server.opened, server.closed) == (1, 0)
 
 
-async def test_who_does_not_listen_holds_up_nobody(monkeypatch: MonkeyPatch) -> None:
-    """A stream tells of thousands of changes that nobody takes; calls beside it are answered, and nothing piles up."""
+async def test_http2_client_unread_subscription_does_not_block_calls(monkeypatch: MonkeyPatch) -> None:
+    """A stream sends thousands of changes that are not read; calls beside it are answered."""
 
     async def listen(request: Any) -> None:
         meta = {"io.modelcontextprotocol/subscriptionId": request.message["id"]}
@@ -207,7 +208,7 @@ async def test_who_does_not_listen_holds_up_nobody(monkeypatch: MonkeyPatch) -> 
             assert (server.opened, server.closed) == (1, 0)
 
 
-async def test_a_connection_that_nobody_needs_is_closed(
+async def test_http2_client_idle_connection_is_closed(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(E, tools_call=DONE)
@@ -222,20 +223,22 @@ async def test_a_connection_that_nobody_needs_is_closed(
         assert (server.opened, server.closed) == (2, 1)
 
 
-async def test_all_wait_for_the_one_that_is_being_opened(
+async def test_http2_client_calls_wait_for_the_connection_being_opened(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(E, tools_call=DONE)
     async with talking(server, monkeypatch) as client:
         await client.call_tool("t")
-        await trio.sleep(31)  # until the first is closed
+        await trio.sleep(31)  # until the first connection is closed
         async with trio.open_nursery() as nursery:
             for _ in range(50):
                 nursery.start_soon(client.call_tool, "t")
         assert server.opened == 2
 
 
-async def test_nobody_waits_for_anothers_failure(monkeypatch: MonkeyPatch, autojump_clock: MockClock) -> None:
+async def test_http2_client_connect_failure_does_not_delay_other_calls(
+    monkeypatch: MonkeyPatch, autojump_clock: MockClock
+) -> None:
     server = PlayedServer(E, tools_call=DONE)
     async with talking(server, monkeypatch) as client:
         await client.call_tool("t")
@@ -253,11 +256,11 @@ async def test_nobody_waits_for_anothers_failure(monkeypatch: MonkeyPatch, autoj
         await client.call_tool("t")
 
 
-# --- what a server has not begun with -----------------------------------------------------------------------------------------------
+# --- unprocessed requests -----------------------------------------------------------------------
 
 
 def saying(server: PlayedServer, *plays: Any) -> None:
-    """What is done with one call after the other; with all others as with the last."""
+    """Play consecutive calls with `plays`; the last one is for all others."""
     left = list(plays)
 
     async def play(request: Any) -> None:
@@ -300,7 +303,7 @@ async def begin_and_go(request: H2Request) -> None:
     await request.connection.flush(go_away(max(0, request.id - 2)))
 
 
-# What is done with a call that acts; how often it is made, and what comes of it.
+# What is done with a call that acts; how often it is sent, and its result.
 PLAYS: dict[str, tuple[list[Any], int, str]] = {
     "refused": ([refuse, finish], 2, "done"),
     "refused twice": ([refuse, refuse, finish], 3, "done"),
@@ -316,7 +319,7 @@ PLAYS: dict[str, tuple[list[Any], int, str]] = {
 
 
 @pytest.mark.parametrize("name", PLAYS)
-async def test_what_was_not_begun_with_is_made_again_and_nothing_else(
+async def test_http2_client_unprocessed_call_is_retried_and_no_other(
     name: str, monkeypatch: MonkeyPatch
 ) -> None:
     plays, times, outcome = PLAYS[name]
@@ -334,7 +337,7 @@ async def test_what_was_not_begun_with_is_made_again_and_nothing_else(
         assert (await client.call_tool("t")).text == "done"
 
 
-async def test_a_server_that_goes_ends_what_it_has_while_others_are_made_elsewhere(
+async def test_http2_client_goaway_moves_new_calls_to_another_connection(
     monkeypatch: MonkeyPatch, nursery: trio.Nursery
 ) -> None:
     release = trio.Event()
@@ -364,7 +367,7 @@ async def test_a_server_that_goes_ends_what_it_has_while_others_are_made_elsewhe
         assert server.heard().count(CALL) == 6
 
 
-async def test_all_that_one_connection_carried_ends_with_it(
+async def test_http2_client_broken_connection_fails_its_calls(
     monkeypatch: MonkeyPatch, nursery: trio.Nursery
 ) -> None:
     server = PlayedServer(E, tools_call=hang)
@@ -381,7 +384,7 @@ async def test_all_that_one_connection_carried_ends_with_it(
         await client.call_tool("t")
 
 
-async def test_what_only_asks_is_asked_again_when_its_connection_dies(monkeypatch: MonkeyPatch) -> None:
+async def test_http2_client_broken_connection_retries_reads(monkeypatch: MonkeyPatch) -> None:
     async def once(request: Any) -> None:
         if request.connection.requests > 1:
             await trio.aclose_forcefully(request.connection.stream)
@@ -394,8 +397,8 @@ async def test_what_only_asks_is_asked_again_when_its_connection_dies(monkeypatc
         assert server.heard() == ["server/discover", "tools/list", "tools/list"]
 
 
-async def test_a_server_that_takes_nothing_any_more(monkeypatch: MonkeyPatch) -> None:
-    """It may say so for a while, or forget to go: others of its kind are asked, and that comes to an end too."""
+async def test_http2_client_server_without_capacity_ends_in_an_error(monkeypatch: MonkeyPatch) -> None:
+    """A server may do so for long: a few new connections are tried, and then the call fails."""
     server = PlayedServer(E, tools_call=DONE)
     async with talking(server, monkeypatch) as client:
         peer: Any = server.requests[-1].connection

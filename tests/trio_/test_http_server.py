@@ -1,4 +1,4 @@
-"""Serving over HTTP: real servers behind connections in memory, how they are stopped, and a few real sockets with and without TLS."""
+"""Serving over HTTP: real servers on memory connections, shutdown, and real sockets and TLS."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ERAS = pytest.mark.parametrize("version", [D, E])
 
 
 class Notes:
-    """What happened in the handlers."""
+    """A record of what happened in the handlers."""
 
     def __init__(self) -> None:
         self.ended: list[str] = []
@@ -49,7 +49,7 @@ def make(notes: Notes | None = None) -> Server:
 
     @server.tool
     def hello() -> str:
-        """Greet."""
+        """Return a greeting."""
         return "hello"
 
     @server.tool
@@ -65,7 +65,7 @@ def make(notes: Notes | None = None) -> Server:
 
     @server.tool
     async def steps(context: Context, count: int, size: int = 0) -> str:
-        """Take steps."""
+        """Report progress."""
         for step in range(count):
             await context.progress(step, message="x" * size)
             notes.ended.append(f"step {step}")
@@ -74,11 +74,11 @@ def make(notes: Notes | None = None) -> Server:
     return server
 
 
-# -- Conversations ---------------------------------------------------------------------------------------------------------
+# -- Conversations -------------------------------------------------------------------------------
 
 
 @ERAS
-async def test_a_call_is_answered(version: str) -> None:
+async def test_http_server_answers_calls(version: str) -> None:
     async with served_over_http(make()) as listener:
         talker = Talker(listener.connect(), version)
         await talker.shake_hands()
@@ -88,7 +88,7 @@ async def test_a_call_is_answered(version: str) -> None:
 
 
 @ERAS
-async def test_what_the_core_answers_by_itself(version: str) -> None:
+async def test_http_server_builtin_answers_create_no_service(version: str) -> None:
     server = make()
     async with served_over_http(server) as listener:
         talker = Talker(listener.connect(), version)
@@ -101,12 +101,12 @@ async def test_what_the_core_answers_by_itself(version: str) -> None:
     assert server._services == {}
 
 
-async def test_a_response_is_ended_and_taken_up_again(autojump_clock: MockClock) -> None:
+async def test_http_server_response_stream_ends_and_is_resumed(autojump_clock: MockClock) -> None:
     server = make()
 
     @server.tool
     async def long(context: Context) -> str:
-        """Take long."""
+        """Take ten seconds."""
         assert context.close_stream(0.5)
         await trio.sleep(10)
         return "there"
@@ -123,7 +123,7 @@ async def test_a_response_is_ended_and_taken_up_again(autojump_clock: MockClock)
 
 
 @ERAS
-async def test_progress_and_the_answer_come_as_a_stream(version: str) -> None:
+async def test_http_server_progress_and_result_are_an_event_stream(version: str) -> None:
     async with served_over_http(make()) as listener:
         talker = Talker(listener.connect(), version)
         await talker.shake_hands()
@@ -136,7 +136,9 @@ async def test_progress_and_the_answer_come_as_a_stream(version: str) -> None:
 
 
 @ERAS
-async def test_calls_on_several_connections_run_side_by_side(version: str, autojump_clock: MockClock) -> None:
+async def test_http_server_calls_on_several_connections_run_concurrently(
+    version: str, autojump_clock: MockClock
+) -> None:
     async with served_over_http(make()) as listener, trio.open_nursery() as nursery:
         first = Talker(listener.connect(), version)
         await first.shake_hands()
@@ -147,7 +149,7 @@ async def test_calls_on_several_connections_run_side_by_side(version: str, autoj
         assert trio.current_time() == 0
 
 
-async def test_who_hangs_up_cancels_his_call_where_the_revision_says_so(autojump_clock: MockClock) -> None:
+async def test_http_server_disconnect_cancels_the_call_by_revision(autojump_clock: MockClock) -> None:
     notes = Notes()
     async with served_over_http(make(notes)) as listener:
         for version in D, E:
@@ -162,7 +164,7 @@ async def test_who_hangs_up_cancels_his_call_where_the_revision_says_so(autojump
         assert notes.ended == [f"{E} cancelled", f"{D} slept"]
 
 
-async def test_a_session_is_ended_while_its_calls_run(autojump_clock: MockClock) -> None:
+async def test_http_server_session_delete_cancels_its_calls(autojump_clock: MockClock) -> None:
     notes = Notes()
     async with served_over_http(make(notes)) as listener:
         talker = Talker(listener.connect())
@@ -185,7 +187,7 @@ async def test_a_session_is_ended_while_its_calls_run(autojump_clock: MockClock)
 
 
 @ERAS
-async def test_a_stream_that_nobody_reads_holds_up_its_own_handler_only(
+async def test_http_server_unread_stream_blocks_its_own_handler_only(
     version: str, autojump_clock: MockClock
 ) -> None:
     notes = Notes()
@@ -197,7 +199,7 @@ async def test_a_stream_that_nobody_reads_holds_up_its_own_handler_only(
         await slow.send(slow.posting(call))
         await wait()
         taken = len(notes.ended)
-        assert 60 < taken < 300  # what fits on the way, and the mark above which it waits
+        assert 60 < taken < 300  # what the pipe and the queue hold
         for id in range(20):
             answer = await quick.post(quick.calling(id, "steps", {"count": 10}, progressToken="q"))
             assert len(events_in(answer.body)) == 11
@@ -206,7 +208,9 @@ async def test_a_stream_that_nobody_reads_holds_up_its_own_handler_only(
 
 
 @ERAS
-async def test_who_never_reads_loses_his_connection(version: str, autojump_clock: MockClock) -> None:
+async def test_http_server_client_that_never_reads_is_disconnected(
+    version: str, autojump_clock: MockClock
+) -> None:
     notes = Notes()
     server = make(notes)
     async with served_over_http(server) as listener:
@@ -217,12 +221,12 @@ async def test_who_never_reads_loses_his_connection(version: str, autojump_clock
         await trio.sleep(40)
         with pytest.raises(trio.BrokenResourceError):
             await slow.send(b"x")
-        # A session keeps what is said, for a client who comes back; else nobody is there to say it to.
+        # A session retains messages for a client that reconnects. Without one they are dropped.
         assert (notes.ended[-1] == "step 999") is (version == D)
         assert text_of(await slow.again(listener).call("next", "hello")) == "hello"
 
 
-async def test_handlers_run_in_the_context_of_who_serves() -> None:
+async def test_http_server_handlers_run_in_the_context_of_serve() -> None:
     import contextvars
 
     variable = contextvars.ContextVar("variable", default="unset")
@@ -248,7 +252,7 @@ async def test_handlers_run_in_the_context_of_who_serves() -> None:
             assert text_of(await talker.call(id, name)) == "around"
 
 
-async def test_what_is_said_of_changes_reaches_the_stream_of_a_session(autojump_clock: MockClock) -> None:
+async def test_http_server_changes_reach_the_standalone_stream(autojump_clock: MockClock) -> None:
     server = make()
     async with served_over_http(server) as listener:
         talker = Talker(listener.connect())
@@ -259,13 +263,13 @@ async def test_what_is_said_of_changes_reaches_the_stream_of_a_session(autojump_
         await trio.to_thread.run_sync(partial(server.changed, tools=True))
         assert b"notifications/tools/list_changed" in await stream.until(b"}")
         await trio.sleep(100)
-        assert b": \n" in await stream.until(b"\n\n") or stream.heard  # signs of life
+        assert b": \n" in await stream.until(b"\n\n") or stream.heard  # keep-alive comments
 
 
-# -- Paths and routes --------------------------------------------------------------------------------------------------------
+# -- Paths and routes ----------------------------------------------------------------------------
 
 
-async def test_servers_and_routes_by_their_paths() -> None:
+async def test_http_server_serves_servers_and_routes_by_path() -> None:
     entered: list[str] = []
 
     def build(name: str) -> Server:
@@ -281,7 +285,7 @@ async def test_servers_and_routes_by_their_paths() -> None:
 
         @server.tool
         def who(context: Context[str]) -> str:
-            """Tell."""
+            """Return the value of the lifespan."""
             return f"{context.server.info.name} {context.lifespan}"
 
         return server
@@ -325,7 +329,7 @@ async def test_servers_and_routes_by_their_paths() -> None:
     assert entered == ["a", "b", "left b", "left a"]
 
 
-async def test_a_lifespan_that_fails_is_heard_of_as_it_is() -> None:
+async def test_http_server_lifespan_failure_propagates() -> None:
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[None]:
         if server.info.name:
@@ -344,18 +348,18 @@ async def test_a_lifespan_that_fails_is_heard_of_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("option", [{"hosts": ["a/b"]}, {"origins": ["example.com"]}])
-async def test_names_that_are_none_are_refused_at_once(option: dict[str, Any]) -> None:
+async def test_http_server_invalid_host_or_origin_raises_at_once(option: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"a/b|example"):
         await serve_http(make(), **option)
 
 
-# -- Bodies ----------------------------------------------------------------------------------------------------------------
+# -- Limits --------------------------------------------------------------------------------------
 
 
 @ERAS
 @pytest.mark.parametrize("framed", [False, True])
 @pytest.mark.parametrize("over", [0, 1])
-async def test_a_body_may_be_so_long(
+async def test_http_server_body_limit(
     version: str, framed: bool, over: int, autojump_clock: MockClock
 ) -> None:
     size = 4 * 1024 * 1024
@@ -386,7 +390,7 @@ async def test_a_body_may_be_so_long(
 
 
 @ERAS
-async def test_a_disconnect_at_every_byte_of_an_answer(version: str) -> None:
+async def test_http_server_disconnect_at_every_byte_of_a_response(version: str) -> None:
     server = make()
     async with served_over_http(server) as listener:
         talker = Talker(listener.connect(), version)
@@ -409,11 +413,11 @@ async def test_a_disconnect_at_every_byte_of_an_answer(version: str) -> None:
         assert len(server._services) == (1 if version == D else 0)
 
 
-# -- How it ends -------------------------------------------------------------------------------------------------------------
+# -- Shutdown ------------------------------------------------------------------------------------
 
 
 class Stopping:
-    """A server that will be told to stop."""
+    """A server, and the event that stops it."""
 
     def __init__(self) -> None:
         self.notes = Notes()
@@ -430,7 +434,7 @@ async def ends_at(wire: HttpWire) -> float:
     return trio.current_time()
 
 
-async def test_it_stops_at_once_if_nobody_is_served(autojump_clock: MockClock) -> None:
+async def test_http_server_idle_stops_at_once(autojump_clock: MockClock) -> None:
     stopping = Stopping()
     async with stopping.served() as listener:
         talkers = [Talker(listener.connect(), version) for version in (D, E)]
@@ -445,7 +449,7 @@ async def test_it_stops_at_once_if_nobody_is_served(autojump_clock: MockClock) -
 
 
 @ERAS
-async def test_what_runs_may_come_to_its_end_within_the_grace(
+async def test_http_server_stop_lets_handlers_finish_in_the_grace(
     version: str, autojump_clock: MockClock
 ) -> None:
     stopping = Stopping()
@@ -462,7 +466,7 @@ async def test_what_runs_may_come_to_its_end_within_the_grace(
         await wait()
         assert listener.closed
         assert await ends_at(other) == 0
-        # Who was about to ask gets an answer, whatever it is, and is the last to ask.
+        # A request that crosses the stop is answered either way, and is the last on its connection.
         await begun.send(b"}")
         answer = await begun.answer()
         assert answer.headers[b"connection"] == b"close"
@@ -475,7 +479,9 @@ async def test_what_runs_may_come_to_its_end_within_the_grace(
 
 
 @ERAS
-async def test_what_takes_longer_is_cancelled_and_answered(version: str, autojump_clock: MockClock) -> None:
+async def test_http_server_stop_cancels_handlers_after_the_grace(
+    version: str, autojump_clock: MockClock
+) -> None:
     stopping = Stopping()
     async with stopping.served() as listener:
         talker = Talker(listener.connect(), version)
@@ -497,7 +503,7 @@ async def test_what_takes_longer_is_cancelled_and_answered(version: str, autojum
     assert stopping.notes.ended == ["it cancelled"]
 
 
-async def test_who_does_not_read_does_not_hold_it_up(autojump_clock: MockClock) -> None:
+async def test_http_server_stop_does_not_wait_for_an_unread_response(autojump_clock: MockClock) -> None:
     stopping = Stopping()
     async with stopping.served() as listener:
         talker = Talker(listener.connect(), E)
@@ -510,10 +516,10 @@ async def test_who_does_not_read_does_not_hold_it_up(autojump_clock: MockClock) 
             await talker.send(b"x")
 
 
-# -- Connections -------------------------------------------------------------------------------------------------------------
+# -- Connections ---------------------------------------------------------------------------------
 
 
-async def test_only_so_many_are_let_in(caplog: pytest.LogCaptureFixture) -> None:
+async def test_http_server_connections_are_limited(caplog: pytest.LogCaptureFixture) -> None:
     assert repr(Connections(None, None, 2, None)) == "<Connections: 0 of 2>"  # type: ignore[arg-type]
     async with served_over_http(make(), connections=2) as listener:
         talkers = [Talker(listener.connect(), E) for _ in range(3)]
@@ -526,7 +532,7 @@ async def test_only_so_many_are_let_in(caplog: pytest.LogCaptureFixture) -> None
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
-async def test_a_line_for_each_exchange() -> None:
+async def test_http_server_access_log() -> None:
     told: list[Exchanged] = []
     async with served_over_http(make(), on_exchange=told.append) as listener:
         talker = Talker(listener.connect(), E)
@@ -539,7 +545,7 @@ async def test_a_line_for_each_exchange() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-async def test_the_corpus_of_heads_over_a_connection(row: Row) -> None:
+async def test_http_server_corpus_of_heads(row: Row) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
@@ -555,7 +561,7 @@ async def test_the_corpus_of_heads_over_a_connection(row: Row) -> None:
             assert await wire.rest() == b""
 
 
-# -- Real sockets ------------------------------------------------------------------------------------------------------------
+# -- Real sockets --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -563,7 +569,7 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-async def test_tls(authority: trustme.CA) -> None:
+async def test_http_server_tls(authority: trustme.CA) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     trusting = ssl.create_default_context()
@@ -572,7 +578,7 @@ async def test_tls(authority: trustme.CA) -> None:
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, make(), tls=context))
         assert address.url == f"https://127.0.0.1:{address.port}/mcp"
-        # Who does not speak TLS, or goes before it has begun, harms nobody.
+        # A client without TLS, or one that closes during the handshake, affects no other.
         async with await trio.open_tcp_stream("127.0.0.1", address.port) as plain:
             await plain.send_all(get())
             assert b"HTTP" not in await plain.receive_some()
@@ -584,7 +590,7 @@ async def test_tls(authority: trustme.CA) -> None:
         assert stream.selected_alpn_protocol() == "http/1.1"
         answer = await talker.ask(talker.posting(talker.calling(2, "hello"), b"connection: close"))
         assert answer.status == 200
-        assert await talker.rest() == b""  # a regular end, not a cut one
+        assert await talker.rest() == b""  # an orderly TLS end, not a truncation
         await stream.aclose()
         tcp = await trio.open_tcp_stream("127.0.0.1", address.port)
         talker = Talker(trio.SSLStream(tcp, trusting, server_hostname="127.0.0.1"), E)
@@ -593,7 +599,7 @@ async def test_tls(authority: trustme.CA) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_handshake_has_its_time(autojump_clock: MockClock, authority: trustme.CA) -> None:
+async def test_http_server_tls_handshake_times_out(autojump_clock: MockClock, authority: trustme.CA) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("localhost").configure_cert(context)
     async with served_over_http(make(), tls=context) as listener:
@@ -611,7 +617,7 @@ async def test_a_handshake_has_its_time(autojump_clock: MockClock, authority: tr
         ("0.0.0.0", ("a.example",), False),
     ],
 )
-async def test_who_listens_to_all_is_warned(
+async def test_http_server_on_all_addresses_without_hosts_warns(
     host: str, hosts: tuple[str, ...], warns: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with trio.open_nursery() as nursery:
@@ -628,7 +634,7 @@ async def test_who_listens_to_all_is_warned(
     assert not warns or "hosts=" in caplog.text
 
 
-async def test_a_name_with_several_addresses_and_any_port(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_http_server_free_port_uses_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [
         *await trio.open_tcp_listeners(0, host="127.0.0.1"),
         *await trio.open_tcp_listeners(0, host="127.0.0.1"),
@@ -647,7 +653,7 @@ async def test_a_name_with_several_addresses_and_any_port(monkeypatch: pytest.Mo
         nursery.cancel_scope.cancel()
 
 
-async def test_an_address_that_is_taken() -> None:
+async def test_http_server_address_in_use_raises() -> None:
     async with trio.open_nursery() as nursery:
         address = await nursery.start(serve_http, make())
         with pytest.raises(OSError, match="in use"):
@@ -656,7 +662,7 @@ async def test_an_address_that_is_taken() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_run_http_ends_in_order_on_a_signal(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_http_shuts_down_on_a_signal(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
     notes = Notes()
     serve = mcp_trio._http_server.serve_http
 

@@ -1,7 +1,7 @@
-"""The client over HTTP on real sockets of this machine: what memory streams cannot show.
+"""The client over HTTP on real local sockets: what memory streams cannot show.
 
-That is a connection which the server has closed while nobody used it, resets, TLS, proxies, and that no socket stays open, which the
-fixture `no_leaks` looks after. How connections come about in general is in `test_dial.py`.
+That is: connections closed by the server while idle, resets, TLS and proxies. The fixture
+`no_leaks` checks that no socket stays open. Connecting is tested in `test_dial.py`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def serving(server: PlayedServer, tls: ssl.SSLContext | None = None) -> As
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_a_conversation(version: str) -> None:
+async def test_http_socket_conversation(version: str) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=DONE)
     async with serving(server) as url, connect(url, versions=[version]) as client:
         for _ in range(10):
@@ -54,8 +54,8 @@ async def test_a_conversation(version: str) -> None:
     assert server.heard()[-1] == ("DELETE" if version == D else "tools/call")
 
 
-async def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
-    """Not even for what may be done once only."""
+async def test_http_socket_closed_while_idle_is_not_reused() -> None:
+    """Not even for calls, which are never sent twice."""
 
     async def last(request: Request) -> None:
         await request.result(DONE)
@@ -66,14 +66,14 @@ async def test_a_connection_that_the_server_has_closed_is_not_used_again() -> No
         for number in range(1, 5):
             await client.call_tool("t")
             with trio.fail_after(5):
-                while server.closed < number:  # noqa: ASYNC110 - the system tells nobody
+                while server.closed < number:  # noqa: ASYNC110 - the system has no event for it
                     await trio.sleep(0.01)
             await trio.sleep(0.01)
     assert server.heard() == ["server/discover"] + ["tools/call"] * 4
     assert server.opened == 4
 
 
-async def test_a_reset_ends_its_call_only() -> None:
+async def test_http_socket_reset_fails_its_call_only() -> None:
     async def reset(request: Request) -> None:
         stream = request.connection.stream
         assert isinstance(stream, trio.SocketStream)
@@ -90,7 +90,7 @@ async def test_a_reset_ends_its_call_only() -> None:
         await client.call_tool("t")
 
 
-async def test_a_server_that_is_started_again_goes_on_with_a_stateless_client(nursery: trio.Nursery) -> None:
+async def test_http_socket_restarted_server_serves_a_stateless_client(nursery: trio.Nursery) -> None:
     server = PlayedServer(E, tools_call=DONE)
 
     async def start(port: int = 0) -> tuple[int, trio.CancelScope]:
@@ -116,14 +116,14 @@ async def test_a_server_that_is_started_again_goes_on_with_a_stateless_client(nu
     second.cancel()
 
 
-async def test_nobody_listens() -> None:
+async def test_http_socket_refused_names_the_cure() -> None:
     async with serving(PlayedServer(E)) as url:
         pass
     with pytest.raises(ConnectFailed, match=r"connection refused; is the server running, and on this port\?"):
         await connect(url).__aenter__()
 
 
-async def test_tls() -> None:
+async def test_http_socket_tls() -> None:
     authority = trustme.CA()
     server = PlayedServer(E, tools_call=DONE)
     async with serving(server, theirs(authority, "127.0.0.1")) as url:
@@ -135,14 +135,14 @@ async def test_tls() -> None:
             ConnectFailed, match=r"the certificate of .* is not trusted: unable to get local issuer"
         ):
             await connect(url).__aenter__()
-        with pytest.raises(ConnectFailed, match=r"without an answer|no HTTP/1\.1"):
+        with pytest.raises(ConnectFailed, match=r"without an answer|not HTTP/1\.1"):
             await connect(url.replace("https", "http")).__aenter__()
     async with serving(server) as url:
         with pytest.raises(ConnectFailed, match="it closed the connection; is its address http:// instead"):
             await connect(url.replace("http", "https")).__aenter__()
 
 
-async def test_a_proxy_of_the_environment(
+async def test_http_socket_proxy_of_the_environment(
     environment: pytest.MonkeyPatch,
 ) -> None:
     server = PlayedServer(D, session="s1", tools_call=DONE)
@@ -161,14 +161,14 @@ async def test_a_proxy_of_the_environment(
         await connect_http("http://far.test/mcp", proxy=f"127.0.0.1:{port}").__aenter__()
 
 
-# --- which HTTP is spoken -----------------------------------------------------------------------------------------------------------
+# --- protocol selection -------------------------------------------------------------------------
 
 H2, H1 = "h2", "http/1.1"
 
 
 @asynccontextmanager
 async def choosing(authority: trustme.CA, *offers: str) -> AsyncIterator[tuple[PlayedServer, str]]:
-    """A server that offers these protocols, and speaks what TLS has led to; HTTP/1.1 if to nothing."""
+    """A server that offers these protocols, and speaks the negotiated one or HTTP/1.1."""
     server = PlayedServer(E, tools_call=DONE)
 
     async def serve(stream: Any) -> None:
@@ -193,7 +193,9 @@ async def choosing(authority: trustme.CA, *offers: str) -> AsyncIterator[tuple[P
         ([H2, H1], [], "HTTP/1.1"),
     ],
 )
-async def test_what_tls_leads_to(offers: list[str], known: list[str], spoken: str) -> None:
+async def test_http_socket_alpn_selects_the_protocol(
+    offers: list[str], known: list[str], spoken: str
+) -> None:
     authority = trustme.CA()
     async with choosing(authority, *offers) as (server, url):
         async with connect_http(url, tls=ours(authority, *known)) as client:
@@ -203,7 +205,7 @@ async def test_what_tls_leads_to(offers: list[str], known: list[str], spoken: st
         assert server.opened == 1
 
 
-async def test_what_the_system_does_about_tls_leads_to_http2_where_that_is_wanted(
+async def test_http_socket_system_tls_offers_http2_with_a_nursery(
     environment: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     authority = trustme.CA()
@@ -214,14 +216,14 @@ async def test_what_the_system_does_about_tls_leads_to_http2_where_that_is_wante
         async with connect(url) as client:
             await client.call_tool("t")
             assert client.protocol == "HTTP/2"
-        # Who asks once has nothing of it.
+        # A connection for one request does not need it.
         way = Way(*Url.parse(url).origin)
         alone = await way.dial()
         assert alone.protocol == "HTTP/1.1"
         await alone.aclose()
 
 
-async def test_one_request_over_what_somebody_elses_context_leads_to() -> None:
+async def test_http_socket_fetch_follows_the_alpn_of_the_given_context() -> None:
     authority = trustme.CA()
     async with choosing(authority, H2) as (server, url):
         request = HttpRequest("GET", url, [("accept", "text/plain")], b"")
@@ -230,7 +232,7 @@ async def test_one_request_over_what_somebody_elses_context_leads_to() -> None:
         assert server.heard() == ["GET"]
 
 
-async def test_a_server_that_is_known_to_speak_http2() -> None:
+async def test_http_socket_prior_knowledge_uses_http2() -> None:
     server = PlayedServer(D, session="s1", tools_call=DONE)
     server.speaks = H2Peer
     async with serving(server) as url, connect(url, versions=[D], prior_knowledge=True) as client:
@@ -241,7 +243,7 @@ async def test_a_server_that_is_known_to_speak_http2() -> None:
     assert server.heard()[-1] == "DELETE"
 
 
-async def test_a_server_that_is_known_to_speak_http2_and_is_behind_a_proxy() -> None:
+async def test_http_socket_prior_knowledge_through_a_proxy_uses_a_tunnel() -> None:
     server = PlayedServer(E, tools_call=DONE)
     server.speaks = H2Peer
     async with serving(server) as url:
@@ -257,7 +259,7 @@ async def test_a_server_that_is_known_to_speak_http2_and_is_behind_a_proxy() -> 
     assert server.requests[-1].target == "/mcp"
 
 
-async def test_a_server_that_does_not_speak_http2_after_all() -> None:
+async def test_http_socket_prior_knowledge_wrong_names_the_cure() -> None:
     async def hang_up(stream: trio.abc.Stream) -> None:
         await stream.receive_some()
 
@@ -274,13 +276,13 @@ async def test_a_server_that_does_not_speak_http2_after_all() -> None:
         with pytest.raises(ConnectFailed) as caught:
             await connect(f"http://127.0.0.1:{port}/mcp", prior_knowledge=True).__aenter__()
     assert str(caught.value) == (
-        f"cannot connect to 127.0.0.1:{port}: the server's answer is no HTTP/2: it speaks HTTP/1.1;"
+        f"cannot connect to 127.0.0.1:{port}: the server's answer is not HTTP/2: it speaks HTTP/1.1;"
         " connect without prior_knowledge"
     )
 
 
-async def test_a_server_that_never_says_what_it_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_dial, "_CONNECT", 0.05)
+async def test_http_socket_prior_knowledge_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_dial, "_CONNECT_TIMEOUT", 0.05)
 
     async def wait(stream: trio.abc.Stream) -> None:
         while await stream.receive_some():
@@ -296,12 +298,12 @@ async def test_a_server_that_never_says_what_it_speaks(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("target", ["https://here/mcp", ["server"], "ws://here/mcp"])
-def test_what_says_itself_what_it_speaks(target: Any) -> None:
+def test_http_socket_prior_knowledge_for_other_targets_raises(target: Any) -> None:
     with pytest.raises(ValueError, match="prior_knowledge is for a server at http://"):
         connect(target, prior_knowledge=True)
 
 
-def test_who_speaks_http_1_1_pays_for_nothing_else() -> None:
+def test_http_socket_http_1_1_does_not_import_http2() -> None:
     program = f"""
 import sys
 sys.path[:] = {[str(Path(__file__).parents[2]), *sys.path]!r}

@@ -1,4 +1,4 @@
-"""`start_job`: a task and a cancel scope for something that the core wants done, and what is told of it."""
+"""`start_job`: a task and a cancel scope for a job of the core, and the calls of its methods."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import pytest
 import trio
 import trio.testing
 
-from mcp_core import Answering
+from mcp_core.runtime import CallbackJob
 from mcp_trio._jobs import start_job
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 
-class Job(Answering):
-    """Does `work`, and keeps what it is told in `told`. What it is told of failures, it passes on as every `Answering` does."""
+class Job(CallbackJob):
+    """A job that does `work` and records the calls of its methods.
+
+    `failed` behaves as in every `CallbackJob`.
+    """
 
     __slots__ = ("told",)
 
@@ -43,7 +46,7 @@ async def works() -> str:
     return "answer"
 
 
-async def test_what_is_told_and_in_which_order() -> None:
+async def test_job_methods_are_called_in_order() -> None:
     job = Job(works)
     async with trio.open_nursery() as nursery:
         start_job(job, nursery, job.after)
@@ -51,7 +54,7 @@ async def test_what_is_told_and_in_which_order() -> None:
     assert job.told == ["answer", "dropped", "after"]
 
 
-async def test_a_failure_is_the_jobs() -> None:
+async def test_job_exception_is_passed_to_failed() -> None:
     error = KeyError()
 
     async def fails() -> None:
@@ -63,7 +66,7 @@ async def test_a_failure_is_the_jobs() -> None:
     assert job.told == [error, "dropped", "after"]
 
 
-async def test_what_the_job_does_not_keep_comes_out() -> None:
+async def test_job_exception_raised_by_failed_propagates() -> None:
     async def interrupted() -> None:
         raise KeyboardInterrupt
 
@@ -75,7 +78,7 @@ async def test_what_the_job_does_not_keep_comes_out() -> None:
 
 
 @pytest.mark.parametrize("begun", [False, True])
-async def test_one_that_is_stopped(begun: bool) -> None:
+async def test_job_stopped_is_dropped(begun: bool) -> None:
     job = Job(trio.sleep_forever)
     async with trio.open_nursery() as nursery:
         start_job(job, nursery, job.after)
@@ -85,7 +88,7 @@ async def test_one_that_is_stopped(begun: bool) -> None:
     assert job.told == ["dropped", "after"]
 
 
-async def test_one_that_fails_when_it_is_stopped() -> None:
+async def test_job_failing_while_stopped_is_passed_to_failed() -> None:
     job = Job(clumsy)
     async with trio.open_nursery() as nursery:
         start_job(job, nursery, job.after)
@@ -97,7 +100,7 @@ async def test_one_that_fails_when_it_is_stopped() -> None:
 
 
 async def clumsy() -> None:
-    """Fail while being cancelled, and not alone."""
+    """Fail while being cancelled, in a group with the cancellation."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.sleep_forever)
         try:
@@ -106,7 +109,7 @@ async def clumsy() -> None:
             raise KeyError
 
 
-async def test_a_cancellation_from_outside_travels_on() -> None:
+async def test_job_cancelled_from_outside_propagates() -> None:
     jobs = [Job(trio.sleep_forever), Job(clumsy)]
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -119,7 +122,7 @@ async def test_a_cancellation_from_outside_travels_on() -> None:
     assert isinstance(jobs[1].told[0], ExceptionGroup)
 
 
-async def test_a_cancellation_that_somebody_kept_is_a_failure_like_any_other() -> None:
+async def test_job_stale_cancelled_is_a_failure() -> None:
     kept: list[BaseException] = []
 
     async def keeps() -> None:
@@ -142,3 +145,27 @@ async def test_a_cancellation_that_somebody_kept_is_a_failure_like_any_other() -
     async with trio.open_nursery() as nursery:
         start_job(job, nursery, job.after)
     assert job.told == [kept[0], "dropped", "after"]
+
+
+@pytest.mark.parametrize(
+    ("shutdown_timeout", "told"), [(None, ["dropped", "after"]), (1.0, ["answer", "dropped", "after"])]
+)
+async def test_job_started_in_cancelled_nursery_runs_only_with_shutdown_timeout(
+    shutdown_timeout: float | None, told: list[str]
+) -> None:
+    job = Job(works)
+    async with trio.open_nursery() as nursery:
+        nursery.cancel_scope.cancel()
+        start_job(job, nursery, job.after, shutdown_timeout=shutdown_timeout)
+    assert job.told == told
+    assert job.shutting_down == (shutdown_timeout is not None)
+
+
+async def test_job_over_shutdown_timeout_is_cancelled(autojump_clock: trio.testing.MockClock) -> None:
+    job = Job(trio.sleep_forever)
+    start = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.cancel_scope.cancel()
+        start_job(job, nursery, job.after, shutdown_timeout=1.0)
+    assert trio.current_time() - start == 1.0
+    assert job.told == ["dropped", "after"]

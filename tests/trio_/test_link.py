@@ -1,4 +1,4 @@
-"""The link: one reader, one writer, one timer. What it says is heard at the other end of a memory pair, or not at all."""
+"""The link: one reader, one writer, one timer, on a memory pair."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CALL = {"name": "t"}
 
 
 class Recorder:
-    """A link of a server's connection, its events, and the stream at the other end."""
+    """A link of a server's connection, with its events and the other end of the stream."""
 
     def __init__(self, *, limits: Limits | None = None, stream: trio.abc.Stream | None = None) -> None:
         self.other, ours = memory_pair()
@@ -87,7 +87,7 @@ class Recorder:
 
 
 class Counting(trio.abc.Stream):
-    """Counts writes. Gives `reads`, and then nothing, ever."""
+    """A stream that counts writes. It returns `reads`, and then blocks."""
 
     def __init__(self, reads: Iterable[bytes] = ()) -> None:
         self.reads = list(reads)
@@ -113,7 +113,7 @@ class Counting(trio.abc.Stream):
 
 
 class Broken(Counting):
-    """Breaks on the first use of one direction."""
+    """A stream that breaks at the first use of one direction."""
 
     def __init__(self, direction: str) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class Broken(Counting):
         return await super().receive_some(max_bytes)
 
 
-async def test_what_is_read_becomes_events_and_what_is_said_is_written(nursery: trio.Nursery) -> None:
+async def test_link_reads_events_and_writes_responses(nursery: trio.Nursery) -> None:
     here = Recorder()
     await here.start(nursery)
     await here.tell(request(7, "tools/call", CALL))
@@ -139,7 +139,7 @@ async def test_what_is_read_becomes_events_and_what_is_said_is_written(nursery: 
     assert await here.hear() == [{"jsonrpc": "2.0", "id": 7, "result": {}}]
 
 
-async def test_messages_that_are_queued_together_leave_in_one_write(nursery: trio.Nursery) -> None:
+async def test_link_queued_messages_leave_in_one_write(nursery: trio.Nursery) -> None:
     stream = Counting([b"".join(map(line, [ping(1), ping(2), ping(3)]))])
     here = Recorder(stream=stream)
     nursery.start_soon(here.link.write)
@@ -148,7 +148,7 @@ async def test_messages_that_are_queued_together_leave_in_one_write(nursery: tri
     assert [write.count(b"\n") for write in stream.writes] == [3]
 
 
-async def test_messages_that_come_up_during_a_write_leave_in_the_next(nursery: trio.Nursery) -> None:
+async def test_link_messages_queued_during_a_write_leave_in_the_next(nursery: trio.Nursery) -> None:
     stream = Counting([line(ping(1))])
     stream.gate = trio.Event()
     here = Recorder(stream=stream)
@@ -165,7 +165,7 @@ async def test_messages_that_come_up_during_a_write_leave_in_the_next(nursery: t
     assert [write.count(b"\n") for write in stream.writes] == [1, 3]
 
 
-async def test_the_end_of_the_input_ends_reading_but_not_writing(nursery: trio.Nursery) -> None:
+async def test_link_end_of_input_does_not_stop_writing(nursery: trio.Nursery) -> None:
     here = Recorder()
     await here.start(nursery)
     await here.tell(request(1, "tools/call", CALL))
@@ -178,7 +178,7 @@ async def test_the_end_of_the_input_ends_reading_but_not_writing(nursery: trio.N
     assert not here.link.broken
 
 
-async def test_stop_reading(nursery: trio.Nursery) -> None:
+async def test_link_stop_reading(nursery: trio.Nursery) -> None:
     here = Recorder()
     await here.start(nursery)
     here.link.stop_reading()
@@ -189,7 +189,7 @@ async def test_stop_reading(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("direction", ["read", "write"])
-async def test_a_broken_stream_ends_the_conversation_silently(direction: str) -> None:
+async def test_link_broken_stream_closes_the_connection(direction: str) -> None:
     stream = Broken(direction)
     stream.reads.append(line(ping(1)))
     here = Recorder(stream=stream)
@@ -203,30 +203,30 @@ async def test_a_broken_stream_ends_the_conversation_silently(direction: str) ->
     assert here.link.broken
     assert here.conn.state is State.CLOSED
     assert [str(event.error) for event in here.of(ConnectionClosed)] == ["the connection broke"]
-    await here.link.flush()  # there is nothing to wait for
+    await here.link.flush()  # returns at once
 
 
-async def test_running_requests_are_told_when_the_stream_breaks(nursery: trio.Nursery) -> None:
+async def test_link_broken_stream_ends_running_requests(nursery: trio.Nursery) -> None:
     here = Recorder()
     await here.start(nursery)
     await here.tell(request(1, "tools/call", CALL))
     await here.other.aclose()
     await trio.testing.wait_all_tasks_blocked()
-    assert here.of(RequestCancelled) == []  # the input has ended; who asked may still read
-    assert here.conn.send_progress(1, 1.0) is False  # it did not ask for any
+    assert here.of(RequestCancelled) == []  # the input has ended, but the client may still read
+    assert here.conn.send_progress(1, 1.0) is False  # the request has no progress token
     here.conn.receive_data(line(ping(2)), 0.0)
-    here.answer(1)  # which nobody can read
+    here.answer(1)  # no peer can read it
     await trio.testing.wait_all_tasks_blocked()
     assert here.link.broken
     assert here.conn.state is State.CLOSED
 
 
-# --- pausing ------------------------------------------------------------------------------------------------------------
+# --- pausing ------------------------------------------------------------------------------------
 
 SMALL = Limits(in_flight=1, waiting=1, pause=5.0)
 
 
-async def test_reading_stops_while_too_much_waits_and_goes_on_when_it_is_answered(
+async def test_link_paused_stops_reading_until_answered(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
     here = Recorder(limits=SMALL)
@@ -246,7 +246,7 @@ async def test_reading_stops_while_too_much_waits_and_goes_on_when_it_is_answere
 
 
 @pytest.mark.may_leave("connection")
-async def test_a_pause_that_lasts_too_long_ends_with_refusals(
+async def test_link_paused_too_long_rejects_requests(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
     here = Recorder(limits=SMALL)
@@ -261,7 +261,7 @@ async def test_a_pause_that_lasts_too_long_ends_with_refusals(
     assert [event.id for event in here.of(RequestCancelled)] == [1]
 
 
-async def test_a_server_whose_answers_are_not_read_stops_reading(nursery: trio.Nursery) -> None:
+async def test_link_unread_responses_stop_reading(nursery: trio.Nursery) -> None:
     here = Recorder(limits=Limits(queued=1000))
     await here.start(nursery)
     told = 0
@@ -275,14 +275,14 @@ async def test_a_server_whose_answers_are_not_read_stops_reading(nursery: trio.N
     nursery.start_soon(tell_for_ever)
     await trio.testing.wait_all_tasks_blocked()
     assert repr(here.link).endswith(", paused>")
-    assert here.conn.queued() < 1100  # the writer may hold as much again
+    assert here.conn.queued() < 1100  # the writer may have as much again
     stopped, heard = told, 0
     while told == stopped:
         heard += len(await here.hear())
     assert heard > 1000
 
 
-async def test_the_end_of_the_input_during_a_pause_is_seen_after_it(nursery: trio.Nursery) -> None:
+async def test_link_end_of_input_during_a_pause_is_seen_afterwards(nursery: trio.Nursery) -> None:
     here = Recorder(limits=SMALL)
     await here.start(nursery)
     await here.tell(*(request(id, "tools/call", CALL) for id in (1, 2)))
@@ -295,10 +295,10 @@ async def test_the_end_of_the_input_during_a_pause_is_seen_after_it(nursery: tri
     assert here.read_ended
 
 
-# --- the timer ----------------------------------------------------------------------------------------------------------
+# --- the timer ----------------------------------------------------------------------------------
 
 
-async def test_the_timer_of_a_client_that_gets_no_answer(
+async def test_link_timer_ends_an_unanswered_initialize(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
     other, ours = memory_pair()
@@ -336,18 +336,18 @@ async def test_the_timer_of_a_client_that_gets_no_answer(
     assert isinstance(closed.error, ConnectFailed)
 
 
-# --- waiting for the writer ---------------------------------------------------------------------------------------------
+# --- waiting for the writer ---------------------------------------------------------------------
 
 
-async def test_drain_waits_above_the_high_water_mark_only(nursery: trio.Nursery) -> None:
+async def test_link_drain_waits_above_the_high_water_mark(nursery: trio.Nursery) -> None:
     stream = Counting()
     stream.gate = trio.Event()
     here = Recorder(stream=stream)
     nursery.start_soon(here.link.write)
     here.conn.receive_data(line(ping("x" * 200)), 0.0)
     here.link.pump()
-    await trio.testing.wait_all_tasks_blocked()  # the writer is stuck with the first answer
-    await here.link.drain()  # there is room
+    await trio.testing.wait_all_tasks_blocked()  # the writer is blocked on the first response
+    await here.link.drain()  # the queue has room
     for n in range(HIGH_WATER // 100):
         here.conn.receive_data(line(ping(f"{n:100}")), 0.0)
     here.link.pump()
@@ -367,7 +367,7 @@ async def test_drain_waits_above_the_high_water_mark_only(nursery: trio.Nursery)
 
 
 @pytest.mark.parametrize("wait", ["drain", "flush"])
-async def test_who_waits_for_a_writer_that_is_cancelled_is_let_go_even_if_shielded(
+async def test_link_writer_cancelled_releases_shielded_waiters(
     wait: str, autojump_clock: trio.testing.MockClock
 ) -> None:
     stream = Counting()
@@ -396,7 +396,7 @@ async def test_who_waits_for_a_writer_that_is_cancelled_is_let_go_even_if_shield
     assert here.conn.state is State.CLOSED
 
 
-async def test_flush_returns_when_all_is_written(nursery: trio.Nursery) -> None:
+async def test_link_flush_returns_when_all_is_written(nursery: trio.Nursery) -> None:
     here = Recorder()
     await here.start(nursery)
     await here.link.flush()
@@ -406,13 +406,13 @@ async def test_flush_returns_when_all_is_written(nursery: trio.Nursery) -> None:
     assert (await here.other.receive_some()).count(b"\n") == 1
 
 
-# --- pump ---------------------------------------------------------------------------------------------------------------
+# --- pump ---------------------------------------------------------------------------------------
 
 color: contextvars.ContextVar[str] = contextvars.ContextVar("color", default="none")
 
 
 @pytest.mark.may_leave("connection")
-async def test_events_are_taken_in_the_context_in_which_the_link_was_made(nursery: trio.Nursery) -> None:
+async def test_link_events_run_in_the_context_of_its_creation(nursery: trio.Nursery) -> None:
     color.set("of the link")
     seen: list[str] = []
     _, ours = memory_pair()
@@ -431,7 +431,7 @@ async def test_events_are_taken_in_the_context_in_which_the_link_was_made(nurser
 
 
 @pytest.mark.may_leave("connection")
-async def test_a_pump_inside_a_pump_leaves_the_events_to_the_outer_one() -> None:
+async def test_link_pump_inside_a_pump_returns_at_once() -> None:
     order: list[str] = []
     _, ours = memory_pair()
     conn = Connection(Role.SERVER, server_config())
@@ -449,7 +449,7 @@ async def test_a_pump_inside_a_pump_leaves_the_events_to_the_outer_one() -> None
 
 
 @pytest.mark.may_leave("connection")
-async def test_a_failure_while_taking_does_not_jam_the_pump() -> None:
+async def test_link_pump_survives_an_exception_of_on_event() -> None:
     _, ours = memory_pair()
     conn = Connection(Role.SERVER, server_config())
     taken: list[Event] = []
@@ -467,10 +467,10 @@ async def test_a_failure_while_taking_does_not_jam_the_pump() -> None:
     assert len(taken) == 2
 
 
-async def test_what_it_shows() -> None:
+async def test_link_repr() -> None:
     here = Recorder()
     assert repr(here.link) == f"<Link {here.conn!r}>"
-    here.link._break()
+    here.link._abort()
     assert repr(here.link) == f"<Link {here.conn!r}, broken>"
-    here.link._break()  # breaking twice is breaking once
+    here.link._abort()  # only the first call has an effect
     assert len(here.of(ConnectionClosed)) == 1

@@ -1,4 +1,4 @@
-"""`Client.listen` on trio: blocks and loops in both eras, by a server that the test plays and by one of ours."""
+"""`Client.listen` on trio, in both kinds of revisions, with a played server and with our own."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ both_eras = pytest.mark.parametrize("version", ERAS)
 
 
 class Telling:
-    """The server's part of one listening."""
+    """The server's side of one subscription."""
 
     def __init__(self, peer: ScriptedPeer) -> None:
         self.peer = peer
         self.id: Any = None
 
     async def opens(self, **answer: Any) -> None:
-        """Begin it, honouring `answer`, or all of what is asked for."""
+        """Acknowledge it with `answer`, or with everything that was requested."""
         asked = await self.peer.receive()
         if self.peer.version == E:
             assert asked["method"] == "subscriptions/listen"
@@ -56,7 +56,7 @@ class Telling:
 
 
 class Listener:
-    """Listens in a task of its own, and keeps what it hears."""
+    """A subscription in a task of its own, with the changes that it yielded."""
 
     def __init__(self, client: Client, nursery: trio.Nursery, **wishes: Any) -> None:
         self.heard: list[Change] = []
@@ -73,7 +73,7 @@ class Listener:
                     self.begun.set()
                     async for change in self.changes:
                         self.heard.append(change)
-        except Exception as exc:  # noqa: BLE001 - the test looks at it
+        except Exception as exc:  # noqa: BLE001 - the test examines it
             self.error = exc
         self.ended.set()
 
@@ -90,14 +90,14 @@ async def listening(
 
 @pytest.mark.requirement("SUB-1", "SUB-5", "SUB-6", "SUB-11")
 @both_eras
-async def test_a_block_and_a_loop(version: str, nursery: trio.Nursery) -> None:
+async def test_subscription_yields_changes(version: str, nursery: trio.Nursery) -> None:
     async with play_server(version) as (client, peer):
         listener, telling = await listening(client, peer, nursery)
         assert listener.changes is not None
         assert listener.changes.honoured == (TOOLS, ONE)
         await telling.tell("tools/list_changed")
         await trio.testing.wait_all_tasks_blocked()
-        await telling.tell("prompts/list_changed")  # which nobody asked for
+        await telling.tell("prompts/list_changed")  # it is not in the subscription
         await telling.tell("resources/updated", uri="x:1")
         await trio.testing.wait_all_tasks_blocked()
         assert listener.heard == [TOOLS, ONE]
@@ -113,7 +113,7 @@ async def test_a_block_and_a_loop(version: str, nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.requirement("SUB-6")
-async def test_a_server_that_honours_less(nursery: trio.Nursery) -> None:
+async def test_subscription_honoured_in_part(nursery: trio.Nursery) -> None:
     async with play_server(E) as (client, peer):
         listener = Listener(client, nursery, tools=True, prompts=True, resources=["x:1"])
         await Telling(peer).opens(toolsListChanged=True)
@@ -124,7 +124,7 @@ async def test_a_server_that_honours_less(nursery: trio.Nursery) -> None:
 
 
 @both_eras
-async def test_a_slow_listener_is_told_each_thing_once(version: str, nursery: trio.Nursery) -> None:
+async def test_subscription_merges_changes_for_a_slow_reader(version: str, nursery: trio.Nursery) -> None:
     async with play_server(version) as (client, peer):
         telling = Telling(peer)
         nursery.start_soon(telling.opens)
@@ -145,9 +145,7 @@ async def test_a_slow_listener_is_told_each_thing_once(version: str, nursery: tr
 
 
 @both_eras
-async def test_waiting_is_a_checkpoint_also_when_there_is_something(
-    version: str, nursery: trio.Nursery
-) -> None:
+async def test_subscription_next_is_a_checkpoint(version: str, nursery: trio.Nursery) -> None:
     async with play_server(version) as (client, peer):
         telling = Telling(peer)
         nursery.start_soon(telling.opens)
@@ -161,14 +159,14 @@ async def test_waiting_is_a_checkpoint_also_when_there_is_something(
             await anext(changes)
         assert scope.cancelled_caught
         with trio.testing.assert_checkpoints():
-            assert await anext(changes) == ONE  # it was not lost
+            assert await anext(changes) == ONE  # the change was not lost
         await block.__aexit__(None, None, None)
         await peer.receive()
 
 
 @pytest.mark.requirement("SUB-7")
 @both_eras
-async def test_several_listen_at_once(version: str, nursery: trio.Nursery) -> None:
+async def test_subscriptions_share_a_client(version: str, nursery: trio.Nursery) -> None:
     async with play_server(version) as (client, peer), AsyncExitStack() as blocks:
         telling = [Telling(peer), Telling(peer)]
         nursery.start_soon(telling[0].opens)
@@ -181,11 +179,11 @@ async def test_several_listen_at_once(version: str, nursery: trio.Nursery) -> No
         assert await anext(second) == TOOLS
 
 
-# -- Ends ------------------------------------------------------------------------------------------------------------------
+# -- Ends ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SUB-8")
-async def test_the_server_ends_it(nursery: trio.Nursery) -> None:
+async def test_subscription_ended_by_the_server_ends_the_loop(nursery: trio.Nursery) -> None:
     async with play_server(E) as (client, peer):
         listener, telling = await listening(client, peer, nursery)
         await telling.tell("tools/list_changed")
@@ -196,7 +194,7 @@ async def test_the_server_ends_it(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.requirement("DEC-1")
-async def test_the_server_ends_it_in_another_way(nursery: trio.Nursery) -> None:
+async def test_subscription_cancelled_or_rejected_by_the_server(nursery: trio.Nursery) -> None:
     async with play_server(E) as (client, peer):
         listener, telling = await listening(client, peer, nursery)
         await peer.notify("notifications/cancelled", {"requestId": telling.id})
@@ -211,7 +209,9 @@ async def test_the_server_ends_it_in_another_way(nursery: trio.Nursery) -> None:
 @pytest.mark.requirement("SUB-13")
 @both_eras
 @pytest.mark.parametrize("how", ["closed", "lost"])
-async def test_the_conversation_ends(version: str, how: str, nursery: trio.Nursery) -> None:
+async def test_subscription_of_a_lost_connection_raises(
+    version: str, how: str, nursery: trio.Nursery
+) -> None:
     async with play_server(version) as (client, peer):
         one, _ = await listening(client, peer, nursery, uris=["x:0"])
         other, telling = await listening(client, peer, nursery, uris=["x:1"])
@@ -228,7 +228,7 @@ async def test_the_conversation_ends(version: str, how: str, nursery: trio.Nurse
 
 
 @both_eras
-async def test_a_server_that_does_not_answer(version: str, autojump_clock: MockClock) -> None:
+async def test_subscription_without_response_times_out(version: str, autojump_clock: MockClock) -> None:
     async with play_server(version) as (client, peer):
         start = trio.current_time()
         for seconds in 60.0, 5.0:
@@ -246,7 +246,7 @@ async def test_a_server_that_does_not_answer(version: str, autojump_clock: MockC
 
 
 @both_eras
-async def test_a_block_is_open_for_as_long_as_it_likes(
+async def test_subscription_block_has_no_timeout(
     version: str, autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     async with play_server(version) as (client, peer):
@@ -259,7 +259,7 @@ async def test_a_block_is_open_for_as_long_as_it_likes(
 
 
 @both_eras
-async def test_what_the_block_raises_comes_out_as_it_is(version: str, nursery: trio.Nursery) -> None:
+async def test_subscription_block_exception_is_not_wrapped(version: str, nursery: trio.Nursery) -> None:
     async with play_server(version) as (client, peer):
         nursery.start_soon(Telling(peer).opens)
         with pytest.raises(ZeroDivisionError):
@@ -269,7 +269,7 @@ async def test_what_the_block_raises_comes_out_as_it_is(version: str, nursery: t
 
 
 @every_revision
-async def test_nothing_to_listen_to(version: str) -> None:
+async def test_subscription_to_a_server_without_changes_raises(version: str) -> None:
     async with connect(Server("plain", versions=[version])) as client:
         with pytest.raises(LocalProtocolError, match="announces no changes"):
             async with client.listen(uris=["x:1"]):
@@ -277,11 +277,11 @@ async def test_nothing_to_listen_to(version: str) -> None:
         await client.ping()
 
 
-# -- Both ends are ours ------------------------------------------------------------------------------------------------------
+# -- Our server and client -----------------------------------------------------------------------
 
 
 @every_revision
-async def test_a_server_of_ours_tells_a_client_of_ours(version: str) -> None:
+async def test_subscription_between_our_server_and_client(version: str) -> None:
     server = Server("changing")
 
     @server.tool
@@ -306,7 +306,7 @@ async def test_a_server_of_ours_tells_a_client_of_ours(version: str) -> None:
 
 
 @pytest.mark.requirement("SUB-8")
-async def test_a_server_of_ours_that_is_stopped_ends_the_loop(nursery: trio.Nursery) -> None:
+async def test_subscription_ends_when_our_server_stops(nursery: trio.Nursery) -> None:
     server, stop = Server("stopping"), trio.Event()
     server.add_tool(lambda: None, name="t", description="Do nothing.")
     ours, theirs = memory_pair()

@@ -1,4 +1,4 @@
-"""The memory pair keeps the contract of trio's streams, by trio's own examination; and it makes a fast writer wait."""
+"""The memory pair: trio's stream contract, checked by trio's own tests, and backpressure."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ async def clogged() -> Pair:
     return pair
 
 
-async def test_it_passes_the_examination_of_trio() -> None:
+async def test_memory_pair_passes_trios_stream_checks() -> None:
     await trio.testing.check_half_closeable_stream(new, clogged)
 
 
-async def test_ends_are_crossed() -> None:
+async def test_memory_pair_ends_are_crossed() -> None:
     left, right = memory_pair()
     await left.send_all(b"to the right")
     await right.send_all(b"to the left")
@@ -38,7 +38,7 @@ async def test_ends_are_crossed() -> None:
     assert await right.receive_some() == b" the right"
 
 
-async def test_a_writer_waits_until_enough_is_read(nursery: trio.Nursery) -> None:
+async def test_memory_pair_write_waits_for_space(nursery: trio.Nursery) -> None:
     writer, reader = memory_pair()
     await writer.send_all(bytes(CAPACITY))
     written = False
@@ -56,7 +56,7 @@ async def test_a_writer_waits_until_enough_is_read(nursery: trio.Nursery) -> Non
     assert written
 
 
-async def test_a_cancelled_write_leaves_nothing_behind() -> None:
+async def test_memory_pair_cancelled_write_sends_nothing() -> None:
     writer, reader = await clogged()
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -65,7 +65,7 @@ async def test_a_cancelled_write_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.parametrize("closes", ["writer", "reader"])
-async def test_closing_either_end_wakes_a_waiting_writer(closes: str, nursery: trio.Nursery) -> None:
+async def test_memory_pair_closing_an_end_wakes_a_writer(closes: str, nursery: trio.Nursery) -> None:
     writer, reader = await clogged()
     expected = trio.ClosedResourceError if closes == "writer" else trio.BrokenResourceError
 
@@ -78,7 +78,7 @@ async def test_closing_either_end_wakes_a_waiting_writer(closes: str, nursery: t
     await (writer if closes == "writer" else reader).aclose()
 
 
-async def test_what_was_written_before_the_end_is_read_first() -> None:
+async def test_memory_pair_data_before_the_end_is_read() -> None:
     writer, reader = memory_pair()
     await writer.send_all(b"last words")
     await writer.send_eof()
@@ -90,7 +90,7 @@ async def test_what_was_written_before_the_end_is_read_first() -> None:
     assert await writer.receive_some() == b"an answer"
 
 
-async def test_a_large_write_waits_for_its_reader() -> None:
+async def test_memory_pair_large_write_waits_for_its_reader() -> None:
     ours, theirs = await new()
     data = bytes(range(256)) * 1024
     async with trio.open_nursery() as nursery:

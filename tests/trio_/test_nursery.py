@@ -1,4 +1,4 @@
-"""What the quiet nursery lets out: one failure as it is, several in a group, and nothing that nobody raised."""
+"""The quiet nursery: a single failure is raised unchanged, several as a group."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def block(
     *tasks: Callable[[], Awaitable[object]],
     before: Callable[[], object] = lambda: None,
 ) -> None:
-    """A block that raises `error` while `tasks` run, or waits for ever. `before` happens just before that."""
+    """Raise `error` while `tasks` run, or wait forever. `before` is called just before that."""
     async with open_quiet_nursery() as nursery:
         for task in tasks:
             nursery.start_soon(task)
@@ -50,43 +50,43 @@ async def block(
     [Oops("plain"), SystemExit(3), KeyboardInterrupt(), GeneratorExit()],
     ids=lambda error: type(error).__name__,
 )
-async def test_what_the_block_raises_comes_out_as_it_is(error: BaseException) -> None:
+async def test_quiet_nursery_block_exception_is_not_wrapped(error: BaseException) -> None:
     with pytest.raises(type(error)) as caught:
         await block(error, trio.sleep_forever)
     assert caught.value is error
     assert caught.value.__context__ is None
 
 
-async def test_a_group_of_the_block_is_not_taken_apart() -> None:
+async def test_quiet_nursery_group_of_the_block_is_unchanged() -> None:
     error = ExceptionGroup("the user's own", [Oops("one")])
     with pytest.raises(ExceptionGroup, match="the user's own") as caught:
         await block(error, trio.sleep_forever)
     assert [str(each) for each in caught.value.exceptions] == ["one"]
 
 
-async def test_what_one_task_raises_comes_out_as_it_is() -> None:
+async def test_quiet_nursery_task_exception_is_not_wrapped() -> None:
     with pytest.raises(Oops, match="in the background"):
         await block(None, fails)
 
 
-async def test_two_failures_are_a_group() -> None:
+async def test_quiet_nursery_two_failures_are_a_group() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         await block(Oops("in the block"), fails_at_the_end)
     assert {str(error) for error in caught.value.exceptions} == {"in the block", "in the background"}
 
 
-async def test_a_cancellation_that_strikes_at_the_same_moment_does_not_wrap_the_failure() -> None:
+async def test_quiet_nursery_failure_wins_over_cancellation() -> None:
     with trio.CancelScope() as outside, pytest.raises(Oops):
         await block(Oops(), trio.sleep_forever, before=outside.cancel)
 
 
-async def test_a_cancellation_passes() -> None:
+async def test_quiet_nursery_cancellation_propagates() -> None:
     with trio.CancelScope() as outside:
         await block(None, trio.sleep_forever, before=outside.cancel)
     assert outside.cancelled_caught
 
 
-async def test_background_tasks_are_cancelled_at_the_end_and_waited_for() -> None:
+async def test_quiet_nursery_cancels_and_awaits_background_tasks() -> None:
     ended = False
 
     async def work() -> None:

@@ -1,6 +1,6 @@
-"""More of everything than there is room for: what waits, what goes on, what it costs, and that nothing is lost.
+"""Load above the limits: what waits, what continues, the memory it costs, and that nothing is lost.
 
-Memory is what Python allocates, from before the flood until it is over. The clock is a mock wherever a limit of time is near.
+Memory is what Python allocates during the load. The clock is a mock when a timeout is near.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MIB: Final = 1024 * 1024
 
 
 class Lines:
-    """Reads what comes over a wire and keeps none of it."""
+    """A reader of all messages of a wire, which keeps none."""
 
     def __init__(self, wire: Wire) -> None:
         self._stream = wire.stream
@@ -43,7 +43,7 @@ class Lines:
 
 
 class Memory:
-    """The most that was allocated since it was entered."""
+    """The peak of allocated memory since the block was entered."""
 
     def __enter__(self) -> Self:
         tracemalloc.start()
@@ -56,7 +56,7 @@ class Memory:
 
 @pytest.fixture
 def conns(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
-    """The connections that servers have made."""
+    """The connections that the servers have made."""
     made: list[Connection] = []
 
     def make(role: Role, *args: Any) -> Connection:
@@ -67,13 +67,13 @@ def conns(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
     return made
 
 
-# -- A client that does not read -----------------------------------------------------------------------------------------
+# -- A client that does not read -----------------------------------------------------------------
 
 MANY: Final = 10_000
 
 
 class Chatter:
-    """A server with a tool that says much, `said` so far, and one that shows that it was called."""
+    """A server with tools that send much (`said` messages so far), and one that returns at once."""
 
     def __init__(self) -> None:
         self.said = self.touched = 0
@@ -82,28 +82,28 @@ class Chatter:
             self.server.add_tool(tool)
 
     async def progress(self, context: Context) -> str:
-        """Tell how far it is, over and over."""
+        """Report progress many times."""
         for step in range(MANY):
             await context.progress(step, message="x" * KIB)
             self.said += 1
         return "done"
 
     async def log(self, context: Context) -> str:
-        """Write a log."""
+        """Send many log messages."""
         for step in range(MANY):
             await context.log("error", {"progress": step, "text": "x" * KIB})
             self.said += 1
         return "done"
 
     def touch(self) -> str:
-        """Be called."""
+        """Return at once."""
         self.touched += 1
         return "touched"
 
 
 @pytest.mark.requirement("PROG-10", "LOG-12")
 @pytest.mark.parametrize(("tool", "version"), [("progress", D), ("log", E)])
-async def test_10_000_messages_to_a_client_that_does_not_read(tool: str, version: str) -> None:
+async def test_pressure_10_000_messages_to_an_unread_client(tool: str, version: str) -> None:
     chatter = Chatter()
     meta: dict[str, Any] = {"progressToken": 1}
     if tool == "log" and version == E:
@@ -114,11 +114,11 @@ async def test_10_000_messages_to_a_client_that_does_not_read(tool: str, version
             await wire.tell(wire.calling("much", tool, **meta))
             await trio.testing.wait_all_tasks_blocked()
             waiting_at = chatter.said
-            for n in range(3):  # all else is read and done
+            for n in range(3):  # other requests are read and answered
                 await wire.tell(wire.calling(n, "touch"))
                 await trio.testing.wait_all_tasks_blocked()
             assert chatter.touched == 3
-            assert chatter.said == waiting_at < 250  # 64 KiB on the way, as much queued, and one write
+            assert chatter.said == waiting_at < 250  # 64 KiB in the pipe, as much in the queue, and one write
             steps: list[int] = []
             answers: dict[Any, str] = {}
             while len(answers) < 4:
@@ -128,14 +128,14 @@ async def test_10_000_messages_to_a_client_that_does_not_read(tool: str, version
                     steps.append(told["data"]["progress"] if tool == "log" else told["progress"])
                 else:
                     answers[message["id"]] = text_of(message)
-        assert memory.peak < 2 * MIB  # of 10 MiB that were said
+        assert memory.peak < 2 * MIB  # of 10 MiB that were sent
         assert steps == list(range(MANY))
         assert answers == {"much": "done", 0: "touched", 1: "touched", 2: "touched"}
         assert await wire.is_alive()
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_who_waits_for_a_client_that_does_not_read_can_be_cancelled_by_it(version: str) -> None:
+async def test_pressure_handler_waiting_for_an_unread_client_can_be_cancelled(version: str) -> None:
     chatter = Chatter()
     async with served(chatter.server, version) as wire:
         await wire.tell(wire.calling(11, "progress", progressToken=1))
@@ -151,7 +151,7 @@ async def test_who_waits_for_a_client_that_does_not_read_can_be_cancelled_by_it(
         assert await wire.is_alive()
 
 
-async def test_256_that_talk_at_once_to_a_client_that_does_not_read() -> None:
+async def test_pressure_256_handlers_sending_to_an_unread_client() -> None:
     chatter = Chatter()
     async with served(chatter.server) as wire:
         lines = Lines(wire)
@@ -160,7 +160,7 @@ async def test_256_that_talk_at_once_to_a_client_that_does_not_read() -> None:
             await trio.testing.wait_all_tasks_blocked()
             said = chatter.said
         assert memory.peak < 8 * MIB
-        assert said < 3 * 256  # each has said one thing, and some a few more
+        assert said < 3 * 256  # each has sent one message, and some a few more
         for n in range(10, 266):
             await wire.tell(cancelled(n))
         await wire.tell(wire.asking("last", "ping"))
@@ -168,8 +168,8 @@ async def test_256_that_talk_at_once_to_a_client_that_does_not_read() -> None:
             pass
 
 
-async def test_a_client_that_is_slow_to_read_is_not_taken_for_a_silent_one(autojump_clock: MockClock) -> None:
-    """What it says stands in the pipe, for a server does not read as long as its answers wait."""
+async def test_pressure_slow_reader_is_not_treated_as_silent(autojump_clock: MockClock) -> None:
+    """Its messages stay in the pipe, because a server does not read while its responses wait."""
     server, pings, answered = Server("patient", keep_alive=1), 60_000, 0
     start = trio.current_time()
     async with served(server) as wire, trio.open_nursery() as nursery:
@@ -188,11 +188,11 @@ async def test_a_client_that_is_slow_to_read_is_not_taken_for_a_silent_one(autoj
         assert await wire.is_alive()
 
 
-# -- A client that asks too much -----------------------------------------------------------------------------------------
+# -- A client that sends too many requests -------------------------------------------------------
 
 
 class Gate:
-    """A server with a tool that waits to be let through; `inside` are those that wait there."""
+    """A server with a tool that waits for the test; `inside` has the running calls."""
 
     def __init__(self, limits: Limits) -> None:
         self.inside: dict[int, trio.Event] = {}
@@ -212,7 +212,7 @@ class Gate:
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_more_calls_than_there_are_places_wait_and_none_is_lost(
+async def test_pressure_calls_over_the_limit_wait(
     version: str, conns: list[Connection], autojump_clock: MockClock
 ) -> None:
     calls, told = 3_000, False
@@ -230,13 +230,13 @@ async def test_more_calls_than_there_are_places_wait_and_none_is_lost(
         [conn] = conns
         stats = conn.stats()
         assert (stats.in_flight, stats.waiting) == (4, 8)
-        assert not told  # who tells has to wait ...
-        assert stats.received - stats.buffered < 20 * 300  # ... for most of it was not even looked at
+        assert not told  # the sender has to wait ...
+        assert stats.received - stats.buffered < 20 * 300  # ... because most of the requests were not parsed
         assert stats.buffered <= 64 * KIB
         answers: list[int] = []
         while len(answers) < calls:
             assert set(gate.inside) == set(range(len(answers), min(len(answers) + 4, calls)))
-            gate.inside[len(answers)].set()  # no time passes, so that nobody loses patience
+            gate.inside[len(answers)].set()  # no time passes, so that nothing times out
             answer = await wire.hear()
             answers.append(answer["id"])
             assert text_of(answer) == str(answer["id"])
@@ -250,7 +250,7 @@ async def test_more_calls_than_there_are_places_wait_and_none_is_lost(
 
 @pytest.mark.requirement("DEC-12")
 @pytest.mark.parametrize("version", ERAS)
-async def test_who_waits_too_long_is_told_to_come_back(
+async def test_pressure_calls_waiting_too_long_are_rejected(
     version: str, conns: list[Connection], autojump_clock: MockClock
 ) -> None:
     calls = 1_000
@@ -274,7 +274,7 @@ async def test_who_waits_too_long_is_told_to_come_back(
                     event.set()
                 await trio.testing.wait_all_tasks_blocked()
         done = [n for n, answer in answers.items() if "result" in answer]
-        assert sorted(done) == list(range(12))  # whoever had a place, or stood in the lane
+        assert sorted(done) == list(range(12))  # those that ran or waited
         codes = Counter(answer["error"]["code"] for answer in answers.values() if "error" in answer)
         assert codes == {-32000 if version == D else 429: calls - 12}
         assert await wire.is_alive()
@@ -282,7 +282,7 @@ async def test_who_waits_too_long_is_told_to_come_back(
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_our_client_may_call_more_than_there_are_places_for(
+async def test_pressure_our_client_may_exceed_the_limits_of_our_server(
     version: str, autojump_clock: MockClock
 ) -> None:
     server = Server("slow", limits=Limits(in_flight=8, waiting=8))
@@ -305,11 +305,11 @@ async def test_our_client_may_call_more_than_there_are_places_for(
         assert doubled == {n: str(2 * n) for n in range(2_000)}
 
 
-# -- Handlers that do not do as they should --------------------------------------------------------------------------------
+# -- Handlers that ignore cancellation -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_handlers_that_ignore_their_cancellation_fill_the_places_only_until_they_return(
+async def test_pressure_handlers_ignoring_cancellation_keep_their_slots(
     version: str, conns: list[Connection], autojump_clock: MockClock
 ) -> None:
     server = Server("stubborn", limits=Limits(in_flight=4, waiting=4))
@@ -317,7 +317,7 @@ async def test_handlers_that_ignore_their_cancellation_fill_the_places_only_unti
 
     @server.tool
     async def ignore(context: Context) -> str:
-        """Ignore all."""
+        """Ignore all cancellations."""
         nonlocal returned
         with trio.CancelScope(shield=True):
             await trio.sleep(1)
@@ -337,12 +337,12 @@ async def test_handlers_that_ignore_their_cancellation_fill_the_places_only_unti
         assert await wire.is_alive()
 
 
-# -- Both sides ask ------------------------------------------------------------------------------------------------------
+# -- Server-initiated requests -------------------------------------------------------------------
 
 
 @pytest.fixture
 def asking() -> Server:
-    """A server whose handlers ask their client something, with places for two and a lane of two."""
+    """A server whose handlers send requests to the client. Two may run, and two wait."""
     server = Server("asking", limits=Limits(in_flight=2, waiting=2))
 
     @server.tool
@@ -356,10 +356,10 @@ def asking() -> Server:
 ROOTS: Final = {"roots": [{"uri": "file:///a"}, {"uri": "file:///b"}]}
 
 
-async def test_a_question_from_a_full_connection_is_answered(
+async def test_pressure_server_request_from_a_full_connection_is_answered(
     asking: Server, conns: list[Connection], autojump_clock: MockClock
 ) -> None:
-    """Every place is taken by a handler that waits for the client, the lane is full, and the answers stand behind more calls."""
+    """All handlers wait for the client, and its answers are behind more of its calls."""
     start = trio.current_time()
     async with served(asking) as wire:
         await wire.tell(*(wire.calling(n, "roots") for n in range(11, 15)))
@@ -380,13 +380,13 @@ async def test_a_question_from_a_full_connection_is_answered(
                 answers[message["id"]] = message
         assert [text_of(answers[id]) for id in range(11, 15)] == ["2"] * 4
         assert [answers[id]["error"]["code"] for id in range(15, 20)] == [-32000] * 5
-        assert trio.current_time() == start  # nobody has waited for a limit of time
+        assert trio.current_time() == start  # nothing has timed out
         stats = conns[0].stats()
         assert stats.in_flight == stats.waiting == stats.calls == 0
         assert await wire.is_alive()
 
 
-async def test_a_question_of_a_handler_that_is_cancelled_in_a_full_connection_is_taken_back(
+async def test_pressure_server_request_of_a_cancelled_handler_is_withdrawn(
     asking: Server, conns: list[Connection]
 ) -> None:
     async with served(asking) as wire:
@@ -404,11 +404,11 @@ async def test_a_question_of_a_handler_that_is_cancelled_in_a_full_connection_is
         assert await wire.is_alive()
 
 
-# -- A client that goes in the middle of something -------------------------------------------------------------------------
+# -- A client that disconnects within a response -------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_a_client_that_goes_in_the_middle_of_an_answer(
+async def test_pressure_disconnect_within_a_response_cancels_handlers(
     version: str, conns: list[Connection], caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Server("large")
@@ -416,7 +416,7 @@ async def test_a_client_that_goes_in_the_middle_of_an_answer(
 
     @server.tool
     def much() -> str:
-        """Say much."""
+        """Return a long text."""
         return "x" * 8 * MIB
 
     @server.tool

@@ -1,8 +1,7 @@
-"""What pipes get wrong elsewhere, with real processes: our servers as children of a client that is not ours, and our client
-with servers that are not ours.
+"""stdio with real processes: our servers and a foreign client, our client and foreign servers.
 
-`REAL` is a server file as users write one. `PLAYED` is a server of the standard library only, which starts at once and does
-at each step what it is told to.
+`REAL` is a server file as users write one. `PLAYED` is a server of the standard library only, which
+starts fast and behaves at each step as the test says.
 """
 
 from __future__ import annotations
@@ -136,7 +135,7 @@ if __name__ == "__main__":
 
 
 class Child(NamedTuple):
-    """A server of ours at the other end of pipes that the test holds."""
+    """Our server, at the other end of pipes that the test holds."""
 
     process: trio.Process
     wire: Wire
@@ -149,7 +148,7 @@ class Child(NamedTuple):
 
 @asynccontextmanager
 async def started(tmp_path: Path, version: str = D) -> AsyncIterator[Child]:
-    """`REAL` as a child process, its conversation opened and its stderr read."""
+    """`REAL` as a child process, after the handshake and with its stderr read."""
     file = tmp_path / "server.py"
     file.write_text(REAL)
     pipe = -1
@@ -187,12 +186,12 @@ async def started_in(mark: Path, word: str = "started") -> None:
     await until(lambda: mark.exists() and mark.read_text() == word)
 
 
-# --- our server ---------------------------------------------------------------------------------------------------------
+# --- our server ---------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("STDIO-2", "STDIO-1")
 @pytest.mark.parametrize("version", [D, E])
-async def test_what_handlers_print_goes_to_stderr(version: str, tmp_path: Path) -> None:
+async def test_process_output_of_handlers_goes_to_stderr(version: str, tmp_path: Path) -> None:
     async with started(tmp_path, version) as child:
         for id in range(2):
             assert text_of(await child.wire.call(id, "shout")) == "done"
@@ -214,7 +213,7 @@ async def test_what_handlers_print_goes_to_stderr(version: str, tmp_path: Path) 
         assert child.stderr.count(word.encode()) >= 2, word
 
 
-async def test_what_handlers_read_is_empty_and_no_request_is_lost(tmp_path: Path) -> None:
+async def test_process_stdin_of_handlers_is_empty(tmp_path: Path) -> None:
     async with started(tmp_path) as child:
         await child.wire.tell(child.wire.calling(1, "read_stdin"), child.wire.asking(2, "ping"))
         heard = {message["id"]: message for message in (await child.wire.hear(), await child.wire.hear())}
@@ -222,7 +221,7 @@ async def test_what_handlers_read_is_empty_and_no_request_is_lost(tmp_path: Path
         assert heard[2]["result"] == {}
 
 
-async def test_a_server_has_no_threads_and_configures_no_logger(tmp_path: Path) -> None:
+async def test_process_server_has_no_threads_and_no_logger(tmp_path: Path) -> None:
     async with started(tmp_path) as child:
         answer = await child.wire.call(1, "facts")
         assert answer["result"]["structuredContent"] == {
@@ -238,7 +237,7 @@ STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 @pytest.mark.parametrize("number", STATUS, ids=lambda number: number.name)
 @pytest.mark.parametrize("tool", [None, "wait", "block_a_thread"])
-async def test_the_first_signal_ends_a_server(
+async def test_process_first_signal_stops_the_server(
     tool: str | None, number: signal.Signals, tmp_path: Path
 ) -> None:
     mark = tmp_path / "mark"
@@ -249,13 +248,13 @@ async def test_the_first_signal_ends_a_server(
         child.process.send_signal(number)
         start = time.monotonic()
         assert await child.ended() == STATUS[number]
-        assert time.monotonic() - start < 4  # half a second for what runs, unless the machine is busy
+        assert time.monotonic() - start < 4  # half a second of grace, unless the machine is busy
     assert b"Traceback" not in child.stderr
     if tool == "wait":
         assert mark.read_text() == "finally"
 
 
-async def test_a_server_stuck_in_a_blocking_tool_ends_at_the_second_signal(tmp_path: Path) -> None:
+async def test_process_second_signal_stops_a_blocked_server(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
         await child.wire.tell(child.wire.calling(1, "block", {"mark": str(mark)}))
@@ -266,13 +265,13 @@ async def test_a_server_stuck_in_a_blocking_tool_ends_at_the_second_signal(tmp_p
         assert await child.ended() == -signal.SIGINT
 
 
-async def test_a_handler_that_never_yields_holds_up_all_and_loses_nothing(tmp_path: Path) -> None:
+async def test_process_handler_that_never_yields_blocks_but_loses_nothing(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
         wire = child.wire
         await wire.tell(wire.calling(11, "spin", {"mark": str(mark), "seconds": 0.3}))
         await started_in(mark, str(child.process.pid))
-        # It is over before anyone can cancel it.
+        # It ends before it can be cancelled.
         await wire.tell(cancelled(11), wire.calling(12, "facts"), wire.asking(13, "ping"))
         assert text_of(await wire.hear()) == "spun"
         assert {(await wire.hear())["id"], (await wire.hear())["id"]} == {12, 13}
@@ -280,7 +279,7 @@ async def test_a_handler_that_never_yields_holds_up_all_and_loses_nothing(tmp_pa
 
 
 @pytest.mark.requirement("STDIO-11", "LIFE-19")
-async def test_the_end_of_stdin_ends_a_server(tmp_path: Path) -> None:
+async def test_process_end_of_stdin_stops_the_server(tmp_path: Path) -> None:
     async with started(tmp_path) as child:
         start = time.monotonic()
         await child.process.stdin.aclose()  # type: ignore[union-attr]
@@ -290,7 +289,7 @@ async def test_the_end_of_stdin_ends_a_server(tmp_path: Path) -> None:
     assert b"Traceback" not in child.stderr
 
 
-async def test_the_end_of_stdin_leaves_handlers_the_time_to_answer(tmp_path: Path) -> None:
+async def test_process_end_of_stdin_lets_handlers_answer(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
         await child.wire.tell(child.wire.calling(1, "late", {"mark": str(mark)}))
@@ -301,7 +300,7 @@ async def test_the_end_of_stdin_leaves_handlers_the_time_to_answer(tmp_path: Pat
         assert await child.ended() == 0
 
 
-async def test_a_signal_during_that_time_ends_it(tmp_path: Path) -> None:
+async def test_process_signal_after_the_end_of_stdin_stops_at_once(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
         await child.wire.tell(child.wire.calling(1, "wait", {"mark": str(mark)}))
@@ -315,7 +314,7 @@ async def test_a_signal_during_that_time_ends_it(tmp_path: Path) -> None:
     assert mark.read_text() == "finally"
 
 
-async def test_a_client_that_no_longer_reads_ends_a_server_that_writes(tmp_path: Path) -> None:
+async def test_process_client_that_stops_reading_ends_the_server(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
         await child.process.stdout.aclose()  # type: ignore[union-attr]
@@ -327,7 +326,7 @@ async def test_a_client_that_no_longer_reads_ends_a_server_that_writes(tmp_path:
     assert b"Traceback" not in child.stderr
 
 
-async def test_a_client_that_goes_in_the_middle_of_an_answer(tmp_path: Path) -> None:
+async def test_process_disconnect_within_a_response_ends_the_server(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
         wire = child.wire
@@ -342,7 +341,7 @@ async def test_a_client_that_goes_in_the_middle_of_an_answer(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(not LINUX, reason="reads /proc")
-async def test_200_000_pings_whose_answers_nobody_reads(tmp_path: Path) -> None:
+async def test_process_200_000_unread_ping_responses_use_bounded_memory(tmp_path: Path) -> None:
     number, at_once, told = 200_000, 1000, 0
 
     async with started(tmp_path) as child:
@@ -361,7 +360,7 @@ async def test_200_000_pings_whose_answers_nobody_reads(tmp_path: Path) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(tell)
             seen = -1
-            while seen < told:  # until who tells has to wait
+            while seen < told:  # until the sender has to wait
                 seen = told
                 await trio.sleep(0.3)
             assert told < number
@@ -375,7 +374,7 @@ async def test_200_000_pings_whose_answers_nobody_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not LINUX, reason="reads /proc")
-async def test_300_megabytes_without_a_newline(tmp_path: Path) -> None:
+async def test_process_300_mib_without_newline_use_bounded_memory(tmp_path: Path) -> None:
     async with started(tmp_path) as child:
 
         def resident() -> int:
@@ -391,7 +390,7 @@ async def test_300_megabytes_without_a_newline(tmp_path: Path) -> None:
         assert await child.wire.is_alive()
 
 
-# --- our client ---------------------------------------------------------------------------------------------------------
+# --- our client ---------------------------------------------------------------------------------
 
 PLAYED = textwrap.dedent("""
     import json, os, signal, sys, time
@@ -498,8 +497,8 @@ STEPS = [
 
 @pytest.mark.requirement("LIFE-17", "ERR-10")
 @pytest.mark.parametrize(("version", "step", "when"), STEPS)
-async def test_a_server_that_is_killed_ends_every_call_at_once(version: str, step: str, when: str) -> None:
-    """The calls have no timeout: what ends them is the death alone."""
+async def test_process_killed_server_fails_every_call_at_once(version: str, step: str, when: str) -> None:
+    """The calls have no timeout: only the death of the server ends them."""
     failures: list[BaseException] = []
     pids: list[int] = []
 
@@ -507,7 +506,7 @@ async def test_a_server_that_is_killed_ends_every_call_at_once(version: str, ste
         try:
             result = await client.call_tool(*args, timeout=None, **options)
             pids.append(int(result.content[0].text))
-        except Exception as exc:  # noqa: BLE001 - whatever it is, the test looks at it
+        except Exception as exc:  # noqa: BLE001 - the test examines it
             failures.append(exc)
 
     async def use() -> None:
@@ -540,7 +539,7 @@ async def test_a_server_that_is_killed_ends_every_call_at_once(version: str, ste
 
 @pytest.mark.requirement("LIFE-17", "ERR-10")
 @pytest.mark.parametrize("plan", ["closes stdout", "closes stdin"])
-async def test_a_server_that_hangs_up_and_lives_on_ends_every_call_at_once(plan: str) -> None:
+async def test_process_server_that_closes_its_pipes_fails_every_call(plan: str) -> None:
     failures: list[BaseException] = []
 
     async def call(name: str, text: str = "") -> None:
@@ -556,16 +555,14 @@ async def test_a_server_that_hangs_up_and_lives_on_ends_every_call_at_once(plan:
                 for name in "never", "never", "die":
                     nursery.start_soon(call, name)
                 await trio.testing.wait_all_tasks_blocked()
-                if (
-                    plan == "closes stdin"
-                ):  # it is heard of at the next word, in the middle of which it may be
+                if plan == "closes stdin":  # it is noticed at the next write, which may be interrupted
                     await call("never", "x" * MIB)
             assert len(failures) == 3 + (plan == "closes stdin")
             assert alive(pid)
     assert not alive(pid)
 
 
-async def test_a_server_that_hangs_up_before_its_first_word_and_lives_on() -> None:
+async def test_process_server_that_closes_before_answering_fails_to_connect() -> None:
     with (
         trio.fail_after(PATIENCE),
         pytest.raises(ConnectFailed, match="ended the connection before it was open"),
@@ -573,7 +570,7 @@ async def test_a_server_that_hangs_up_before_its_first_word_and_lives_on() -> No
         await connect_stdio(played("mute"), versions=[E], stderr="discard", grace=QUICK).__aenter__()
 
 
-async def test_a_server_that_is_stuck_is_a_matter_of_time_limits_and_is_ended(tmp_path: Path) -> None:
+async def test_process_blocked_server_times_out_and_is_killed(tmp_path: Path) -> None:
     file, mark = tmp_path / "server.py", tmp_path / "mark"
     file.write_text(REAL)
 
@@ -594,7 +591,7 @@ async def test_a_server_that_is_stuck_is_a_matter_of_time_limits_and_is_ended(tm
 
 @pytest.mark.parametrize("plan", ["stderr", "stderr and all revisions"])
 @pytest.mark.parametrize("stderr", ["discard", "lines"])
-async def test_ten_megabytes_of_complaints_before_the_first_word(plan: str, stderr: str) -> None:
+async def test_process_stderr_of_ten_megabytes_does_not_block(plan: str, stderr: str) -> None:
     lines: list[str] = []
     heard: Any = lines.append if stderr == "lines" else "discard"
     versions = [E] if plan == "stderr" else [E, D]
@@ -606,7 +603,7 @@ async def test_ten_megabytes_of_complaints_before_the_first_word(plan: str, stde
 
 
 @pytest.mark.requirement("PROBE-2")
-async def test_a_server_that_dies_of_the_probe_is_started_once_more() -> None:
+async def test_process_server_that_exits_at_the_probe_is_restarted() -> None:
     with trio.fail_after(PATIENCE):
         async with connect_stdio(
             played("dies when probed", f"{E},{D}"), stderr="discard", grace=QUICK
@@ -616,7 +613,7 @@ async def test_a_server_that_dies_of_the_probe_is_started_once_more() -> None:
             await connect_stdio(played("dies when probed"), versions=[E], stderr="discard").__aenter__()
 
 
-async def test_a_server_that_cannot_start_says_why() -> None:
+async def test_process_server_that_cannot_start_shows_its_stderr() -> None:
     with pytest.raises(ConnectFailed) as caught:
         await connect(played("exits")).__aenter__()
     assert str(caught.value).splitlines()[1:] == [
@@ -627,14 +624,14 @@ async def test_a_server_that_cannot_start_says_why() -> None:
 
 
 @pytest.mark.parametrize("command", ["true", "false"])
-async def test_programs_that_are_no_servers(command: str) -> None:
-    for _ in range(10):  # whether they die before or after our first word is chance
+async def test_process_program_that_is_not_a_server_fails_to_connect(command: str) -> None:
+    for _ in range(10):  # they exit before or after our first message, at random
         with trio.fail_after(PATIENCE), pytest.raises(ConnectFailed):
             await connect_stdio([command], grace=QUICK, stderr="discard").__aenter__()
 
 
 @pytest.mark.requirement("LIFE-18", "STDIO-10")
-async def test_a_server_that_will_not_end_is_ended() -> None:
+async def test_process_server_that_does_not_exit_is_killed() -> None:
     pid = 0
     with trio.fail_after(PATIENCE):
         async with connect_stdio(played("stays"), versions=[E], stderr="discard", grace=QUICK) as client:
@@ -644,7 +641,7 @@ async def test_a_server_that_will_not_end_is_ended() -> None:
     assert not alive(pid)
 
 
-async def test_what_the_block_raises_comes_out_as_it_is() -> None:
+async def test_process_block_exception_is_not_wrapped() -> None:
     async def use() -> None:
         async with connect_stdio(played(), versions=[E], stderr="discard", grace=QUICK):
             raise KeyError("of the block")
@@ -653,7 +650,7 @@ async def test_what_the_block_raises_comes_out_as_it_is() -> None:
         await use()
 
 
-async def test_clients_are_closed_in_any_order_and_from_any_task() -> None:
+async def test_process_clients_are_closed_in_any_order() -> None:
     options: dict[str, Any] = {"versions": [E], "stderr": "discard", "grace": QUICK}
     with trio.fail_after(PATIENCE):
         async with connect_stdio(played(), **options) as one, connect_stdio(played(), **options) as two:
@@ -667,7 +664,7 @@ async def test_clients_are_closed_in_any_order_and_from_any_task() -> None:
             await one.aclose()
 
 
-async def test_one_dead_server_among_others_is_one_failed_call() -> None:
+async def test_process_one_killed_server_fails_its_own_call() -> None:
     outcomes: dict[int, Any] = {}
 
     async def use(n: int) -> None:
@@ -685,7 +682,7 @@ async def test_one_dead_server_among_others_is_one_failed_call() -> None:
     assert [n for n, outcome in outcomes.items() if isinstance(outcome, ConnectionLost)] == [3]
 
 
-async def test_both_of_ours(tmp_path: Path) -> None:
+async def test_process_our_client_and_server(tmp_path: Path) -> None:
     file, mark = tmp_path / "server.py", tmp_path / "mark"
     file.write_text(REAL)
     heard: list[float] = []
@@ -700,7 +697,7 @@ async def test_both_of_ours(tmp_path: Path) -> None:
                     scope.cancel()
 
             await client.call_tool("wait", {"mark": str(mark), "progress": True}, progress=step)
-        assert heard[:3] == [1, 2, 3]  # what comes with the third is told as well
+        assert heard[:3] == [1, 2, 3]  # all that arrives with the third is reported as well
         await until(lambda: mark.read_text() == "finally")
         await client.ping()
 
@@ -723,8 +720,9 @@ except BaseException as exc:
 """
 
 
-async def test_ctrl_c_in_a_client_is_a_plain_keyboard_interrupt_and_leaves_no_child() -> None:
-    # In one process group, as at a terminal: but only the client gets the signal, for the child has a session of its own.
+async def test_process_ctrl_c_raises_keyboard_interrupt_and_leaves_no_child() -> None:
+    # In one process group, as at a terminal. Only the client gets the signal, since the child has
+    # its own session.
     command, pipe = [sys.executable, "-c", CLIENT, *played()], -1
     process = await trio.lowlevel.open_process(command, stdin=pipe, stdout=pipe, start_new_session=True)
     assert process.stdio is not None
@@ -743,7 +741,7 @@ async def test_ctrl_c_in_a_client_is_a_plain_keyboard_interrupt_and_leaves_no_ch
 
 @pytest.mark.requirement("STDIO-1", "STDIO-3", "STDIO-5", "STDIO-9")
 @pytest.mark.parametrize("version", [D, E])
-async def test_a_server_reads_nothing_but_messages(version: str, tmp_path: Path) -> None:
+async def test_process_client_sends_nothing_but_messages(version: str, tmp_path: Path) -> None:
     record = tmp_path / "stdin"
     command = ["sh", "-c", 'tee "$0" | "$@"', str(record), *played("", version)]
     with trio.fail_after(PATIENCE):
@@ -761,8 +759,8 @@ async def test_a_server_reads_nothing_but_messages(version: str, tmp_path: Path)
     ]
 
 
-async def test_connecting_can_be_cancelled_at_any_moment() -> None:
-    """The steps are not the same each time, as the system has a part in them; so it is done for a range of moments."""
+async def test_process_connecting_can_be_cancelled_at_any_moment() -> None:
+    """The steps differ in each run, since the system takes part. So many moments are tried."""
     for n in range(30):
         with trio.move_on_after(0.003 * n), trio.fail_after(PATIENCE):
             async with connect_stdio(played("", f"{E},{D}"), stderr="discard", grace=QUICK) as client:

@@ -1,4 +1,4 @@
-"""What every HTTP server on trio shares: events are acted on, whoever has something to write is poked, timers, and an end in order."""
+"""The common part of HTTP servers on trio: events, wakeups of exchanges, timers, shutdown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ wait = trio.testing.wait_all_tasks_blocked
 
 
 class Desk:
-    """A driver without a wire: what its exchanges say is taken when they are poked, unless `closed`."""
+    """A driver without a stream: it pulls output from its exchanges when woken, unless `closed`."""
 
     def __init__(self, reception: Reception) -> None:
         self.reception = reception
@@ -49,8 +49,8 @@ class Desk:
             ],
         )
         self.exchange = exchange = self.reception.site.begin(head, trio.current_time(), token=self)
-        exchange.receive_data(body, trio.current_time())
-        exchange.receive_data(b"", trio.current_time())
+        self.reception.site.receive_data(exchange, body, trio.current_time())
+        self.reception.site.receive_data(exchange, b"", trio.current_time())
         self.reception.pump()
         return exchange
 
@@ -64,7 +64,7 @@ class Desk:
         await trio.lowlevel.checkpoint()
 
     def take(self) -> None:
-        self.actions += self.exchange.actions_to_send()
+        self.actions += self.reception.site.actions_to_send(self.exchange)
         self.reception.taken(self.exchange)
 
     @property
@@ -92,7 +92,7 @@ def make(log: list[str] | None = None) -> Server:
 
     @server.tool
     async def stubborn() -> str:
-        """Do not be cancelled."""
+        """Shield itself from cancellation."""
         with trio.CancelScope(shield=True):
             await trio.sleep(20)
         log.append("stubborn")
@@ -100,14 +100,14 @@ def make(log: list[str] | None = None) -> Server:
 
     @server.tool
     def quick(context: Context) -> str:
-        """Take steps without waiting."""
+        """Report progress without waiting."""
         for step in range(3):
             context.progress_nowait(step)
         return "there"
 
     @server.tool
     async def steps(context: Context) -> str:
-        """Take steps."""
+        """Report progress."""
         for step in range(100):
             await context.progress(step, message="x" * 10_000)
             log.append(f"{step}")
@@ -134,7 +134,7 @@ def calling(id: Any, name: str, arguments: Any = None, **meta: Any) -> Message:
     return modern(id, "tools/call", {"name": name, "arguments": arguments or {}}, **meta)
 
 
-async def test_what_is_answered_at_once_is_ready_at_once() -> None:
+async def test_http_driver_immediate_response_is_ready_at_once() -> None:
     server = make()
     async with received(server) as reception:
         desk = Desk(reception)
@@ -147,7 +147,7 @@ async def test_what_is_answered_at_once_is_ready_at_once() -> None:
         assert server._services == {}
 
 
-async def test_the_task_of_a_handler_writes_its_answer(autojump_clock: MockClock) -> None:
+async def test_http_driver_handler_task_writes_its_response(autojump_clock: MockClock) -> None:
     server = make()
     async with received(server) as reception:
         desk = Desk(reception)
@@ -163,7 +163,7 @@ async def test_the_task_of_a_handler_writes_its_answer(autojump_clock: MockClock
         assert server._services == {}
 
 
-async def test_what_is_said_before_is_written_by_a_task_for_it(autojump_clock: MockClock) -> None:
+async def test_http_driver_earlier_output_is_written_by_a_task(autojump_clock: MockClock) -> None:
     async with received() as reception:
         desk = Desk(reception)
         desk.ask(calling(1, "steps", progressToken="t"))
@@ -172,7 +172,7 @@ async def test_what_is_said_before_is_written_by_a_task_for_it(autojump_clock: M
         assert desk.text.count("data: ") == 101
 
 
-async def test_who_cannot_wait_says_it_all_the_same() -> None:
+async def test_http_driver_nowait_output_is_queued() -> None:
     async with received() as reception:
         desk = Desk(reception)
         desk.ask(calling(1, "quick", progressToken="t"))
@@ -181,7 +181,7 @@ async def test_who_cannot_wait_says_it_all_the_same() -> None:
         assert desk.text.count("data: ") == 4
 
 
-async def test_who_says_much_waits_for_the_writer(autojump_clock: MockClock) -> None:
+async def test_http_driver_much_output_waits_for_the_writer(autojump_clock: MockClock) -> None:
     log: list[str] = []
     async with received(make(log)) as reception:
         slow, other = Desk(reception), Desk(reception)
@@ -203,20 +203,20 @@ async def test_who_says_much_waits_for_the_writer(autojump_clock: MockClock) -> 
         assert slow.text.count("data: ") == 101
 
 
-async def test_who_waits_for_a_writer_that_goes_is_cancelled(autojump_clock: MockClock) -> None:
+async def test_http_driver_disconnect_cancels_a_waiting_handler(autojump_clock: MockClock) -> None:
     async with received() as reception:
         desk = Desk(reception)
         desk.closed = True
         exchange = desk.ask(calling(1, "steps", progressToken="t"))
         await trio.sleep(1)
-        exchange.disconnected(trio.current_time())
+        reception.site.disconnected(exchange, trio.current_time())
         reception.pump()
         reception.taken(exchange)
         await wait()
         assert repr(reception) == "<Reception, 0 conversations, 0 jobs>"
 
 
-async def test_signs_of_life_come_in_time(autojump_clock: MockClock) -> None:
+async def test_http_driver_keep_alive_comments_are_sent_in_time(autojump_clock: MockClock) -> None:
     async with received() as reception:
         desk = Desk(reception)
         desk.ask(calling(1, "sleep", {"seconds": 40}))
@@ -225,7 +225,7 @@ async def test_signs_of_life_come_in_time(autojump_clock: MockClock) -> None:
         assert '"there"' in desk.text
 
 
-async def test_a_site_s_deadline_is_met_whenever_it_is_set(autojump_clock: MockClock) -> None:
+async def test_http_driver_router_deadline_is_met_whenever_it_is_set(autojump_clock: MockClock) -> None:
     site = FakeSite()
     async with open_reception(site) as reception:  # type: ignore[arg-type]
         for deadline in 20.0, 10.0, None, 15.0:
@@ -235,10 +235,10 @@ async def test_a_site_s_deadline_is_met_whenever_it_is_set(autojump_clock: MockC
         assert site.times == [15]
 
 
-# -- Faults of our own -----------------------------------------------------------------------------------------------------
+# -- Internal errors -----------------------------------------------------------------------------
 
 
-async def test_a_fault_at_a_deadline_is_told_to_the_log(
+async def test_http_driver_failure_at_a_deadline_is_logged(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(FakeSite):
@@ -256,7 +256,7 @@ async def test_a_fault_at_a_deadline_is_told_to_the_log(
     assert [record.levelno for record in caplog.records] == [logging.ERROR] * 2
 
 
-async def test_a_fault_with_a_request_is_its_end_and_no_other_s(
+async def test_http_driver_failure_with_a_request_ends_that_request(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: Any) -> None:
@@ -264,11 +264,10 @@ async def test_a_fault_with_a_request_is_its_end_and_no_other_s(
 
     async with received() as reception:
         with monkeypatch.context() as patch:
-            patch.setattr("mcp_trio._reception.act_on", fail)
+            patch.setattr("mcp_trio._reception.Service.take", fail)
             desk = Desk(reception)
             desk.ask(calling(1, "hello"))
             desk.take()
-            reception.pump()  # also the end of the conversation goes wrong
             assert "Internal error" in desk.text
         desk = Desk(reception)
         desk.ask(calling(1, "hello"))
@@ -277,10 +276,10 @@ async def test_a_fault_with_a_request_is_its_end_and_no_other_s(
     assert {record.levelno for record in caplog.records} == {logging.ERROR}
 
 
-async def test_a_fault_of_the_site_does_not_end_the_server(
+async def test_http_driver_failure_of_the_router_does_not_end_the_server(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(site: Site) -> None:
+    def fail(endpoint: Endpoint) -> None:
         raise ZeroDivisionError
 
     server = make()
@@ -288,7 +287,7 @@ async def test_a_fault_of_the_site_does_not_end_the_server(
         desk = Desk(reception)
         desk.ask(calling(1, "sleep", {"seconds": 1}))
         with monkeypatch.context() as patch:
-            patch.setattr(Site, "ready", fail)
+            patch.setattr(Endpoint, "next_event", fail)
             server.changed(tools=True)
             await trio.sleep(2)
             with pytest.raises(ZeroDivisionError):
@@ -299,11 +298,13 @@ async def test_a_fault_of_the_site_does_not_end_the_server(
     assert {record.levelno for record in caplog.records} == {logging.ERROR}
 
 
-# -- The end ---------------------------------------------------------------------------------------------------------------
+# -- Shutdown ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("seconds", "ends"), [(3, 3), (30, 5)])
-async def test_an_orderly_end(seconds: float, ends: float, autojump_clock: MockClock) -> None:
+async def test_http_driver_shutdown_is_orderly(
+    seconds: float, ends: float, autojump_clock: MockClock
+) -> None:
     log: list[str] = []
     async with received(make(log)) as reception:
         desk = Desk(reception)
@@ -317,13 +318,13 @@ async def test_an_orderly_end(seconds: float, ends: float, autojump_clock: MockC
                 RequestHead(b"POST", b"/mcp", [(b"host", b"localhost")]), trio.current_time(), token=late
             )
             late.exchange = head
-            assert head.actions_to_send()[0].status in (415, 503)  # type: ignore[union-attr]
+            assert reception.site.actions_to_send(head)[0].status in (415, 503)  # type: ignore[union-attr]
         assert trio.current_time() == ends
         assert log == ["slept"]
         assert ("there" if seconds == 3 else "shut down") in desk.text
 
 
-async def test_who_will_not_be_cancelled_does_not_hold_it_up(autojump_clock: MockClock) -> None:
+async def test_http_driver_shutdown_does_not_wait_for_a_shielded_handler(autojump_clock: MockClock) -> None:
     log: list[str] = []
     async with received(make(log)) as reception:
         desk = Desk(reception)
@@ -335,7 +336,7 @@ async def test_who_will_not_be_cancelled_does_not_hold_it_up(autojump_clock: Moc
     assert trio.current_time() == 20
 
 
-async def test_who_cancels_gets_a_quick_end(autojump_clock: MockClock) -> None:
+async def test_http_driver_cancelled_ends_at_once(autojump_clock: MockClock) -> None:
     log: list[str] = []
     server = make(log)
     with trio.move_on_after(1):

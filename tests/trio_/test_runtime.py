@@ -1,4 +1,4 @@
-"""What trio adds to a conversation, whatever carries it."""
+"""The trio runtime of a conversation, without a transport."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Bare(TrioRuntime):
 
 
 @pytest.mark.parametrize(("breath", "turns"), [(0.0, 100), (1e9, 0)])
-async def test_others_get_their_turn_when_they_have_waited_long_enough(breath: float, turns: int) -> None:
+async def test_runtime_checkpoint_yields_after_the_interval(breath: float, turns: int) -> None:
     runtime = Bare()
     runtime.breath = breath
     seen = 0
@@ -34,7 +34,7 @@ async def test_others_get_their_turn_when_they_have_waited_long_enough(breath: f
         nursery.cancel_scope.cancel()
 
 
-async def test_whoever_is_cancelled_hears_of_it_at_once() -> None:
+async def test_runtime_checkpoint_notices_cancellation_at_once() -> None:
     runtime = Bare()
     runtime.breath = 1000.0
     await runtime.breathe()

@@ -1,6 +1,6 @@
-"""How a served conversation ends: by the client's hanging up, by a broken stream, by a signal; and what handlers get of it.
+"""The end of a served conversation: end of input, broken stream, signals, and what handlers see.
 
-Time is a mock clock's, so the graces are exact. Real processes are in `test_processes.py`.
+A mock clock makes the grace periods exact. Real processes are in `test_processes.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MockClock = trio.testing.MockClock
 
 
 class Watch:
-    """A server with a tool that takes its time, and the times at which things happened."""
+    """A server with a tool that takes some time, and the times of its events."""
 
     def __init__(self) -> None:
         self.server = Server("watch")
@@ -52,7 +52,7 @@ class Watch:
         return "in time"
 
     async def shielded(self, seconds: float, context: Context) -> str:
-        """Take so many seconds, whoever cancels."""
+        """Take so many seconds, shielded from cancellation."""
         with trio.CancelScope(shield=True):
             await trio.sleep(seconds)
             for step in range(100):
@@ -61,7 +61,7 @@ class Watch:
         return "in its own time"
 
     async def chat(self, context: Context) -> str:
-        """Never stop talking."""
+        """Send log messages without end."""
         step = 0
         try:
             while True:
@@ -83,7 +83,7 @@ def watch() -> Watch:
 
 @pytest.fixture
 async def wire(watch: Watch, nursery: trio.Nursery, request: pytest.FixtureRequest) -> Wire:
-    """A wire to the watch, served with a grace of 5 seconds."""
+    """A client's end of a stream that the server serves with a grace of 5 seconds."""
     ours, theirs = memory_pair()
     nursery.start_soon(watch.serve, theirs)
     wire = Wire(ours)
@@ -92,7 +92,7 @@ async def wire(watch: Watch, nursery: trio.Nursery, request: pytest.FixtureReque
 
 
 @pytest.mark.requirement("STDIO-11")
-async def test_the_end_of_the_input_ends_an_idle_server_at_once(
+async def test_server_end_of_input_ends_an_idle_server_at_once(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
     await wire.stream.send_eof()  # type: ignore[attr-defined]
@@ -100,7 +100,7 @@ async def test_the_end_of_the_input_ends_an_idle_server_at_once(
     assert watch.happened == {"end": 0}
 
 
-async def test_handlers_that_run_at_the_end_of_the_input_may_still_answer(
+async def test_server_end_of_input_lets_running_handlers_answer(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
     await wire.tell(wire.calling(1, "take", {"seconds": 3}))
@@ -110,7 +110,7 @@ async def test_handlers_that_run_at_the_end_of_the_input_may_still_answer(
     assert watch.happened == {"finally": 3, "end": 3}
 
 
-async def test_handlers_that_wait_for_a_place_may_too(
+async def test_server_end_of_input_lets_waiting_requests_run(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     server = Server("lane", limits=Limits(in_flight=1))
@@ -122,7 +122,7 @@ async def test_handlers_that_wait_for_a_place_may_too(
         assert [answer["id"] for answer in await wire.hear_all()] == [0, 1, 2]
 
 
-async def test_handlers_that_take_longer_than_the_grace_are_cancelled(
+async def test_server_end_of_input_cancels_handlers_after_the_grace(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
     await wire.tell(wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "take", {"seconds": 2}))
@@ -137,7 +137,7 @@ async def test_handlers_that_take_longer_than_the_grace_are_cancelled(
     assert watch.happened == {"finally": 5, "cancelled": 5, "end": 5}
 
 
-async def test_a_shielded_handler_is_waited_for_but_holds_up_nothing_else(
+async def test_server_shielded_handler_delays_only_the_end(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
     await wire.tell(wire.calling(1, "shielded", {"seconds": 30}, progressToken=1))
@@ -147,7 +147,7 @@ async def test_a_shielded_handler_is_waited_for_but_holds_up_nothing_else(
 
 
 @pytest.mark.parametrize("grace", [0.0, 0.5])
-async def test_answers_that_are_ready_are_written_whatever_the_grace(
+async def test_server_queued_responses_are_written_without_grace(
     grace: float, watch: Watch, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     ours, theirs = memory_pair()
@@ -163,7 +163,7 @@ async def test_answers_that_are_ready_are_written_whatever_the_grace(
     assert len(await wire.hear_all()) == 1000
 
 
-async def test_a_client_that_is_slow_to_read_gets_everything_within_the_grace(
+async def test_server_slow_reader_gets_all_responses(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
     pings = 10_000
@@ -183,7 +183,7 @@ async def test_a_client_that_is_slow_to_read_gets_everything_within_the_grace(
     assert 1 < watch.happened["end"] < 5
 
 
-async def test_a_client_that_does_not_read_at_all_is_given_up_after_the_grace(
+async def test_server_unread_responses_are_dropped_after_a_timeout(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
     await wire.tell(*(wire.asking(n, "ping") for n in range(10_000)))
@@ -192,7 +192,7 @@ async def test_a_client_that_does_not_read_at_all_is_given_up_after_the_grace(
     assert watch.happened == {"end": 5}
 
 
-async def test_a_client_that_went_away_ends_it_at_once(
+async def test_server_broken_stream_ends_it_at_once(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
     await wire.tell(wire.calling(1, "chat", progressToken=1), wire.calling(2, "take", {"seconds": 30}))
@@ -202,7 +202,7 @@ async def test_a_client_that_went_away_ends_it_at_once(
     assert watch.happened == {"finally": 0, "cancelled": 0, "end": 0}
 
 
-async def test_cancelling_the_server_cancels_the_handlers_at_once_and_closes_the_stream(
+async def test_server_cancelled_cancels_handlers_and_closes_the_stream(
     watch: Watch, autojump_clock: MockClock
 ) -> None:
     ours, theirs = memory_pair()
@@ -221,7 +221,7 @@ async def test_cancelling_the_server_cancels_the_handlers_at_once_and_closes_the
         await theirs.send_all(b"")
 
 
-async def test_a_shielded_handler_that_talks_does_not_hang_a_cancelled_server(
+async def test_server_cancelled_does_not_hang_on_a_shielded_handler(
     watch: Watch, autojump_clock: MockClock
 ) -> None:
     ours, theirs = memory_pair()
@@ -237,9 +237,7 @@ async def test_a_shielded_handler_that_talks_does_not_hang_a_cancelled_server(
 
 
 @pytest.mark.requirement("VER-9", "VER-14", "STDIO-14")
-async def test_one_server_serves_many_streams_and_eras_at_once(
-    watch: Watch, autojump_clock: MockClock
-) -> None:
+async def test_server_serves_several_streams_and_revisions(watch: Watch, autojump_clock: MockClock) -> None:
     async with served(watch.server, ERAS[0]) as one, served(watch.server, ERAS[1]) as two:
         watch.start = trio.current_time()
         await one.tell(one.calling(1, "take", {"seconds": 2}))
@@ -250,12 +248,12 @@ async def test_one_server_serves_many_streams_and_eras_at_once(
         assert await one.is_alive()
 
 
-# --- over stdin and stdout ----------------------------------------------------------------------------------------------
+# --- stdin and stdout ---------------------------------------------------------------------------
 
 
 @pytest.fixture
 def stdio(monkeypatch: pytest.MonkeyPatch) -> trio.abc.HalfCloseableStream:
-    """The client's end of what `serve_stdio` takes for stdin and stdout."""
+    """The client's end of the stream that `serve_stdio` uses."""
     ours, theirs = memory_pair()
 
     @contextmanager
@@ -266,7 +264,7 @@ def stdio(monkeypatch: pytest.MonkeyPatch) -> trio.abc.HalfCloseableStream:
     return ours
 
 
-async def test_serve_stdio(
+async def test_serve_stdio_serves_the_standard_streams(
     stdio: trio.abc.HalfCloseableStream, watch: Watch, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     nursery.start_soon(serve_stdio, watch.server)
@@ -277,9 +275,7 @@ async def test_serve_stdio(
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_run_at_once_and_finally_blocks_are_executed(
-    number: signal.Signals, status: int, stdio: Any
-) -> None:
+def test_run_exits_on_a_signal_after_finally_blocks(number: signal.Signals, status: int, stdio: Any) -> None:
     server = Server("signals")
     ran: list[str] = []
 
@@ -294,19 +290,19 @@ def test_a_signal_ends_run_at_once_and_finally_blocks_are_executed(
 
     stdio._outgoing.buffer += line(modern(1, "tools/call", {"name": "wait"}))
     with pytest.raises(SystemExit) as caught:
-        run(server)
+        run(server, grace=0.01)
     assert caught.value.code == status
     assert ran == ["finally"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_run_returns_when_the_client_hangs_up(stdio: Any) -> None:
+def test_run_returns_at_the_end_of_stdin(stdio: Any) -> None:
     stdio._outgoing.writer_closed = True
     run(Server("quick"))
 
 
-def test_the_root_logger_is_left_alone(stdio: Any) -> None:
+def test_run_leaves_the_root_logger_unchanged(stdio: Any) -> None:
     before = logging.getLogger().handlers[:], logging.getLogger().level
     stdio._outgoing.writer_closed = True
     run(Server("quiet"))

@@ -1,4 +1,4 @@
-"""What stands around conversations: the lifespan of a server, an orderly stop, and listeners."""
+"""Around conversations: the lifespan of a server, orderly shutdown, and listeners."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Database:
 
 
 def build(events: list[str]) -> Server:
-    """A server with a lifespan, which notes what happens."""
+    """A server with a lifespan that records events."""
 
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[Database]:
         events.append(f"enter {server.info.name}")
-        async with trio.open_nursery() as nursery:  # a lifespan may run tasks of its own
+        async with trio.open_nursery() as nursery:  # a lifespan may run tasks
             nursery.start_soon(trio.sleep_forever)
             try:
                 yield Database()
@@ -44,7 +44,7 @@ def build(events: list[str]) -> Server:
 
     @server.tool
     def rows(context: Context[Database]) -> list[str]:
-        """Tell the rows."""
+        """Return the rows."""
         return context.lifespan.rows
 
     @server.tool
@@ -59,10 +59,10 @@ def build(events: list[str]) -> Server:
     return server
 
 
-# -- The lifespan --------------------------------------------------------------------------------------------------------
+# -- The lifespan --------------------------------------------------------------------------------
 
 
-async def test_a_lifespan_surrounds_the_conversation_and_its_handlers(autojump_clock: MockClock) -> None:
+async def test_serving_lifespan_surrounds_the_conversation(autojump_clock: MockClock) -> None:
     events: list[str] = []
     async with connect(build(events)) as client:
         assert (await client.call_tool("rows")).structured_content == ["one"]
@@ -74,7 +74,7 @@ async def test_a_lifespan_surrounds_the_conversation_and_its_handlers(autojump_c
     assert events == ["enter s", "waited", "waited", "leave"]
 
 
-async def test_a_lifespan_that_fails_is_heard_of_as_it_is() -> None:
+async def test_serving_lifespan_failure_propagates() -> None:
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[None]:
         if server.info.name:
@@ -93,23 +93,23 @@ async def test_a_lifespan_that_fails_is_heard_of_as_it_is() -> None:
             raise AssertionError
 
 
-async def test_a_server_without_one_has_no_value() -> None:
+async def test_serving_without_lifespan_has_no_value() -> None:
     server = Server("s")
 
     @server.tool
     def value(context: Context) -> str:
-        """Tell the value."""
+        """Return the value."""
         return repr(context.lifespan)
 
     async with served(server) as wire:
         assert text_of(await wire.call(1, "value")) == "None"
 
 
-# -- An orderly stop -----------------------------------------------------------------------------------------------------
+# -- Shutdown ------------------------------------------------------------------------------------
 
 
 class Stopping:
-    """A server that is told to stop, a wire to it, and when it ended."""
+    """A server that can be stopped, a client's end, and the time at which it ended."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -135,13 +135,15 @@ async def stopping(nursery: trio.Nursery) -> Stopping:
     return stopping
 
 
-async def test_an_idle_server_stops_at_once(stopping: Stopping, autojump_clock: MockClock) -> None:
+async def test_serving_stop_ends_an_idle_server_at_once(
+    stopping: Stopping, autojump_clock: MockClock
+) -> None:
     stopping.stop.set()
     assert await stopping.wire.hear_all() == []
     assert stopping.ended == 0
 
 
-async def test_what_runs_is_finished_and_what_comes_is_refused(
+async def test_serving_stop_finishes_running_and_rejects_new_requests(
     stopping: Stopping, autojump_clock: MockClock
 ) -> None:
     wire = stopping.wire
@@ -161,7 +163,7 @@ async def test_what_runs_is_finished_and_what_comes_is_refused(
     assert stopping.events == ["enter s", "waited", "leave"]
 
 
-async def test_what_takes_longer_than_the_grace_is_cancelled_and_answered(
+async def test_serving_stop_cancels_handlers_after_the_grace(
     stopping: Stopping, autojump_clock: MockClock
 ) -> None:
     wire = stopping.wire
@@ -174,7 +176,9 @@ async def test_what_takes_longer_than_the_grace_is_cancelled_and_answered(
     assert stopping.events == ["enter s", "waited", "leave"]
 
 
-async def test_the_end_of_the_input_during_the_grace(stopping: Stopping, autojump_clock: MockClock) -> None:
+async def test_serving_stop_with_end_of_input_during_the_grace(
+    stopping: Stopping, autojump_clock: MockClock
+) -> None:
     wire = stopping.wire
     await wire.tell(wire.calling(1, "wait", {"seconds": 3}))
     await trio.testing.wait_all_tasks_blocked()
@@ -186,7 +190,7 @@ async def test_the_end_of_the_input_during_the_grace(stopping: Stopping, autojum
     assert stopping.ended == 3
 
 
-async def test_a_client_that_does_not_read_does_not_hold_up_the_stop(
+async def test_serving_stop_does_not_wait_for_an_unread_client(
     stopping: Stopping, autojump_clock: MockClock
 ) -> None:
     wire = stopping.wire
@@ -197,10 +201,10 @@ async def test_a_client_that_does_not_read_does_not_hold_up_the_stop(
     assert stopping.ended == 2
 
 
-# -- Listeners -----------------------------------------------------------------------------------------------------------
+# -- Listeners -----------------------------------------------------------------------------------
 
 
-async def test_many_conversations_share_one_lifespan() -> None:
+async def test_serving_listeners_share_one_lifespan() -> None:
     events: list[str] = []
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
@@ -225,7 +229,7 @@ async def test_many_conversations_share_one_lifespan() -> None:
         await trio.open_tcp_stream("127.0.0.1", port)
 
 
-async def test_a_stop_ends_every_conversation_in_order() -> None:
+async def test_serving_listeners_stop_ends_every_conversation() -> None:
     events: list[str] = []
     stop = trio.Event()
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -255,7 +259,7 @@ async def test_a_stop_ends_every_conversation_in_order() -> None:
     assert events == ["enter s", "waited", "waited", "leave"]
 
 
-async def test_cancelled_listeners_are_closed(tmp_path: Path) -> None:
+async def test_serving_listeners_cancelled_are_closed(tmp_path: Path) -> None:
     events: list[str] = []
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listeners[0].socket.getsockname()[1]
@@ -268,11 +272,11 @@ async def test_cancelled_listeners_are_closed(tmp_path: Path) -> None:
     assert listeners[0].socket.fileno() == -1
 
 
-# -- Changes -------------------------------------------------------------------------------------------------------------
+# -- Changes -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("where", ["a handler", "another task", "a thread"])
-async def test_a_change_reaches_the_client_from_wherever_it_is_told(where: str) -> None:
+async def test_serving_change_reaches_the_client_from_any_thread(where: str) -> None:
     server = Server("s")
 
     @server.tool
@@ -293,10 +297,10 @@ async def test_a_change_reaches_the_client_from_wherever_it_is_told(where: str) 
             "method": "notifications/tools/list_changed",
             "params": {},
         }
-    server.changed(tools=True)  # nobody is there any more
+    server.changed(tools=True)  # no conversation is left
 
 
-def test_a_change_after_trio_has_ended() -> None:
+def test_serving_change_after_the_run_is_ignored() -> None:
     server = Server("s")
     server.add_tool(lambda: "x", name="t", description="Do.", input_schema={"type": "object"})
 

@@ -1,6 +1,6 @@
 """A server's standard streams: real descriptors, real processes, real signals.
 
-Programs are started with `python -c`. A fixture counts the descriptors of this process before and after each test.
+Programs are started with `python -c`. A fixture counts the descriptors before and after each test.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 LINUX = sys.platform == "linux"
 
-# --- a server's own streams, on descriptors of this process ---------------------------------------------------------
+# --- standard streams, on descriptors of this process -------------------------------------------
 
 
 class Ends:
-    """Three pipes in the place of a server's stdin, stdout and stderr; `theirs` are the client's ends."""
+    """Pipes in place of a server's stdin, stdout and stderr; `theirs` are the client's ends."""
 
     def __init__(self, undo: ExitStack) -> None:
         def pipe() -> tuple[int, int]:
@@ -67,7 +67,7 @@ def ends() -> Iterator[Ends]:
 
 
 @pytest.mark.requirement("STDIO-2")
-async def test_only_the_stream_reaches_the_pipes(ends: Ends) -> None:
+async def test_stdio_only_the_stream_uses_the_pipes(ends: Ends) -> None:
     os.write(ends.requests, b"request\n")
     with ends.streams() as stream:
         os.write(ends.stdout, b"stray output\n")
@@ -86,7 +86,7 @@ async def test_only_the_stream_reaches_the_pipes(ends: Ends) -> None:
         assert await rest(stream) == b""
 
 
-async def test_a_reader_waits_and_can_be_cancelled(ends: Ends) -> None:
+async def test_stdio_read_waits_and_can_be_cancelled(ends: Ends) -> None:
     with ends.streams() as stream:
         with trio.move_on_after(0.02) as scope:
             await stream.receive_some()
@@ -99,16 +99,16 @@ async def test_a_reader_waits_and_can_be_cancelled(ends: Ends) -> None:
                 got += len(os.read(ends.answers, 65536))
 
 
-async def test_a_lost_reader_is_a_broken_resource(ends: Ends) -> None:
+async def test_stdio_closed_reader_is_a_broken_resource(ends: Ends) -> None:
     with ends.streams() as stream:
         os.close(ends.answers)
         with pytest.raises(trio.BrokenResourceError):
             await stream.send_all(b"anyone?")
-    with ends.streams() as stream, pytest.raises(trio.BrokenResourceError):  # gone before we came
+    with ends.streams() as stream, pytest.raises(trio.BrokenResourceError):  # closed before we started
         await stream.send_all(b"anyone?")
 
 
-async def test_the_stream_may_be_closed_early(ends: Ends) -> None:
+async def test_stdio_stream_may_be_closed_early(ends: Ends) -> None:
     with ends.streams() as stream:
         await stream.aclose()
         with pytest.raises(trio.ClosedResourceError):
@@ -117,7 +117,7 @@ async def test_the_stream_may_be_closed_early(ends: Ends) -> None:
     assert os.read(ends.answers, 100) == b"ours again"
 
 
-async def test_everything_is_restored_when_the_server_fails(ends: Ends) -> None:
+async def test_stdio_restores_descriptors_after_an_exception(ends: Ends) -> None:
     with pytest.raises(ZeroDivisionError), ends.streams():
         raise ZeroDivisionError
     assert os.get_blocking(ends.stdin)
@@ -128,7 +128,7 @@ async def test_everything_is_restored_when_the_server_fails(ends: Ends) -> None:
 @pytest.mark.skipif(
     not LINUX, reason="elsewhere /dev/fd gives no description of its own; the flag is put back"
 )
-async def test_a_pipe_shared_with_others_keeps_blocking(ends: Ends) -> None:
+async def test_stdio_shared_pipe_keeps_its_blocking_flag(ends: Ends) -> None:
     shells = os.dup(ends.stdin), os.dup(ends.stdout)
     with ends.streams():
         assert [os.get_blocking(fd) for fd in shells] == [True, True]
@@ -136,7 +136,7 @@ async def test_a_pipe_shared_with_others_keeps_blocking(ends: Ends) -> None:
         os.close(fd)
 
 
-async def test_a_terminal_stays_as_the_shell_left_it() -> None:
+async def test_stdio_terminal_keeps_its_blocking_flag() -> None:
     master, slave = os.openpty()
     fds = [os.dup(slave) for _ in range(3)]
     with standard_streams(*fds) as stream:
@@ -150,7 +150,7 @@ async def test_a_terminal_stays_as_the_shell_left_it() -> None:
         os.close(fd)
 
 
-async def test_one_socket_for_both_directions() -> None:
+async def test_stdio_one_socket_for_both_directions() -> None:
     ours, theirs = socket.socketpair()
     stdin, stdout = os.dup(theirs.fileno()), os.dup(theirs.fileno())
     os.set_blocking(stdin, True)
@@ -159,7 +159,7 @@ async def test_one_socket_for_both_directions() -> None:
             assert not theirs.getblocking() or not os.get_blocking(theirs.fileno())
             await stream.send_all(b"answer")
             assert ours.recv(100) == b"answer"
-            await stream.send_eof()  # must not make the reading half blocking
+            await stream.send_eof()  # must not make the receiving half blocking
             with trio.move_on_after(0.02) as scope:
                 await stream.receive_some()
             assert scope.cancelled_caught
@@ -170,7 +170,7 @@ async def test_one_socket_for_both_directions() -> None:
     os.close(stdout)
 
 
-async def test_regular_files_keep_their_place(tmp_path: Path) -> None:
+async def test_stdio_regular_files_keep_their_position(tmp_path: Path) -> None:
     source, sink = tmp_path / "in", tmp_path / "out"
     source.write_bytes(b"read by the shell\n" + b"request\n" * 20_000)
     sink.write_bytes(b"from the shell\n")
@@ -183,7 +183,7 @@ async def test_regular_files_keep_their_place(tmp_path: Path) -> None:
     assert sink.read_bytes() == b"from the shell\nanswer\n"
 
 
-async def test_the_null_device_ends_at_once() -> None:
+async def test_stdio_null_device_ends_at_once() -> None:
     stdin, stdout = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
     with standard_streams(stdin, stdout) as stream:
         assert await rest(stream) == b""
@@ -192,7 +192,7 @@ async def test_the_null_device_ends_at_once() -> None:
     os.close(stdout)
 
 
-async def test_a_descriptor_that_is_not_open_is_named(ends: Ends) -> None:
+async def test_stdio_closed_descriptor_raises_with_its_name(ends: Ends) -> None:
     os.close(ends.stdout)
     with (
         pytest.raises(ConnectFailed, match=rf"standard output \(fd {ends.stdout}\) is not open"),
@@ -201,7 +201,7 @@ async def test_a_descriptor_that_is_not_open_is_named(ends: Ends) -> None:
         raise AssertionError
 
 
-async def test_other_systems_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stdio_on_other_systems_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(os, "name", "nt")
         with pytest.raises(ConnectFailed, match="POSIX") as server, standard_streams():
@@ -213,7 +213,7 @@ async def test_other_systems_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(client.value) == str(server.value)
 
 
-# --- a server's own streams, in a process of its own ----------------------------------------------------------------
+# --- standard streams, in a separate process ----------------------------------------------------
 
 SERVER = """
 import os, subprocess, sys, trio
@@ -232,14 +232,14 @@ def run(
     words = [sys.executable, "-c", SERVER + textwrap.dedent(source)]
     if shell:
         words = ["sh", "-c", f'exec "$@" {shell}', "sh", *words]
-    # A print that nobody buffers is out before we can divert it.
+    # An unbuffered print reaches stdout before it can be diverted.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     options = {"stderr": subprocess.PIPE, "env": env, **options}
     return subprocess.run(words, input=stdin, stdout=subprocess.PIPE, timeout=30, check=False, **options)
 
 
 @pytest.mark.requirement("STDIO-2")
-def test_what_is_printed_goes_to_stderr_whoever_prints() -> None:
+def test_stdio_prints_of_any_kind_go_to_stderr() -> None:
     done = run(
         """
         import ctypes
@@ -262,7 +262,7 @@ def test_what_is_printed_goes_to_stderr_whoever_prints() -> None:
     assert done.returncode == 0
 
 
-def test_handlers_and_grandchildren_cannot_eat_requests() -> None:
+def test_stdio_handlers_and_children_cannot_read_requests() -> None:
     done = run(
         """
         async def work(stream):
@@ -285,7 +285,7 @@ def test_handlers_and_grandchildren_cannot_eat_requests() -> None:
         ("2>&-", b"answer\n", b""),
     ],
 )
-def test_started_without_a_stream(shell: str, stdout: bytes, stderr: bytes) -> None:
+def test_stdio_started_with_a_closed_descriptor(shell: str, stdout: bytes, stderr: bytes) -> None:
     done = run(
         """
         async def work(stream):
@@ -300,7 +300,7 @@ def test_started_without_a_stream(shell: str, stdout: bytes, stderr: bytes) -> N
     assert done.returncode == (1 if stderr else 0)
 
 
-def test_what_a_dead_stderr_refuses_is_lost_not_sent() -> None:
+def test_stdio_output_rejected_by_stderr_is_dropped() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = run(
@@ -327,7 +327,7 @@ def test_what_a_dead_stderr_refuses_is_lost_not_sent() -> None:
         "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, 'utf-8')",
     ],
 )
-def test_a_rebound_sys_stdout(rebind: str) -> None:
+def test_stdio_rebound_sys_stdout_works(rebind: str) -> None:
     done = run(
         f"""
         import codecs, io
@@ -341,7 +341,7 @@ def test_a_rebound_sys_stdout(rebind: str) -> None:
     assert (done.stdout, done.returncode) == (b"answer\n", 0)
 
 
-# --- signals --------------------------------------------------------------------------------------------------------
+# --- signals ------------------------------------------------------------------------------------
 
 STOPPED = """
 async def main():
@@ -360,7 +360,7 @@ async def work(stream):
 
 @contextmanager
 def running(source: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A server program that has said `ready`; killed at the end if need be."""
+    """A server program that has sent `ready`; killed at the end if it still runs."""
     words = [sys.executable, "-c", SERVER + STOPPED + textwrap.dedent(source)]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, **options) as server:
@@ -373,7 +373,7 @@ def running(source: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_an_idle_server_in_order(number: signal.Signals, code: int) -> None:
+def test_stdio_first_signal_shuts_down_in_order(number: signal.Signals, code: int) -> None:
     with running("trio.run(main)") as server:
         server.send_signal(number)
         started = time.monotonic()
@@ -384,7 +384,7 @@ def test_a_signal_ends_an_idle_server_in_order(number: signal.Signals, code: int
 
 
 @pytest.mark.requirement("STDIO-11")
-def test_the_end_of_stdin_ends_it_without_a_signal() -> None:
+def test_stdio_end_of_stdin_ends_without_a_signal() -> None:
     with running("trio.run(main)") as server:
         assert server.stdin is not None
         server.stdin.close()
@@ -393,7 +393,7 @@ def test_the_end_of_stdin_ends_it_without_a_signal() -> None:
 
 @pytest.mark.parametrize("stuck", ["time.sleep(60)", "while True: pass"])
 @pytest.mark.parametrize(("first", "second"), [("INT", "INT"), ("TERM", "INT"), ("INT", "TERM")])
-def test_the_second_signal_ends_a_stuck_server(stuck: str, first: str, second: str) -> None:
+def test_stdio_second_signal_kills_a_blocked_server(stuck: str, first: str, second: str) -> None:
     source = f"""
         import time
         async def work(stream):
@@ -413,7 +413,7 @@ def test_the_second_signal_ends_a_stuck_server(stuck: str, first: str, second: s
         assert server.wait(20) == -signal.Signals["SIG" + second]
 
 
-def test_an_ignored_signal_stays_ignored() -> None:
+def test_stdio_ignored_signal_stays_ignored() -> None:
     source = """
         import signal
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -427,7 +427,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
         assert server.wait(20) == 143
 
 
-async def test_signals_are_given_back() -> None:
+async def test_stdio_signal_handlers_are_restored() -> None:
     def mine(number: int, frame: object) -> None:
         raise AssertionError
 
@@ -445,7 +445,7 @@ async def test_signals_are_given_back() -> None:
         signal.signal(signal.SIGTERM, former)
 
 
-async def test_another_thread_has_no_signals() -> None:
+async def test_stdio_other_threads_have_no_signal_handlers() -> None:
     before = signal.getsignal(signal.SIGTERM)
 
     async def elsewhere() -> None:

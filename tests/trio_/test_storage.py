@@ -1,4 +1,4 @@
-"""Where tokens are kept: what comes back, who can read it, and what is left of an attempt that failed."""
+"""Token storage: saved values, file permissions, and what a failed attempt leaves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> TokenStorage:
     return MemoryStorage() if request.param == "memory" else FileStorage(tmp_path / "a" / "tokens")
 
 
-def test_what_is_kept_comes_back(storage: TokenStorage) -> None:
+def test_storage_saved_value_is_loaded(storage: TokenStorage) -> None:
     assert storage.load("one") is None
     storage.save("one", b"1")
     storage.save("one", b"11")
@@ -28,7 +28,7 @@ def test_what_is_kept_comes_back(storage: TokenStorage) -> None:
 
 
 @pytest.mark.requirement("AG-7")
-def test_only_the_owner_can_read_a_file(tmp_path: Path) -> None:
+def test_file_storage_is_readable_by_the_owner_only(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path / "tokens")
     before = os.umask(0)
     try:
@@ -45,7 +45,7 @@ def test_only_the_owner_can_read_a_file(tmp_path: Path) -> None:
     assert storage.load("k") == b"new"
 
 
-def test_neither_a_link_nor_a_pipe_is_read(tmp_path: Path) -> None:
+def test_file_storage_does_not_read_links_or_pipes(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path)
     storage.save("k", b"secret")
     (file,) = tmp_path.iterdir()
@@ -59,7 +59,7 @@ def test_neither_a_link_nor_a_pipe_is_read(tmp_path: Path) -> None:
         storage.load("k")
 
 
-def test_what_cannot_be_written_leaves_what_there_was(
+def test_file_storage_failed_save_keeps_the_old_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = FileStorage(tmp_path)
@@ -75,7 +75,7 @@ def test_what_cannot_be_written_leaves_what_there_was(
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_one_at_a_time(tmp_path: Path) -> None:
+def test_file_storage_lock_is_exclusive(tmp_path: Path) -> None:
     one, other = FileStorage(tmp_path / "tokens"), FileStorage(tmp_path / "tokens")
     unlock = one.lock("k")
     assert unlock is not None
@@ -92,7 +92,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     assert {file.stat().st_mode & 0o777 for file in one.directory.iterdir()} == {0o600}
 
 
-def test_what_cannot_be_locked(tmp_path: Path) -> None:
+def test_file_storage_lock_does_not_follow_links(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path)
     unlock = storage.lock("k")
     assert unlock is not None
@@ -104,7 +104,9 @@ def test_what_cannot_be_locked(tmp_path: Path) -> None:
         storage.lock("k")
 
 
-def test_it_is_among_the_users_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_file_storage_default_directory_is_in_the_user_data(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert FileStorage().directory == tmp_path / "mcp-trio" / "tokens"
     for elsewhere in ("", "relative/path"):

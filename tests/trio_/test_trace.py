@@ -1,4 +1,4 @@
-"""The stream that shows the messages on it: the same lines however they are cut, and nothing else changed."""
+"""The traced stream: it reports the same lines in any chunks, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pieces(data: bytes, cuts: Sequence[int]) -> list[bytes]:
 
 
 async def received(chunks: Sequence[bytes]) -> tuple[list[tuple[str, bytes]], bytes]:
-    """What a trace is told of these chunks, and what the reader gets."""
+    """Return what a trace reports of these chunks, and what the reader gets."""
     ours, theirs = memory_pair()
     told: list[tuple[str, bytes]] = []
     stream = TracedStream(ours, lambda direction, line: told.append((direction, line)))
@@ -43,13 +43,13 @@ async def received(chunks: Sequence[bytes]) -> tuple[list[tuple[str, bytes]], by
 
 
 @given(st.lists(st.integers(0, len(CROSSED))))
-def test_lines_are_told_however_the_input_is_cut(cuts: list[int]) -> None:
+def test_trace_reports_lines_in_any_chunks(cuts: list[int]) -> None:
     told, got = trio.run(received, pieces(CROSSED, cuts))
     assert told == [("received", line) for line in LINES]
     assert got == CROSSED
 
 
-async def test_what_is_sent_is_told_before_it_is_written() -> None:
+async def test_trace_reports_sent_lines_before_they_are_written() -> None:
     ours, theirs = memory_pair()
     told: list[tuple[str, bytes]] = []
     stream = TracedStream(ours, lambda direction, line: told.append((direction, line)))
@@ -61,14 +61,14 @@ async def test_what_is_sent_is_told_before_it_is_written() -> None:
     assert await theirs.receive_some() == b""
 
 
-async def test_an_endless_line_is_told_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_trace, "_LONGEST", 5)
+async def test_trace_reports_an_endless_line_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_trace, "_MAX_LINE", 5)
     told, got = await received([b"123", b"456", b"789\n"])
     assert told == [("received", b"123456"), ("received", b"789")]
     assert got == b"123456789\n"
 
 
-async def test_a_trace_that_raises_is_called_no_more(caplog: pytest.LogCaptureFixture) -> None:
+async def test_trace_that_raises_is_not_called_again(caplog: pytest.LogCaptureFixture) -> None:
     calls = 0
 
     def trace(direction: str, line: bytes) -> None:
@@ -79,11 +79,11 @@ async def test_a_trace_that_raises_is_called_no_more(caplog: pytest.LogCaptureFi
     async with mcp_trio.connect(mcp_trio.Server("silent"), trace=trace) as client:
         await client.ping()
     assert calls == 1
-    assert "failed and is called no more" in caplog.text
+    assert "failed and is not called again" in caplog.text
 
 
 @pytest.mark.parametrize("version", ALL)
-async def test_a_client_shows_all_its_messages(version: str) -> None:
+async def test_trace_of_a_client_has_all_messages(version: str) -> None:
     told: list[tuple[str, bytes]] = []
     async with mcp_trio.connect(
         mcp_trio.Server("silent"), versions=[version], trace=lambda *crossed: told.append(crossed)

@@ -1,4 +1,4 @@
-"""WebSockets on trio, from both ends and byte by byte: what each frame comes to, who gets none, pressure, and how it all ends."""
+"""WebSockets on trio, from both ends: frames, rejected upgrades, backpressure and the end."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def house() -> Server:
 
     @server.tool
     def echo(text: str) -> str:
-        """At once."""
+        """Return the text at once."""
         return text
 
     @server.tool
     async def wait() -> str:
-        """For ever."""
+        """Wait forever."""
         started.set()
         try:
             await trio.Event().wait()
@@ -60,7 +60,7 @@ def house() -> Server:
 
     @server.tool
     async def tell(context: Context, times: int, size: int) -> str:
-        """A lot, and waits for who listens."""
+        """Report progress often, and wait for the reader."""
         for number in range(times):
             await context.progress(number, message="x" * size)
             told.append(number)
@@ -81,7 +81,7 @@ async def talking(server: Server | None = None, **options: Any) -> AsyncIterator
         yield wire
 
 
-# -- Frames ------------------------------------------------------------------------------------------------------------------
+# -- Frames --------------------------------------------------------------------------------------
 
 
 def limited() -> Server:
@@ -92,19 +92,21 @@ def limited() -> Server:
 
 @pytest.mark.parametrize("chopped", [False, True], ids=["whole", "byte by byte"])
 @pytest.mark.parametrize(("data", "answers"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
-async def test_frames(data: bytes, answers: list[Any], chopped: bool, autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_frames_get_their_responses(
+    data: bytes, answers: list[Any], chopped: bool, autojump_clock: trio.abc.Clock
+) -> None:
     size = len(data) if not chopped else 1 if len(data) < 10_000 else 997
     async with talking(limited()) as wire:
         for at in range(0, len(data), size):
             try:
                 await wire.send(data[at : at + size])
             except trio.BrokenResourceError:
-                break  # it has heard enough
+                break  # the server has closed
         assert await wire.heard() == answers
 
 
-async def test_who_sends_no_frames_is_not_waited_for(autojump_clock: trio.abc.Clock) -> None:
-    """Whatever still comes cannot be told apart, so nobody would notice his Close."""
+async def test_websocket_invalid_frames_end_without_waiting_for_close(autojump_clock: trio.abc.Clock) -> None:
+    """Frames after an error cannot be decoded, so the peer's Close would not be noticed."""
     async with talking() as wire:
         began = trio.current_time()
         await wire.send(frame(3) + b"x" * 1000)
@@ -113,8 +115,8 @@ async def test_who_sends_no_frames_is_not_waited_for(autojump_clock: trio.abc.Cl
         await wire.stream.aclose()
 
 
-async def test_who_does_not_close_is_waited_for_a_moment(autojump_clock: trio.abc.Clock) -> None:
-    """From when our Close was written."""
+async def test_websocket_close_is_awaited_for_a_second(autojump_clock: trio.abc.Clock) -> None:
+    """The second starts when our Close was written."""
     async with talking() as wire:
         began = trio.current_time()
         await wire.send(frame(BINARY))
@@ -122,7 +124,7 @@ async def test_who_does_not_close_is_waited_for_a_moment(autojump_clock: trio.ab
         assert trio.current_time() == began + 1
 
 
-async def test_over_tls_he_is_waited_for_a_moment(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_close_over_tls_is_awaited_for_a_second(autojump_clock: trio.abc.Clock) -> None:
     authority = trustme.CA()
     ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(ours)
@@ -136,7 +138,7 @@ async def test_over_tls_he_is_waited_for_a_moment(autojump_clock: trio.abc.Clock
         assert trio.current_time() == began + 1
 
 
-async def test_garbage_is_answered_and_then_enough(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_invalid_messages_are_limited(autojump_clock: trio.abc.Clock) -> None:
     async with talking() as wire:
         for _ in range(2):
             await wire.send(frame(TEXT, b"no JSON"))
@@ -150,10 +152,10 @@ async def test_garbage_is_answered_and_then_enough(autojump_clock: trio.abc.Cloc
         assert {each["error"]["code"] for each in heard} == {-32700}
 
 
-# -- Who gets none -----------------------------------------------------------------------------------------------------------
+# -- Rejected upgrades ---------------------------------------------------------------------------
 
 REFUSED: list[tuple[str, bytes, int, dict[bytes, bytes]]] = [
-    # what is asked, the status, headers of the answer
+    # the request, the status, headers of the response
     ("a foreign Origin", upgrade(b"origin: http://evil.example"), 403, {}),
     ("another name", upgrade(host=b"evil.example"), 421, {}),
     ("another version", upgrade(b"sec-websocket-version: 8"), 426, {b"sec-websocket-version": b"13"}),
@@ -170,10 +172,10 @@ REFUSED: list[tuple[str, bytes, int, dict[bytes, bytes]]] = [
 @pytest.mark.parametrize(
     ("asked", "status", "headers"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-async def test_who_gets_none(
+async def test_websocket_invalid_upgrade_is_rejected(
     asked: bytes, status: int, headers: dict[bytes, bytes], autojump_clock: trio.abc.Clock
 ) -> None:
-    """And what comes behind is not read: it may be meant for a WebSocket."""
+    """Bytes behind the request are not read: they may be meant for a WebSocket."""
     async with served_over_http(house()) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(asked + upgrade()) == status
@@ -184,14 +186,14 @@ async def test_who_gets_none(
         assert wire.buffer.count(b"HTTP/1.1") == 0
 
 
-async def test_over_http_1_0(autojump_clock: trio.abc.Clock) -> None:
-    """Where nobody can be asked to switch (RFC 9110, 7.8)."""
+async def test_websocket_upgrade_over_http_1_0_is_rejected(autojump_clock: trio.abc.Clock) -> None:
+    """HTTP/1.0 has no upgrade (RFC 9110 7.8)."""
     async with served_over_http(house(), sessions=False) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade(version=b"1.0")) == 405
 
 
-async def test_no_token(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_without_token_gets_401(autojump_clock: trio.abc.Clock) -> None:
     async with served_over_http(house(), guards={"/mcp": guard()}) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade()) == 401
@@ -202,8 +204,8 @@ async def test_no_token(autojump_clock: trio.abc.Clock) -> None:
         assert await wire.message() == ANSWER
 
 
-async def test_who_has_to_be_asked_about_waits(autojump_clock: trio.abc.Clock) -> None:
-    """And what comes meanwhile is not lost."""
+async def test_websocket_authorization_precedes_the_upgrade(autojump_clock: trio.abc.Clock) -> None:
+    """Frames that arrive meanwhile are not lost."""
 
     async def later(text: str) -> Any:
         await trio.sleep(5)
@@ -224,7 +226,7 @@ async def test_who_has_to_be_asked_about_waits(autojump_clock: trio.abc.Clock) -
         await trio.sleep(10)
 
 
-async def test_the_answer_of_the_handshake(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_upgrade_response_and_access_log(autojump_clock: trio.abc.Clock) -> None:
     lines: list[Any] = []
     async with served_over_http(house(), on_exchange=lines.append) as listener:
         wire = FrameWire(listener.connect())
@@ -248,7 +250,9 @@ async def test_the_answer_of_the_handshake(autojump_clock: trio.abc.Clock) -> No
 
 
 @pytest.mark.parametrize("patience", [0.0, 1.0])
-async def test_who_asks_for_one_and_goes(patience: float, autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_disconnect_after_the_upgrade_ends_it(
+    patience: float, autojump_clock: trio.abc.Clock
+) -> None:
     lines: list[Any] = []
     server = house()
     async with served_over_http(server, on_exchange=lines.append) as listener:
@@ -263,7 +267,7 @@ async def test_who_asks_for_one_and_goes(patience: float, autojump_clock: trio.a
         assert list(server._services) == []
 
 
-async def test_what_came_with_the_request_is_read(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_frames_behind_the_upgrade_request_are_read(autojump_clock: trio.abc.Clock) -> None:
     async with served_over_http(house()) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade() + message(ASK) + frame(PING, b"x")) == 101
@@ -271,7 +275,7 @@ async def test_what_came_with_the_request_is_read(autojump_clock: trio.abc.Clock
         assert await wire.message() == ANSWER
 
 
-async def test_a_request_before_it_on_the_same_connection(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_upgrade_after_another_request(autojump_clock: trio.abc.Clock) -> None:
     async with served_over_http(house()) as listener:
         wire = FrameWire(listener.connect())
         await wire.send(b"OPTIONS /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -279,19 +283,19 @@ async def test_a_request_before_it_on_the_same_connection(autojump_clock: trio.a
         assert await wire.open(upgrade()) == 101
 
 
-# -- A conversation ----------------------------------------------------------------------------------------------------------
+# -- Conversations -------------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def reaching(stream: Callable[[], trio.abc.Stream]) -> AsyncIterator[None]:
-    """Whoever connects gets a `stream`."""
+    """Make every connector connect to the result of `stream()`."""
 
     async def reach(self: Way, *best: str) -> trio.abc.Stream:
         await trio.lowlevel.checkpoint()
         return stream()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Way, "_connected", reach)
+        patch.setattr(Way, "_connect", reach)
         yield
 
 
@@ -299,7 +303,7 @@ async def reaching(stream: Callable[[], trio.abc.Stream]) -> AsyncIterator[None]
 async def client(
     server: Server | None = None, *, of_client: dict[str, Any] | None = None, **options: Any
 ) -> AsyncIterator[Client]:
-    """A client of ours and a server of ours, in memory."""
+    """Our client and our server, in memory."""
     async with (
         served_over_http(server or house(), **options) as listener,
         reaching(listener.connect),
@@ -316,7 +320,7 @@ async def echo(opened: Client, text: str) -> str:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.requirement("CUST-1", "CUST-3")
-async def test_each_revision(version: str, autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_conversation_in_each_revision(version: str, autojump_clock: trio.abc.Clock) -> None:
     heard: list[float] = []
     async with client(of_client={"versions": [version]}) as opened:
         assert opened.peer.dialect.version == version
@@ -326,14 +330,14 @@ async def test_each_revision(version: str, autojump_clock: trio.abc.Clock) -> No
         assert [tool.name for tool in await opened.list_tools()] == ["echo", "wait", "tell"]
 
 
-async def test_a_revision_is_found(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_negotiates_the_newest_revision(autojump_clock: trio.abc.Clock) -> None:
     async with client() as opened:
         assert opened.peer.dialect.version == E
     async with client(of_client={"versions": [D, E]}) as opened:
         assert opened.peer.dialect.version == E
 
 
-async def test_messages_are_seen_whole(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_trace_has_whole_messages(autojump_clock: trio.abc.Clock) -> None:
     seen: list[tuple[str, Any]] = []
 
     def trace(direction: str, data: bytes) -> None:
@@ -351,7 +355,9 @@ async def test_messages_are_seen_whole(autojump_clock: trio.abc.Clock) -> None:
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_who_leaves_a_call_cancels_it(version: str, autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_cancelled_call_cancels_the_handler(
+    version: str, autojump_clock: trio.abc.Clock
+) -> None:
     server = house()
     async with client(server, of_client={"versions": [version]}) as opened:
         with trio.move_on_after(1):
@@ -361,7 +367,7 @@ async def test_who_leaves_a_call_cancels_it(version: str, autojump_clock: trio.a
 
 
 @pytest.mark.parametrize("how", ["leaves", "is cancelled"])
-async def test_who_goes_cancels_all(how: str, autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_disconnect_cancels_all_handlers(how: str, autojump_clock: trio.abc.Clock) -> None:
     server = house()
 
     async def visit() -> None:
@@ -386,7 +392,7 @@ async def test_who_goes_cancels_all(how: str, autojump_clock: trio.abc.Clock) ->
         await server.ended.wait()  # type: ignore[attr-defined]
 
 
-async def test_the_server_stops(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_server_shutdown_closes_with_1001(autojump_clock: trio.abc.Clock) -> None:
     stop = trio.Event()
     server = house()
     async with client(server, stop=stop, grace=2.0) as opened, trio.open_nursery() as nursery:
@@ -406,13 +412,13 @@ async def test_the_server_stops(autojump_clock: trio.abc.Clock) -> None:
             await opened.call_tool("echo", {"text": "x"})
 
 
-async def test_both_are_asked_whether_they_live(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_keep_alive_pings_both_ways(autojump_clock: trio.abc.Clock) -> None:
     async with client() as opened:
         await trio.sleep(3600)
         assert await echo(opened, "x") == "x"
 
 
-async def test_a_fault_of_our_own_ends_one_connection(
+async def test_websocket_internal_error_ends_one_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, autojump_clock: trio.abc.Clock
 ) -> None:
     async with served_over_http(house()) as listener:
@@ -429,13 +435,13 @@ async def test_a_fault_of_our_own_ends_one_connection(
         monkeypatch.setattr(Spelling, "read", fail)
         await wire.send(message(ASK))
         assert await wire.heard() == [1011]
-        assert "our own fault on <ServedSocket of <WebSocket" in caplog.text
+        assert "internal error on <ServedSocket of <WebSocket" in caplog.text
         monkeypatch.undo()
         await other.send(message(ASK))
         assert await other.message() == ANSWER
 
 
-async def test_who_breaks_off_in_the_middle_is_forgotten(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_broken_while_sending_ends_the_handler(autojump_clock: trio.abc.Clock) -> None:
     server = house()
     async with talking(server) as wire:
         params = {"name": "tell", "arguments": {"times": 500, "size": 4096}}
@@ -446,7 +452,7 @@ async def test_who_breaks_off_in_the_middle_is_forgotten(autojump_clock: trio.ab
         assert len(server.told) < 100  # type: ignore[attr-defined]
 
 
-async def test_a_client_that_is_cancelled_at_a_server_that_is_gone(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_client_cancelled_after_the_server_is_gone(autojump_clock: trio.abc.Clock) -> None:
     ours, theirs = memory_pair()
     async with reaching(lambda: ours), trio.open_nursery() as nursery:
         nursery.start_soon(_accept_and_sleep, theirs)
@@ -459,10 +465,10 @@ async def test_a_client_that_is_cancelled_at_a_server_that_is_gone(autojump_cloc
         nursery.cancel_scope.cancel()
 
 
-# -- Pressure ----------------------------------------------------------------------------------------------------------------
+# -- Backpressure --------------------------------------------------------------------------------
 
 
-async def test_who_does_not_read_is_waited_for_and_then_left(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_unread_output_pauses_and_then_ends(autojump_clock: trio.abc.Clock) -> None:
     server = house()
     async with talking(server) as wire:
         params = {"name": "tell", "arguments": {"times": 500, "size": 4096}}
@@ -481,7 +487,7 @@ async def test_who_does_not_read_is_waited_for_and_then_left(autojump_clock: tri
         assert len(server.told) < 700  # type: ignore[attr-defined]
 
 
-async def test_who_asks_and_does_not_read_is_not_read(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_server_unread_responses_pause_reading(autojump_clock: trio.abc.Clock) -> None:
     async with talking() as wire:
         ask = message(modern(1, "tools/call", {"name": "echo", "arguments": {"text": "x" * 50_000}}))
         sent = 0
@@ -492,8 +498,8 @@ async def test_who_asks_and_does_not_read_is_not_read(autojump_clock: trio.abc.C
         assert sent < 60
 
 
-async def test_a_client_waits_for_a_server_that_does_not_read(autojump_clock: trio.abc.Clock) -> None:
-    """What a caller has to say waits in the client, and it is told."""
+async def test_websocket_client_waits_for_a_server_that_does_not_read(autojump_clock: trio.abc.Clock) -> None:
+    """Messages of the callers wait in the client, and each call is answered or fails."""
     ours, theirs = memory_pair()
     async with reaching(lambda: ours), trio.open_nursery() as nursery:
         nursery.start_soon(_accept_and_sleep, theirs)
@@ -520,11 +526,11 @@ async def _accept_and_sleep(stream: trio.abc.Stream) -> None:
     await trio.sleep_forever()
 
 
-# -- Servers that are played -------------------------------------------------------------------------------------------------
+# -- Played servers ------------------------------------------------------------------------------
 
 
 class PlayedPeer:
-    """The server's end, in bytes: it reads with our own reader of frames, and says what the test wants."""
+    """The server's end, in bytes: it reads with our frame reader, and sends what the test wants."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
@@ -566,7 +572,7 @@ class PlayedPeer:
 
 
 async def played(play: Callable[[PlayedPeer], Any], **options: Any) -> BaseException:
-    """What a call raises at a server that does what `play` says, behind the opening."""
+    """Return what a call raises at a server that does what `play` does after the handshake."""
     ours, theirs = memory_pair()
 
     async def serve() -> None:
@@ -589,21 +595,21 @@ async def played(play: Callable[[PlayedPeer], Any], **options: Any) -> BaseExcep
 
 
 SAID: list[tuple[str, bytes, str]] = [
-    # what the server says behind the opening, what the caller is told
+    # what the server sends after the handshake, and the caller's error
     ("a Close", close(1001, b"restart", mask=False), r"closed the WebSocket \(1001, restart\)"),
     ("an empty Close", close(mask=False), r"closed the WebSocket \(1005\)"),
     ("binary", frame(BINARY, b"{}", mask=False), "messages are text"),
     ("a mask", message({}, mask=True), "masked"),
     ("no UTF-8", frame(TEXT, b"\xff", mask=False), "utf-8"),
     ("2^62 bytes", frame(TEXT, length=1 << 62, mask=False), "longer than 33554432 bytes"),
-    ("garbage", frame(TEXT, b"?", mask=False) * 3, "no JSON"),
+    ("garbage", frame(TEXT, b"?", mask=False) * 3, "not JSON"),
     ("nothing more", b"", "broke off"),
 ]
 
 
 @pytest.mark.parametrize("early", [False, True], ids=["at work", "before it is open"])
 @pytest.mark.parametrize(("data", "told"), [row[1:] for row in SAID], ids=[row[0] for row in SAID])
-async def test_what_a_caller_is_told(
+async def test_websocket_close_or_error_of_the_server_is_reported(
     data: bytes, told: str, early: bool, autojump_clock: trio.abc.Clock
 ) -> None:
     async def play(peer: PlayedPeer) -> None:
@@ -623,7 +629,7 @@ async def test_what_a_caller_is_told(
         raise error
 
 
-async def test_a_server_that_falls_silent(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_silent_server_is_detected_by_ping(autojump_clock: trio.abc.Clock) -> None:
     async def play(peer: PlayedPeer) -> None:
         await peer.accept()
         await peer.open()
@@ -648,17 +654,19 @@ ANSWERS: list[tuple[bytes, str]] = [
     ),
     (
         b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
-        "has not read",
+        "does not match the request",
     ),
-    (b"SSH-2.0-OpenSSH\r\n\r\n", "no HTTP/1.1"),
+    (b"SSH-2.0-OpenSSH\r\n\r\n", "not HTTP/1.1"),
     (b"\x15\x03\x01\x00\x02\x02\x46", r"speaks TLS; is its address wss:// instead\?"),
-    (b"HTTP/1.1 secret\r\n\r\n", r"no HTTP/1.1: illegal status line$"),
+    (b"HTTP/1.1 secret\r\n\r\n", r"not HTTP/1.1: illegal status line$"),
     (b"", "without an answer"),
 ]
 
 
 @pytest.mark.parametrize(("answer", "told"), ANSWERS)
-async def test_who_is_no_websocket(answer: bytes, told: str, autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_rejected_upgrade_raises(
+    answer: bytes, told: str, autojump_clock: trio.abc.Clock
+) -> None:
     async def play(peer: PlayedPeer) -> None:
         await peer.accept(answer)
         await peer.stream.aclose()
@@ -677,13 +685,13 @@ async def test_who_is_no_websocket(answer: bytes, told: str, autojump_clock: tri
             "perhaps there is only http://",
         ),
         (b"\x15\x03\x01\x00\x02\x02\x46", "speaks TLS"),
-        (b"220 mail.example ready", "no HTTP/1.1"),
+        (b"220 mail.example ready", "not HTTP/1.1"),
     ],
 )
-async def test_who_says_something_else_and_stays(
+async def test_websocket_endless_other_response_raises_at_once(
     answer: bytes, told: str, autojump_clock: trio.abc.Clock
 ) -> None:
-    """As a server without WebSockets that answers any GET by a stream of events."""
+    """As a server without WebSockets that answers any GET with an event stream."""
 
     async def play(peer: PlayedPeer) -> None:
         await peer.accept(answer)
@@ -694,7 +702,7 @@ async def test_who_says_something_else_and_stays(
     assert trio.current_time() < 1
 
 
-async def test_who_hangs_up_at_once(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_closed_upgrade_raises(autojump_clock: trio.abc.Clock) -> None:
     async def play(peer: PlayedPeer) -> None:
         await peer.stream.aclose()
 
@@ -703,14 +711,14 @@ async def test_who_hangs_up_at_once(autojump_clock: trio.abc.Clock) -> None:
     assert "without an answer" in str(error)
 
 
-async def test_a_server_that_says_nothing(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_unanswered_upgrade_times_out(autojump_clock: trio.abc.Clock) -> None:
     async def play(peer: PlayedPeer) -> None:
         await trio.sleep_forever()
 
     assert "did not give us a WebSocket within 10 s" in str(await played(play))
 
 
-async def test_a_server_that_wants_a_token(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_server_with_authorization_needs_a_token(autojump_clock: trio.abc.Clock) -> None:
     async with served_over_http(house(), guards={"/mcp": guard()}) as listener, reaching(listener.connect):
         with pytest.raises(ConnectFailed, match="access token, in headers") as caught:
             async with connect("ws://localhost/mcp"):

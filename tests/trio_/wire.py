@@ -1,7 +1,7 @@
-"""The other end of a conversation, in lines of JSON: what the tests of the drivers speak, so that the machine is not trusted.
+"""The other end of a conversation, in lines of JSON, without using the code under test.
 
-`Wire` is a `ScriptedPeer` with shorter words for what these tests say and hear most. `served` runs a server on one end of a
-memory pair and gives the other one. What else is waited for may take `PATIENCE` seconds.
+`Wire` is a `ScriptedPeer` with shorter names for frequent steps. `served` runs a server on one end
+of a memory pair and yields the other end. Other waits may take `PATIENCE` seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ERAS: Final = (D, E)
 
 
 class Wire(ScriptedPeer):
-    """Somebody who talks to one of our drivers over `stream`. `version` is the revision in which it asks."""
+    """A peer for our drivers on `stream`. `version` is the revision of its requests."""
 
     def __init__(self, stream: trio.abc.Stream, version: str = D) -> None:
         super().__init__(stream, version)
@@ -35,19 +35,19 @@ class Wire(ScriptedPeer):
     tell = ScriptedPeer.send
 
     async def shake_hands(self) -> None:
-        """Open the conversation, if the revision wants that."""
+        """Perform the handshake, if the revision has one."""
         await self.open_as_client(info={"name": "client", "version": "1"})
 
     async def hear(self) -> Message:
-        """The next message."""
+        """Return the next message."""
         message: Message = json.loads(await self.hear_line())
         return message
 
     async def hear_line(self) -> bytes:
-        """The next line without its end.
+        """Return the next line without its end.
 
         Raises:
-            EOFError: there is none.
+            EOFError: the stream has ended.
         """
         line = await self.receive_line()
         if line is None:
@@ -55,13 +55,13 @@ class Wire(ScriptedPeer):
         return line
 
     async def hear_all(self) -> list[Message]:
-        """Every message until the end of the stream; then who closed it has come to rest."""
+        """Return every message until the end of the stream, and wait for the other side to end."""
         heard = [message async for message in self]
         await trio.testing.wait_all_tasks_blocked()
         return heard
 
     async def hears_nothing(self) -> bool:
-        """Whether all is quiet, now and once every task waits for something."""
+        """Return True if nothing is sent, now and until every task waits."""
         try:
             await self.expect_silence()
         except AssertionError:
@@ -69,7 +69,7 @@ class Wire(ScriptedPeer):
         return True
 
     def asking(self, id: Any, method: str, params: Any = None, **meta: Any) -> Message:
-        """A request in this wire's revision; `meta` are members of its `_meta`."""
+        """Return a request in this revision; `meta` are members of its `_meta`."""
         if self.version == E:
             return modern(id, method, params, **meta)
         if meta:
@@ -77,32 +77,32 @@ class Wire(ScriptedPeer):
         return request(id, method, params)
 
     def calling(self, id: Any, name: str, arguments: Any = None, **meta: Any) -> Message:
-        """A tool call."""
+        """Return a tool call."""
         params = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
         return self.asking(id, "tools/call", params, **meta)
 
     async def ask(self, id: Any, method: str, params: Any = None, **meta: Any) -> Message:
-        """Ask and hear the answer, which has to be the next message."""
+        """Send a request, and return its response, which must be the next message."""
         await self.tell(self.asking(id, method, params, **meta))
         return await self.hear()
 
     async def call(self, id: Any, name: str, arguments: Any = None) -> Message:
-        """Call a tool and hear the answer, which has to be the next message."""
+        """Call a tool, and return its response, which must be the next message."""
         await self.tell(self.calling(id, name, arguments))
         return await self.hear()
 
     async def ping(self, id: Any = "ping") -> Message:
-        """Whatever the revision answers at once."""
+        """Send the request that every server answers at once in this revision."""
         return await self.ask(id, "server/discover" if self.version == E else "ping")
 
     async def is_alive(self) -> bool:
-        """Whether a ping is answered, by the very next message."""
+        """Return True if a ping is answered by the very next message."""
         answer = await self.ping("alive?")
         return answer["id"] == "alive?" and "result" in answer
 
 
 def text_of(answer: Message) -> str:
-    """The text of a tool's result."""
+    """Return the text of a tool result."""
     text = answer["result"]["content"][0]["text"]
     assert isinstance(text, str)
     return text
@@ -112,7 +112,10 @@ def text_of(answer: Message) -> str:
 async def served(
     server: Server, version: str = D, *, grace: float = 5.0, opened: bool = True
 ) -> AsyncIterator[Wire]:
-    """A wire to `server`, its conversation opened. At the end the client hangs up, and the server has to end too."""
+    """Serve `server`, and yield a peer after the handshake.
+
+    At the end the peer closes, and the server must end.
+    """
     ours, theirs = memory_pair()
     wire = Wire(ours, version)
     ended = trio.Event()

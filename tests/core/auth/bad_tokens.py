@@ -1,7 +1,7 @@
-"""Tokens that must not be believed: what has been tried against other libraries, and what is merely wrong.
+"""Invalid tokens: attacks that worked against other libraries, and plain mistakes.
 
-Each row is a name, a token, and words of the reason. `test_jwt.py` holds all of them against the verifier; the keys that they
-are about are those of `minting.py`.
+Each row is a name, a token, and words of the error text. `test_jwt.py` runs all of them against the
+verifier, with the keys of `minting.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HEAD = {"alg": "ES256", "kid": "ec", "typ": "at+jwt"}
 H, P, S = GOOD.split(".")
 RAW = urlsafe_b64decode(S + "==")
 
-NOT_JWS = "not the form"
+NOT_JWS = "not have the form"
 NOT_BASE64 = "base64url"
 NO_ALG = "algorithm that is not allowed"
 HEADER = "header of the token cannot be read"
@@ -47,12 +47,12 @@ UNKNOWN = "does not publish"
 EXTENSION = "extension"
 ENCRYPTED = "encrypted"
 CLAIMS_UNREADABLE = "claims of the token cannot be read"
-KIND = "no access token"
+KIND = "not an access token"
 OTHER_KEY = "do not belong together"
 
 
 def _hmac(secret: bytes, alg: str, header: Any, payload: Any = CLAIMS) -> str:
-    # Past joserfc's own refusal to take a public key for a secret, which an attacker's program does not have.
+    # Bypasses joserfc's check for a public key as a secret: an attacker's program has none.
     signed = f"{b64(as_bytes(header))}.{b64(as_bytes(payload))}"
     key = OctKey(secret, secret)
     return f"{signed}.{b64(JWSRegistry.algorithms[alg].sign(signed.encode(), key))}"
@@ -147,7 +147,7 @@ def confused_keys() -> list[Row]:
 
 
 def injected_keys() -> list[Row]:
-    """The key that comes along, or the place to find one: each signed with the attacker's key."""
+    """Return tokens that bring a key or a URL of one, each signed with the attacker's key."""
     jwk = STRANGER.as_dict(private=False)
     brought: dict[str, Any] = {
         "jwk": jwk,
@@ -475,7 +475,7 @@ def of_another_kind() -> list[Row]:
 
 
 def weak_keys() -> list[Row]:
-    """Signed well, by keys that look like one of the set."""
+    """Return valid tokens signed by keys that resemble one of the set."""
     twin = ECKey.derive_key(b"twin" * 8, "P-256", {"kid": "ec"})
     return [
         ("a key that has the same name", forge(HEAD, CLAIMS, twin), SIGNATURE),

@@ -1,7 +1,7 @@
-"""An authorization server's workshop: keys, good tokens, and tokens as no server would make them.
+"""Keys and tokens of a fake authorization server, valid and invalid ones.
 
-`forge` signs whatever bytes it is given, with joserfc's algorithms and without its manners, so that a bad token is bad in one
-place only.
+`forge` signs any bytes with joserfc's algorithms but without its checks, so that an invalid token
+is wrong in one respect only.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CLAIMS: dict[str, Any] = {
 
 
 def public(*keys: Any, **more: Any) -> dict[str, Any]:
-    """A JWK Set."""
+    """Build a JWK Set with the public keys."""
     return {"keys": [key.as_dict(private=False, **more) for key in keys]}
 
 
@@ -62,7 +62,7 @@ JWKS = public(RSA, EC, EC384, EC521, ED, ED448)
 
 
 def ours(key: Any) -> Key:
-    """A key of joserfc as one of ours."""
+    """Convert a key of joserfc to a `Key`."""
     return public_key(json.dumps(key.as_dict(private=False)).encode())
 
 
@@ -77,13 +77,13 @@ def as_bytes(part: Any) -> bytes:
 
 
 def forge(header: Any, payload: Any, key: Any = EC, alg: str = "ES256") -> str:
-    """A token with this header and payload (bytes, text or what JSON can say), signed by `key` as `alg` would."""
+    """Sign a token with this header and payload (bytes, text or JSON data), as `alg` would."""
     signed = f"{b64(as_bytes(header))}.{b64(as_bytes(payload))}"
     return f"{signed}.{b64(JWSRegistry.algorithms[alg].sign(signed.encode(), key))}"
 
 
 def token(alg: str = "ES256", *, header: Any = None, without: Any = "", **claims: Any) -> str:
-    """A good token but for what is given here; `without` is a claim to leave out."""
+    """Return a token, valid but for the given claims. `without` is a claim to leave out."""
     key = KEYS["Ed25519" if alg == "EdDSA" else alg]
     head = {"alg": alg, "kid": key.kid, "typ": "at+jwt"} | (header or {})
     said = {name: value for name, value in (CLAIMS | claims).items() if name != without}
@@ -94,13 +94,16 @@ def key_alg(alg: str) -> str:
     return "Ed25519" if alg == "EdDSA" else alg
 
 
-def ended(flow: Generator[Any, Any, T]) -> T:
-    """What a flow gives that needs nothing of the world."""
-    return played(flow, [])
+def run_without_steps(flow: Generator[Any, Any, T]) -> T:
+    """Return the result of a flow that needs no step."""
+    return run_with_replies(flow, [])
 
 
-def played(flow: Generator[Any, Any, T], script: list[tuple[str, Any]]) -> T:
-    """What a flow gives, after the fetches of the script: the URL of each and its reply, which may be an exception."""
+def run_with_replies(flow: Generator[Any, Any, T], script: list[tuple[str, Any]]) -> T:
+    """Run a flow against pairs of a URL and its reply, which may be an exception.
+
+    Return its result.
+    """
     left = iter(script)
     try:
         step = next(flow)
@@ -122,7 +125,7 @@ def keys_reply(jwks: Any = None, status: int = 200) -> HttpReply:
 NO_REPLY = FetchFailed("nobody is there")
 
 
-# -- DPoP --------------------------------------------------------------------------------------------------------------
+# -- DPoP ------------------------------------------------------------------------------------------
 
 HOLDER = ECKey.derive_key(b"holder" * 8, "P-256")
 JKT = HOLDER.thumbprint()
@@ -137,7 +140,10 @@ def proof(
     without: Any = "",
     **claims: Any,
 ) -> str:
-    """A good proof for a POST to `RESOURCE` with the token `bound`, but for what is given here."""
+    """Return a proof for a POST to `RESOURCE` with the token `bound`.
+
+    It is valid but for the given claims.
+    """
     head = {"typ": "dpop+jwt", "alg": alg, "jwk": key.as_dict(private=False)} | (header or {})
     said = {
         "jti": "p1",

@@ -1,7 +1,7 @@
-"""Flows played as lists of steps and replies, and the small world of the conformance suite in which they play.
+"""Flows run as lists of steps and replies, in the setting of the conformance suite.
 
-`play` compares each step with what the list expects and sends the reply that stands beside it. `Load` and `Save` go to a
-dict, and who is to `Listen` does, so that a list shows only what somebody outside can see.
+`play` compares each step with the expected one and sends the reply beside it. `Load` and `Save` use
+a dict, and `ListenForRedirect` is answered too, so a list shows only what others can observe.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ OIDC = "/.well-known/openid-configuration"
 
 
 def play(flow: Generator[Any, Any, T], script: Script, store: dict[str, bytes] | None = None) -> T:
-    """Run `flow` against `script`; gives what it returns. A reply may be an exception, or a function of the step."""
+    """Run `flow` against `script` and return its result.
+
+    A reply may be an exception, or a function of the step.
+    """
     store = {} if store is None else store
     rows = iter(script)
     reply: Any = None
@@ -71,8 +74,10 @@ def play(flow: Generator[Any, Any, T], script: Script, store: dict[str, bytes] |
             reply = row[1](step) if callable(row[1]) else row[1]
 
 
-def rest_of(flow: Generator[Any, Any, T], script: Script, store: dict[str, bytes] | None = None) -> Any:
-    """The same for a flow that is expected to fail at the end of the script: the exception."""
+def play_to_failure(
+    flow: Generator[Any, Any, T], script: Script, store: dict[str, bytes] | None = None
+) -> Any:
+    """Run a flow that must fail at the end of the script. Return the exception."""
     try:
         play(flow, script, store)
     except Exception as exc:
@@ -83,7 +88,7 @@ def rest_of(flow: Generator[Any, Any, T], script: Script, store: dict[str, bytes
 
 
 class Entropy:
-    """Bytes that are different each time and the same in each run."""
+    """A source of bytes that differ from call to call and repeat from run to run."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -94,7 +99,7 @@ class Entropy:
 
 
 class Clock:
-    """Wall time that stands still until a test moves it."""
+    """A wall clock that stands still until a test moves it."""
 
     def __init__(self, now: float = 1_000_000.0) -> None:
         self.now = now
@@ -103,18 +108,18 @@ class Clock:
         return self.now
 
 
-class ToMcp(Struct):
+class McpRequest(Struct):
     """A request to the MCP server, as the small driver of these tests sends it."""
 
     operation: str
     headers: dict[str, str]
 
 
-# -- What is expected -------------------------------------------------------------------------------------------------
+# -- Expected steps --------------------------------------------------------------------------------
 
 
 def get(url: str) -> Expected:
-    """A document is fetched."""
+    """Expect the fetch of a document."""
 
     def check(step: Any) -> None:
         assert isinstance(step, Fetch), step
@@ -124,7 +129,7 @@ def get(url: str) -> Expected:
 
 
 def posted(url: str, **members: Any) -> Expected:
-    """JSON is posted that has these members; one that is None is not there."""
+    """Expect a POST of JSON with these members. A member that is None must be absent."""
 
     def check(step: Any) -> None:
         assert isinstance(step, Fetch), step
@@ -137,7 +142,7 @@ def posted(url: str, **members: Any) -> Expected:
 
 
 def form(url: str, authorization: str | None = None, **fields: str | None) -> Expected:
-    """A form is posted that has these fields; one that is None is not there."""
+    """Expect a POST of a form with these fields. A field that is None must be absent."""
 
     def check(step: Any) -> None:
         assert isinstance(step, Fetch), step
@@ -154,7 +159,7 @@ def form(url: str, authorization: str | None = None, **fields: str | None) -> Ex
 
 
 def browsed(url: str, **fields: str | None) -> Expected:
-    """The browser is sent to `url` with these parameters; one that is None is not there."""
+    """Expect the browser at `url` with these parameters. One that is None must be absent."""
 
     def check(step: Any) -> None:
         assert isinstance(step, Browse), step
@@ -170,21 +175,21 @@ def browsed(url: str, **fields: str | None) -> Expected:
 
 
 def mcp(authorization: str | None = None, operation: str | None = None) -> Expected:
-    """A request is sent to the MCP server, with this token."""
+    """Expect a request to the MCP server with this token."""
 
     def check(step: Any) -> None:
-        assert isinstance(step, ToMcp), step
+        assert isinstance(step, McpRequest), step
         assert step.headers.get("authorization") == authorization
         assert operation is None or step.operation == operation
 
     return check
 
 
-# -- What is answered -------------------------------------------------------------------------------------------------
+# -- Replies ---------------------------------------------------------------------------------------
 
 
-def found(**members: Any) -> HttpReply:
-    """A document."""
+def document_reply(**members: Any) -> HttpReply:
+    """Return a JSON document."""
     return HttpReply(200, [("content-type", "application/json")], json.dumps(members).encode())
 
 
@@ -196,12 +201,12 @@ MISSING = status(404)
 
 
 def resource(*servers: str, resource: str = MCP, **more: Any) -> HttpReply:
-    """Protected-resource metadata."""
-    return found(resource=resource, authorization_servers=list(servers or (AS,)), **more)
+    """Return protected resource metadata."""
+    return document_reply(resource=resource, authorization_servers=list(servers or (AS,)), **more)
 
 
 def server_metadata(issuer: str = AS, endpoints: str | None = None, **more: Any) -> dict[str, Any]:
-    """The metadata of the suite's authorization server; None removes a member."""
+    """Return the metadata of the suite's authorization server. None removes a member."""
     at = issuer if endpoints is None else endpoints
     members = {
         "issuer": issuer,
@@ -218,7 +223,7 @@ def server_metadata(issuer: str = AS, endpoints: str | None = None, **more: Any)
 
 
 def server(issuer: str = AS, endpoints: str | None = None, **more: Any) -> HttpReply:
-    return found(**server_metadata(issuer, endpoints, **more))
+    return document_reply(**server_metadata(issuer, endpoints, **more))
 
 
 def registered(
@@ -228,8 +233,10 @@ def registered(
     return status(201, **{name: value for name, value in members.items() if value is not None})
 
 
-def back(iss: str | None = AS, code: str | None = "test-auth-code", **more: str) -> Callable[[Browse], str]:
-    """The browser comes back, with the state that it was sent away with."""
+def callback_reply(
+    iss: str | None = AS, code: str | None = "test-auth-code", **more: str
+) -> Callable[[Browse], str]:
+    """Redirect the browser back, with the `state` that it was sent with."""
 
     def answer(step: Browse) -> str:
         state = parse_qs(urlsplit(step.url).query)["state"][0]
@@ -240,10 +247,12 @@ def back(iss: str | None = AS, code: str | None = "test-auth-code", **more: str)
 
 
 def token(access: str = "t1", expires_in: Any = 3600, **more: Any) -> HttpReply:
-    return found(**({"access_token": access, "token_type": "Bearer", "expires_in": expires_in} | more))
+    return document_reply(
+        **({"access_token": access, "token_type": "Bearer", "expires_in": expires_in} | more)
+    )
 
 
-def refused(code: str, description: str | None = None, at: int = 400) -> HttpReply:
+def oauth_error(code: str, description: str | None = None, at: int = 400) -> HttpReply:
     members = {"error": code} | ({"error_description": description} if description else {})
     return status(at, **members)
 
@@ -265,7 +274,7 @@ def forbidden(scope: str | None) -> HttpReply:
 OK = status(200)
 
 
-# -- Who plays --------------------------------------------------------------------------------------------------------
+# -- Drivers and scripts ---------------------------------------------------------------------------
 
 
 def profile(**more: Any) -> ClientProfile:
@@ -277,19 +286,19 @@ def authorizer(url: str = MCP, clock: Clock | None = None, **more: Any) -> Autho
 
 
 def request(auth: Authorizer, operation: str = "tools/list", url: str = MCP) -> Generator[Any, Any, int]:
-    """What a driver does for one MCP request; gives the status of the last response."""
+    """Do what a driver does for one MCP request. Return the status of the last response."""
     attempt = auth.attempt(operation)
     while True:
         headers = attempt.headers("POST", url)
         assert len(dict(headers)) == len(headers)
-        reply: HttpReply = yield ToMcp(operation, dict(headers))
+        reply: HttpReply = yield McpRequest(operation, dict(headers))
         if not attempt.received(reply.status, reply.headers, url):
             return reply.status
         yield from attempt.challenged()
 
 
 def session(auth: Authorizer, *operations: str, url: str = MCP) -> Generator[Any, Any, int]:
-    """A client that starts, does some things and ends."""
+    """Run a client that starts, sends some requests and ends."""
     yield from auth.load()
     last = 0
     for operation in operations or ("tools/list",):
@@ -298,7 +307,7 @@ def session(auth: Authorizer, *operations: str, url: str = MCP) -> Generator[Any
 
 
 def discovery(prm: HttpReply | None = None, metadata: HttpReply | None = None) -> Script:
-    """The two documents, where they are in most scenarios."""
+    """Return the fetches of both metadata documents at their usual URLs."""
     return [
         (get(f"{RS}{PRM}/mcp"), prm or resource()),
         (get(f"{AS}{OAUTH}"), metadata or server()),
@@ -308,11 +317,11 @@ def discovery(prm: HttpReply | None = None, metadata: HttpReply | None = None) -
 def login(
     access: str = "t1", iss: str | None = AS, reply: HttpReply | None = None, **fields: str | None
 ) -> Script:
-    """A user logs in as the client that registered itself; `fields` are expected of the authorization request."""
+    """Return the steps of a user's login. `fields` are expected in the authorization request."""
     return [
         (
             browsed(f"{AS}/authorize", **({"client_id": "test-client-id", "resource": MCP} | fields)),
-            back(iss),
+            callback_reply(iss),
         ),
         (
             form(
@@ -329,8 +338,8 @@ def login(
     ]
 
 
-def first(access: str = "t1", challenge: HttpReply | None = None) -> Script:
-    """From a request without a token to one with it, in the plainest of cases."""
+def first_login(access: str = "t1", challenge: HttpReply | None = None) -> Script:
+    """Return the steps from a request without a token to one with it."""
     return [
         (mcp(None), challenge or unauthorized()),
         *discovery(),
@@ -341,5 +350,5 @@ def first(access: str = "t1", challenge: HttpReply | None = None) -> Script:
 
 
 def authority(resource: str = MCP, issuer: str = AS, **more: Any) -> Authority:
-    """What discovery gives in the plainest of cases."""
+    """Return the result of discovery with the default metadata."""
     return Authority(resource, msgspec.convert(server_metadata(issuer, **more), ServerMetadata))

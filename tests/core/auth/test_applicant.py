@@ -1,4 +1,4 @@
-"""Token requests of every grant: what is sent, and what is made of the answers."""
+"""Token requests of every grant: their content, and the handling of responses."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.core.auth.play import (
     Entropy,
     Script,
     authority,
-    back,
     browsed,
+    callback_reply,
+    document_reply,
     form,
-    found,
+    oauth_error,
     play,
     profile,
-    refused,
     status,
     token,
 )
@@ -76,7 +76,9 @@ def basic(pair: str) -> str:
         ),
     ],
 )
-def test_who_asks(identity: Identity, authorization: str | None, fields: dict[str, str | None]) -> None:
+def test_token_request_each_method_authenticates_client(
+    identity: Identity, authorization: str | None, fields: dict[str, str | None]
+) -> None:
     expected = form(
         TOKEN,
         authorization,
@@ -90,7 +92,7 @@ def test_who_asks(identity: Identity, authorization: str | None, fields: dict[st
 
 
 @pytest.mark.requirement("AF-1", "AF-3")
-def test_a_code_is_redeemed_with_its_verifier() -> None:
+def test_authorization_code_is_redeemed_with_verifier() -> None:
     challenges = []
 
     def went(step: Any) -> None:
@@ -109,12 +111,12 @@ def test_a_code_is_redeemed_with_its_verifier() -> None:
         verifier = parse_qs(step.request.body.decode())["code_verifier"][0]
         assert challenge_of(Secret(verifier)) == challenges[0]
 
-    script: Script = [(went, back()), (redeemed, token())]
+    script: Script = [(went, callback_reply()), (redeemed, token())]
     assert play(applicant().authorization_code(REDIRECT, ("a", "b")), script).access_token == "t1"
 
 
 @pytest.mark.requirement("AX-1", "AX-3")
-def test_grants_without_a_user() -> None:
+def test_non_interactive_grants_send_their_form() -> None:
     expected = form(TOKEN, grant_type="client_credentials", scope="a b", resource=MCP)
     play(applicant().client_credentials(("a", "b")), [(expected, token())])
     bearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -124,7 +126,7 @@ def test_grants_without_a_user() -> None:
 
 @pytest.mark.requirement("AX-2")
 @pytest.mark.parametrize("secret", [None, "p"])
-def test_an_enterprise_decides(secret: str | None) -> None:
+def test_enterprise_grant_exchanges_id_token_then_assertion(secret: str | None) -> None:
     managed = EnterpriseManaged(lambda: "id", IDP, "ic", Secret(secret) if secret else None)
     script: Script = [
         (
@@ -137,7 +139,7 @@ def test_an_enterprise_decides(secret: str | None) -> None:
                 client_id="ic",
                 client_secret=secret,
             ),
-            found(access_token="jag", **JAG),
+            document_reply(access_token="jag", **JAG),
         ),
         (form(TOKEN, assertion="jag", scope="a", resource=MCP, client_id="c", client_secret=None), token()),
     ]
@@ -147,22 +149,22 @@ def test_an_enterprise_decides(secret: str | None) -> None:
 @pytest.mark.parametrize(
     ("reply", "text"),
     [
-        (found(access_token="x"), "gave no identity assertion"),
+        (document_reply(access_token="x"), "gave no identity assertion"),
         (
-            refused("invalid_grant", "expired: the-id-token"),
+            oauth_error("invalid_grant", "expired: the-id-token"),
             r"the identity provider .* gave no token: invalid_grant \(expired: \.\.\.\)",
         ),
         (FetchFailed("slow"), "no answer from the token endpoint 'http://localhost:1004/token': slow"),
     ],
 )
-def test_an_identity_provider_that_refuses(reply: Any, text: str) -> None:
+def test_enterprise_grant_identity_provider_error_fails(reply: Any, text: str) -> None:
     managed = EnterpriseManaged(lambda: "the-id-token", IDP, "ic")
     with pytest.raises(AuthorizationFailed, match=text):
         play(applicant().enterprise_managed(managed, ()), [(form(IDP), reply)])
 
 
 @pytest.mark.requirement("AU-2")
-def test_an_identity_provider_that_is_not_asked() -> None:
+def test_enterprise_grant_unusable_provider_url_sends_nothing() -> None:
     managed = EnterpriseManaged(lambda: "id", "http://idp.com/token", "ic")
     with pytest.raises(AuthorizationFailed, match="token_endpoint of the identity provider is not https"):
         play(applicant().enterprise_managed(managed, ()), [])
@@ -170,40 +172,48 @@ def test_an_identity_provider_that_is_not_asked() -> None:
 
 SECRETS = "the-refresh-token"
 ANSWERS: list[tuple[Any, str, str | None]] = [
-    (refused("invalid_grant"), "gave no token: invalid_grant. What was shown is expired", "invalid_grant"),
-    (refused("invalid_client", at=401), "check client_id and client_secret", "invalid_client"),
-    (refused("invalid_target"), "its administrator has to add it", "invalid_target"),
-    (refused("odd", "a\x07b"), r"odd \(a b\)\. Tell its administrator", "odd"),
-    (refused("use_dpop_nonce"), "gave no token: use_dpop_nonce", "use_dpop_nonce"),
-    (refused("x", f"bad {SECRETS} {SECRETS}"), r"x \(bad \.\.\. \.\.\.\)", "x"),
-    (refused(SECRETS), r"gave no token: \.\.\.\.", "..."),
-    (found(error="bad_code", error_description="no"), r"bad_code \(no\)", "bad_code"),  # some say so with 200
+    (
+        oauth_error("invalid_grant"),
+        "gave no token: invalid_grant. The code or token is expired",
+        "invalid_grant",
+    ),
+    (oauth_error("invalid_client", at=401), "check client_id and client_secret", "invalid_client"),
+    (oauth_error("invalid_target"), "its administrator has to add it", "invalid_target"),
+    (oauth_error("odd", "a\x07b"), r"odd \(a b\)\. Tell its administrator", "odd"),
+    (oauth_error("use_dpop_nonce"), "gave no token: use_dpop_nonce", "use_dpop_nonce"),
+    (oauth_error("x", f"bad {SECRETS} {SECRETS}"), r"x \(bad \.\.\. \.\.\.\)", "x"),
+    (oauth_error(SECRETS), r"gave no token: \.\.\.\.", "..."),
+    (
+        document_reply(error="bad_code", error_description="no"),
+        r"bad_code \(no\)",
+        "bad_code",
+    ),  # some servers use status 200
     (status(400), "answered 400. Try again later", None),
     (status(302, ("location", "https://e.com")), "answered 302", None),
     (status(500, error="invalid_grant"), "answered 500", None),
     (HttpReply(200, [], b"access_token=x"), "the answer of the token endpoint cannot be read", None),
-    (found(access_token="a b"), "cannot stand in a header", None),
-    (token(token_type="mac"), "of a type that is not known here", None),
-    (token(token_type="DPoP"), "of a type that is not known here", None),
+    (document_reply(access_token="a b"), "does not fit into a header", None),
+    (token(token_type="mac"), "of an unknown type", None),
+    (token(token_type="DPoP"), "of an unknown type", None),
     (FetchFailed("no such host"), "no answer from the token endpoint .*: no such host", None),
 ]
 
 
 @pytest.mark.parametrize(("reply", "text", "error"), ANSWERS)
-def test_answers_without_a_token(reply: Any, text: str, error: str | None) -> None:
+def test_token_response_without_usable_token_fails(reply: Any, text: str, error: str | None) -> None:
     with pytest.raises(AuthorizationFailed, match=text) as caught:
         play(applicant().refresh(Secret(SECRETS)), [(form(TOKEN), reply)])
     assert caught.value.error == error
     assert SECRETS not in f"{caught.value!r} {caught.value}"
 
 
-def test_no_token_endpoint() -> None:
+def test_token_request_without_endpoint_fails() -> None:
     with pytest.raises(AuthorizationFailed, match="has no token endpoint"):
         play(applicant(token_endpoint=None).refresh(Secret("r")), [])
 
 
 @pytest.mark.parametrize("kind", ["Bearer", "bearer", "BEARER"])
-def test_the_type_of_a_token_ignores_case(kind: str) -> None:
+def test_token_type_ignores_case(kind: str) -> None:
     play(applicant().refresh(Secret("r")), [(form(TOKEN), token(token_type=kind))])
 
 
@@ -220,11 +230,11 @@ BOUND = token(token_type="DPoP")
         ([NONCE, BOUND], None),
         ([NONCE, NONCE], "use_dpop_nonce"),
         ([NONCE, status(400, ("dpop-nonce", "n2"), error="use_dpop_nonce")], "use_dpop_nonce"),
-        ([refused("use_dpop_nonce")], "use_dpop_nonce"),
+        ([oauth_error("use_dpop_nonce")], "use_dpop_nonce"),
         ([status(400, ("dpop-nonce", "n1"), error="invalid_grant")], "invalid_grant"),
     ],
 )
-def test_a_nonce_is_asked_for_once(replies: list[HttpReply], text: str | None) -> None:
+def test_token_request_dpop_nonce_required_retries_once(replies: list[HttpReply], text: str | None) -> None:
     proofs: list[str] = []
 
     def seen(step: Fetch) -> None:
@@ -242,7 +252,7 @@ def test_a_nonce_is_asked_for_once(replies: list[HttpReply], text: str | None) -
 
 
 @pytest.mark.requirement("AQ-4", "AX-1")
-def test_an_assertion_of_our_own() -> None:
+def test_client_assertion_has_claims_of_rfc_7523() -> None:
     pem = ECKey.generate_key("P-256", private=True).as_pem(private=True).decode()
     fields = {
         "client_id": "c",
@@ -264,7 +274,7 @@ def test_an_assertion_of_our_own() -> None:
 @pytest.mark.parametrize(
     "key", ["", "no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"]
 )
-def test_a_private_key_that_is_none(key: str) -> None:
+def test_client_assertion_invalid_private_key_fails(key: str) -> None:
     with pytest.raises(AuthorizationFailed, match="private_key of the profile cannot be used") as caught:
         play(applicant(Identity("c", "private_key_jwt"), key=key).client_credentials(()), [])
     assert "AAAA" not in str(caught.value)

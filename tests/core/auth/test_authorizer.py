@@ -1,4 +1,4 @@
-"""The one object that a driver needs for an MCP server: which token goes out, and what each refusal leads to."""
+"""`Authorizer`: which token is sent, and what each rejection leads to."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ from tests.core.auth.play import (
     Clock,
     Script,
     authorizer,
-    back,
     browsed,
+    callback_reply,
     discovery,
-    first,
+    first_login,
     forbidden,
     form,
     get,
     login,
     mcp,
+    oauth_error,
     play,
+    play_to_failure,
     posted,
-    refused,
     registered,
     request,
     resource,
-    rest_of,
     server,
     session,
     status,
@@ -63,7 +63,8 @@ from tests.core.auth.play import (
 
 KEY = tokens_key(MCP)
 PLACES = [
-    # the MCP server, one at which it was met, what is fetched, and whether from these addresses
+    # the MCP server, the address at which it was reached, the URL to fetch, and the addresses
+    # allowed for it
     (MCP, None, f"{AS}/x", {"127.0.0.1": True, "::1": True, "9.9.9.9": True, "10.0.0.1": False}),
     (MCP, "127.0.0.1", f"{AS}/x", {"10.0.0.1": False}),
     ("https://e.com/mcp", None, "https://as.com/x", {"127.0.0.1": False, "9.9.9.9": True, "10.0.0.1": False}),
@@ -90,8 +91,8 @@ TOKEN = f"{AS}/token"
 REFRESH = {"grant_type": "refresh_token", "client_id": "test-client-id", "resource": MCP}
 
 
-def held(**more: Any) -> dict[str, bytes]:
-    """A storage with tokens of an earlier time."""
+def stored_tokens(**more: Any) -> dict[str, bytes]:
+    """Return a storage with tokens of an earlier session."""
     members: dict[str, Any] = {
         "access": Secret("t1"),
         "issuer": AS,
@@ -106,23 +107,23 @@ def held(**more: Any) -> dict[str, bytes]:
     return {KEY: encode_tokens(Tokens(**(members | more)))}
 
 
-def loaded(store: dict[str, bytes], clock: Clock | None = None, **more: Any) -> Authorizer:
+def loaded_authorizer(store: dict[str, bytes], clock: Clock | None = None, **more: Any) -> Authorizer:
     auth = authorizer(clock=clock, **more)
     play(auth.load(), [], store)
     return auth
 
 
-def renewed(access: str = "t2", old: str = "r1", **more: Any) -> tuple[Any, Any]:
+def refresh_step(access: str = "t2", old: str = "r1", **more: Any) -> tuple[Any, Any]:
     return (form(TOKEN, **REFRESH, refresh_token=old), token(access, **more))
 
 
-# -- Tokens and headers -----------------------------------------------------------------------------------------------
+# -- Tokens and headers ----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("AT-1", "AT-8")
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-def test_the_token_goes_with_every_request(method: str) -> None:
-    auth = loaded(held())
+def test_authorizer_token_is_sent_with_every_request(method: str) -> None:
+    auth = loaded_authorizer(stored_tokens())
     assert auth.attempt("x").headers(method, MCP) == [("authorization", "Bearer t1")]
     assert auth.attempt().headers(method, f"{MCP}?a=b") == [("authorization", "Bearer t1")]
 
@@ -132,19 +133,19 @@ def test_the_token_goes_with_every_request(method: str) -> None:
     "url",
     ["http://localhost:1002/mcp", "https://localhost:1001/mcp", "http://127.0.0.1:1001/mcp", "http://e.com/"],
 )
-def test_the_token_goes_nowhere_else(url: str) -> None:
-    assert loaded(held()).attempt().headers("POST", url) == []
+def test_authorizer_token_other_origin_is_not_sent(url: str) -> None:
+    assert loaded_authorizer(stored_tokens()).attempt().headers("POST", url) == []
 
 
-def test_without_a_token_there_is_no_header() -> None:
-    auth = loaded({})
+def test_authorizer_without_token_sends_no_header() -> None:
+    auth = loaded_authorizer({})
     assert auth.attempt().headers("POST", MCP) == []
     assert repr(auth) == "<Authorizer 'http://localhost:1001/mcp': no tokens>"
     assert not auth.expires_soon()
 
 
-def test_nothing_secret_is_shown() -> None:
-    auth = loaded(held(client_secret=Secret("p1")))
+def test_authorizer_repr_shows_no_secret() -> None:
+    auth = loaded_authorizer(stored_tokens(client_secret=Secret("p1")))
     assert repr(auth) == "<Authorizer 'http://localhost:1001/mcp': tokens of 'http://localhost:1002'>"
     attempt = auth.attempt("tools/list")
     attempt.headers("POST", MCP)
@@ -154,21 +155,21 @@ def test_nothing_secret_is_shown() -> None:
 STORED: list[tuple[dict[str, bytes], dict[str, Any], str]] = [
     ({KEY: b"\x00garbage"}, {}, "cannot be read"),
     ({KEY: b""}, {}, "cannot be read"),
-    (held(resource="https://evil.example.com"), {}, "for another MCP server"),
-    (held(resource="http://["), {}, "for another MCP server"),
-    (held(), {"client_id": "another"}, "belong to another client"),
-    (held(), {"issuer": "https://another.com"}, "belong to another client or authorization server"),
-    (held(dpop_seed=Secret("short")), {}, "the key that was kept"),
+    (stored_tokens(resource="https://evil.example.com"), {}, "for another MCP server"),
+    (stored_tokens(resource="http://["), {}, "for another MCP server"),
+    (stored_tokens(), {"client_id": "another"}, "belong to another client"),
+    (stored_tokens(), {"issuer": "https://another.com"}, "belong to another client or authorization server"),
+    (stored_tokens(dpop_seed=Secret("short")), {}, "the stored DPoP key"),
 ]
 
 
 @pytest.mark.requirement("AQ-7")
 @pytest.mark.parametrize(("store", "members", "text"), STORED)
-def test_a_storage_that_is_of_no_use_is_like_none(
+def test_load_unusable_tokens_are_ignored_with_warning(
     store: dict[str, bytes], members: dict[str, Any], text: str
 ) -> None:
     before = dict(store)
-    auth = loaded(store, **members)
+    auth = loaded_authorizer(store, **members)
     assert auth.attempt().headers("POST", MCP) == []
     (note,) = auth.notes()
     assert text in note
@@ -176,7 +177,7 @@ def test_a_storage_that_is_of_no_use_is_like_none(
     assert store == before
 
 
-def test_notes_are_bounded() -> None:
+def test_warnings_too_many_drop_oldest() -> None:
     auth = authorizer()
     for _ in range(50):
         play(auth.load(), [], {KEY: b"x"})
@@ -185,13 +186,15 @@ def test_notes_are_bounded() -> None:
 
 @pytest.mark.requirement("AU-1", "AU-3")
 @pytest.mark.parametrize(("server", "met", "url", "addresses"), PLACES)
-def test_where_may_be_fetched(server: str, met: str | None, url: str, addresses: dict[str, bool]) -> None:
+def test_may_fetch_address_depends_on_server_address(
+    server: str, met: str | None, url: str, addresses: dict[str, bool]
+) -> None:
     auth = authorizer(server)
     auth.met_at(met)
     assert {each: auth.may_fetch(url, each) for each in addresses} == addresses
 
 
-def test_what_the_user_has_named_may_be_anywhere() -> None:
+def test_may_fetch_configured_urls_any_address_is_allowed() -> None:
     managed = EnterpriseManaged(lambda: "id", "https://idp.corp/token", "ic")
     auth = authorizer("https://e.com/mcp", client_id="c", issuer="https://as.corp/t", grant=managed)
     for url, good in (
@@ -202,20 +205,20 @@ def test_what_the_user_has_named_may_be_anywhere() -> None:
         assert auth.may_fetch(url, "10.0.0.1") is good
 
 
-# -- 401 --------------------------------------------------------------------------------------------------------------
+# -- 401 -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("AT-4")
-def test_a_401_with_a_token_refreshes() -> None:
-    store = held()
+def test_unauthorized_with_token_refreshes() -> None:
+    store = stored_tokens()
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
         *discovery(),
-        renewed(refresh_token="r2"),
+        refresh_step(refresh_token="r2"),
         (mcp("Bearer t2"), OK),
         (mcp("Bearer t2"), unauthorized()),
         (get(f"{RS}{PRM}/mcp"), resource()),
-        renewed("t3", "r2"),
+        refresh_step("t3", "r2"),
         (mcp("Bearer t3"), OK),
     ]
     auth = authorizer()
@@ -225,12 +228,12 @@ def test_a_401_with_a_token_refreshes() -> None:
 
 
 @pytest.mark.requirement("AT-4", "AT-8")
-def test_a_refresh_that_is_refused_ends_in_a_login() -> None:
-    store = held()
+def test_refresh_rejected_leads_to_login() -> None:
+    store = stored_tokens()
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
         *discovery(),
-        (form(TOKEN, **REFRESH), refused("invalid_grant")),
+        (form(TOKEN, **REFRESH), oauth_error("invalid_grant")),
         (posted(f"{AS}/register"), registered()),
         *login("t2", scope="a"),
         (mcp("Bearer t2"), OK),
@@ -239,17 +242,17 @@ def test_a_refresh_that_is_refused_ends_in_a_login() -> None:
     play(session(auth), script, store)
     assert auth.generation == 1
     (note,) = auth.notes()
-    assert "no longer taken" in note
+    assert "no longer accepted" in note
 
 
-def test_a_client_that_was_forgotten_registers_again() -> None:
-    store = held() | {
+def test_refresh_invalid_client_registers_again() -> None:
+    store = stored_tokens() | {
         client_key(AS): b'{"client_id":"old","method":"none","redirect_uri":"%s"}' % REDIRECT.encode()
     }
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
         *discovery(),
-        (form(TOKEN, **REFRESH), refused("invalid_client", at=401)),
+        (form(TOKEN, **REFRESH), oauth_error("invalid_client", at=401)),
         (posted(f"{AS}/register"), registered()),
         *login("t2"),
         (mcp("Bearer t2"), OK),
@@ -259,22 +262,27 @@ def test_a_client_that_was_forgotten_registers_again() -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    [refused("temporarily_unavailable", at=400), refused("server_error"), status(503), FetchFailed("slow")],
+    [
+        oauth_error("temporarily_unavailable", at=400),
+        oauth_error("server_error"),
+        status(503),
+        FetchFailed("slow"),
+    ],
 )
-def test_an_authorization_server_that_is_down_costs_nobody_his_token(reply: Any) -> None:
-    store = held()
+def test_refresh_server_failure_keeps_stored_tokens(reply: Any) -> None:
+    store = stored_tokens()
     before = dict(store)
     script: Script = [(mcp("Bearer t1"), unauthorized()), *discovery(), (form(TOKEN, **REFRESH), reply)]
-    assert isinstance(rest_of(session(authorizer()), script, store), AuthorizationFailed)
+    assert isinstance(play_to_failure(session(authorizer()), script, store), AuthorizationFailed)
     assert store == before
 
 
 @pytest.mark.requirement("AT-4")
-def test_a_refreshed_token_that_is_refused_ends_in_one_login() -> None:
+def test_unauthorized_after_refresh_leads_to_one_login() -> None:
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
         *discovery(),
-        renewed(),
+        refresh_step(),
         (mcp("Bearer t2"), unauthorized()),
         (get(f"{RS}{PRM}/mcp"), resource()),
         (posted(f"{AS}/register"), registered()),
@@ -282,19 +290,19 @@ def test_a_refreshed_token_that_is_refused_ends_in_one_login() -> None:
         (mcp("Bearer t3"), unauthorized()),
         (get(f"{RS}{PRM}/mcp"), resource()),
     ]
-    auth, store = authorizer(), held()
-    failure = rest_of(session(auth), script, store)
+    auth, store = authorizer(), stored_tokens()
+    failure = play_to_failure(session(auth), script, store)
     assert isinstance(failure, AuthRequired)
     assert "refuses the token that 'http://localhost:1002' has just given" in str(failure)
     assert failure.challenge.startswith("Bearer resource_metadata=")
     again: Script = [(mcp("Bearer t3"), unauthorized()), (get(f"{RS}{PRM}/mcp"), resource())]
-    assert isinstance(rest_of(request(auth), again, store), AuthRequired)
+    assert isinstance(play_to_failure(request(auth), again, store), AuthRequired)
 
 
 @pytest.mark.requirement("AT-4")
-def test_no_loop_even_if_others_get_through() -> None:
-    """A server that takes the token everywhere but here: each time somebody else clears it of suspicion."""
-    auth, store = loaded(held()), held()
+def test_unauthorized_while_other_requests_succeed_ends() -> None:
+    """The server rejects the token here and accepts it elsewhere, which clears it each time."""
+    auth, store = loaded_authorizer(stored_tokens()), stored_tokens()
     other = auth.attempt("other")
 
     def elsewhere_it_is_good(step: Any) -> HttpReply:
@@ -313,13 +321,13 @@ def test_no_loop_even_if_others_get_through() -> None:
             (form(TOKEN), rounds),
         ]
     script += [(mcp("Bearer t9"), elsewhere_it_is_good)]
-    failure = rest_of(request(auth), script, store)
+    failure = play_to_failure(request(auth), script, store)
     assert isinstance(failure, AuthRequired)
-    assert "goes on refusing tools/list whatever token it is shown" in str(failure)
+    assert "keeps refusing tools/list with every new token" in str(failure)
 
 
-def test_a_client_without_a_secret_is_known_by_its_tokens() -> None:
-    """Whoever uses them later need not say who got them."""
+def test_refresh_public_client_needs_no_profile() -> None:
+    """A client without this profile can renew the tokens later."""
     store: dict[str, bytes] = {}
     script: Script = [
         (mcp(None), unauthorized()),
@@ -328,11 +336,11 @@ def test_a_client_without_a_secret_is_known_by_its_tokens() -> None:
         (mcp("Bearer t1"), OK),
     ]
     play(session(authorizer(client_id="test-client-id", scopes=("a",))), script, store)
-    script = [(mcp("Bearer t1"), unauthorized()), *discovery(), renewed(), (mcp("Bearer t2"), OK)]
+    script = [(mcp("Bearer t1"), unauthorized()), *discovery(), refresh_step(), (mcp("Bearer t2"), OK)]
     play(session(authorizer()), script, store)
 
 
-def test_a_secret_of_the_profile_is_not_kept() -> None:
+def test_tokens_profile_secret_is_not_stored() -> None:
     store: dict[str, bytes] = {}
     script: Script = [
         (mcp(None), unauthorized()),
@@ -346,13 +354,13 @@ def test_a_secret_of_the_profile_is_not_kept() -> None:
     assert b"client_method" not in store[KEY]
 
 
-def test_a_secret_of_the_profile_is_kept_for_those_without_it_if_it_says_so() -> None:
+def test_tokens_keep_secret_stores_profile_secret() -> None:
     store: dict[str, bytes] = {}
     basic = "Basic dGVzdC1jbGllbnQtaWQ6Y2FuYXJ5"  # of test-client-id and canary
     script: Script = [
         (mcp(None), unauthorized()),
         *discovery(),
-        (browsed(f"{AS}/authorize", client_id="test-client-id"), back()),
+        (browsed(f"{AS}/authorize", client_id="test-client-id"), callback_reply()),
         (form(TOKEN, basic, code="test-auth-code"), token("t1", refresh_token="r1")),
         (mcp("Bearer t1"), OK),
     ]
@@ -368,8 +376,8 @@ def test_a_secret_of_the_profile_is_kept_for_those_without_it_if_it_says_so() ->
     play(session(authorizer()), script, store)
 
 
-def test_tokens_without_a_way_to_renew_them_end_in_a_login() -> None:
-    for store in (held(refresh=None), held(client_method=None)):
+def test_unauthorized_without_refresh_token_leads_to_login() -> None:
+    for store in (stored_tokens(refresh=None), stored_tokens(client_method=None)):
         script: Script = [
             (mcp("Bearer t1"), unauthorized()),
             *discovery(),
@@ -380,46 +388,46 @@ def test_tokens_without_a_way_to_renew_them_end_in_a_login() -> None:
         play(session(authorizer()), script, store)
 
 
-def test_where_the_metadata_is_is_remembered() -> None:
+def test_challenge_without_metadata_url_uses_stored_one() -> None:
     place = f"{RS}/custom.json"
     script: Script = [
         (mcp("Bearer t1"), unauthorized(None)),
         (get(place), resource()),
         (get(f"{AS}{OAUTH}"), server()),
-        renewed(),
+        refresh_step(),
         (mcp("Bearer t2"), OK),
     ]
-    play(session(authorizer()), script, held(metadata_url=place))
+    play(session(authorizer()), script, stored_tokens(metadata_url=place))
 
 
-def test_an_answer_that_is_no_refusal_is_left_alone() -> None:
+def test_received_other_errors_are_not_challenges() -> None:
     for code, headers in (
         (403, []),
         (403, [("www-authenticate", 'Bearer error="invalid_token"')]),
         (404, []),
         (500, []),
     ):
-        attempt = loaded(held()).attempt()
+        attempt = loaded_authorizer(stored_tokens()).attempt()
         attempt.headers("POST", MCP)
         assert not attempt.received(code, headers, MCP)
         assert repr(attempt) == f"<Attempt '', last status {code}>"
 
 
 @pytest.mark.requirement("AU-2", "AG-6")
-def test_no_token_is_got_for_a_server_without_tls() -> None:
+def test_login_server_without_tls_fails() -> None:
     url = "http://mcp.example.com/mcp"
-    failure = rest_of(request(authorizer(url), url=url), [(mcp(None), unauthorized(None))])
+    failure = play_to_failure(request(authorizer(url), url=url), [(mcp(None), unauthorized(None))])
     assert isinstance(failure, AuthorizationFailed)
     assert "the URL of the MCP server is not https" in str(failure)
 
 
-def test_the_fragment_of_a_url_is_nobodys_business() -> None:
+def test_authorizer_server_url_fragment_is_dropped() -> None:
     store: dict[str, bytes] = {}
-    play(session(authorizer(f"{MCP}#top")), first(), store)
+    play(session(authorizer(f"{MCP}#top")), first_login(), store)
     assert KEY in store
 
 
-def test_a_server_that_takes_other_credentials() -> None:
+def test_unauthorized_without_any_metadata_requires_credentials() -> None:
     script: Script = [
         (mcp(None), status(401)),
         (get(f"{RS}{PRM}/mcp"), MISSING),
@@ -427,44 +435,44 @@ def test_a_server_that_takes_other_credentials() -> None:
         (get(f"{RS}{OAUTH}"), MISSING),
         (posted(f"{RS}/register"), MISSING),
     ]
-    failure = rest_of(session(authorizer()), script)
+    failure = play_to_failure(session(authorizer()), script)
     assert isinstance(failure, AuthRequired)
     assert "does not say where to get a token" in str(failure)
     assert "status 404" in str(failure)
 
 
-def test_a_registration_that_fails_is_told_as_it_is() -> None:
+def test_login_registration_error_is_reported_unchanged() -> None:
     script: Script = [
         (mcp(None), unauthorized()),
         *discovery(),
-        (posted(f"{AS}/register"), refused("invalid_redirect_uri")),
+        (posted(f"{AS}/register"), oauth_error("invalid_redirect_uri")),
     ]
-    failure = rest_of(session(authorizer()), script)
+    failure = play_to_failure(session(authorizer()), script)
     assert isinstance(failure, AuthorizationFailed)
     assert failure.error == "invalid_redirect_uri"
 
 
-def test_the_place_of_the_last_login_is_the_first_choice() -> None:
+def test_listen_prefers_port_of_last_login() -> None:
     place, anywhere = "http://127.0.0.1:4242/callback", "http://127.0.0.1:0/callback"
     for stored, said, asked in (
         (place, anywhere, Listen(place, any_port=True)),
         (None, anywhere, Listen(anywhere, any_port=True)),
-        # whoever changes his profile means it
+        # a changed profile wins
         ("http://localhost:4242/other", anywhere, Listen(place, any_port=True)),
         (place, REDIRECT, Listen(REDIRECT)),
         ("http://[::1", anywhere, Listen(anywhere, any_port=True)),
         ("https://e.com/cb", anywhere, Listen(anywhere, any_port=True)),
     ):
-        store = held(redirect_uri=stored, refresh=None)
-        auth = loaded(store, redirect_uri=said)
-        assert listens(refusal(auth), store) == asked
+        store = stored_tokens(redirect_uri=stored, refresh=None)
+        auth = loaded_authorizer(store, redirect_uri=said)
+        assert listen_step(challenged_flow(auth), store) == asked
 
 
-# -- Flows that fail, and others that wait -----------------------------------------------------------------------------
+# -- Failing and concurrent flows ------------------------------------------------------------------
 
 
-def failing(*, recalled: bool, failure: Any) -> dict[str, bytes]:
-    """The storage after a login that fails in the browser."""
+def store_after_failed_login(*, recalled: bool, failure: Any) -> dict[str, bytes]:
+    """Return the storage after a login that failed in the browser."""
     store: dict[str, bytes] = {}
     if recalled:
         store[client_key(AS)] = b'{"client_id":"c","method":"none","redirect_uri":"%s"}' % REDIRECT.encode()
@@ -472,7 +480,7 @@ def failing(*, recalled: bool, failure: Any) -> dict[str, bytes]:
     if not recalled:
         script.append((posted(f"{AS}/register"), registered()))
     script.append((browsed(f"{AS}/authorize"), failure))
-    assert isinstance(rest_of(session(authorizer()), script, store), AuthorizationFailed)
+    assert isinstance(play_to_failure(session(authorizer()), script, store), AuthorizationFailed)
     return store
 
 
@@ -483,19 +491,17 @@ TIMEOUT = AuthorizationFailed("nobody came back from the browser within 300 s")
     ("recalled", "failure", "kept"),
     [
         (True, TIMEOUT, False),
-        (True, back(code=None, error="unauthorized_client"), False),
-        (True, back(code=None, error="access_denied"), True),
+        (True, callback_reply(code=None, error="unauthorized_client"), False),
+        (True, callback_reply(code=None, error="access_denied"), True),
         (False, TIMEOUT, True),
     ],
 )
-def test_an_old_registration_is_given_up_if_it_may_be_the_reason(
-    recalled: bool, failure: Any, kept: bool
-) -> None:
-    assert (client_key(AS) in failing(recalled=recalled, failure=failure)) is kept
+def test_login_failed_with_stored_registration_deletes_it(recalled: bool, failure: Any, kept: bool) -> None:
+    assert (client_key(AS) in store_after_failed_login(recalled=recalled, failure=failure)) is kept
 
 
-def listens(flow: Generator[Any, Any, None], store: dict[str, bytes]) -> Listen:
-    """Where a flow wants somebody to listen; that fails, and so does the flow."""
+def listen_step(flow: Generator[Any, Any, None], store: dict[str, bytes]) -> Listen:
+    """Return the `ListenForRedirect` step of a flow, which then fails."""
     asked: list[Listen] = []
 
     def until_it_listens() -> Generator[Any, Any, None]:
@@ -507,49 +513,49 @@ def listens(flow: Generator[Any, Any, None], store: dict[str, bytes]) -> Listen:
                 flow.throw(AuthRequired("nobody is there"))
             reply = yield step
 
-    assert str(rest_of(until_it_listens(), discovery(), store)) == "nobody is there"
+    assert str(play_to_failure(until_it_listens(), discovery(), store)) == "nobody is there"
     return asked[0]
 
 
 @pytest.mark.requirement("AT-6")
-def test_who_cannot_listen_says_what_a_login_has_to_ask_for() -> None:
-    store = held(asked=("a",))
-    auth = loaded(store)
+def test_listen_impossible_error_names_scopes() -> None:
+    store = stored_tokens(asked=("a",))
+    auth = loaded_authorizer(store)
 
     def no_one() -> Generator[Any, Any, None]:
-        flow, reply = refusal(auth, reply=forbidden("b")), None
+        flow, reply = challenged_flow(auth, reply=forbidden("b")), None
         while not isinstance(step := flow.send(reply), Listen):
             reply = yield step
         flow.throw(AuthRequired("nobody is there"))
 
-    failure = rest_of(no_one(), discovery(), store)
+    failure = play_to_failure(no_one(), discovery(), store)
     assert isinstance(failure, AuthRequired)
     assert failure.scopes == ("a", "b")
     assert failure.challenge.startswith("Bearer ")
     auth = authorizer()
-    failure = rest_of(no_one(), discovery(), {})
+    failure = play_to_failure(no_one(), discovery(), {})
     assert isinstance(failure, AuthRequired)
-    assert failure.scopes == ()  # the login will find out
+    assert failure.scopes == ()  # the login will determine them
 
 
-def test_who_cannot_listen_registers_nobody() -> None:
+def test_listen_impossible_sends_no_registration() -> None:
     auth = authorizer(redirect_uri="http://127.0.0.1:0/callback")
-    assert listens(refusal(auth), {}) == Listen("http://127.0.0.1:0/callback", any_port=True)
+    assert listen_step(challenged_flow(auth), {}) == Listen("http://127.0.0.1:0/callback", any_port=True)
     place = f"http://127.0.0.1:{FREE_PORT}/callback"
     again: Script = [
         (mcp(None), unauthorized()),
         (get(f"{RS}{PRM}/mcp"), resource()),
         (posted(f"{AS}/register", redirect_uris=[place]), registered()),
-        (browsed(f"{AS}/authorize", redirect_uri=place), back()),
+        (browsed(f"{AS}/authorize", redirect_uri=place), callback_reply()),
         (form(TOKEN, redirect_uri=place), token()),
         (mcp("Bearer t1"), OK),
     ]
     play(request(auth), again)
 
 
-def test_a_refresh_needs_nobody_who_listens() -> None:
-    """Another process may be at that port, in the middle of a login."""
-    flow = refusal(loaded(held()))
+def test_refresh_does_not_listen() -> None:
+    """Another process may be listening on that port, in the middle of a login."""
+    flow = challenged_flow(loaded_authorizer(stored_tokens()))
     replies = (None, resource(), server(), None, token("t2"))
     assert [type(flow.send(reply)).__name__ for reply in replies] == [
         "Fetch",
@@ -560,10 +566,10 @@ def test_a_refresh_needs_nobody_who_listens() -> None:
     ]
 
 
-def refusal(
+def challenged_flow(
     auth: Authorizer, operation: str = "x", reply: HttpReply | None = None
 ) -> Generator[Any, Any, None]:
-    """A request that was sent and refused; what is to be done about it has not begun."""
+    """Return the flow of a request that was sent and rejected. The flow has not started."""
     attempt = auth.attempt(operation)
     attempt.headers("POST", MCP)
     reply = reply or unauthorized()
@@ -572,50 +578,54 @@ def refusal(
 
 
 @pytest.mark.requirement("AT-4")
-def test_who_waited_for_another_login_takes_its_token() -> None:
+def test_flow_after_concurrent_login_uses_its_token() -> None:
     auth = authorizer()
     store: dict[str, bytes] = {}
-    one, two, three = refusal(auth), refusal(auth), refusal(auth, reply=forbidden("a"))
-    play(one, first()[1:-1], store)
+    one, two, three = (
+        challenged_flow(auth),
+        challenged_flow(auth),
+        challenged_flow(auth, reply=forbidden("a")),
+    )
+    play(one, first_login()[1:-1], store)
     play(two, [], store)
     play(three, [], store)
     assert auth.attempt().headers("POST", MCP) == [("authorization", "Bearer t1")]
 
 
 @pytest.mark.requirement("AT-4")
-def test_who_waited_for_a_login_that_failed_fails_with_it() -> None:
+def test_flow_after_concurrent_failed_login_fails_alike() -> None:
     auth = authorizer()
     store: dict[str, bytes] = {}
-    one, two = refusal(auth), refusal(auth)
+    one, two = challenged_flow(auth), challenged_flow(auth)
     script: Script = [
         *discovery(),
         (posted(f"{AS}/register"), registered()),
         (browsed(f"{AS}/authorize"), TIMEOUT),
     ]
-    assert isinstance(rest_of(one, script, store), AuthorizationFailed)
-    failure = rest_of(two, [], store)
+    assert isinstance(play_to_failure(one, script, store), AuthorizationFailed)
+    failure = play_to_failure(two, [], store)
     assert isinstance(failure, AuthorizationFailed)
     assert str(failure) == str(TIMEOUT)
     assert failure is not TIMEOUT
-    # who comes later is another matter
-    play(refusal(auth), [(get(f"{RS}{PRM}/mcp"), resource()), *login()], store)
+    # a later request starts a flow of its own
+    play(challenged_flow(auth), [(get(f"{RS}{PRM}/mcp"), resource()), *login()], store)
 
 
-def test_a_flow_that_is_given_up_leaves_it_to_the_next() -> None:
+def test_flow_closed_early_lets_next_one_run() -> None:
     auth = authorizer()
     store: dict[str, bytes] = {}
-    one, two = refusal(auth), refusal(auth)
+    one, two = challenged_flow(auth), challenged_flow(auth)
     next(one)
     one.close()
-    play(two, first()[1:-1], store)
+    play(two, first_login()[1:-1], store)
 
 
-# -- 403 --------------------------------------------------------------------------------------------------------------
+# -- 403 -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("AT-5", "AT-6", "AT-7")
-def test_steps_are_counted_for_each_operation() -> None:
-    auth, store = loaded(held(asked=("s",)), client_id="test-client-id"), held()
+def test_step_ups_are_counted_per_operation() -> None:
+    auth, store = loaded_authorizer(stored_tokens(asked=("s",)), client_id="test-client-id"), stored_tokens()
     asked = "s"
     script: Script = []
     for number in range(MAX_STEP_UPS):
@@ -625,7 +635,7 @@ def test_steps_are_counted_for_each_operation() -> None:
         asked += f" x{number}"
         script += login(f"t{number + 2}", scope=asked)
     script += [(mcp("Bearer t4", "x"), forbidden("x4"))]
-    failure = rest_of(request(auth, "x"), script, store)
+    failure = play_to_failure(request(auth, "x"), script, store)
     assert isinstance(failure, AuthRequired)
     assert failure.scopes == ("x4",)
     assert "still refuses x after the scopes it wants (x4)" in str(failure)
@@ -635,53 +645,55 @@ def test_steps_are_counted_for_each_operation() -> None:
         (mcp("Bearer t5"), OK),
     ]
     play(request(auth, "y"), more, store)
-    assert isinstance(rest_of(request(auth, "x"), [(mcp("Bearer t5"), forbidden("x5"))], store), AuthRequired)
+    assert isinstance(
+        play_to_failure(request(auth, "x"), [(mcp("Bearer t5"), forbidden("x5"))], store), AuthRequired
+    )
 
 
-def test_a_step_up_that_fails_does_not_count() -> None:
-    """A user who has closed the page, or a network that was away, must not end it for as long as the program runs."""
-    auth, store = loaded(held(), client_id="test-client-id"), held()
+def test_step_up_failed_is_not_counted() -> None:
+    """A closed page or a network failure must not end step-ups for the rest of the process."""
+    auth, store = loaded_authorizer(stored_tokens(), client_id="test-client-id"), stored_tokens()
     script: Script = [(mcp("Bearer t1"), forbidden("a")), *discovery(), (browsed(f"{AS}/authorize"), TIMEOUT)]
-    assert isinstance(rest_of(request(auth, "x"), script, store), AuthorizationFailed)
+    assert isinstance(play_to_failure(request(auth, "x"), script, store), AuthorizationFailed)
     for _ in range(MAX_STEP_UPS):
         again: Script = [(mcp("Bearer t1"), forbidden("a")), (browsed(f"{AS}/authorize"), TIMEOUT)]
-        assert isinstance(rest_of(request(auth, "x"), again, store), AuthorizationFailed)
+        assert isinstance(play_to_failure(request(auth, "x"), again, store), AuthorizationFailed)
     play(
         request(auth, "x"), [(mcp("Bearer t1"), forbidden("a")), *login("t2"), (mcp("Bearer t2"), OK)], store
     )
 
 
-def test_a_step_up_elsewhere_is_noticed() -> None:
-    auth, store = loaded(held()), held(**NEWER)
+def test_step_up_by_other_process_is_adopted() -> None:
+    auth, store = loaded_authorizer(stored_tokens()), stored_tokens(**NEWER)
     play(
         request(auth, "x"), [(mcp("Bearer t1"), forbidden("b")), *discovery(), (mcp("Bearer t7"), OK)], store
     )
 
 
 @pytest.mark.requirement("AT-7")
-def test_a_challenge_without_scopes_is_answered_once() -> None:
-    auth, store = loaded(held(), client_id="test-client-id"), held()
+def test_step_up_challenge_without_scopes_runs_once() -> None:
+    auth, store = loaded_authorizer(stored_tokens(), client_id="test-client-id"), stored_tokens()
     script: Script = [
         (mcp("Bearer t1"), forbidden(None)),
         *discovery(),
         *login("t2", scope="a"),
         (mcp("Bearer t2"), forbidden(None)),
     ]
-    failure = rest_of(request(auth, ""), script, store)
+    failure = play_to_failure(request(auth, ""), script, store)
     assert isinstance(failure, AuthRequired)
     assert "still refuses the request after the scopes it wants (none named)" in str(failure)
 
 
-def test_operations_are_bounded() -> None:
-    auth, store = loaded(held(), client_id="test-client-id"), held()
-    play(refusal(auth, "first", forbidden("s0")), [*discovery(), *login("t2")], store)
+def test_step_up_tables_too_many_operations_stay_bounded() -> None:
+    auth, store = loaded_authorizer(stored_tokens(), client_id="test-client-id"), stored_tokens()
+    play(challenged_flow(auth, "first", forbidden("s0")), [*discovery(), *login("t2")], store)
     for number in range(300):
-        play(refusal(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t2"), store)
-        play(refusal(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t3"), store)
-    assert len(auth._step_ups) == len(auth._repeated) == 256
+        play(challenged_flow(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t2"), store)
+        play(challenged_flow(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t3"), store)
+    assert len(auth._step_ups) == len(auth._repeated_scopes) == 256
 
 
-def test_insufficient_scope_without_a_token_is_a_login() -> None:
+def test_insufficient_scope_without_token_leads_to_login() -> None:
     script: Script = [
         (mcp(None), forbidden("b")),
         *discovery(),
@@ -704,7 +716,7 @@ def test_insufficient_scope_without_a_token_is_a_login() -> None:
         ({"scopes": ()}, None, ["p"], None),
     ],
 )
-def test_which_scopes_are_asked_for(
+def test_login_scopes_combine_stored_profile_and_challenge(
     members: dict[str, Any], challenge: str | None, published: list[str], asked: str | None
 ) -> None:
     script: Script = [
@@ -724,11 +736,12 @@ def test_which_scopes_are_asked_for(
         ({}, "c", ["offline_access"], "c offline_access"),
         ({}, "c", ["c"], "c"),
         ({}, "c", None, "c"),
-        ({}, None, ["offline_access"], None),  # alone it would take away what the server gives by itself
+        # Alone it would replace the default scopes of the server.
+        ({}, None, ["offline_access"], None),
         ({"offline_access": False}, "c", ["offline_access"], "c"),
     ],
 )
-def test_when_a_refresh_token_is_asked_for(
+def test_login_offline_access_requested_if_supported(
     members: dict[str, Any], challenge: str | None, known: list[str] | None, asked: str | None
 ) -> None:
     script: Script = [
@@ -741,37 +754,39 @@ def test_when_a_refresh_token_is_asked_for(
     play(session(authorizer(**members)), script)
 
 
-# -- Renewal before the end -------------------------------------------------------------------------------------------
+# -- Renewal before expiry -------------------------------------------------------------------------
 
 
-def test_a_token_is_renewed_before_it_ends() -> None:
-    clock, store = Clock(), held()
-    auth = loaded(store, clock)
+def test_renew_before_expiry_refreshes() -> None:
+    clock, store = Clock(), stored_tokens()
+    auth = loaded_authorizer(store, clock)
     assert not auth.expires_soon()
     assert play(auth.renew(), [], store)
     clock.now = 1_003_540.0
     assert auth.expires_soon()
     assert play(
-        auth.renew(), [(get(f"{RS}{PRM}/mcp"), resource()), (get(f"{AS}{OAUTH}"), server()), renewed()], store
+        auth.renew(),
+        [(get(f"{RS}{PRM}/mcp"), resource()), (get(f"{AS}{OAUTH}"), server()), refresh_step()],
+        store,
     )
     assert not auth.expires_soon()
     assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t2")]
-    assert play(auth.renew(), [], store)  # somebody else has been faster
+    assert play(auth.renew(), [], store)  # another process was faster
 
 
-def due(store: dict[str, bytes], **more: Any) -> Authorizer:
-    return loaded(store, Clock(2_000_000.0), **more)
+def expiring_authorizer(store: dict[str, bytes], **more: Any) -> Authorizer:
+    return loaded_authorizer(store, Clock(2_000_000.0), **more)
 
 
 @pytest.mark.parametrize("members", [{"refresh": None}, {"renew_at": None}])
-def test_what_cannot_be_renewed_does_not_want_to(members: dict[str, Any]) -> None:
-    assert not due(held(**members)).expires_soon()
+def test_expires_soon_without_refresh_token_is_false(members: dict[str, Any]) -> None:
+    assert not expiring_authorizer(stored_tokens(**members)).expires_soon()
 
 
 @pytest.mark.parametrize(
     ("script", "text"),
     [
-        ([*discovery(), (form(TOKEN), refused("invalid_grant"))], "no longer taken"),
+        ([*discovery(), (form(TOKEN), oauth_error("invalid_grant"))], "no longer accepted"),
         ([*discovery(), (form(TOKEN), status(500))], "could not be renewed before it expires"),
         ([(get(f"{RS}{PRM}/mcp"), FetchFailed("no such host"))], "could not be renewed .*no such host"),
         (
@@ -779,34 +794,34 @@ def test_what_cannot_be_renewed_does_not_want_to(members: dict[str, Any]) -> Non
                 (get(f"{RS}{PRM}/mcp"), resource("http://localhost:1003")),
                 (get(f"http://localhost:1003{OAUTH}"), server("http://localhost:1003")),
             ],
-            "has moved",
+            "now names the authorization server",
         ),
     ],
 )
-def test_a_renewal_that_fails_stops_nobody(script: Script, text: str) -> None:
-    store = held()
-    auth = due(store)
+def test_renew_failed_returns_false_with_warning(script: Script, text: str) -> None:
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
     assert play(auth.renew(), script, store) is False
     assert not auth.expires_soon()
     (note,) = auth.notes()
     assert re.search(text, note)
 
 
-def test_a_renewal_that_failed_is_tried_again_later() -> None:
-    clock, store = Clock(2_000_000.0), held()
-    auth = loaded(store, clock)
+def test_renew_after_failure_waits_before_retry() -> None:
+    clock, store = Clock(2_000_000.0), stored_tokens()
+    auth = loaded_authorizer(store, clock)
     assert play(auth.renew(), [*discovery(), (form(TOKEN), status(500))], store) is False
     clock.now += 9.9
     assert not auth.expires_soon()
     clock.now += 0.1
-    assert play(auth.renew(), [(get(f"{RS}{PRM}/mcp"), resource()), renewed()], store)
+    assert play(auth.renew(), [(get(f"{RS}{PRM}/mcp"), resource()), refresh_step()], store)
 
 
-def test_a_renewal_settles_what_was_refused_before_it() -> None:
-    store = held()
-    auth = due(store)
-    waiting = refusal(auth)
-    play(auth.renew(), [*discovery(), renewed()], store)
+def test_renew_resolves_earlier_challenge() -> None:
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
+    waiting = challenged_flow(auth)
+    play(auth.renew(), [*discovery(), refresh_step()], store)
     play(waiting, [], store)
 
 
@@ -818,27 +833,28 @@ NEWER = {"access": Secret("t7"), "refresh": Secret("r7"), "renew_at": 3_000_000.
     [
         {},
         {"renew_at": None, "expires_at": None},
-        # It listened at another port, since this one was taken; or it is somebody's who has logged in anew.
+        # The other process listened on another port, since this one was taken; or its user logged
+        # in anew.
         {"redirect_uri": "http://127.0.0.1:4242/callback"},
         {"client_id": "another", "client_secret": Secret("s"), "metadata_url": f"{RS}/prm"},
     ],
 )
-def test_another_process_has_renewed_already(members: dict[str, Any]) -> None:
-    """A refresh token that is used twice may cost both of them theirs."""
-    store = held()
-    auth = due(store)
-    store |= held(**(NEWER | members))
+def test_renew_newer_stored_tokens_are_adopted(members: dict[str, Any]) -> None:
+    """Using a refresh token twice may invalidate the tokens of both processes."""
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
+    store |= stored_tokens(**(NEWER | members))
     before = dict(store)
     assert play(auth.renew(), discovery(), store)
     assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t7")]
-    assert auth.generation == 1  # nobody knows whose they are
+    assert auth.generation == 1  # they may belong to another user
     assert store == before
 
 
-@pytest.mark.parametrize("before", [{}, held(refresh=None), held()])
-def test_a_login_elsewhere_is_noticed(before: dict[str, bytes]) -> None:
-    auth = loaded(before)
-    store = before | held(**NEWER)
+@pytest.mark.parametrize("before", [{}, stored_tokens(refresh=None), stored_tokens()])
+def test_unauthorized_tokens_of_other_process_are_adopted(before: dict[str, bytes]) -> None:
+    auth = loaded_authorizer(before)
+    store = before | stored_tokens(**NEWER)
     kept = dict(store)
     script: Script = [
         (mcp("Bearer t1" if before else None), unauthorized()),
@@ -849,37 +865,37 @@ def test_a_login_elsewhere_is_noticed(before: dict[str, bytes]) -> None:
     assert store == kept
 
 
-def test_another_process_was_faster_by_a_hair() -> None:
-    """Both have read the same refresh token before either has used it."""
-    store = held()
-    auth = due(store)
+def test_refresh_lost_race_adopts_stored_tokens() -> None:
+    """Both processes read the same refresh token before either used it."""
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
 
     def too_late(step: Any) -> HttpReply:
-        store.update(held(**NEWER))
-        return refused("invalid_grant")
+        store.update(stored_tokens(**NEWER))
+        return oauth_error("invalid_grant")
 
     assert play(auth.renew(), [*discovery(), (form(TOKEN, refresh_token="r1"), too_late)], store)
     assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t7")]
-    assert store == held(**NEWER)
+    assert store == stored_tokens(**NEWER)
     assert auth.notes() == []
 
 
 @pytest.mark.parametrize("members", [{"issuer": "http://localhost:1003"}, {"renew_at": 1.0}])
-def test_a_refresh_that_fails_costs_nobody_else_his_tokens(members: dict[str, Any]) -> None:
-    store = held()
-    auth = due(store)
+def test_refresh_rejected_keeps_tokens_of_other_process(members: dict[str, Any]) -> None:
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
 
     def too_late(step: Any) -> HttpReply:
-        store.update(held(**(NEWER | members)))
-        return refused("invalid_grant")
+        store.update(stored_tokens(**(NEWER | members)))
+        return oauth_error("invalid_grant")
 
     assert not play(auth.renew(), [*discovery(), (form(TOKEN, refresh_token="r1"), too_late)], store)
-    assert store == held(**(NEWER | members))
+    assert store == stored_tokens(**(NEWER | members))
 
 
-def test_a_server_that_moves_costs_nobody_else_his_tokens() -> None:
+def test_server_moved_keeps_tokens_of_other_process() -> None:
     moved = "http://localhost:1003"
-    auth, store = loaded(held()), held(**(NEWER | {"issuer": moved}))
+    auth, store = loaded_authorizer(stored_tokens()), stored_tokens(**(NEWER | {"issuer": moved}))
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
         (get(f"{RS}{PRM}/mcp"), resource(moved)),
@@ -889,9 +905,9 @@ def test_a_server_that_moves_costs_nobody_else_his_tokens() -> None:
     play(request(auth), script, store)
 
 
-def test_bound_tokens_of_another_process() -> None:
+def test_unauthorized_bound_tokens_of_other_process_are_adopted() -> None:
     seed = Secret("A" * 43)
-    auth, store = loaded(held()), held(**NEWER, dpop_seed=seed)
+    auth, store = loaded_authorizer(stored_tokens()), stored_tokens(**NEWER, dpop_seed=seed)
     script: Script = [(mcp("Bearer t1"), DPOP), *discovery(), (mcp("DPoP t7"), OK)]
     play(request(auth), script, store)
 
@@ -906,21 +922,21 @@ def test_bound_tokens_of_another_process() -> None:
         {},
     ],
 )
-def test_what_another_process_left_is_of_no_use(members: dict[str, Any]) -> None:
-    store = held()
-    auth = due(store)
-    store |= held(**members)
-    assert play(auth.renew(), [*discovery(), renewed()], store)
+def test_renew_unusable_stored_tokens_are_not_adopted(members: dict[str, Any]) -> None:
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
+    store |= stored_tokens(**members)
+    assert play(auth.renew(), [*discovery(), refresh_step()], store)
     assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t2")]
 
 
-def test_nothing_is_left_in_the_storage_and_the_refresh_goes_on() -> None:
-    auth = due(held())
-    assert play(auth.renew(), [*discovery(), renewed()], {})
+def test_renew_storage_emptied_still_refreshes() -> None:
+    auth = expiring_authorizer(stored_tokens())
+    assert play(auth.renew(), [*discovery(), refresh_step()], {})
 
 
 @pytest.mark.requirement("AX-1")
-def test_grants_without_a_user_are_repeated() -> None:
+def test_renew_non_interactive_grant_runs_again() -> None:
     clock = Clock()
     jwts = iter(["j1", "j2", "j3"])
     auth = authorizer(clock=clock, grant=JwtBearer(lambda: next(jwts)), client_id="c")
@@ -947,29 +963,34 @@ def test_grants_without_a_user_are_repeated() -> None:
         (mcp("Bearer t3"), unauthorized(scope="a")),
         (get(f"{RS}{PRM}/mcp"), resource()),
     ]
-    assert isinstance(rest_of(request(auth), refused_, store), AuthRequired)
+    assert isinstance(play_to_failure(request(auth), refused_, store), AuthRequired)
 
 
-def nothing() -> Any:
+def return_none() -> Any:
     return None
 
 
-def empty() -> str:
+def return_empty() -> str:
     return ""
 
 
-def fails() -> str:
+def raise_error() -> str:
     raise OSError("canary-token")
 
 
 @pytest.mark.parametrize(
-    ("ask", "problem"), [(nothing, "gave no text"), (empty, "gave no text"), (fails, r"failed \(OSError\)")]
+    ("ask", "problem"),
+    [
+        (return_none, "returned no text"),
+        (return_empty, "returned no text"),
+        (raise_error, r"failed \(OSError\)"),
+    ],
 )
 @pytest.mark.parametrize("enterprise", [False, True])
-def test_a_function_of_the_profile_that_gives_nothing(ask: Any, problem: str, enterprise: bool) -> None:
+def test_grant_profile_function_without_text_fails(ask: Any, problem: str, enterprise: bool) -> None:
     managed = EnterpriseManaged(ask, "http://localhost:1004/token", "ic")
     auth = authorizer(client_id="c", grant=managed if enterprise else JwtBearer(ask))
-    failure = rest_of(request(auth), [(mcp(None), unauthorized()), *discovery()])
+    failure = play_to_failure(request(auth), [(mcp(None), unauthorized()), *discovery()])
     assert isinstance(failure, AuthorizationFailed)
     assert re.search(("id_token" if enterprise else "assertion") + f" .* {problem}", str(failure))
     assert "canary" not in str(failure)
@@ -977,7 +998,7 @@ def test_a_function_of_the_profile_that_gives_nothing(ask: Any, problem: str, en
 
 @pytest.mark.requirement("AX-1", "AX-2")
 @pytest.mark.parametrize("enterprise", [False, True])
-def test_a_step_up_without_a_user(enterprise: bool) -> None:
+def test_step_up_non_interactive_grant_runs_again(enterprise: bool) -> None:
     managed = EnterpriseManaged(lambda: "id", "http://localhost:1004/token", "ic")
     auth = authorizer(
         client_id="c", client_secret=Secret("canary"), grant=managed if enterprise else "client_credentials"
@@ -991,10 +1012,10 @@ def test_a_step_up_without_a_user(enterprise: bool) -> None:
         (form(TOKEN, "Basic YzpjYW5hcnk=", scope="a b"), token("t2")),
         (mcp("Bearer t2"), OK),
     ]
-    play(session(auth), script, held(client_id="c", client_method=None))
+    play(session(auth), script, stored_tokens(client_id="c", client_method=None))
 
 
-# -- DPoP -------------------------------------------------------------------------------------------------------------
+# -- DPoP ------------------------------------------------------------------------------------------
 
 
 DPOP = unauthorized(scheme="DPoP")
@@ -1016,11 +1037,12 @@ def bound_session(store: dict[str, bytes]) -> Authorizer:
 
 
 @pytest.mark.requirement("AX-3")
-def test_a_bound_token_is_used_again_by_the_next_process() -> None:
+def test_bound_token_stored_is_used_by_next_process() -> None:
     store: dict[str, bytes] = {}
     bound_session(store)
     script: Script = [
-        (mcp("DPoP t2"), status(200, ("dpop-nonce", "n0"))),  # a server may give a nonce with any answer
+        # A server may send a nonce with any response.
+        (mcp("DPoP t2"), status(200, ("dpop-nonce", "n0"))),
         (mcp("DPoP t2"), NONCE),
         (mcp("DPoP t2"), DPOP),
         *discovery(),
@@ -1031,7 +1053,7 @@ def test_a_bound_token_is_used_again_by_the_next_process() -> None:
 
 
 @pytest.mark.requirement("AX-3")
-def test_a_bearer_token_is_replaced_if_the_server_wants_bound_ones() -> None:
+def test_bearer_token_dpop_required_is_replaced_by_login() -> None:
     script: Script = [
         (mcp("Bearer t1"), DPOP),
         *discovery(),
@@ -1039,14 +1061,17 @@ def test_a_bearer_token_is_replaced_if_the_server_wants_bound_ones() -> None:
         *login("t2", reply=BOUND),
         (mcp("DPoP t2"), OK),
     ]
-    play(session(authorizer()), script, held())
+    play(session(authorizer()), script, stored_tokens())
 
 
 EITHER = status(401, *DPOP.headers, *unauthorized().headers)
 
 
-def asked_for(metadata: HttpReply | None, reply: HttpReply, header: str) -> bool:
-    """Whether a bound token is asked for, where the MCP server takes both kinds; and what is shown then."""
+def requests_bound_token(metadata: HttpReply | None, reply: HttpReply, header: str) -> bool:
+    """Return True if a bound token is requested when the MCP server accepts both kinds.
+
+    The token is then sent with `header`.
+    """
     proved: list[bool] = []
 
     def at_token_endpoint(step: Any) -> None:
@@ -1057,7 +1082,7 @@ def asked_for(metadata: HttpReply | None, reply: HttpReply, header: str) -> bool
         (mcp(None), EITHER),
         *discovery(metadata=metadata),
         (posted(f"{AS}/register"), registered()),
-        (browsed(f"{AS}/authorize"), back()),
+        (browsed(f"{AS}/authorize"), callback_reply()),
         (at_token_endpoint, reply),
         (mcp(header), OK),
     ]
@@ -1066,24 +1091,26 @@ def asked_for(metadata: HttpReply | None, reply: HttpReply, header: str) -> bool
 
 
 @pytest.mark.requirement("AX-3")
-def test_where_both_kinds_are_taken_a_bound_one_is_asked_for_if_it_can_be_had() -> None:
+def test_login_both_token_types_prefers_bound_if_supported() -> None:
     knows, knows_another = (
         server(dpop_signing_alg_values_supported=[algorithm]) for algorithm in ("ES256", "PS512")
     )
-    assert asked_for(knows, BOUND, "DPoP t2")
-    assert asked_for(knows, token("t2"), "Bearer t2")  # it thought better of it
-    assert not asked_for(knows_another, token("t2"), "Bearer t2")
-    assert not asked_for(None, token("t2"), "Bearer t2")
+    assert requests_bound_token(knows, BOUND, "DPoP t2")
+    assert requests_bound_token(
+        knows, token("t2"), "Bearer t2"
+    )  # the authorization server issues a bearer token all the same
+    assert not requests_bound_token(knows_another, token("t2"), "Bearer t2")
+    assert not requests_bound_token(None, token("t2"), "Bearer t2")
 
 
-def test_who_cannot_sign_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_login_without_joserfc_requests_bearer_token(monkeypatch: pytest.MonkeyPatch) -> None:
     require.cache_clear()
     monkeypatch.setitem(sys.modules, "joserfc.jws", None)
     knows = server(dpop_signing_alg_values_supported=["ES256"])
-    assert not asked_for(knows, token("t2"), "Bearer t2")
+    assert not requests_bound_token(knows, token("t2"), "Bearer t2")
 
 
-def test_an_authorization_server_that_binds_nothing() -> None:
+def test_login_dpop_required_but_bearer_issued_fails() -> None:
     script: Script = [
         (mcp("Bearer t1"), DPOP),
         *discovery(),
@@ -1092,10 +1119,10 @@ def test_an_authorization_server_that_binds_nothing() -> None:
         (mcp("Bearer t2"), DPOP),
         (get(f"{RS}{PRM}/mcp"), resource()),
     ]
-    assert isinstance(rest_of(session(authorizer()), script, held()), AuthRequired)
+    assert isinstance(play_to_failure(session(authorizer()), script, stored_tokens()), AuthRequired)
 
 
-def test_nonces_without_end() -> None:
+def test_challenges_with_endless_nonces_end() -> None:
     store: dict[str, bytes] = {}
     auth = bound_session(store)
     numbers = iter(range(100))
@@ -1103,11 +1130,11 @@ def test_nonces_without_end() -> None:
     def another(step: Any) -> HttpReply:
         return status(401, NONCE.headers[0], ("dpop-nonce", f"n{next(numbers)}"))
 
-    failure = rest_of(request(auth), [(mcp("DPoP t2"), another)] * 7, store)
+    failure = play_to_failure(request(auth), [(mcp("DPoP t2"), another)] * 7, store)
     assert isinstance(failure, AuthRequired)
 
 
-def test_the_same_nonce_again_is_a_refusal() -> None:
+def test_challenge_with_known_nonce_refreshes() -> None:
     store: dict[str, bytes] = {}
     auth = bound_session(store)
     script: Script = [
@@ -1120,15 +1147,15 @@ def test_the_same_nonce_again_is_a_refusal() -> None:
     play(request(auth), script, store)
 
 
-# -- Secrets ----------------------------------------------------------------------------------------------------------
+# -- Secrets ---------------------------------------------------------------------------------------
 
 
 CANARIES = ("canary-access", "canary-refresh", "canary-secret", "canary-code")
 
 
 @pytest.mark.requirement("AT-3")
-def test_no_secret_is_seen_anywhere() -> None:
-    """Every step and every object is printed at every moment of a login, a refresh and an error that repeats what was sent."""
+def test_flows_at_every_step_print_no_secret() -> None:
+    """Print every step and object during a login, a refresh, and an error that echoes secrets."""
     seen: list[str] = []
     store: dict[str, bytes] = {}
     auth = authorizer()
@@ -1140,10 +1167,10 @@ def test_no_secret_is_seen_anywhere() -> None:
                 step = flow.send(reply)
             except StopIteration as stop:
                 return stop.value
-            if type(step).__name__ != "ToMcp":
+            if type(step).__name__ != "McpRequest":
                 seen.append(f"{step!r} {step}")
             reply = yield step
-            seen.append(repr([auth, auth._tokens, auth._authority, auth._prover, vars(auth)]))
+            seen.append(repr([auth, auth._tokens, auth._auth_server, auth._dpop_signer, vars(auth)]))
             if isinstance(reply, HttpReply):
                 seen.append(repr(reply))
 
@@ -1152,33 +1179,33 @@ def test_no_secret_is_seen_anywhere() -> None:
         (mcp(None), unauthorized()),
         *discovery(metadata=server(token_endpoint_auth_methods_supported=["client_secret_post"])),
         (posted(f"{AS}/register"), registered(secret="canary-secret")),
-        (browsed(f"{AS}/authorize"), back(code="canary-code")),
+        (browsed(f"{AS}/authorize"), callback_reply(code="canary-code")),
         (form(TOKEN, client_secret="canary-secret"), token("canary-access", refresh_token="canary-refresh")),
         (mcp("Bearer canary-access"), OK),
         (mcp("Bearer canary-access"), unauthorized()),
         (get(f"{RS}{PRM}/mcp"), resource()),
         (
             form(TOKEN, refresh_token="canary-refresh"),
-            refused("invalid_grant", f"{CANARIES[1]} {CANARIES[2]}"),
+            oauth_error("invalid_grant", f"{CANARIES[1]} {CANARIES[2]}"),
         ),
-        (browsed(f"{AS}/authorize"), back(code="canary-code")),
-        (form(TOKEN), refused("invalid_grant", f"{CANARIES[3]} {CANARIES[2]}")),
+        (browsed(f"{AS}/authorize"), callback_reply(code="canary-code")),
+        (form(TOKEN), oauth_error("invalid_grant", f"{CANARIES[3]} {CANARIES[2]}")),
     ]
-    failure = rest_of(watched(session(auth, "x", "y")), script, store)
+    failure = play_to_failure(watched(session(auth, "x", "y")), script, store)
     assert isinstance(failure, AuthorizationFailed)
     seen += [str(failure), repr(failure), *auth.notes()]
     assert len(seen) > 20
     assert not [text for text in seen if any(canary in text for canary in echo.split())]
 
 
-def test_the_state_is_not_in_what_is_shown_of_a_browser_step() -> None:
+def test_browse_repr_hides_state() -> None:
     auth = authorizer()
-    flow = refusal(auth)
+    flow = challenged_flow(auth)
     shown: list[str] = []
 
     def look(step: Browse) -> Any:
         shown.append(repr(step))
-        return back()(step)
+        return callback_reply()(step)
 
     script = [
         *discovery(),
@@ -1191,14 +1218,14 @@ def test_the_state_is_not_in_what_is_shown_of_a_browser_step() -> None:
 
 
 @pytest.mark.requirement("AC-14")
-def test_an_old_server_is_asked_again_the_same_way() -> None:
-    """What a server of 2025-03-26 has on its origin is looked for again, and its tokens stay good."""
+def test_unauthorized_server_of_2025_03_26_refreshes() -> None:
+    """Discovery by that revision's rules runs again, and the stored tokens stay usable."""
     misses: Script = [
         (get(f"{RS}{PRM}/mcp"), MISSING),
         (get(f"{RS}{PRM}"), MISSING),
         (get(f"{RS}{OAUTH}"), MISSING),
     ]
-    store = held(issuer=RS)
+    store = stored_tokens(issuer=RS)
     script: Script = [
         (mcp("Bearer t1"), unauthorized(None)),
         *misses,

@@ -1,4 +1,4 @@
-"""The way through the browser: what is sent along, and a table of what may come back."""
+"""The browser part of a login: the authorization URL, and a table of callbacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def came(*pairs: tuple[str, str], **fields: str | None) -> str:
 
 
 @pytest.mark.requirement("AF-1", "AF-2", "AF-8")
-def test_what_is_written_down_before() -> None:
+def test_authorization_request_records_values_to_match() -> None:
     pending = new_pending(authority("https://e.com/x", AS), REDIRECT, Entropy())
     assert (pending.issuer, pending.redirect_uri, pending.resource) == (AS, REDIRECT, "https://e.com/x")
     assert pending.state != pending.verifier
@@ -34,7 +34,7 @@ def test_what_is_written_down_before() -> None:
 
 @pytest.mark.requirement("AF-2")
 @pytest.mark.parametrize("methods", [None, [], ["plain"], ["s256"]])
-def test_without_s256_nothing_begins(methods: list[str] | None) -> None:
+def test_authorization_request_without_s256_fails(methods: list[str] | None) -> None:
     with pytest.raises(AuthorizationFailed, match="does not say that it supports PKCE with S256"):
         new_pending(authority(code_challenge_methods_supported=methods), REDIRECT, Entropy())
 
@@ -45,7 +45,7 @@ def asked(scopes: tuple[str, ...] = (), **more: Any) -> tuple[str, dict[str, str
 
 
 @pytest.mark.requirement("AF-3", "AF-5")
-def test_what_the_browser_carries() -> None:
+def test_authorization_url_has_all_parameters() -> None:
     url, query = asked(("a", "b c"))
     assert query == {
         "response_type": "code",
@@ -62,12 +62,12 @@ def test_what_the_browser_carries() -> None:
 
 
 @pytest.mark.requirement("AF-6", "AT-3")
-def test_no_scope_and_offline_access() -> None:
+def test_authorization_url_scope_and_prompt_are_optional() -> None:
     assert "scope" not in asked()[1]
     assert asked(("a", "offline_access"))[1]["prompt"] == "consent"
 
 
-def test_an_endpoint_with_a_query_of_its_own() -> None:
+def test_authorization_url_keeps_query_of_endpoint() -> None:
     url, query = asked(authorization_endpoint=f"{AS}/authorize?tenant=1")
     assert url.startswith(f"{AS}/authorize?tenant=1&response_type=code&")
     assert query["tenant"] == "1"
@@ -76,14 +76,16 @@ def test_an_endpoint_with_a_query_of_its_own() -> None:
 @pytest.mark.parametrize(
     "name", "client_id redirect_uri state code_challenge scope request request_uri response_mode".split()
 )
-def test_an_endpoint_that_says_what_is_ours_to_say(name: str) -> None:
+def test_authorization_url_conflicting_query_fails(name: str) -> None:
     for query in (f"?{name}=x", f"?a=b&{name}", f"?{name.replace('_', '%5f')}=", f"?{name}=x&{name}=y"):
-        with pytest.raises(AuthorizationFailed, match=rf"by itself what a login has to say \({name}\)"):
+        with pytest.raises(AuthorizationFailed, match=rf"already sets parameters of a login \({name}\)"):
             asked(authorization_endpoint=f"{AS}/authorize{query}")
 
 
-def test_nowhere_to_go() -> None:
-    with pytest.raises(AuthorizationFailed, match="lets nobody log in by a browser"):
+def test_authorization_url_without_endpoint_fails() -> None:
+    with pytest.raises(
+        AuthorizationFailed, match="has no authorization endpoint, so a browser cannot log in"
+    ):
         asked(authorization_endpoint=None)
 
 
@@ -91,7 +93,7 @@ def test_nowhere_to_go() -> None:
 @pytest.mark.parametrize(
     "endpoint", ["javascript:alert(1)//", "--flag", f"{AS}/$(calc)", f"{AS}/" + "x" * 8000, "a:&calc"]
 )
-def test_what_no_browser_is_sent_to(endpoint: str) -> None:
+def test_authorization_url_unusable_endpoint_fails(endpoint: str) -> None:
     with pytest.raises(AuthorizationFailed, match="authorization_endpoint of the authorization server"):
         asked(authorization_endpoint=endpoint)
 
@@ -108,7 +110,7 @@ GOOD: list[tuple[str, bool]] = [
 
 @pytest.mark.requirement("AF-9")
 @pytest.mark.parametrize(("callback", "promised"), GOOD)
-def test_a_code(callback: str, promised: bool) -> None:
+def test_callback_valid_returns_code(callback: str, promised: bool) -> None:
     assert code_in(callback, PENDING, iss_promised=promised).reveal() in ("the-code", "a+b/c=&d%")
 
 
@@ -147,18 +149,18 @@ BAD: list[tuple[str, bool, str]] = [
     (came(error=""), True, "with an error that cannot be read"),
     (came(("error", "x"), error="y"), True, "error twice"),
     (came(code="x" * 20_000), True, "more than 16384 characters"),
-    (came(*[("x", "y")] * 60), True, "more parameters than any answer has"),
+    (came(*[("x", "y")] * 60), True, "with too many parameters"),
     (REDIRECT, True, "state does not match"),
     ("", True, "state does not match"),
-    ("http://[", True, "no URL"),
-    (came() + "&x=\udc80", True, "no URL"),
+    ("http://[", True, "not a URL"),
+    (came() + "&x=\udc80", True, "not a URL"),
     (f"{REDIRECT}#state=the-state&code=c&iss={AS}", True, "state does not match"),
 ]
 
 
 @pytest.mark.requirement("AF-5", "AF-9", "AF-10")
 @pytest.mark.parametrize(("callback", "promised", "text"), BAD)
-def test_no_code(callback: str, promised: bool, text: str) -> None:
+def test_callback_invalid_fails(callback: str, promised: bool, text: str) -> None:
     with pytest.raises(AuthorizationFailed, match=text) as caught:
         code_in(callback, PENDING, iss_promised=promised)
     assert "the-code" not in str(caught.value)
@@ -167,7 +169,7 @@ def test_no_code(callback: str, promised: bool, text: str) -> None:
 
 @pytest.mark.requirement("AF-11")
 @pytest.mark.parametrize("fields", [{"iss": "https://evil.example.com"}, {"iss": None}, {"state": "another"}])
-def test_the_error_of_a_stranger_is_not_shown(fields: dict[str, str | None]) -> None:
+def test_callback_wrong_state_hides_its_error(fields: dict[str, str | None]) -> None:
     words = {"error": "evil-error", "error_description": "evil-words", "error_uri": "https://evil-uri.com"}
     with pytest.raises(AuthorizationFailed) as caught:
         code_in(came(**(words | fields)), PENDING, iss_promised=True)
@@ -193,18 +195,18 @@ BROWSE = Browse(f"{AS}/authorize?state=the-state&x=y", REDIRECT)
         ("/favicon.ico", False),
     ],
 )
-def test_what_answers_a_request(callback: str, yes: bool) -> None:
+def test_is_callback_matches_state_only(callback: str, yes: bool) -> None:
     assert answers(BROWSE, callback) is yes
 
 
-def test_a_request_without_a_state_has_no_answer() -> None:
+def test_is_callback_request_without_state_is_false() -> None:
     assert not answers(Browse(f"{AS}/authorize", REDIRECT), came())
 
 
 @given(
     st.text() | st.text().map(lambda text: f"{REDIRECT}?{text}") | st.text().map(lambda text: came(iss=text))
 )
-def test_no_text_raises_anything_else(callback: str) -> None:
+def test_callback_any_text_raises_authorization_failed_only(callback: str) -> None:
     answers(BROWSE, callback)
     with pytest.raises(AuthorizationFailed):
         code_in(callback, PENDING, iss_promised=True)

@@ -1,4 +1,4 @@
-"""`WWW-Authenticate` as a table of header values and what is read in them."""
+"""`WWW-Authenticate` as a table of header values and their parsed form."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ READ: list[tuple[str, list[str], list[Challenge]]] = [
 
 @pytest.mark.requirement("AC-4")
 @pytest.mark.parametrize(("values", "found"), [row[1:] for row in READ], ids=[row[0] for row in READ])
-def test_challenges(values: list[str], found: list[Challenge]) -> None:
+def test_parse_challenges_table(values: list[str], found: list[Challenge]) -> None:
     assert challenges_in(values) == found
 
 
@@ -66,14 +66,14 @@ DEMANDS: list[tuple[list[str], Demand]] = [
     ([f'Basic a=1, Bearer scope="a b  a", resource_metadata="{PRM}"'], Demand("bearer", PRM, ("a", "b"))),
     (['Bearer error="insufficient_scope", scope="x"'], Demand("bearer", None, ("x",), "insufficient_scope")),
     (['DPoP error="use_dpop_nonce"'], Demand("dpop", None, (), "use_dpop_nonce", dpop=True)),
-    # offered both, a client may stay with what it has
+    # offered both, a client may keep what it has
     ([f'DPoP algs="ES256", Bearer resource_metadata="{PRM}"'], Demand("bearer", PRM, dpop=True)),
     (["Bearer scope=a", 'Bearer scope="b"'], Demand("bearer", None, ("a",))),
 ]
 
 
 @pytest.mark.parametrize(("values", "demand"), DEMANDS)
-def test_demands(values: list[str], demand: Demand) -> None:
+def test_parse_auth_challenge_table(values: list[str], demand: Demand) -> None:
     assert demand_in(values) == demand
 
 
@@ -89,11 +89,11 @@ def test_demands(values: list[str], demand: Demand) -> None:
         (" ".join(map(str, range(200))), tuple(map(str, range(100)))),
     ],
 )
-def test_scopes(text: str, scopes: tuple[str, ...]) -> None:
+def test_split_scopes_table(text: str, scopes: tuple[str, ...]) -> None:
     assert split_scopes(text) == scopes
 
 
-def test_more_than_the_limit_is_not_read() -> None:
+def test_parse_challenges_over_limit_is_cut() -> None:
     filler = "x" * (MAX_LENGTH - 8)
     assert [c.scheme for c in challenges_in([f"{filler}, Bearer"])][1:] == ["bearer"]
     assert [c.scheme for c in challenges_in([f"{filler}, Bearers"])][1:] == ["bearer"]  # cut
@@ -101,12 +101,12 @@ def test_more_than_the_limit_is_not_read() -> None:
 
 
 @given(st.lists(st.binary().map(lambda raw: raw.decode("latin-1")), max_size=4))
-def test_no_bytes_raise(values: list[str]) -> None:
+def test_parse_challenges_any_bytes_raise_nothing(values: list[str]) -> None:
     demand_in(values)
 
 
 @given(st.text(alphabet=' ,="\\aB1-\t(', max_size=60))
-def test_no_grammar_raises(value: str) -> None:
+def test_parse_challenges_any_grammar_raises_nothing(value: str) -> None:
     for challenge in challenges_in([value]):
         assert challenge.scheme == challenge.scheme.lower() != ""
 
@@ -116,7 +116,7 @@ PARAMETERS = st.dictionaries(TOKENS.map(str.lower), st.text(max_size=12), max_si
 
 
 @given(st.lists(st.tuples(TOKENS, PARAMETERS), max_size=4), st.randoms(use_true_random=False))
-def test_what_is_written_is_read(challenges: list[tuple[str, dict[str, str]]], random: Any) -> None:
+def test_parse_challenges_round_trip(challenges: list[tuple[str, dict[str, str]]], random: Any) -> None:
     text = ", ".join(
         f"{scheme} " + ", ".join(f'{name}="{_quoted(value, random)}"' for name, value in parameters.items())
         for scheme, parameters in challenges

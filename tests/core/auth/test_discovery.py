@@ -1,4 +1,4 @@
-"""Discovery as lists of places that are asked and what they answer."""
+"""Discovery as lists of fetched URLs and their replies."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.core.auth.play import (
     PRM,
     Script,
     authority,
-    found,
+    document_reply,
     get,
     play,
+    play_to_failure,
     resource,
-    rest_of,
     server,
     status,
 )
@@ -76,7 +76,7 @@ RESOURCES: dict[str, tuple[str, str | None, Script]] = {
 
 @pytest.mark.requirement("AC-4", "AC-5", "AC-6", "AC-14")
 @pytest.mark.parametrize("name", RESOURCES)
-def test_the_metadata_of_the_server(name: str) -> None:
+def test_find_resource_tries_urls_in_order(name: str) -> None:
     url, place, script = RESOURCES[name]
     metadata = play(find_resource(url, place), script)
     assert metadata is not None
@@ -87,7 +87,7 @@ MISSES: Script = [(get(f"{E}{PRM}/mcp"), MISSING), (get(f"{E}{PRM}"), MISSING)]
 
 
 @pytest.mark.requirement("AC-14")
-def test_no_sign_of_metadata_is_no_failure() -> None:
+def test_find_resource_nothing_published_returns_none() -> None:
     assert play(find_resource(URL, None), MISSES) is None
 
 
@@ -99,7 +99,7 @@ FAILURES: dict[str, tuple[str | None, Script, str]] = {
     "no answer": (
         None,
         [(get(f"{E}{PRM}/mcp"), FetchFailed("10.0.0.1 is not a public address"))],
-        r"cannot be had from 'https://e.com/.*': 10\.0\.0\.1 is not a public address",
+        r"cannot be fetched from 'https://e.com/.*': 10\.0\.0\.1 is not a public address",
     ),
     "the challenge promises what is nowhere": (PLACE, [(get(PLACE), MISSING), *MISSES], "was not found.*answered 404"),
     "unreadable everywhere": (None, [(get(f"{E}{PRM}/mcp"), HTML), MISSES[1]], "was not found: .*cannot be read"),
@@ -137,14 +137,14 @@ FAILURES: dict[str, tuple[str | None, Script, str]] = {
 
 @pytest.mark.requirement("AC-7", "AC-14", "AU-1", "AU-3")
 @pytest.mark.parametrize("name", FAILURES)
-def test_metadata_of_the_server_that_is_of_no_use(name: str) -> None:
+def test_find_resource_unusable_metadata_fails(name: str) -> None:
     place, script, text = FAILURES[name]
     with pytest.raises(AuthorizationFailed, match=text):
         play(find_resource(URL, place), script)
 
 
 @pytest.mark.requirement("AC-3")
-def test_the_headers_of_a_request_for_metadata() -> None:
+def test_find_resource_request_headers() -> None:
     fetch = next(find_resource(URL, None))
     assert isinstance(fetch, Fetch)
     assert fetch.request.headers == [("accept", "application/json"), ("mcp-protocol-version", "2026-07-28")]
@@ -168,7 +168,7 @@ SERVERS: dict[str, tuple[str, Script]] = {
 
 @pytest.mark.requirement("AC-9", "AC-10", "AC-11", "AC-12")
 @pytest.mark.parametrize("name", SERVERS)
-def test_the_metadata_of_the_authorization_server(name: str) -> None:
+def test_find_server_tries_urls_in_order(name: str) -> None:
     issuer, script = SERVERS[name]
     assert play(find_server(issuer, local=False), script).issuer == issuer
 
@@ -179,7 +179,7 @@ BAD_SERVERS: dict[str, tuple[str, Script, str]] = {
     "a failure": (A, [(get(f"{A}{OAUTH}"), status(503))], "answered 503. Try again later"),
     "not https": ("http://a.com", [], "is not https"),
     "a script": ("javascript:x", [], "the authorization server that the MCP server names"),
-    "unreadable": (A, [(get(f"{A}{OAUTH}"), found(issuer=1)), NOWHERE[1]], "cannot be read"),
+    "unreadable": (A, [(get(f"{A}{OAUTH}"), document_reply(issuer=1)), NOWHERE[1]], "cannot be read"),
     **{
         f"issuer {issuer}": (A, [(get(f"{A}{OAUTH}"), server(issuer, A))], "is that of another authorization server")
         for issuer in ("https://attacker.example.com", f"{A}/", "https://A.com", f"{A}:443", f"{A}/%74", "")
@@ -195,7 +195,7 @@ BAD_SERVERS: dict[str, tuple[str, Script, str]] = {
 
 @pytest.mark.requirement("AC-12", "AC-14", "AU-1", "AU-4")
 @pytest.mark.parametrize("name", BAD_SERVERS)
-def test_metadata_of_an_authorization_server_that_is_of_no_use(name: str) -> None:
+def test_find_server_unusable_metadata_fails(name: str) -> None:
     issuer, script, text = BAD_SERVERS[name]
     with pytest.raises(AuthorizationFailed, match=text):
         play(find_server(issuer, local=False), script)
@@ -208,7 +208,7 @@ def whole(demand: Demand | None = None, **more: Any) -> Any:
 SEEN: Script = [(get(f"{E}{PRM}/mcp"), prm(scopes_supported=["a", "b", "a"]))]
 
 
-def test_an_authority_is_made_of_both_documents() -> None:
+def test_discovery_combines_both_documents() -> None:
     found_ = play(
         whole(Demand(resource_metadata=PLACE)), [(get(PLACE), SEEN[0][1]), (get(f"{A}{OAUTH}"), server(A))]
     )
@@ -224,7 +224,9 @@ B = "https://b.com"
     ("preset", "held", "chosen"),
     [(None, None, A), (B, None, B), (None, B, B), (A, B, A), ("https://c.com", "https://d.com", A)],
 )
-def test_which_of_several(preset: str | None, held: str | None, chosen: str) -> None:
+def test_discovery_several_issuers_prefers_configured_then_current(
+    preset: str | None, held: str | None, chosen: str
+) -> None:
     script: Script = [
         (get(f"{E}{PRM}/mcp"), resource(A, B, resource=URL)),
         (get(f"{chosen}{OAUTH}"), server(chosen)),
@@ -232,7 +234,7 @@ def test_which_of_several(preset: str | None, held: str | None, chosen: str) -> 
     assert play(whole(preset=preset, held=held), script).issuer == chosen
 
 
-def test_the_same_authorization_server_is_not_asked_again() -> None:
+def test_discovery_same_issuer_uses_cached_metadata() -> None:
     known = authority(issuer=A)
     assert play(whole(known=known), SEEN).server is known.server
     script: Script = [(get(f"{E}{PRM}/mcp"), resource(B, resource=URL)), (get(f"{B}{OAUTH}"), server(B))]
@@ -240,28 +242,28 @@ def test_the_same_authorization_server_is_not_asked_again() -> None:
 
 
 @pytest.mark.parametrize("servers", [[], None])
-def test_no_authorization_server_is_named(servers: list[str] | None) -> None:
-    script: Script = [(get(f"{E}{PRM}/mcp"), found(resource=URL, authorization_servers=servers))]
+def test_discovery_no_issuer_named_fails(servers: list[str] | None) -> None:
+    script: Script = [(get(f"{E}{PRM}/mcp"), document_reply(resource=URL, authorization_servers=servers))]
     with pytest.raises(AuthorizationFailed, match="names no authorization server"):
         play(whole(), script)
 
 
 @pytest.mark.requirement("AC-5")
-def test_without_metadata_a_preset_issuer_is_used() -> None:
+def test_discovery_without_metadata_uses_configured_issuer() -> None:
     found_ = play(whole(preset=A), [*MISSES, (get(f"{A}{OAUTH}"), server(A))])
     assert (found_.issuer, found_.resource, found_.scopes) == (A, URL, None)
 
 
 @pytest.mark.requirement("AC-1", "AC-2")
 @pytest.mark.parametrize("issuer", [E, f"{E}/"])
-def test_a_server_of_2025_03_26_with_metadata(issuer: str) -> None:
+def test_discovery_server_of_2025_03_26_with_metadata(issuer: str) -> None:
     found_ = play(whole(), [*MISSES, (get(f"{E}{OAUTH}"), server(issuer, f"{E}/oauth"))])
     assert (found_.issuer, found_.resource, found_.guessed) == (issuer, URL, False)
     assert found_.server.token_endpoint == f"{E}/oauth/token"
 
 
 @pytest.mark.requirement("AC-1", "AC-2")
-def test_a_server_of_2025_03_26_without() -> None:
+def test_discovery_server_of_2025_03_26_without_metadata_uses_defaults() -> None:
     url = "https://api.E.com:8443/v1/mcp"
     root = "https://api.e.com:8443"
     script: Script = [
@@ -289,7 +291,7 @@ OLD: list[tuple[HttpReply, str]] = [
 
 @pytest.mark.requirement("AC-2", "AC-14")
 @pytest.mark.parametrize(("reply", "text"), OLD)
-def test_a_server_of_2025_03_26_that_is_of_no_use(reply: HttpReply, text: str) -> None:
-    failure = rest_of(whole(), [*MISSES, (get(f"{E}{OAUTH}"), reply)])
+def test_discovery_server_of_2025_03_26_unusable_metadata_fails(reply: HttpReply, text: str) -> None:
+    failure = play_to_failure(whole(), [*MISSES, (get(f"{E}{OAUTH}"), reply)])
     assert isinstance(failure, AuthorizationFailed)
     assert re.search(text, str(failure))

@@ -1,4 +1,4 @@
-"""Proofs of possession, checked as their verifier would."""
+"""Proofs of the DPoP signer, checked as a verifier would."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parts(proof: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @pytest.mark.requirement("AX-3")
-def test_a_proof() -> None:
+def test_dpop_proof_has_claims_of_rfc_9449() -> None:
     from joserfc.jwk import ECKey
     from joserfc.jws import deserialize_compact
 
@@ -47,14 +47,14 @@ def test_a_proof() -> None:
     assert claims == {"htm": "POST", "htu": URL, "iat": 1234}
 
 
-def test_no_proof_is_like_another() -> None:
+def test_dpop_proofs_have_unique_identifiers() -> None:
     one = prover()
     proofs = [one.proof("GET", URL) for _ in range(5)]
     assert len({parts(proof)[1]["jti"] for proof in proofs}) == 5
     assert "ath" not in parts(proofs[0])[1]
 
 
-def test_a_seed_makes_the_same_key_again() -> None:
+def test_dpop_same_seed_gives_same_key() -> None:
     one, two, other = prover(Secret("A" * 43)), prover(Secret("A" * 43)), prover()
     keys = [parts(each.proof("GET", URL))[0]["jwk"] for each in (one, two, other)]
     assert keys[0] == keys[1] != keys[2]
@@ -62,7 +62,7 @@ def test_a_seed_makes_the_same_key_again() -> None:
 
 
 @pytest.mark.requirement("AX-3")
-def test_nonces_belong_to_their_origin() -> None:
+def test_dpop_nonce_is_sent_to_its_origin_only() -> None:
     one = prover()
     assert one.keep_nonce(URL, "n1")
     assert not one.keep_nonce(f"{URL}/other", "n1")
@@ -76,16 +76,16 @@ def test_nonces_belong_to_their_origin() -> None:
 
 
 @pytest.mark.parametrize("seed", ["", "AAAA", "é" * 43, "A" * 44, "A"])
-def test_a_seed_that_is_none(seed: str) -> None:
-    with pytest.raises(AuthorizationFailed, match="the key that was kept"):
+def test_dpop_invalid_seed_fails(seed: str) -> None:
+    with pytest.raises(AuthorizationFailed, match="the stored DPoP key"):
         prover(Secret(seed))
 
 
-def test_without_joserfc(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dpop_without_joserfc_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     assert can_sign()
     require.cache_clear()
     monkeypatch.setitem(sys.modules, "joserfc.jws", None)
     assert not can_sign()
     monkeypatch.setitem(sys.modules, "joserfc.jwk", None)
-    with pytest.raises(AuthorizationFailed, match="wants tokens that are bound to a key"):
+    with pytest.raises(AuthorizationFailed, match="requires tokens that are bound to a key"):
         prover()

@@ -1,4 +1,7 @@
-"""What a grant shows and refuses to be. How claims become one is told token by token, in `test_jwt.py`."""
+"""`Grant`: what it shows and rejects.
+
+`test_jwt.py` covers the conversion of claims, token by token.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,22 @@ from mcp_core.auth._jose import BadToken
 from tests.core.auth.minting import CLAIMS, ISSUER, NOW, RESOURCE
 
 
-def test_a_grant_shows_who_and_what_and_no_claims() -> None:
+def test_grant_repr_hides_claims() -> None:
     grant = Grant("me", "app", frozenset({"b", "a"}), 7.0, {"email": "canary@example.com"}, "thumb-canary")
     shown = "<Grant to 'me' by 'app', scopes='a b', until 7.0>"
     assert repr(grant) == str(grant) == f"{grant}" == pretty_repr(grant) == shown
     assert "canary" not in pretty_repr([grant], expand_all=True)
 
 
-def test_nobody_is_no_principal() -> None:
-    with pytest.raises(ValueError, match="has a principal"):
+def test_grant_invalid_members_raise_value_error() -> None:
+    with pytest.raises(ValueError, match="must not be empty"):
         Grant("")
     scopes: Any = "files:read"
     with pytest.raises(ValueError, match="frozenset"):
         Grant("me", scopes=scopes)
 
 
-def test_an_introspected_token_need_not_say_when_it_expires() -> None:
+def test_grant_introspected_without_expiry_is_accepted() -> None:
     claims = {name: value for name, value in CLAIMS.items() if name != "exp"}
     audience = audiences(RESOURCE)
     grant = grant_of(claims, issuer=ISSUER, audience=audience, now=NOW, leeway=60, expires=False)
@@ -38,7 +41,7 @@ def test_an_introspected_token_need_not_say_when_it_expires() -> None:
         grant_of(claims, issuer=ISSUER, audience=audience, now=NOW, leeway=60, expires=True)
 
 
-def test_the_principals_of_two_issuers_and_of_users_and_clients_are_different() -> None:
+def test_grant_principals_are_unique() -> None:
     said: list[dict[str, Any]] = [
         {"sub": "x"},
         {"client_id": "x"},
@@ -52,12 +55,12 @@ def test_the_principals_of_two_issuers_and_of_users_and_clients_are_different() 
         for issuer in (ISSUER, f"{ISSUER}/tenant")
         for index, claims in enumerate(said)
     }
-    # The same user by another program is the same user.
+    # The same user with another client is the same principal.
     assert found[ISSUER, 0] == found[ISSUER, 3]
     assert len(set(found.values())) == 6
 
 
-def test_small_readers() -> None:
+def test_grant_scopes_and_audiences_table() -> None:
     assert scopes_in({}) == frozenset()
     assert read_claims(b'{"cnf":{"jkt":"a"},"x":{"a":1,"a":2}}')["cnf"] == {"jkt": "a"}
     assert audiences(["api://x"]) == {"api://x"}

@@ -1,4 +1,4 @@
-"""Who enters, and what is said to who does not: by tables of heads, of challenges, and of what is asked."""
+"""The resource server: tables of heads, of challenges, and of the scopes of messages."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from tests.core.auth.minting import (
     NO_REPLY,
     NOW,
     RESOURCE,
-    ended,
     keys_reply,
-    played,
     proof,
+    run_with_replies,
+    run_without_steps,
     token,
 )
 
@@ -45,7 +45,7 @@ ALGS = f'algs="{" ".join(sorted(ASYMMETRIC))}"'
 NONCE_KEY = b"n" * 32
 
 
-class Known:
+class KnownTokenVerifier:
     """A verifier that knows one token."""
 
     def __init__(self, grant: Grant = ME, good: str = "good") -> None:
@@ -64,17 +64,17 @@ class Known:
 
 
 def guard(verifier: Any = None, **options: Any) -> Guard:
-    return Guard(options.pop("resource", RESOURCE), [ISSUER], verifier or Known(), **options)
+    return Guard(options.pop("resource", RESOURCE), [ISSUER], verifier or KnownTokenVerifier(), **options)
 
 
-def enter(
+def admit_head(
     by: Guard,
     *headers: tuple[bytes, bytes],
     method: bytes = b"POST",
     target: bytes = b"/mcp",
     now: float = NOW,
 ) -> Grant | Refusal:
-    return ended(by.admit(method, target, list(headers), now))
+    return run_without_steps(by.admit(method, target, list(headers), now))
 
 
 def bearer(text: str = "good") -> tuple[bytes, bytes]:
@@ -86,7 +86,7 @@ def challenges(refusal: Grant | Refusal | Presented | None) -> list[str]:
     return [value.decode() for name, value in refusal.headers if name == b"www-authenticate"]
 
 
-# -- The head of a request ---------------------------------------------------------------------------------------------
+# -- The head of a request -------------------------------------------------------------------------
 
 GOOD_HEADS: list[Any] = [
     [(b"authorization", b"Bearer good")],
@@ -99,7 +99,7 @@ GOOD_HEADS: list[Any] = [
     [(b"authorization", b"Bearer good"), (b"dpop", b"whatever"), (b"dpop", b"twice")],
 ]
 
-# A head, the status that answers it, and its error code.
+# A head, the status of the response, and its error code.
 BAD_HEADS: list[Any] = [
     pytest.param([], 401, None, id="nothing"),
     pytest.param([(b"authorization", b"")], 401, None, id="empty"),
@@ -148,14 +148,14 @@ BAD_HEADS: list[Any] = [
 
 
 @pytest.mark.parametrize("headers", GOOD_HEADS)
-def test_a_token_stands_in_authorization_once(headers: Any) -> None:
-    assert enter(guard(), *headers) is ME
+def test_admit_valid_authorization_header_grants(headers: Any) -> None:
+    assert admit_head(guard(), *headers) is ME
 
 
 @pytest.mark.requirement("AR-1", "AR-3", "AR-4")
 @pytest.mark.parametrize(("headers", "status", "error"), BAD_HEADS)
-def test_other_heads_are_refused(headers: Any, status: int, error: str | None) -> None:
-    refusal = enter(guard(scopes=["read", "write"]), *headers)
+def test_admit_other_headers_are_denied(headers: Any, status: int, error: str | None) -> None:
+    refusal = admit_head(guard(scopes=["read", "write"]), *headers)
     assert isinstance(refusal, Refusal)
     assert refusal.status == status
     (challenge,) = challenges_in(challenges(refusal))
@@ -163,16 +163,16 @@ def test_other_heads_are_refused(headers: Any, status: int, error: str | None) -
     assert challenge.parameters.pop("resource_metadata") == PLACE
     assert challenge.parameters.pop("scope") == "read write"
     if error is None:
-        # RFC 6750, 3.1: who shows nothing is told nothing of an error.
+        # RFC 6750, 3.1: no error code for a request without credentials.
         assert challenge.parameters == {}
     else:
         assert challenge.parameters == {"error": error, "error_description": refusal.message}
     assert refusal.reason == refusal.message
 
 
-def test_a_token_of_the_greatest_length_is_looked_at() -> None:
+def test_admit_token_of_maximum_length_is_verified() -> None:
     text = "x" * MAX_TOKEN
-    assert enter(guard(Known(good=text)), bearer(text)) is ME
+    assert admit_head(guard(KnownTokenVerifier(good=text)), bearer(text)) is ME
 
 
 @pytest.mark.requirement("AR-14")
@@ -186,16 +186,18 @@ def test_a_token_of_the_greatest_length_is_looked_at() -> None:
     ],
 )
 @pytest.mark.parametrize("method", [b"POST", b"GET", b"DELETE"])
-def test_no_token_is_taken_from_the_query(method: bytes, target: bytes) -> None:
-    refusal = enter(guard(), method=method, target=target)
+def test_admit_token_in_query_is_ignored(method: bytes, target: bytes) -> None:
+    refusal = admit_head(guard(), method=method, target=target)
     assert challenges(refusal) == [f"Bearer {WHERE}"]
-    assert enter(guard(), bearer("bad"), method=method, target=target) == enter(guard(), bearer("bad"))
+    assert admit_head(guard(), bearer("bad"), method=method, target=target) == admit_head(
+        guard(), bearer("bad")
+    )
 
 
 @given(st.binary(max_size=40).map(lambda rest: b"Bearer " + rest) | st.binary(max_size=40))
 @example(b"Bearer good\x0b")
 @example(b"Bearer \xa0good")
-def test_any_bytes_are_a_token_or_a_refusal(value: bytes) -> None:
+def test_read_credentials_any_bytes_give_token_or_denial(value: bytes) -> None:
     by = guard(dpop=True)
     found = by.token_of([(b"authorization", value)])
     if isinstance(found, Presented):
@@ -213,15 +215,15 @@ def test_any_bytes_are_a_token_or_a_refusal(value: bytes) -> None:
         st.tuples(st.sampled_from([b"authorization", b"dpop", b"x"]), st.binary(max_size=20)), max_size=4
     )
 )
-def test_any_head_is_refused_or_admitted(headers: list[tuple[bytes, bytes]]) -> None:
-    found = enter(guard(dpop=True), *headers)
+def test_admit_any_header_gives_grant_or_denial(headers: list[tuple[bytes, bytes]]) -> None:
+    found = admit_head(guard(dpop=True), *headers)
     assert isinstance(found, Refusal)
     assert found.status in (400, 401)
     assert all(value.isascii() and value.decode().isprintable() for _, value in found.headers)
 
 
 @pytest.mark.requirement("AR-1", "AR-10", "AR-11")
-def test_no_bad_token_enters() -> None:
+def test_admit_invalid_tokens_are_denied() -> None:
     by = guard(JwtVerifier(ISSUER, RESOURCE, jwks=JWKS), dpop=True)
     for name, text, _ in BAD_TOKENS:
         value = text.encode("utf-8", "surrogatepass")
@@ -229,60 +231,60 @@ def test_no_bad_token_enters() -> None:
             [(b"authorization", b"Bearer " + value)],
             [(b"authorization", b"DPoP " + value), (b"dpop", proof("any").encode())],
         ):
-            refusal = enter(by, *headers)
+            refusal = admit_head(by, *headers)
             assert isinstance(refusal, Refusal), name
             assert refusal.status in (400, 401), name
-    assert isinstance(enter(by, bearer(token())), Grant)
+    assert isinstance(admit_head(by, bearer(token())), Grant)
 
 
-def test_a_verifier_that_cannot_tell_is_503_and_says_nothing_of_why() -> None:
-    refusal = enter(guard(), bearer("down"))
+def test_admit_verifier_unavailable_gives_503_without_reason() -> None:
+    refusal = admit_head(guard(), bearer("down"))
     assert refusal == Refusal(
         503,
-        "whether the token is good cannot be told now; try again later",
+        "the token cannot be verified now; try again later",
         [(b"retry-after", b"5")],
         "no key of https://internal.example",
     )
 
 
-def test_the_keys_are_fetched_for_the_first_token() -> None:
+def test_admit_first_token_fetches_keys() -> None:
     by = guard(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
     flow = by.admit(b"POST", b"/mcp", [bearer(token())], NOW)
-    grant = played(flow, [(JWKS_URI, keys_reply())])
+    grant = run_with_replies(flow, [(JWKS_URI, keys_reply())])
     assert isinstance(grant, Grant)
     assert grant.principal == f"{ISSUER}#sub:alice"
     down = guard(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
-    found = played(down.admit(b"POST", b"/mcp", [bearer(token())], NOW), [(JWKS_URI, NO_REPLY)])
+    found = run_with_replies(down.admit(b"POST", b"/mcp", [bearer(token())], NOW), [(JWKS_URI, NO_REPLY)])
     assert isinstance(found, Refusal)
     assert (found.status, "nobody is there" in found.reason) == (503, True)
 
 
-def test_a_token_can_be_introspected() -> None:
+def test_admit_introspects_opaque_token() -> None:
     endpoint = "https://as.example.com/introspect"
     by = guard(IntrospectionVerifier(ISSUER, RESOURCE, endpoint=endpoint, client_id="me", client_secret="x"))
     said = HttpReply(200, [], json.dumps({"active": True, "aud": RESOURCE, "sub": "alice"}).encode())
-    grant = played(by.admit(b"POST", b"/mcp", [bearer()], NOW), [(endpoint, said)])
+    grant = run_with_replies(by.admit(b"POST", b"/mcp", [bearer()], NOW), [(endpoint, said)])
     assert isinstance(grant, Grant)
 
 
-# -- A verifier of the user's own --------------------------------------------------------------------------------------
+# -- A verifier function of the application --------------------------------------------------------
 
 
-def test_a_function_may_verify() -> None:
+def test_admit_verifier_function_grants_or_denies() -> None:
     seen: list[str] = []
 
     def verify(text: str) -> Grant | None:
         seen.append(text)
         return ME if text == "good" else None
 
-    assert enter(guard(verify), bearer()) is ME
-    assert challenges(enter(guard(verify), bearer("bad"))) == [
-        f'Bearer error="invalid_token", error_description="the token is not good here", {WHERE}'
+    assert admit_head(guard(verify), bearer()) is ME
+    assert challenges(admit_head(guard(verify), bearer("bad"))) == [
+        f'Bearer error="invalid_token", error_description="the token is not accepted here", {WHERE}'
     ]
     assert seen == ["good", "bad"]
 
 
-def test_an_async_function_may_verify() -> None:
+def test_admit_async_verifier_yields_await_step() -> None:
     async def verify(text: str) -> Grant | None:
         return ME if text == "good" else None
 
@@ -303,30 +305,30 @@ def run(awaitable: Awaitable[Any]) -> Any:
     raise AssertionError("it waits for something")
 
 
-def test_what_it_raises_is_a_refusal_or_passes_through() -> None:
+def test_admit_verifier_exception_denies_or_passes_through() -> None:
     def raising(exc: Exception) -> Guard:
         def verify(text: str) -> Grant | None:
             raise exc
 
         return guard(verify)
 
-    refusal = enter(raising(BadToken('not "yours"\r\nx: é\\')), bearer())
+    refusal = admit_head(raising(BadToken('not "yours"\r\nx: é\\')), bearer())
     assert challenges(refusal) == [
         f'Bearer error="invalid_token", error_description="not ?yours???x: ??", {WHERE}'
     ]
     assert isinstance(refusal, Refusal)
-    assert refusal.reason == 'not "yours"??x: é\\'  # one line of a log
-    found = enter(raising(VerifierUnavailable("data\nbase")), bearer())
+    assert refusal.reason == 'not "yours"??x: é\\'  # one line in the log
+    found = admit_head(raising(VerifierUnavailable("data\nbase")), bearer())
     assert isinstance(found, Refusal)
     assert (found.status, found.reason) == (503, "data?base")
     with pytest.raises(ZeroDivisionError):
-        enter(raising(ZeroDivisionError()), bearer())
-    flow = guard(lambda text: never()).admit(b"POST", b"/mcp", [bearer()], NOW)
+        admit_head(raising(ZeroDivisionError()), bearer())
+    flow = guard(lambda text: return_never_ready()).admit(b"POST", b"/mcp", [bearer()], NOW)
     step = next(flow)
     assert isinstance(step, Await)
     with pytest.raises(ZeroDivisionError):
         flow.throw(ZeroDivisionError())
-    flow = guard(lambda text: never()).admit(b"POST", b"/mcp", [bearer()], NOW)
+    flow = guard(lambda text: return_never_ready()).admit(b"POST", b"/mcp", [bearer()], NOW)
     next(flow)
     with pytest.raises(StopIteration) as stop:
         flow.throw(BadToken("no"))
@@ -361,12 +363,12 @@ def refusing(text: str) -> Grant | None:
     raise BadToken(f"{text} is none")
 
 
-def unable(text: str) -> Grant | None:
+def verifier_unavailable(text: str) -> Grant | None:
     raise VerifierUnavailable(f"SELECT '{text}'")
 
 
-class Asking:
-    """A verifier that is a flow, and tells what it should not."""
+class LeakyVerifier:
+    """A verifier with a flow, whose exception contains the token."""
 
     def verify(self, text: str, now: float) -> Flow[Grant]:
         yield from ()
@@ -380,31 +382,31 @@ class Asking:
         (chained, "OSError"),
         (noted, "OSError"),
         (grouped, "ExceptionGroup"),
-        (Asking(), "KeyError"),
+        (LeakyVerifier(), "KeyError"),
         (refusing, "BadToken"),
-        (unable, "VerifierUnavailable"),
+        (verifier_unavailable, "VerifierUnavailable"),
     ],
 )
-def test_a_verifier_that_tells_the_token_is_not_listened_to(verifier: Any, kind: str) -> None:
+def test_admit_verifier_exception_with_token_is_redacted(verifier: Any, kind: str) -> None:
     told = f"the verifier raised {kind}, whose text is left out: the token is in it"
     if kind in ("BadToken", "VerifierUnavailable"):
-        refusal = enter(guard(verifier), bearer(CANARY))
+        refusal = admit_head(guard(verifier), bearer(CANARY))
         assert isinstance(refusal, Refusal)
         assert refusal.reason == told
         assert CANARY not in repr(refusal)
     else:
         with pytest.raises(RuntimeError) as caught:
-            enter(guard(verifier), bearer(CANARY))
+            admit_head(guard(verifier), bearer(CANARY))
         assert str(caught.value) == told
         assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_text_that_is_too_short_for_a_token_hides_nothing() -> None:
+def test_admit_verifier_exception_short_token_is_not_redacted() -> None:
     with pytest.raises(KeyError, match="'e'"):
-        enter(guard(looked_up), bearer("e"))
+        admit_head(guard(looked_up), bearer("e"))
 
 
-def never() -> Awaitable[Grant | None]:
+def return_never_ready() -> Awaitable[Grant | None]:
     class Never:
         def __await__(self) -> Iterator[Any]:
             raise AssertionError
@@ -413,19 +415,19 @@ def never() -> Awaitable[Grant | None]:
 
 
 @pytest.mark.parametrize("given", [True, "alice", {"sub": "alice"}, 0, False, ""])
-def test_what_is_no_grant_admits_nobody(given: Any) -> None:
-    with pytest.raises(TypeError, match="gives a Grant, or None"):
-        enter(guard(lambda text: given), bearer())
+def test_admit_verifier_other_result_raises_type_error(given: Any) -> None:
+    with pytest.raises(TypeError, match="must return a Grant or None"):
+        admit_head(guard(lambda text: given), bearer())
 
 
-def test_a_grant_that_is_over_admits_nobody() -> None:
-    assert isinstance(enter(guard(lambda text: Grant("me", expires_at=NOW + 1)), bearer()), Grant)
-    assert isinstance(enter(guard(lambda text: Grant("me", expires_at=NOW)), bearer()), Refusal)
-    # A `Verifier` has judged that, with its leeway.
-    assert isinstance(enter(guard(Known(Grant("me", expires_at=NOW))), bearer()), Grant)
+def test_admit_expired_grant_is_denied() -> None:
+    assert isinstance(admit_head(guard(lambda text: Grant("me", expires_at=NOW + 1)), bearer()), Grant)
+    assert isinstance(admit_head(guard(lambda text: Grant("me", expires_at=NOW)), bearer()), Refusal)
+    # A `TokenVerifier` has checked that, with its leeway.
+    assert isinstance(admit_head(guard(KnownTokenVerifier(Grant("me", expires_at=NOW))), bearer()), Grant)
 
 
-# -- Challenges --------------------------------------------------------------------------------------------------------
+# -- Challenges ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("AR-3", "AR-4", "AR-5")
@@ -452,7 +454,7 @@ def test_a_grant_that_is_over_admits_nobody() -> None:
         ),
     ],
 )
-def test_challenges_to_the_letter(options: Any, arguments: Any, wanted: list[str]) -> None:
+def test_challenge_headers_exact_text(options: Any, arguments: Any, wanted: list[str]) -> None:
     made = guard(**options).challenge(*arguments)
     assert [value.decode() for _, value in made] == wanted
     assert {name for name, _ in made} == {b"www-authenticate"}
@@ -463,7 +465,7 @@ def test_challenges_to_the_letter(options: Any, arguments: Any, wanted: list[str
 @example("\r\nset-cookie: a=b", ["\r\n"])
 @example("\\", ["\\"])
 @example("\ud800", ["\ud800"])
-def test_nothing_leaves_its_quotes(description: str, scopes: list[str]) -> None:
+def test_challenge_any_text_stays_quoted(description: str, scopes: list[str]) -> None:
     ((_, value),) = guard().challenge("invalid_token", description, scopes)
     text = value.decode("ascii")
     assert text.isprintable()
@@ -476,9 +478,9 @@ def test_nothing_leaves_its_quotes(description: str, scopes: list[str]) -> None:
     assert set(challenge.parameters.get("scope", "").split()) <= set(scopes)
 
 
-def test_our_own_client_reads_them() -> None:
+def test_challenge_is_parsed_by_own_client() -> None:
     by = guard(dpop=True, scopes=["a"], tool_scopes={"rm": ["b"]})
-    demand = demand_in(challenges(enter(by)))
+    demand = demand_in(challenges(admit_head(by)))
     assert (demand.resource_metadata, demand.scopes, demand.error) == (PLACE, ("a",), None)
     demand = demand_in(challenges(by.check(BOUND, "tools/call", t.CallToolParams(name="rm"))))
     assert (demand.resource_metadata, demand.scopes, demand.error) == (
@@ -488,7 +490,7 @@ def test_our_own_client_reads_them() -> None:
     )
 
 
-# -- What is asked -----------------------------------------------------------------------------------------------------
+# -- Scopes of messages ----------------------------------------------------------------------------
 
 WISHES = t.SubscriptionFilter(resource_subscriptions=["db://secret", "db://open", "db://other"])
 TOOLS: dict[str, list[str]] = {"rm": ["write", "danger"], "ls": ["read"], "echo": []}
@@ -498,7 +500,7 @@ RESOURCES: dict[str, list[str]] = {
     "db://a%2Fb": ["ab"],
 }
 
-# The method, its params, and the scopes that it takes beside "base".
+# The method, its params, and the scopes that it needs beside "base".
 ASKED: list[Any] = [
     ("tools/call", t.CallToolParams(name="rm"), ["write", "danger"]),
     ("tools/call", t.CallToolParams(name="ls"), ["read"]),
@@ -531,7 +533,7 @@ def resources_by_function(uri: str) -> list[str]:
 @pytest.mark.requirement("AR-5", "AR-6", "AR-7")
 @pytest.mark.parametrize("functions", [False, True])
 @pytest.mark.parametrize(("method", "params", "scopes"), ASKED)
-def test_every_request_takes_its_scopes_all_of_them_at_once(
+def test_check_missing_scopes_names_all_needed_ones(
     method: str | None, params: Any, scopes: list[str], functions: bool
 ) -> None:
     tools: Any = tools_by_function if functions else TOOLS
@@ -544,7 +546,7 @@ def test_every_request_takes_its_scopes_all_of_them_at_once(
         refusal = by.check(Grant("me", scopes=frozenset(needed) - {missing}), method, params)
         assert refusal is not None
         assert refusal.status == 403
-        described = 'error_description="the token has not all of the scopes that this takes"'
+        described = 'error_description="the token lacks scopes that this request needs"'
         assert challenges(refusal) == [
             f'Bearer error="insufficient_scope", {described}, scope="{" ".join(needed)}", {WHERE}'
         ]
@@ -553,21 +555,21 @@ def test_every_request_takes_its_scopes_all_of_them_at_once(
 
 
 @pytest.mark.requirement("AR-7")
-def test_a_post_is_judged_when_it_is_known_what_it_asks() -> None:
+def test_admit_post_leaves_scopes_to_check() -> None:
     by = guard(scopes=["base"], tool_scopes=TOOLS)
-    assert enter(by, bearer()) is ME
+    assert admit_head(by, bearer()) is ME
     refusal = by.check(ME, "tools/call", t.CallToolParams(name="rm"))
     assert demand_in(challenges(refusal)).scopes == ("base", "write", "danger")
     for method in (b"GET", b"DELETE"):
-        found = enter(by, bearer(), method=method)
+        found = admit_head(by, bearer(), method=method)
         assert isinstance(found, Refusal)
         assert found.status == 403
         assert demand_in(challenges(found)).scopes == ("base",)
-    assert enter(guard(scopes=["read"]), bearer(), method=b"GET") is ME
+    assert admit_head(guard(scopes=["read"]), bearer(), method=b"GET") is ME
 
 
 @pytest.mark.requirement("AR-8")
-def test_scopes_may_stand_above_others() -> None:
+def test_check_satisfies_accepts_implied_scopes() -> None:
     def satisfies(granted: frozenset[str], scope: str) -> bool:
         asked.append(scope)
         return scope in granted or "admin" in granted or f"{scope.partition(':')[0]}:*" in granted
@@ -583,7 +585,7 @@ def test_scopes_may_stand_above_others() -> None:
     assert asked == ["base", "files:write", "base", "files:read", "base", "files:read"]
 
 
-def test_a_scope_that_cannot_be_written_is_missing_all_the_same() -> None:
+def test_check_unwritable_scope_is_missing_but_not_challenged() -> None:
     by = guard(tool_scopes=lambda name: [f"tool:{name}", "ok"])
     refusal = by.check(ME, "tools/call", t.CallToolParams(name='x", error="y\r\n'))
     assert refusal is not None
@@ -591,12 +593,12 @@ def test_a_scope_that_cannot_be_written_is_missing_all_the_same() -> None:
     assert "\n" not in refusal.reason
 
 
-def test_a_function_gives_a_list_and_not_a_text() -> None:
-    with pytest.raises(ValueError, match="a list of texts is wanted"):
+def test_check_scope_function_returning_text_raises() -> None:
+    with pytest.raises(ValueError, match="expected a list of texts"):
         guard(tool_scopes=lambda name: "read write").check(ME, "tools/call", t.CallToolParams(name="x"))
 
 
-# -- Bound tokens ------------------------------------------------------------------------------------------------------
+# -- Bound tokens ----------------------------------------------------------------------------------
 
 
 def dpop(text: str = "good", *proofs: str) -> list[tuple[bytes, bytes]]:
@@ -607,18 +609,20 @@ def dpop(text: str = "good", *proofs: str) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def test_a_bound_token_is_good_with_its_proof_once() -> None:
-    by = guard(Known(BOUND), dpop=True, scopes=["read"])
-    assert enter(by, *dpop()) is BOUND
-    refusal = enter(by, *dpop())
+def test_admit_bound_token_proof_is_accepted_once() -> None:
+    by = guard(KnownTokenVerifier(BOUND), dpop=True, scopes=["read"])
+    assert admit_head(by, *dpop()) is BOUND
+    refusal = admit_head(by, *dpop())
     assert isinstance(refusal, Refusal)
     assert refusal.status == 401
     assert challenges(refusal) == [
         f'Bearer scope="read", {WHERE}',
         f'DPoP error="invalid_dpop_proof", error_description="the proof was used before (jti)", scope="read", {WHERE}, {ALGS}',
     ]
-    assert enter(by, *dpop("good", proof("good", jti="p2", htm="GET")), method=b"GET") is BOUND
-    assert enter(by, (b"authorization", b"dpop good"), (b"DPoP", proof("good", jti="p3").encode())) is BOUND
+    assert admit_head(by, *dpop("good", proof("good", jti="p2", htm="GET")), method=b"GET") is BOUND
+    assert (
+        admit_head(by, (b"authorization", b"dpop good"), (b"DPoP", proof("good", jti="p3").encode())) is BOUND
+    )
 
 
 @pytest.mark.parametrize(
@@ -660,8 +664,10 @@ def test_a_bound_token_is_good_with_its_proof_once() -> None:
         ),
     ],
 )
-def test_bound_tokens_that_are_refused(grant: Grant, headers: Any, error: str, scheme: str) -> None:
-    refusal = enter(guard(Known(grant), dpop=True), *headers)
+def test_admit_bound_token_without_valid_proof_is_denied(
+    grant: Grant, headers: Any, error: str, scheme: str
+) -> None:
+    refusal = admit_head(guard(KnownTokenVerifier(grant), dpop=True), *headers)
     assert isinstance(refusal, Refusal)
     assert refusal.status == (400 if error == "invalid_request" else 401)
     found = {challenge.scheme: challenge.parameters for challenge in challenges_in(challenges(refusal))}
@@ -670,36 +676,36 @@ def test_bound_tokens_that_are_refused(grant: Grant, headers: Any, error: str, s
     assert "error" not in other
 
 
-def test_a_bound_token_is_not_good_where_proofs_are_not_known() -> None:
-    refusal = enter(guard(Known(BOUND)), bearer())
-    assert "bound to a key, and this server does not know" in challenges(refusal)[0]
+def test_admit_bound_token_without_dpop_support_is_denied() -> None:
+    refusal = admit_head(guard(KnownTokenVerifier(BOUND)), bearer())
+    assert "bound to a key, which this server does not support" in challenges(refusal)[0]
 
 
-def test_a_proof_names_the_resource_or_where_it_is_served() -> None:
-    by = guard(Known(BOUND), dpop=True, resource="https://mcp.example.com")
+def test_admit_proof_url_may_be_resource_or_served_path() -> None:
+    by = guard(KnownTokenVerifier(BOUND), dpop=True, resource="https://mcp.example.com")
     urls = ["https://mcp.example.com", "https://mcp.example.com/", "https://mcp.example.com/mcp"]
     for index, url in enumerate(urls):
         headers = dpop("good", proof("good", htu=url, jti=str(index)))
-        assert enter(by, *headers, target=b"/mcp?x=1") is BOUND
+        assert admit_head(by, *headers, target=b"/mcp?x=1") is BOUND
     for url in ("https://mcp.example.com/other", "https://evil.example/mcp"):
-        assert isinstance(enter(by, *dpop("good", proof("good", htu=url))), Refusal)
+        assert isinstance(admit_head(by, *dpop("good", proof("good", htu=url))), Refusal)
     for target in (b"//evil.example/x", b"@evil.example/x", b"\xff\n", b"", b"*"):
         assert isinstance(
-            enter(by, *dpop("good", proof("good", htu="https://evil.example/x")), target=target), Refusal
+            admit_head(by, *dpop("good", proof("good", htu="https://evil.example/x")), target=target), Refusal
         )
 
 
-def test_a_nonce_is_asked_for_and_then_good() -> None:
-    by = guard(Known(BOUND), dpop=True, nonce_key=NONCE_KEY)
-    refusal = enter(by, *dpop())
+def test_admit_proof_nonce_is_required_then_accepted() -> None:
+    by = guard(KnownTokenVerifier(BOUND), dpop=True, nonce_key=NONCE_KEY)
+    refusal = admit_head(by, *dpop())
     assert isinstance(refusal, Refusal)
     assert refusal.status == 401
     assert 'DPoP error="use_dpop_nonce"' in challenges(refusal)[1]
     (nonce,) = [value.decode() for name, value in refusal.headers if name == b"dpop-nonce"]
-    assert enter(by, *dpop("good", proof("good", nonce=nonce))) is BOUND
+    assert admit_head(by, *dpop("good", proof("good", nonce=nonce))) is BOUND
 
 
-def test_too_few_scopes_of_a_bound_token() -> None:
+def test_check_bound_token_missing_scopes_challenges_dpop() -> None:
     refusal = guard(dpop=True, scopes=["x"]).check(BOUND)
     assert [challenge.parameters.get("error") for challenge in challenges_in(challenges(refusal))] == [
         None,
@@ -707,7 +713,7 @@ def test_too_few_scopes_of_a_bound_token() -> None:
     ]
 
 
-# -- What is public ----------------------------------------------------------------------------------------------------
+# -- Metadata and options --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -721,15 +727,15 @@ def test_too_few_scopes_of_a_bound_token() -> None:
         ("https://[2001:db8::1]:8443", ("/.well-known/oauth-protected-resource",)),
     ],
 )  # fmt: skip
-def test_where_the_metadata_are(resource: str, paths: tuple[str, ...]) -> None:
+def test_resource_metadata_paths_table(resource: str, paths: tuple[str, ...]) -> None:
     by = guard(resource=resource)
     assert by.metadata_paths == paths
     assert json.loads(by.metadata())["resource"] == resource
-    (challenge,) = challenges(enter(by))
+    (challenge,) = challenges(admit_head(by))
     assert challenge.endswith(f'{paths[0]}"')
 
 
-def test_the_metadata() -> None:
+def test_resource_metadata_document() -> None:
     assert json.loads(guard().metadata()) == {
         "resource": RESOURCE,
         "authorization_servers": [ISSUER],
@@ -738,7 +744,7 @@ def test_the_metadata() -> None:
     full = Guard(
         RESOURCE,
         [ISSUER, f"{ISSUER}/other"],
-        Known(),
+        KnownTokenVerifier(),
         scopes=["a"],
         scopes_supported=["a", "b"],
         resource_name='Files "é"',
@@ -753,7 +759,7 @@ def test_the_metadata() -> None:
         "dpop_signing_alg_values_supported": sorted(ASYMMETRIC),
     }
     assert json.loads(guard(scopes=["b", "a", "b"]).metadata())["scopes_supported"] == ["b", "a"]
-    # Our own client reads it.
+    # Our own client can read it.
     assert read_resource_metadata(full.metadata()).scopes_supported == ["a", "b"]
 
 
@@ -769,14 +775,14 @@ def test_the_metadata() -> None:
         ("https://mcp.example.com/", "write 'https://mcp.example.com'"),
         ("https://MCP.example.com/mcp", "write 'https://mcp.example.com/mcp'"),
         ("HTTPS://mcp.example.com/mcp", "write 'https://mcp.example.com/mcp'"),
-        ("https://mcp.example.com:443/mcp", "port that goes without saying"),
-        ("http://localhost:80/mcp", "port that goes without saying"),
+        ("https://mcp.example.com:443/mcp", "default port of its scheme"),
+        ("http://localhost:80/mcp", "default port of its scheme"),
         ('https://mcp.example.com/"x', "characters"),
         ("https://mcp.example.com/a b", "characters"),
         ("", "characters"),
     ],
 )
-def test_what_is_no_resource(resource: str, words: str) -> None:
+def test_resource_server_invalid_resource_raises(resource: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         guard(resource=resource)
 
@@ -785,26 +791,26 @@ def test_what_is_no_resource(resource: str, words: str) -> None:
     ("options", "words"),
     [
         ({"scopes": "read"}, "a list of texts"),
-        ({"scopes": ["a b"]}, "no scope"),
-        ({"scopes": [""]}, "no scope"),
-        ({"scopes": ['a"']}, "no scope"),
-        ({"scopes": ["ä"]}, "no scope"),
+        ({"scopes": ["a b"]}, "not a valid scope"),
+        ({"scopes": [""]}, "not a valid scope"),
+        ({"scopes": ['a"']}, "not a valid scope"),
+        ({"scopes": ["ä"]}, "not a valid scope"),
         ({"tool_scopes": {"x": "read"}}, "a list of texts"),
-        ({"tool_scopes": {"x": ["a\\"]}}, "no scope"),
-        ({"resource_scopes": {"x": ["a\n"]}}, "no scope"),
-        ({"scopes_supported": ["a b"]}, "no scope"),
-        ({"nonce_key": NONCE_KEY}, "goes with dpop=True"),
-        ({"dpop": True, "nonce_key": b"short"}, "32 are the least"),
+        ({"tool_scopes": {"x": ["a\\"]}}, "not a valid scope"),
+        ({"resource_scopes": {"x": ["a\n"]}}, "not a valid scope"),
+        ({"scopes_supported": ["a b"]}, "not a valid scope"),
+        ({"nonce_key": NONCE_KEY}, "needs dpop=True"),
+        ({"dpop": True, "nonce_key": b"short"}, "at least 32 are required"),
     ],
 )
-def test_what_is_configured_wrongly_is_said_at_once(options: Any, words: str) -> None:
+def test_resource_server_invalid_options_raise(options: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         guard(**options)
 
 
 @pytest.mark.requirement("AR-9")
 @pytest.mark.parametrize("name", ["scopes", "scopes_supported"])
-def test_offline_access_is_not_for_a_server_to_ask(name: str) -> None:
+def test_resource_server_offline_access_scope_raises(name: str) -> None:
     with pytest.raises(ValueError, match="offline_access"):
         guard(**{name: ["read", "offline_access"]})
     with pytest.raises(ValueError, match="offline_access"):
@@ -812,7 +818,7 @@ def test_offline_access_is_not_for_a_server_to_ask(name: str) -> None:
 
 
 @pytest.mark.requirement("AR-9")
-def test_offline_access_is_not_challenged_for_whatever_a_function_says() -> None:
+def test_challenge_omits_offline_access_of_function() -> None:
     refusal = guard(tool_scopes=lambda name: ["a", "offline_access"]).check(
         ME, "tools/call", t.CallToolParams(name="x")
     )
@@ -822,23 +828,23 @@ def test_offline_access_is_not_challenged_for_whatever_a_function_says() -> None
 @pytest.mark.parametrize(
     ("issuers", "words"),
     [
-        ([], "names no issuer"),
+        ([], "must name at least one issuer"),
         (ISSUER, "a list of texts"),
         (["http://as.example.com"], "not https"),
         (["https://as.example.com?x"], "query"),
         (["as"], "neither"),
     ],
 )
-def test_authorization_servers_are_some(issuers: Any, words: str) -> None:
+def test_resource_server_invalid_issuers_raise(issuers: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        Guard(RESOURCE, issuers, Known())
+        Guard(RESOURCE, issuers, KnownTokenVerifier())
 
 
-# -- Secrets -----------------------------------------------------------------------------------------------------------
+# -- Secrets ---------------------------------------------------------------------------------------
 
 
-def test_nothing_shows_a_token() -> None:
-    by = guard(Known(BOUND), dpop=True, nonce_key=b"canary" * 6)
+def test_resource_server_reprs_show_no_token() -> None:
+    by = guard(KnownTokenVerifier(BOUND), dpop=True, nonce_key=b"canary" * 6)
     assert repr(by) == f"<Guard of {RESOURCE}: <Known>>"
     found = by.token_of(dpop("canary", "canary"))
     assert isinstance(found, Presented)
@@ -852,14 +858,14 @@ def test_nothing_shows_a_token() -> None:
         [bearer("canary" * 9999)],
         dpop("good", "canary"),
     ):
-        refusal = enter(by, *headers)
+        refusal = admit_head(by, *headers)
         assert isinstance(refusal, Refusal)
         assert "canary" not in repr(refusal)
 
 
-def test_a_grant_has_no_token_to_pass_on() -> None:
+def test_grant_contains_no_token() -> None:
     text = token()
-    grant = enter(guard(JwtVerifier(ISSUER, RESOURCE, jwks=JWKS)), bearer(text))
+    grant = admit_head(guard(JwtVerifier(ISSUER, RESOURCE, jwks=JWKS)), bearer(text))
     assert isinstance(grant, Grant)
     assert isinstance(grant, Struct)
     everything = repr([getattr(grant, name) for name in grant.__struct_fields__])

@@ -1,7 +1,8 @@
-"""A world that answers anything to anything: what must stay true in all of it.
+"""A world that sends any response to any request, and the invariants that hold in it.
 
-There are two authorization servers, an honest one and one that lies whenever it likes, and an MCP server that may point at
-either. Whatever a server gives out carries its name, so that it can be seen where it goes.
+There are two authorization servers, an honest one and one that may lie, and an MCP server that may
+name either. Every value that a server issues contains its name, so that a leak shows where the
+value came from.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import McpTrioError
 from mcp_core.auth import Browse, Fetch, FetchFailed, HttpReply, Listen, Load, Save, url_fault
-from tests.core.auth.play import Clock, ToMcp, authorizer, server_metadata, session
+from tests.core.auth.play import Clock, McpRequest, authorizer, server_metadata, session
 
 SERVER = "https://mcp.example.com"
 URL = f"{SERVER}/mcp"
@@ -53,7 +54,7 @@ CHALLENGES = [
 
 
 class World:
-    """Gives the replies; what is drawn is up to hypothesis."""
+    """A source of replies that hypothesis draws."""
 
     def __init__(self, draw: Any) -> None:
         self.draw = draw
@@ -68,7 +69,7 @@ class World:
     def reply(self, step: Any) -> Any:
         self.steps += 1
         assert self.steps < 400, "a loop"
-        if isinstance(step, ToMcp):
+        if isinstance(step, McpRequest):
             return self.at_server()
         if isinstance(step, Browse):
             assert url_fault(step.url, local=False) is None
@@ -134,7 +135,7 @@ class World:
         metadata = server_metadata(host, token_endpoint_auth_methods_supported=["none", "client_secret_post"])
         if host == HONEST:
             return metadata
-        # the mix-up: log in there, bring me the code
+        # the mix-up attack: log in at the honest server, send the code to the other
         lies: list[dict[str, Any]] = [
             {},
             {"authorization_endpoint": f"{HONEST}/authorize"},
@@ -157,9 +158,9 @@ def found(**members: Any) -> HttpReply:
 
 
 def leaks(step: Any) -> list[str]:
-    """What the honest server gave out and `step` takes to somebody else."""
+    """Return the values of the honest server that `step` sends to another host."""
     given_out = [f"{what}-of-{HONEST}" for what in ("code", "secret", "refresh", "access")]
-    if isinstance(step, ToMcp):
+    if isinstance(step, McpRequest):
         given_out.remove(f"access-of-{HONEST}")
         text = repr(step.headers)
     elif isinstance(step, Fetch):
@@ -172,9 +173,8 @@ def leaks(step: Any) -> list[str]:
 
 
 @pytest.mark.requirement("AC-13", "AF-9", "AT-2", "AT-4", "AU-1", "AU-4")
-@settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_whatever_the_world_answers(data: st.DataObject) -> None:
+def test_client_any_server_responses_leak_nothing(data: st.DataObject) -> None:
     world = World(data.draw)
     store: dict[str, bytes] = {}
     clock = Clock()

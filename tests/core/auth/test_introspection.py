@@ -1,4 +1,4 @@
-"""Opaque tokens: what is asked of the authorization server, what is made of its answer, and for how long it is believed."""
+"""Token introspection: the request, the handling of the response, and the cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from mcp_core.auth._grant import Grant, VerifierUnavailable
 from mcp_core.auth._introspection import IntrospectionVerifier
 from mcp_core.auth._jose import BadToken
 from mcp_core.auth._steps import Fetch, HttpReply
-from tests.core.auth.minting import CLAIMS, ISSUER, NO_REPLY, NOW, RESOURCE, ended, played
+from tests.core.auth.minting import (
+    CLAIMS,
+    ISSUER,
+    NO_REPLY,
+    NOW,
+    RESOURCE,
+    run_with_replies,
+    run_without_steps,
+)
 
 ENDPOINT = "https://as.example.com/introspect"
 TOKEN = "canary-2YotnFZFEjr1zCsicMWpAA"
@@ -33,10 +41,10 @@ def says(answer: Any = None, status: int = 200, **claims: Any) -> list[tuple[str
 
 
 def grant(script: list[Any], now: float = NOW, by: IntrospectionVerifier | None = None) -> Grant:
-    return played((by or verifier()).verify(TOKEN, now), script)
+    return run_with_replies((by or verifier()).verify(TOKEN, now), script)
 
 
-def test_what_is_asked() -> None:
+def test_introspection_request_form_and_headers() -> None:
     flow = verifier(client_id="a b:c", client_secret="ö%").verify(TOKEN, NOW)
     step = next(flow)
     assert isinstance(step, Fetch)
@@ -51,13 +59,13 @@ def test_what_is_asked() -> None:
 
 
 @given(st.from_regex(r"\A[A-Za-z0-9._~+/=&%-]{1,50}\Z"))
-def test_any_token_is_one_field_of_the_form(token: str) -> None:
+def test_introspection_any_token_is_one_form_field(token: str) -> None:
     request = next(verifier().verify(token, NOW)).request  # type: ignore[union-attr]
     assert parse_qs(request.body.decode())["token"] == [token]
 
 
 @pytest.mark.requirement("AR-11")
-def test_an_active_token_is_a_grant() -> None:
+def test_introspection_active_token_gives_grant() -> None:
     found = grant(says())
     assert found.principal == f"{ISSUER}#sub:alice"
     assert found.client_id == "app"
@@ -102,9 +110,9 @@ def test_an_active_token_is_a_grant() -> None:
         (b'{"active":true,"x":"' + b"x" * 65_536 + b'"}', None),
     ],
 )
-def test_what_is_answered_else_is_a_refusal_or_no_answer(answer: bytes, words: str | None) -> None:
+def test_introspection_other_responses_deny_or_unavailable(answer: bytes, words: str | None) -> None:
     asked = verifier()
-    for _ in range(2):  # it is not remembered
+    for _ in range(2):  # it is not cached
         if words is None:
             with pytest.raises(VerifierUnavailable, match="did not answer as RFC 7662 says"):
                 grant(says(answer), by=asked)
@@ -126,24 +134,24 @@ def test_what_is_answered_else_is_a_refusal_or_no_answer(answer: bytes, words: s
         (HttpReply(400), "HTTP status 400"),
     ],
 )
-def test_no_answer_is_no_refusal(reply: Any, words: str) -> None:
+def test_introspection_no_response_is_unavailable(reply: Any, words: str) -> None:
     with pytest.raises(VerifierUnavailable, match=words) as caught:
         grant([(ENDPOINT, reply)])
     assert "canary" not in str(caught.value)
 
 
-def test_a_yes_is_remembered_for_some_seconds() -> None:
+def test_introspection_active_result_is_cached() -> None:
     asked = verifier(remember=30)
     first = grant(says(), by=asked)
     for later in (0.0, 1.0, 29.9):
         assert grant([], NOW + later, by=asked) is first
     assert grant(says(scope="less"), NOW + 30, by=asked).scopes == {"less"}
-    assert played(asked.verify(TOKEN + "x", NOW + 31), says(scope="other")).scopes == {"other"}
+    assert run_with_replies(asked.verify(TOKEN + "x", NOW + 31), says(scope="other")).scopes == {"other"}
     assert grant([], NOW + 31, by=asked).scopes == {"less"}
     assert repr(asked) == f"<IntrospectionVerifier of {ISSUER}, 2 tokens remembered>"
 
 
-def test_a_yes_is_not_remembered_beyond_its_expiry() -> None:
+def test_introspection_cache_ends_at_token_expiry() -> None:
     asked = verifier(remember=30)
     grant(says(exp=NOW + 5), by=asked)
     assert grant([], NOW + 20, by=asked).expires_at == NOW + 5  # within the leeway
@@ -153,34 +161,34 @@ def test_a_yes_is_not_remembered_beyond_its_expiry() -> None:
         grant([], NOW + 5, by=strict)
 
 
-def test_a_clock_that_goes_back_makes_us_ask_again() -> None:
+def test_introspection_clock_set_back_discards_cache() -> None:
     asked = verifier()
     grant(says(), by=asked)
     assert grant(says(scope="x"), NOW - 1, by=asked).scopes == {"x"}
 
 
-def test_no_more_than_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_introspection, "_REMEMBERED", 3)
+def test_introspection_cache_full_drops_least_recently_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_introspection, "_MAX_CACHED", 3)
     asked = verifier()
     for index in range(5):
-        played(asked.verify(f"t{index}", NOW), says())
+        run_with_replies(asked.verify(f"t{index}", NOW), says())
     assert "3 tokens" in repr(asked)
-    assert ended(asked.verify("t4", NOW)).client_id == "app"
-    assert ended(asked.verify("t2", NOW)).client_id == "app"
-    played(asked.verify("t1", NOW), says(scope="asked again"))
+    assert run_without_steps(asked.verify("t4", NOW)).client_id == "app"
+    assert run_without_steps(asked.verify("t2", NOW)).client_id == "app"
+    run_with_replies(asked.verify("t1", NOW), says(scope="asked again"))
 
 
-def test_nothing_of_it_is_shown() -> None:
+def test_introspection_repr_and_cache_hide_token() -> None:
     asked = verifier()
     grant(says(), by=asked)
     assert "canary" not in repr(asked)
     assert "canary" not in repr(next(asked.verify("canary-2", NOW)))
-    assert TOKEN.encode() not in b"".join(asked._known)
+    assert TOKEN.encode() not in b"".join(asked._cache)
 
 
 @pytest.mark.parametrize(
     "endpoint", ["http://as.example.com/introspect", "ftp://x", "introspect", "https://u:p@as.example.com"]
 )
-def test_the_endpoint_is_a_url_to_use(endpoint: str) -> None:
+def test_introspection_unusable_endpoint_raises(endpoint: str) -> None:
     with pytest.raises(ValueError, match="endpoint "):
         verifier(endpoint=endpoint)

@@ -1,6 +1,6 @@
-"""Signed tokens and keys, below all claims: what is signed comes back, and what is no key is refused before it is used.
+"""Signed tokens and keys, below all claims.
 
-The corpus of bad tokens is held against the verifier, in `test_jwt.py`.
+The corpus of invalid tokens is in `bad_tokens.py`; `test_jwt.py` runs it.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ def jwk(key: Any, **changes: Any) -> bytes:
     return json.dumps({name: value for name, value in known.items() if value is not None}).encode()
 
 
-# -- Signatures --------------------------------------------------------------------------------------------------------
+# -- Signatures ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alg", sorted(ASYMMETRIC))
 @settings(max_examples=10)
 @given(payload=st.binary())
-def test_what_one_signs_the_other_reads(alg: str, payload: bytes) -> None:
+def test_sign_and_verify_agree_with_joserfc(alg: str, payload: bytes) -> None:
     key, mine = KEYS[key_alg(alg)], MINE[KEYS[key_alg(alg)].kid]
     text = sign({"alg": alg, "typ": "JWT", "kid": "k"}, payload, mine)
     jws = read_jws(text, [alg])
@@ -84,13 +84,13 @@ def test_what_one_signs_the_other_reads(alg: str, payload: bytes) -> None:
 
 
 @pytest.mark.parametrize("alg", sorted(SYMMETRIC))
-def test_a_secret_signs_and_verifies(alg: str) -> None:
+def test_secret_key_signs_and_verifies(alg: str) -> None:
     key = secret_key(SECRET * 2)
     assert read_jws(sign({"alg": alg}, b"x", key), SYMMETRIC).verify(key) == b"x"
 
 
 @pytest.mark.parametrize("alg", sorted(ANY))
-def test_a_key_is_for_its_own_algorithms(alg: str) -> None:
+def test_key_supports_its_own_algorithms_only(alg: str) -> None:
     kinds = {
         "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
         "P-256": ("ES256",), "P-384": ("ES384",), "P-521": ("ES512",),
@@ -102,36 +102,36 @@ def test_a_key_is_for_its_own_algorithms(alg: str) -> None:
         assert key.algorithms == algorithms
         assert key.fits(alg) is (alg in algorithms)
         if alg not in algorithms:
-            with pytest.raises(BadKey, match=f"no key to sign with {alg}"):
+            with pytest.raises(BadKey, match=f"cannot sign with {alg}"):
                 sign({"alg": alg}, b"x", key)
             other = forge({"alg": alg}, b"x", KEYS[key_alg(alg)], key_alg(alg))
             with pytest.raises(BadToken, match="do not belong together"):
                 read_jws(other, ANY).verify(key)
 
 
-def test_a_public_key_signs_nothing() -> None:
-    with pytest.raises(BadKey, match="no key to sign with ES256"):
+def test_sign_with_public_key_fails() -> None:
+    with pytest.raises(BadKey, match="cannot sign with ES256"):
         sign({"alg": "ES256"}, b"x", ours(EC))
 
 
-def test_a_secret_is_no_shorter_than_the_digest() -> None:
+def test_secret_key_shorter_than_digest_is_rejected() -> None:
     assert [secret_key(b"x" * size).algorithms for size in (32, 47, 48, 63, 64, 99)] == [
         ("HS256",), ("HS256",), ("HS256", "HS384"), ("HS256", "HS384"),
         ("HS256", "HS384", "HS512"), ("HS256", "HS384", "HS512"),
     ]  # fmt: skip
     for size in (0, 14, 31):
-        with pytest.raises(BadKey, match=f"{size} bytes; 32 are the least"):
+        with pytest.raises(BadKey, match=f"{size} bytes; at least 32 are required"):
             secret_key(b"x" * size)
 
 
 @pytest.mark.parametrize("key", [RSA, EC, ED])
-def test_a_public_key_is_no_secret(key: Any) -> None:
+def test_secret_key_from_public_key_is_rejected(key: Any) -> None:
     for text in (key.as_pem(private=False), key.as_der(private=False)):
         with pytest.raises(BadKey, match="public key"):
             secret_key(text)
 
 
-def test_the_key_in_a_header_is_read_and_not_used() -> None:
+def test_jws_header_key_is_read_but_not_used() -> None:
     jws = read_jws(forge({"alg": "ES256", "jwk": {"kty": "EC"}}, b"x"), ["ES256"])
     assert jws.jwk is not None
     assert json.loads(jws.jwk) == {"kty": "EC"}
@@ -140,7 +140,7 @@ def test_the_key_in_a_header_is_read_and_not_used() -> None:
 
 
 @given(st.binary())
-def test_base64url_has_one_spelling(data: bytes) -> None:
+def test_base64url_other_encodings_are_rejected(data: bytes) -> None:
     text = base64url(data)
     assert text == b64(data)
     assert "=" not in text
@@ -155,7 +155,7 @@ def test_base64url_has_one_spelling(data: bytes) -> None:
         st.none() | st.text(max_size=3),
     )
 )
-def test_members_stand_once(value: dict[str, Any]) -> None:
+def test_members_repeated_name_is_rejected(value: dict[str, Any]) -> None:
     text = json.dumps(value)
     assert set(members_of(text.encode())) == set(value)
     assert set(
@@ -167,11 +167,11 @@ def test_members_stand_once(value: dict[str, Any]) -> None:
             members_of(doubled.encode())
 
 
-# -- Keys --------------------------------------------------------------------------------------------------------------
+# -- Keys ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", sorted(PRIVATE))
-def test_a_key_is_read_in_every_form(kind: str) -> None:
+def test_private_key_every_format_loads(kind: str) -> None:
     key = PRIVATE[kind]
     pem = key.as_pem(private=True)
     for mine in (
@@ -190,7 +190,7 @@ def test_a_key_is_read_in_every_form(kind: str) -> None:
         assert repr(mine) == f"<Key {kind}>"
 
 
-def test_the_thumbprint_of_rfc_7638() -> None:
+def test_key_thumbprint_example_of_rfc_7638() -> None:
     modulus = (
         "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMst"
         "n64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n9"
@@ -204,7 +204,7 @@ def test_the_thumbprint_of_rfc_7638() -> None:
     assert key.algorithms == ("RS256",)
 
 
-def test_a_new_key_is_made_of_entropy() -> None:
+def test_new_key_same_entropy_gives_same_key() -> None:
     asked: list[int] = []
 
     def entropy(size: int) -> bytes:
@@ -221,45 +221,48 @@ def test_a_new_key_is_made_of_entropy() -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("", "no private key in PEM"),
-        ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", "no private key in PEM"),
-        (RSA.as_pem(private=False), "no private key in PEM"),
-        (EC.as_pem(private=True, password="secret"), "no private key in PEM"),
-        (OKPKey.generate_key("X25519").as_pem(private=True), "a kind that is not used"),
-        (ECKey.generate_key("secp256k1").as_pem(private=True), "a kind that is not used"),
-        ({}, "no JWK"),
-        ({"kty": object()}, "no JWK"),
-        ({"kty": "\ud800"}, "no JWK"),
+        ("", "not an unencrypted private key in PEM"),
+        (
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
+            "not an unencrypted private key in PEM",
+        ),
+        (RSA.as_pem(private=False), "not an unencrypted private key in PEM"),
+        (EC.as_pem(private=True, password="secret"), "not an unencrypted private key in PEM"),
+        (OKPKey.generate_key("X25519").as_pem(private=True), "its kind is not supported"),
+        (ECKey.generate_key("secp256k1").as_pem(private=True), "its kind is not supported"),
+        ({}, "not a JWK"),
+        ({"kty": object()}, "not a JWK"),
+        ({"kty": "\ud800"}, "not a JWK"),
         (EC.as_dict(private=False), "public key, where"),
-        (EC.as_dict(private=True) | {"d": "AAAA"}, "make no key"),
-        (EC.as_dict(private=True) | {"d": 1}, "make no key"),
-        (RSA.as_dict(private=True) | {"p": None}, "make no key"),
-        ({"kty": "oct", "k": "AAAA"}, "a kind that is not used"),
+        (EC.as_dict(private=True) | {"d": "AAAA"}, "do not form a valid key"),
+        (EC.as_dict(private=True) | {"d": 1}, "do not form a valid key"),
+        (RSA.as_dict(private=True) | {"p": None}, "do not form a valid key"),
+        ({"kty": "oct", "k": "AAAA"}, "its kind is not supported"),
     ],
 )
-def test_what_is_no_private_key(source: Any, words: str) -> None:
+def test_private_key_invalid_source_is_rejected(source: Any, words: str) -> None:
     with pytest.raises(BadKey, match=words) as caught:
         private_key(source)
     assert isinstance(caught.value, ValueError)
 
 
-def test_a_weak_key_of_ours_is_refused_too() -> None:
+def test_private_key_weak_rsa_is_rejected() -> None:
     with pytest.warns(SecurityWarning):
         weak = RSAKey.generate_key(1024).as_pem(private=True)
     with pytest.warns(SecurityWarning), pytest.raises(BadKey, match="from 2048 to 8192 bits"):
         private_key(weak)
 
 
-# A key as it comes from somebody else, and what is wrong with it.
+# A foreign public key, and words of the error text.
 BAD_KEYS: list[Any] = [
-    (b"", "no JWK"),
-    (b"[]", "no JWK"),
-    (b"{}", "no JWK"),
-    (b'{"kty":"EC","kty":"EC"}', "no JWK"),
-    (jwk(EC, kty=1), "no JWK"),
-    (jwk(EC, x=1), "no JWK"),
-    (jwk(EC, use=["sig"]), "no JWK"),
-    (jwk(EC, key_ops="verify"), "no JWK"),
+    (b"", "not a JWK"),
+    (b"[]", "not a JWK"),
+    (b"{}", "not a JWK"),
+    (b'{"kty":"EC","kty":"EC"}', "not a JWK"),
+    (jwk(EC, kty=1), "not a JWK"),
+    (jwk(EC, x=1), "not a JWK"),
+    (jwk(EC, use=["sig"]), "not a JWK"),
+    (jwk(EC, key_ops="verify"), "not a JWK"),
     (json.dumps(EC.as_dict(private=True)).encode(), "private key or a secret"),
     (json.dumps(RSA.as_dict(private=True)).encode(), "private key or a secret"),
     (json.dumps(OctKey.import_key(SECRET).as_dict()).encode(), "private key or a secret"),
@@ -267,21 +270,21 @@ BAD_KEYS: list[Any] = [
     (jwk(EC, use=""), "not for signatures"),
     (jwk(EC, key_ops=["sign"]), "not for signatures"),
     (jwk(EC, kty="RSA"), "2048 to 8192 bits"),
-    (jwk(EC, kty="OKP"), "a kind that is not used"),
-    (jwk(ED, kty="EC"), "a kind that is not used"),
-    (jwk(EC, kty="AKP"), "a kind that is not used"),
-    (jwk(EC, crv=None), "a kind that is not used"),
-    (jwk(EC, crv="secp256k1"), "a kind that is not used"),
+    (jwk(EC, kty="OKP"), "its kind is not supported"),
+    (jwk(ED, kty="EC"), "its kind is not supported"),
+    (jwk(EC, kty="AKP"), "its kind is not supported"),
+    (jwk(EC, crv=None), "its kind is not supported"),
+    (jwk(EC, crv="secp256k1"), "its kind is not supported"),
     (jwk(EC, crv="P-384"), "wrong size"),
-    (jwk(ED, crv="X25519"), "a kind that is not used"),
+    (jwk(ED, crv="X25519"), "its kind is not supported"),
     (jwk(ED, crv="Ed448"), "wrong size"),
     (jwk(EC, x=None), "wrong size"),
     (jwk(EC, y=None), "wrong size"),
     (jwk(EC, x="A" * 43 + "="), "wrong size"),
     (jwk(EC, x="!" * 43), "wrong size"),
     (jwk(EC, x="A" * 20_000), "wrong size"),
-    (jwk(EC, x=base64url(bytes(32))), "make no key"),
-    (jwk(EC, x=EC.as_dict()["y"]), "make no key"),
+    (jwk(EC, x=base64url(bytes(32))), "do not form a valid key"),
+    (jwk(EC, x=EC.as_dict()["y"]), "do not form a valid key"),
     (jwk(RSA, n=None), "2048 to 8192 bits"),
     (jwk(RSA, n="AQAB"), "2048 to 8192 bits"),
     (jwk(RSA, n=base64url(b"\xff" * 128)), "2048 to 8192 bits"),
@@ -294,12 +297,12 @@ BAD_KEYS: list[Any] = [
     (jwk(RSA, e="Ag"), "exponent"),
     (jwk(RSA, e=base64url(b"\x01\x00\x00\x00\x00")), "exponent"),
     (jwk(RSA, e=RSA.as_dict()["n"]), "exponent"),
-    (jwk(RSA, e="BA"), "make no key"),
+    (jwk(RSA, e="BA"), "do not form a valid key"),
 ]
 
 
 @pytest.mark.parametrize(("text", "words"), BAD_KEYS)
-def test_what_is_no_public_key(text: bytes, words: str) -> None:
+def test_public_key_invalid_jwk_is_rejected(text: bytes, words: str) -> None:
     with pytest.raises(BadKey, match=words):
         public_key(text)
 
@@ -310,7 +313,7 @@ def test_what_is_no_public_key(text: bytes, words: str) -> None:
         st.text(max_size=9) | st.integers(),
     )
 )
-def test_a_broken_key_is_a_bad_key_or_a_key(changes: dict[str, Any]) -> None:
+def test_public_key_any_members_load_or_raise_invalid_key(changes: dict[str, Any]) -> None:
     for key in (EC, RSA, ED):
         try:
             assert isinstance(public_key(jwk(key, **changes)), Key)
@@ -318,7 +321,7 @@ def test_a_broken_key_is_a_bad_key_or_a_key(changes: dict[str, Any]) -> None:
             continue
 
 
-def test_a_key_set_gives_what_can_be_used_of_it() -> None:
+def test_key_set_skips_unusable_keys() -> None:
     assert [key.kid for key in load_keys(json.dumps(JWKS).encode())] == [
         "rsa",
         "ec",
@@ -335,22 +338,22 @@ def test_a_key_set_gives_what_can_be_used_of_it() -> None:
     assert load_keys(b'{"keys":[]}') == []
 
 
-def test_a_key_set_has_a_limit() -> None:
+def test_key_set_over_limit_is_rejected() -> None:
     one = EC.as_dict(private=False)
     assert len(load_keys(json.dumps({"keys": [one] * 50}).encode())) == 50
-    with pytest.raises(BadKey, match="has 51 keys; 50 are the most"):
+    with pytest.raises(BadKey, match="has 51 keys; at most 50 are allowed"):
         load_keys(json.dumps({"keys": [one] * 51}).encode())
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"[]", b"null", b"{}", b'{"keys":{}}', b'{"keys":null}', b"\xff", b'{"keys":' + b"[" * 9999]
 )
-def test_what_is_no_key_set(text: bytes) -> None:
-    with pytest.raises(BadKey, match="no JWK Set"):
+def test_key_set_invalid_document_is_rejected(text: bytes) -> None:
+    with pytest.raises(BadKey, match="not a JWK Set"):
         load_keys(text)
 
 
-def test_the_alg_of_a_key_counts() -> None:
+def test_key_with_alg_supports_only_that() -> None:
     key = public_key(jwk(RSA, alg="PS256"))
     assert key.algorithms == ("PS256",)
     with pytest.raises(BadToken, match="do not belong together"):
@@ -358,10 +361,10 @@ def test_the_alg_of_a_key_counts() -> None:
     assert public_key(jwk(EC, alg="ES384")).algorithms == ()
 
 
-# -- joserfc -----------------------------------------------------------------------------------------------------------
+# -- joserfc ---------------------------------------------------------------------------------------
 
 
-def test_without_joserfc_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_require_joserfc_missing_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
     require.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "joserfc"]:
         monkeypatch.delitem(sys.modules, name)
@@ -386,7 +389,7 @@ def test_without_joserfc_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPa
             use()
 
 
-def test_nothing_shows_what_is_in_it() -> None:
+def test_jose_reprs_hide_content() -> None:
     jws = read_jws(forge({"alg": "ES256"}, b"payload"), ["ES256"])
     assert repr(jws) == "<Jws, 7 bytes>"
     assert repr(secret_key(SECRET)) == "<Key oct256>"

@@ -1,4 +1,4 @@
-"""When keys are fetched, and when they are not: by a clock of our own, flow by flow."""
+"""When keys are fetched and when not, flow by flow on a fake clock."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.core.auth.minting import (
     NO_REPLY,
     NOW,
     RSA,
-    ended,
     keys_reply,
     ours,
-    played,
     public,
+    run_with_replies,
+    run_without_steps,
     token,
 )
 
@@ -41,34 +41,34 @@ BY_EC, BY_RSA, BY_ED = by("ES256"), by("RS256"), by("EdDSA")
 
 
 def published(reply: HttpReply | None = OLD) -> PublishedKeys:
-    """The keys at `JWKS_URI`, fetched at `NOW` unless there is no reply."""
+    """Return the keys at `JWKS_URI`, fetched at `NOW` unless `reply` is None."""
     keys = PublishedKeys(ISSUER, JWKS_URI)
     if reply is not None:
-        assert played(keys.find(BY_EC, NOW), [(JWKS_URI, reply)]).kid == "ec"
+        assert run_with_replies(keys.find(BY_EC, NOW), [(JWKS_URI, reply)]).kid == "ec"
     return keys
 
 
 def refused(keys: PublishedKeys, jws: Jws, now: float, script: list[Any] | None = None) -> str:
     with pytest.raises(BadToken) as caught:
-        played(keys.find(jws, now), script or [])
+        run_with_replies(keys.find(jws, now), script or [])
     return str(caught.value)
 
 
 def unavailable(keys: PublishedKeys, jws: Jws, now: float, script: list[Any] | None = None) -> str:
     with pytest.raises(VerifierUnavailable) as caught:
-        played(keys.find(jws, now), script or [])
+        run_with_replies(keys.find(jws, now), script or [])
     return str(caught.value)
 
 
-def test_given_keys_ask_for_nothing() -> None:
+def test_static_keys_fetch_nothing() -> None:
     keys = GivenKeys([ours(EC)])
-    assert ended(keys.find(BY_EC, NOW)).kid == "ec"
+    assert run_without_steps(keys.find(BY_EC, NOW)).kid == "ec"
     with pytest.raises(BadToken, match="does not publish"):
-        ended(keys.find(BY_RSA, NOW))
+        run_without_steps(keys.find(BY_RSA, NOW))
     assert repr(keys) == "<1 keys>"
 
 
-def test_the_keys_are_fetched_once() -> None:
+def test_jwks_first_token_fetches_once() -> None:
     keys = PublishedKeys(ISSUER, JWKS_URI)
     flow = keys.find(BY_EC, NOW)
     step = next(flow)
@@ -80,11 +80,11 @@ def test_the_keys_are_fetched_once() -> None:
         flow.send(OLD)
     assert isinstance(stop.value.value, Key)
     for later in (0.0, 1.0, HOUR - 1):
-        assert ended(keys.find(BY_EC, NOW + later)).kid == "ec"
+        assert run_without_steps(keys.find(BY_EC, NOW + later)).kid == "ec"
     assert repr(keys) == "<1 keys>"
 
 
-def test_a_key_that_is_not_known_is_a_reason_to_ask_once_in_five_minutes() -> None:
+def test_jwks_unknown_key_fetches_every_five_minutes() -> None:
     keys = published()
     asked: list[float] = []
     for seconds in range(0, 3600, 7):
@@ -96,7 +96,7 @@ def test_a_key_that_is_not_known_is_a_reason_to_ask_once_in_five_minutes() -> No
             flow.send(OLD)
         except BadToken:
             continue
-    # NOW itself was the first time.
+    # The first fetch was at NOW.
     assert asked == [301, 602, 903, 1204, 1505, 1806, 2107, 2408, 2709, 3010, 3311]
     for difference, asks in ((-0.5, False), (0.0, True)):
         keys = published()
@@ -104,25 +104,25 @@ def test_a_key_that_is_not_known_is_a_reason_to_ask_once_in_five_minutes() -> No
         refused(keys, BY_RSA, NOW + 300 + difference, script)
 
 
-def test_keys_are_rotated() -> None:
+def test_jwks_rotated_keys_are_used() -> None:
     keys = published()
-    assert played(keys.find(BY_RSA, NOW + 301), [(JWKS_URI, NEW)]).kid == "rsa"
-    assert ended(keys.find(BY_EC, NOW + 302)).kid == "ec"
-    # The old one is withdrawn.
+    assert run_with_replies(keys.find(BY_RSA, NOW + 301), [(JWKS_URI, NEW)]).kid == "rsa"
+    assert run_without_steps(keys.find(BY_EC, NOW + 302)).kid == "ec"
+    # The old key is withdrawn.
     only = keys_reply(public(RSA))
-    assert played(keys.find(BY_RSA, NOW + 302 + HOUR), [(JWKS_URI, only)]).kid == "rsa"
+    assert run_with_replies(keys.find(BY_RSA, NOW + 302 + HOUR), [(JWKS_URI, only)]).kid == "rsa"
     assert "does not publish" in refused(keys, BY_EC, NOW + 303 + HOUR)
 
 
-def test_old_keys_are_fetched_anew_and_believed_for_a_day() -> None:
+def test_jwks_stale_keys_are_refetched_and_trusted_for_a_day() -> None:
     keys = published()
-    assert played(keys.find(BY_EC, NOW + HOUR), [(JWKS_URI, NO_REPLY)]).kid == "ec"
-    assert ended(keys.find(BY_EC, NOW + HOUR + 9)).kid == "ec"
-    assert played(keys.find(BY_EC, NOW + HOUR + 10), [(JWKS_URI, OLD)]).kid == "ec"
-    assert played(keys.find(BY_EC, NOW + 2 * HOUR + DAY - 3601), [(JWKS_URI, NO_REPLY)]).kid == "ec"
+    assert run_with_replies(keys.find(BY_EC, NOW + HOUR), [(JWKS_URI, NO_REPLY)]).kid == "ec"
+    assert run_without_steps(keys.find(BY_EC, NOW + HOUR + 9)).kid == "ec"
+    assert run_with_replies(keys.find(BY_EC, NOW + HOUR + 10), [(JWKS_URI, OLD)]).kid == "ec"
+    assert run_with_replies(keys.find(BY_EC, NOW + 2 * HOUR + DAY - 3601), [(JWKS_URI, NO_REPLY)]).kid == "ec"
     assert "nobody is there" in unavailable(keys, BY_EC, NOW + HOUR + DAY + 10, [(JWKS_URI, NO_REPLY)])
     assert "nobody is there" in unavailable(keys, BY_EC, NOW + HOUR + DAY + 19)
-    assert played(keys.find(BY_EC, NOW + HOUR + DAY + 20), [(JWKS_URI, OLD)]).kid == "ec"
+    assert run_with_replies(keys.find(BY_EC, NOW + HOUR + DAY + 20), [(JWKS_URI, OLD)]).kid == "ec"
 
 
 @pytest.mark.parametrize(
@@ -133,44 +133,44 @@ def test_old_keys_are_fetched_anew_and_believed_for_a_day() -> None:
         (HttpReply(404, [], OLD.body), "HTTP status 404"),
         (HttpReply(302, [("location", "https://evil.example/keys")]), "HTTP status 302"),
         (HttpReply(204), "HTTP status 204"),
-        (HttpReply(200, [], b""), "no JWK Set"),
-        (HttpReply(200, [], b"<html>"), "no JWK Set"),
-        (HttpReply(200, [], b'{"keys":{}}'), "no JWK Set"),
+        (HttpReply(200, [], b""), "not a JWK Set"),
+        (HttpReply(200, [], b"<html>"), "not a JWK Set"),
+        (HttpReply(200, [], b'{"keys":{}}'), "not a JWK Set"),
         (HttpReply(200, [], OLD.body + b" " * 65_536), "longer than 65536 bytes"),
-        (keys_reply({"keys": []}), "none of them is a public key"),
-        (keys_reply({"keys": [{"kty": "oct", "k": "AAAA"}]}), "none of them is a public key"),
-        (keys_reply({"keys": [EC.as_dict(private=True)]}), "none of them is a public key"),
+        (keys_reply({"keys": []}), "none of them is a public signature key"),
+        (keys_reply({"keys": [{"kty": "oct", "k": "AAAA"}]}), "none of them is a public signature key"),
+        (keys_reply({"keys": [EC.as_dict(private=True)]}), "none of them is a public signature key"),
         (keys_reply({"keys": public(EC)["keys"] * 51}), "has 51 keys"),
     ],
 )
-def test_keys_that_do_not_come_are_no_refusal_and_asked_for_again_soon(reply: Any, words: str) -> None:
+def test_jwks_failed_fetch_is_unavailable_and_retried(reply: Any, words: str) -> None:
     keys = published(None)
     assert words in unavailable(keys, BY_EC, NOW, [(JWKS_URI, reply)])
     for later in (0.0, 1.0, 9.9):
         assert words in unavailable(keys, BY_EC, NOW + later)
     assert words in unavailable(keys, BY_EC, NOW + 10, [(JWKS_URI, reply)])
-    assert played(keys.find(BY_EC, NOW + 20), [(JWKS_URI, OLD)]).kid == "ec"
-    # Known keys stay good when later ones do not come, and the others cannot be told.
+    assert run_with_replies(keys.find(BY_EC, NOW + 20), [(JWKS_URI, OLD)]).kid == "ec"
+    # Known keys stay valid if a later fetch fails; unknown ones cannot be decided.
     assert words in unavailable(keys, BY_RSA, NOW + 20 + 5 * MINUTE, [(JWKS_URI, reply)])
-    assert ended(keys.find(BY_EC, NOW + 21 + 5 * MINUTE)).kid == "ec"
-    assert played(keys.find(BY_RSA, NOW + 31 + 5 * MINUTE), [(JWKS_URI, NEW)]).kid == "rsa"
+    assert run_without_steps(keys.find(BY_EC, NOW + 21 + 5 * MINUTE)).kid == "ec"
+    assert run_with_replies(keys.find(BY_RSA, NOW + 31 + 5 * MINUTE), [(JWKS_URI, NEW)]).kid == "rsa"
 
 
-def test_65536_bytes_are_not_too_many() -> None:
+def test_jwks_of_65536_bytes_is_accepted() -> None:
     padded = HttpReply(200, [], OLD.body + b" " * (65_536 - len(OLD.body)))
-    assert played(published(None).find(BY_EC, NOW), [(JWKS_URI, padded)]).kid == "ec"
+    assert run_with_replies(published(None).find(BY_EC, NOW), [(JWKS_URI, padded)]).kid == "ec"
 
 
-def test_a_clock_that_goes_back_does_not_keep_us_from_asking() -> None:
+def test_jwks_clock_set_back_still_fetches() -> None:
     keys = published()
-    assert played(keys.find(BY_RSA, NOW - DAY), [(JWKS_URI, NEW)]).kid == "rsa"
-    assert ended(keys.find(BY_RSA, NOW - DAY + 1)).kid == "rsa"
+    assert run_with_replies(keys.find(BY_RSA, NOW - DAY), [(JWKS_URI, NEW)]).kid == "rsa"
+    assert run_without_steps(keys.find(BY_RSA, NOW - DAY + 1)).kid == "rsa"
 
 
-# -- Several at once ---------------------------------------------------------------------------------------------------
+# -- Concurrent flows ------------------------------------------------------------------------------
 
 
-def test_flows_that_wait_at_the_same_time_wait_for_one_fetch() -> None:
+def test_jwks_concurrent_flows_share_one_fetch() -> None:
     keys = published(None)
     flows = [keys.find(jws, NOW + index) for index, jws in enumerate((BY_EC, BY_EC, BY_RSA, BY_ED))]
     steps = [next(flow) for flow in flows]
@@ -184,10 +184,10 @@ def test_flows_that_wait_at_the_same_time_wait_for_one_fetch() -> None:
         except BadToken as exc:
             outcomes.append(str(exc)[-15:])
     assert outcomes == ["ec", "ec", "rsa", "does not publish"[-15:]]
-    assert ended(keys.find(BY_EC, NOW + 5)).kid == "ec"
+    assert run_without_steps(keys.find(BY_EC, NOW + 5)).kid == "ec"
 
 
-def test_a_fetch_that_fails_fails_for_all_who_wait() -> None:
+def test_jwks_shared_fetch_failure_fails_all_flows() -> None:
     keys = published(None)
     flows = [keys.find(BY_EC, NOW) for _ in range(3)]
     for flow in flows:
@@ -197,7 +197,7 @@ def test_a_fetch_that_fails_fails_for_all_who_wait() -> None:
             flow.throw(NO_REPLY)
 
 
-def test_who_came_first_and_goes_does_not_take_the_reply_along() -> None:
+def test_jwks_first_flow_closed_others_get_reply() -> None:
     keys = published(None)
     first, second = keys.find(BY_EC, NOW), keys.find(BY_EC, NOW)
     assert next(first) is next(second)
@@ -209,7 +209,7 @@ def test_who_came_first_and_goes_does_not_take_the_reply_along() -> None:
             flow.send(OLD)
 
 
-def test_hanging_up_is_no_way_to_have_us_ask() -> None:
+def test_jwks_closed_flows_do_not_cause_more_fetches() -> None:
     keys = published(None)
     asked = []
     for tenths in range(300):
@@ -224,7 +224,7 @@ def test_hanging_up_is_no_way_to_have_us_ask() -> None:
     assert asked == [0, 100, 200]
 
 
-def test_a_late_reply_to_a_fetch_that_was_given_up_is_not_taken_for_that_of_another() -> None:
+def test_jwks_reply_after_fetch_ended_is_ignored() -> None:
     keys = published(None)
     first = keys.find(BY_EC, NOW)
     next(first)
@@ -233,12 +233,12 @@ def test_a_late_reply_to_a_fetch_that_was_given_up_is_not_taken_for_that_of_anot
     assert next(second) is next(third)
     with pytest.raises(StopIteration):
         second.send(NEW)
-    # The third is told something else: it makes no difference any more.
+    # The third flow gets another outcome, which has no effect any more.
     with pytest.raises(StopIteration):
         third.throw(NO_REPLY)
 
 
-# -- Where the keys are ------------------------------------------------------------------------------------------------
+# -- Where the keys are ----------------------------------------------------------------------------
 
 
 def metadata(**more: Any) -> HttpReply:
@@ -247,14 +247,14 @@ def metadata(**more: Any) -> HttpReply:
     )
 
 
-def test_the_metadata_of_the_issuer_says_where_the_keys_are() -> None:
+def test_jwks_url_comes_from_issuer_metadata() -> None:
     keys = PublishedKeys(ISSUER, None)
     script = [(PLACE, HttpReply(404)), (OIDC, metadata(jwks_uri=JWKS_URI)), (JWKS_URI, OLD)]
-    assert played(keys.find(BY_EC, NOW), script).kid == "ec"
-    # For that one time: it may have moved them.
+    assert run_with_replies(keys.find(BY_EC, NOW), script).kid == "ec"
+    # The URL is looked up each time: the issuer may have moved its keys.
     elsewhere = f"{ISSUER}/new-keys"
     moved = [(PLACE, metadata(jwks_uri=elsewhere)), (elsewhere, NEW)]
-    assert played(keys.find(BY_RSA, NOW + HOUR), moved).kid == "rsa"
+    assert run_with_replies(keys.find(BY_RSA, NOW + HOUR), moved).kid == "rsa"
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_the_metadata_of_the_issuer_says_where_the_keys_are() -> None:
         (None, "https://169.254.169.254/keys", ISSUER),
     ],
 )
-def test_what_metadata_name_elsewhere_is_fetched_as_such(
+def test_jwks_url_of_other_origin_is_marked_named_by(
     uri: str | None, found_at: str | None, named_by: str | None
 ) -> None:
     flow = PublishedKeys(ISSUER, uri).find(BY_EC, NOW)
@@ -282,7 +282,7 @@ def test_what_metadata_name_elsewhere_is_fetched_as_such(
     assert step.named_by == named_by
 
 
-def test_flows_that_wait_go_through_the_metadata_together() -> None:
+def test_jwks_concurrent_flows_share_metadata_fetch() -> None:
     keys = PublishedKeys(ISSUER, None)
     flows = [keys.find(BY_EC, NOW) for _ in range(3)]
     first = {id(next(flow)) for flow in flows}
@@ -310,19 +310,21 @@ def test_flows_that_wait_go_through_the_metadata_together() -> None:
         ([(PLACE, metadata(jwks_uri=JWKS_URI)), (JWKS_URI, HttpReply(503))], "HTTP status 503"),
     ],
 )
-def test_metadata_that_lead_nowhere_are_no_refusal(script: list[Any], words: str) -> None:
+def test_jwks_unusable_metadata_is_unavailable(script: list[Any], words: str) -> None:
     keys = PublishedKeys(ISSUER, None)
     assert words in unavailable(keys, BY_EC, NOW, script)
     assert words in unavailable(keys, BY_EC, NOW + 9)
 
 
-def test_a_key_set_may_name_a_key_twice_for_two_algorithms() -> None:
+def test_jwks_same_kid_two_algorithms_selects_by_algorithm() -> None:
     both = public(RSA, EC)
     for key in both["keys"]:
         key["kid"] = "same"
     keys = published(None)
     jws = read_jws(token("RS256", header={"kid": "same"}), ["RS256"])
-    assert played(keys.find(jws, NOW), [(JWKS_URI, keys_reply(both))]).kind == "RSA"
-    assert ended(keys.find(read_jws(token(header={"kid": "same"}), ["ES256"]), NOW)).kind == "P-256"
+    assert run_with_replies(keys.find(jws, NOW), [(JWKS_URI, keys_reply(both))]).kind == "RSA"
+    assert (
+        run_without_steps(keys.find(read_jws(token(header={"kid": "same"}), ["ES256"]), NOW)).kind == "P-256"
+    )
     assert public_key(json.dumps(both["keys"][1]).encode()).kid == "same"
     assert ED.kid == "ed"

@@ -1,4 +1,4 @@
-"""Access tokens that are JWTs: the bad ones are refused, each for its reason, and the good ones say whose they are."""
+"""JWT access tokens: invalid ones are rejected with a reason, valid ones give a grant."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.core.auth.minting import (
     RSA,
     SECRET,
     as_bytes,
-    ended,
     forge,
     keys_reply,
-    played,
     public,
+    run_with_replies,
+    run_without_steps,
     token,
 )
 
@@ -52,25 +52,25 @@ ASYMMETRIC = [
 
 def refusal(verifier: JwtVerifier, text: str, now: float = NOW) -> str:
     with pytest.raises(BadToken) as caught:
-        ended(verifier.verify(text, now))
+        run_without_steps(verifier.verify(text, now))
     return str(caught.value)
 
 
-# -- The bad -----------------------------------------------------------------------------------------------------------
+# -- Invalid tokens --------------------------------------------------------------------------------
 
 
-def test_the_corpus_is_large_and_its_rows_differ() -> None:
+def test_bad_tokens_corpus_is_large_and_distinct() -> None:
     assert len(BAD_TOKENS) >= 400
     assert len({name for name, _, _ in BAD_TOKENS}) == len(BAD_TOKENS)
     assert len({text for _, text, _ in BAD_TOKENS}) >= len(BAD_TOKENS) - 10
-    assert ended(VERIFIER.verify(GOOD, NOW)).principal == f"{ISSUER}#sub:alice"
+    assert run_without_steps(VERIFIER.verify(GOOD, NOW)).principal == f"{ISSUER}#sub:alice"
 
 
 @pytest.mark.requirement("AR-1", "AR-10", "AR-11")
 @pytest.mark.parametrize(
     ("text", "words"), [pytest.param(text, words, id=name[:60]) for name, text, words in BAD_TOKENS]
 )
-def test_a_bad_token_is_refused_for_its_reason_and_nothing_of_it_is_told(text: str, words: str) -> None:
+def test_jwt_bad_token_is_rejected_with_reason_only(text: str, words: str) -> None:
     reason = refusal(VERIFIER, text)
     assert words in reason
     assert reason.isascii()
@@ -79,14 +79,14 @@ def test_a_bad_token_is_refused_for_its_reason_and_nothing_of_it_is_told(text: s
 
 
 @pytest.mark.requirement("AR-10")
-def test_a_bad_token_makes_us_fetch_nothing_but_the_keys_and_these_once() -> None:
+def test_jwt_bad_tokens_fetch_only_keys_once() -> None:
     verifier = JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)
     fetched = [url for _, text, _ in BAD_TOKENS for url in fetched_by(verifier, text)]
     assert fetched == [JWKS_URI]
 
 
 def fetched_by(verifier: JwtVerifier, text: str) -> list[str]:
-    """What is fetched for a token that is refused in the end."""
+    """Return the URLs that are fetched for a token that is rejected in the end."""
     flow, urls = verifier.verify(text, NOW), []
     try:
         step = next(flow)
@@ -99,7 +99,7 @@ def fetched_by(verifier: JwtVerifier, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", [text for _, text, _ in BAD_TOKENS[::9]])
-def test_a_bad_token_does_not_become_good_by_a_secret(text: str) -> None:
+def test_jwt_bad_token_with_secret_is_rejected(text: str) -> None:
     refusal(JwtVerifier(ISSUER, RESOURCE, secret=b"x" * 64), text)
 
 
@@ -110,12 +110,12 @@ def test_a_bad_token_does_not_become_good_by_a_secret(text: str) -> None:
 )
 @example("\ud800")
 @example("..")
-def test_whatever_comes_is_refused_and_nothing_else(text: str) -> None:
+def test_jwt_any_text_is_rejected(text: str) -> None:
     refusal(VERIFIER, text)
 
 
 @given(st.data())
-def test_no_character_can_be_changed(data: st.DataObject) -> None:
+def test_jwt_any_changed_character_is_rejected(data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(GOOD) - 1))
     other = data.draw(st.sampled_from("AZaz09-_.+/= \n\0é"))
     if GOOD[place] != other:
@@ -130,53 +130,56 @@ def test_no_character_can_be_changed(data: st.DataObject) -> None:
         min_size=1,
     )
 )  # fmt: skip
-def test_claims_of_any_type_give_a_grant_or_a_refusal(claims: dict[str, Any]) -> None:
+def test_jwt_any_claims_give_grant_or_invalid_token(claims: dict[str, Any]) -> None:
     try:
-        grant = ended(VERIFIER.verify(token(**claims), NOW))
+        grant = run_without_steps(VERIFIER.verify(token(**claims), NOW))
     except BadToken:
         return
     assert grant.principal.startswith(f"{ISSUER}#")
 
 
-# -- The good ----------------------------------------------------------------------------------------------------------
+# -- Valid tokens ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alg", ASYMMETRIC)
-def test_every_asymmetric_algorithm_is_good_with_its_key(alg: str) -> None:
-    assert ended(VERIFIER.verify(token(alg), NOW)).client_id == "app"
+def test_jwt_each_asymmetric_algorithm_is_accepted(alg: str) -> None:
+    assert run_without_steps(VERIFIER.verify(token(alg), NOW)).client_id == "app"
     assert (
-        ended(JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, algorithms=[alg]).verify(token(alg), NOW)).claims[
-            "jti"
-        ]
+        run_without_steps(
+            JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, algorithms=[alg]).verify(token(alg), NOW)
+        ).claims["jti"]
         == "t1"
     )
     others = [name for name in ASYMMETRIC if name != alg]
     assert "not allowed" in refusal(JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, algorithms=others), token(alg))
 
 
-def test_ed448_is_one_of_eddsa() -> None:
+def test_jwt_eddsa_accepts_ed448() -> None:
     text = forge({"alg": "EdDSA", "kid": "ed448"}, CLAIMS, ED448, "Ed448")
-    assert ended(VERIFIER.verify(text, NOW)).principal == f"{ISSUER}#sub:alice"
+    assert run_without_steps(VERIFIER.verify(text, NOW)).principal == f"{ISSUER}#sub:alice"
 
 
 @pytest.mark.parametrize("alg", ["HS256", "HS384", "HS512"])
-def test_a_secret_is_good_where_it_was_given_and_is_long_enough(alg: str) -> None:
+def test_jwt_secret_accepts_hmac_only(alg: str) -> None:
     secret = SECRET * 2
     shared = JwtVerifier(ISSUER, RESOURCE, secret=secret)
     key = type(OCT).import_key(secret)
-    assert ended(shared.verify(forge({"alg": alg}, CLAIMS, key, alg), NOW)).client_id == "app"
-    assert ended(shared.verify(forge({"alg": alg, "kid": "any"}, CLAIMS, key, alg), NOW)).client_id == "app"
+    assert run_without_steps(shared.verify(forge({"alg": alg}, CLAIMS, key, alg), NOW)).client_id == "app"
+    assert (
+        run_without_steps(shared.verify(forge({"alg": alg, "kid": "any"}, CLAIMS, key, alg), NOW)).client_id
+        == "app"
+    )
     assert "not allowed" in refusal(VERIFIER, forge({"alg": alg}, CLAIMS, key, alg))
     assert "not allowed" in refusal(shared, GOOD)
 
 
-def test_a_secret_is_not_used_with_a_longer_digest_than_it_is() -> None:
+def test_jwt_secret_shorter_than_digest_is_rejected() -> None:
     shared = JwtVerifier(ISSUER, RESOURCE, secret=SECRET)
-    assert ended(shared.verify(token("HS256"), NOW)).client_id == "app"
+    assert run_without_steps(shared.verify(token("HS256"), NOW)).client_id == "app"
     assert "does not publish" in refusal(shared, token("HS384"))
 
 
-# What is said, and what a grant makes of it.
+# Claims, and the members of the grant.
 GOOD_TOKENS: list[Any] = [
     pytest.param({}, {"client_id": "app", "scopes": {"files:read", "files:write"}, "expires_at": NOW + 600}, id="plain"),
     pytest.param({"aud": ["https://other.example", RESOURCE]}, {}, id="one audience of several"),
@@ -213,41 +216,46 @@ GOOD_TOKENS: list[Any] = [
 
 @pytest.mark.requirement("AR-10", "AR-11")
 @pytest.mark.parametrize(("changes", "wanted"), GOOD_TOKENS)
-def test_a_good_token_is_a_grant(changes: dict[str, Any], wanted: dict[str, Any]) -> None:
-    grant = ended(VERIFIER.verify(token(**changes), NOW))
+def test_jwt_valid_token_gives_grant(changes: dict[str, Any], wanted: dict[str, Any]) -> None:
+    grant = run_without_steps(VERIFIER.verify(token(**changes), NOW))
     for name, value in wanted.items():
         assert getattr(grant, name) == value
     if "principal" not in wanted:
         assert grant.principal == f"{ISSUER}#sub:alice"
 
 
-def test_escaped_slashes_in_a_claims_name_are_no_double() -> None:
+def test_jwt_escaped_slash_in_claim_name_is_accepted() -> None:
     said = '{"iss":"https:\\/\\/as.example.com","aud":"https:\\/\\/mcp.example.com\\/mcp","sub":"a","exp":1800000100,"https:\\/\\/x":1}'
-    assert ended(VERIFIER.verify(forge({"alg": "ES256", "kid": "ec"}, said), NOW)).claims["https://x"] == 1
+    assert (
+        run_without_steps(VERIFIER.verify(forge({"alg": "ES256", "kid": "ec"}, said), NOW)).claims[
+            "https://x"
+        ]
+        == 1
+    )
 
 
-def test_the_leeway_is_the_users() -> None:
+def test_jwt_leeway_is_configurable() -> None:
     strict = JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, leeway=0)
     assert "expired" in refusal(strict, token(exp=NOW))
     assert "not valid yet" in refusal(strict, token(nbf=NOW + 0.5))
-    assert ended(strict.verify(token(exp=NOW + 0.5), NOW)).expires_at == NOW + 0.5
+    assert run_without_steps(strict.verify(token(exp=NOW + 0.5), NOW)).expires_at == NOW + 0.5
 
 
-def test_a_key_without_a_name_is_good_for_tokens_that_name_one_or_none() -> None:
+def test_jwt_key_without_kid_fits_any_kid() -> None:
     nameless = {name: value for name, value in EC.as_dict(private=False).items() if name != "kid"}
     verifier = JwtVerifier(ISSUER, RESOURCE, jwks=as_bytes({"keys": [nameless]}))
     for kid in ("ec", "other", None):
-        assert ended(verifier.verify(token(header={"kid": kid}), NOW)).client_id == "app"
+        assert run_without_steps(verifier.verify(token(header={"kid": kid}), NOW)).client_id == "app"
 
 
-def test_a_token_without_a_name_is_good_if_only_one_key_fits() -> None:
-    assert ended(VERIFIER.verify(token("ES384", header={"kid": None}), NOW)).client_id == "app"
+def test_jwt_without_kid_needs_single_fitting_key() -> None:
+    assert run_without_steps(VERIFIER.verify(token("ES384", header={"kid": None}), NOW)).client_id == "app"
     two = public(EC, type(EC).derive_key(b"other" * 8, "P-256", {"kid": "ec2"}))
     assert "which key" in refusal(JwtVerifier(ISSUER, RESOURCE, jwks=two), token(header={"kid": None}))
     assert "which key" in refusal(JwtVerifier(ISSUER, RESOURCE, jwks=public(EC, EC)), GOOD)
 
 
-# -- What is configured ------------------------------------------------------------------------------------------------
+# -- Options ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -255,73 +263,75 @@ def test_a_token_without_a_name_is_good_if_only_one_key_fits() -> None:
     [
         ({"jwks": JWKS, "jwks_uri": JWKS_URI}, "one of"),
         ({"jwks": JWKS, "secret": SECRET}, "one of"),
-        ({"jwks": JWKS, "algorithms": ["HS256"]}, "algorithms are some of"),
-        ({"jwks": JWKS, "algorithms": ["none"]}, "algorithms are some of"),
-        ({"jwks": JWKS, "algorithms": []}, "algorithms are some of"),
-        ({"jwks": JWKS, "algorithms": ["RS256", "HS256"]}, "algorithms are some of"),
-        ({"secret": SECRET, "algorithms": ["RS256"]}, "algorithms are some of EdDSA|algorithms are some of HS256"),
-        ({"secret": b"short"}, "5 bytes; 32 are the least"),
+        ({"jwks": JWKS, "algorithms": ["HS256"]}, "algorithms must be some of"),
+        ({"jwks": JWKS, "algorithms": ["none"]}, "algorithms must be some of"),
+        ({"jwks": JWKS, "algorithms": []}, "algorithms must be some of"),
+        ({"jwks": JWKS, "algorithms": ["RS256", "HS256"]}, "algorithms must be some of"),
+        ({"secret": SECRET, "algorithms": ["RS256"]}, "algorithms must be some of EdDSA|algorithms must be some of HS256"),
+        ({"secret": b"short"}, "5 bytes; at least 32 are required"),
         ({"secret": RSA.as_pem(private=False)}, "public key"),
-        ({"jwks": {"keys": []}}, "no public key"),
-        ({"jwks": {"keys": [OCT.as_dict()]}}, "no public key"),
-        ({"jwks": {"keys": [RSA.as_dict(private=True)]}}, "no public key"),
-        ({"jwks": {}}, "no JWK Set"),
-        ({"jwks": b"keys"}, "no JWK Set"),
+        ({"jwks": {"keys": []}}, "no public signature key"),
+        ({"jwks": {"keys": [OCT.as_dict()]}}, "no public signature key"),
+        ({"jwks": {"keys": [RSA.as_dict(private=True)]}}, "no public signature key"),
+        ({"jwks": {}}, "not a JWK Set"),
+        ({"jwks": b"keys"}, "not a JWK Set"),
         ({"jwks": {"keys": [{}] * 51}}, "51 keys"),
         ({"jwks_uri": "http://as.example.com/keys"}, "jwks_uri is not https"),
         ({"jwks_uri": "file:///etc/passwd"}, "jwks_uri is neither"),
     ],
 )  # fmt: skip
-def test_what_is_configured_wrongly_is_said_at_once(options: dict[str, Any], words: str) -> None:
+def test_jwt_verifier_invalid_options_raise(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         JwtVerifier(ISSUER, RESOURCE, **options)
 
 
-def test_an_issuer_that_is_to_be_asked_is_a_url() -> None:
+def test_jwt_verifier_unusable_issuer_url_raises() -> None:
     with pytest.raises(ValueError, match="issuer is neither https nor http"):
         JwtVerifier("my-issuer", RESOURCE)
     assert (
-        ended(JwtVerifier("my-issuer", RESOURCE, jwks=JWKS).verify(token(iss="my-issuer"), NOW)).client_id
+        run_without_steps(
+            JwtVerifier("my-issuer", RESOURCE, jwks=JWKS).verify(token(iss="my-issuer"), NOW)
+        ).client_id
         == "app"
     )
 
 
 @pytest.mark.parametrize("audience", ["", [], [""]])
-def test_an_audience_is_wanted(audience: Any) -> None:
-    with pytest.raises(ValueError, match="an audience is wanted"):
+def test_jwt_verifier_without_audience_raises(audience: Any) -> None:
+    with pytest.raises(ValueError, match="an audience is required"):
         JwtVerifier(ISSUER, audience, jwks=JWKS)
 
 
-def test_an_audience_of_a_host_alone_has_two_spellings() -> None:
+def test_jwt_audience_host_only_ignores_trailing_slash() -> None:
     for name in ("https://mcp.example.com", "https://mcp.example.com/"):
         verifier = JwtVerifier(ISSUER, name, jwks=JWKS)
         for said in ("https://mcp.example.com", "https://mcp.example.com/"):
-            assert ended(verifier.verify(token(aud=said), NOW)).client_id == "app"
+            assert run_without_steps(verifier.verify(token(aud=said), NOW)).client_id == "app"
         assert "another audience" in refusal(verifier, token(aud="https://mcp.example.com//"))
         assert "another audience" in refusal(verifier, token(aud=RESOURCE))
 
 
-def test_audiences_may_be_several_and_anything() -> None:
+def test_jwt_audiences_several_are_accepted() -> None:
     verifier = JwtVerifier(ISSUER, ["api://files", RESOURCE], jwks=JWKS)
-    assert ended(verifier.verify(token(aud="api://files"), NOW)).client_id == "app"
-    assert ended(verifier.verify(GOOD, NOW)).client_id == "app"
+    assert run_without_steps(verifier.verify(token(aud="api://files"), NOW)).client_id == "app"
+    assert run_without_steps(verifier.verify(GOOD, NOW)).client_id == "app"
     assert "another audience" in refusal(verifier, token(aud="api://files/x"))
 
 
-def test_keys_are_fetched_when_they_are_needed() -> None:
+def test_jwt_keys_are_fetched_on_first_use() -> None:
     verifier = JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)
     assert "form" in refusal(verifier, "junk")
-    assert played(verifier.verify(GOOD, NOW), [(JWKS_URI, keys_reply())]).client_id == "app"
-    assert ended(verifier.verify(token("RS256"), NOW)).client_id == "app"
+    assert run_with_replies(verifier.verify(GOOD, NOW), [(JWKS_URI, keys_reply())]).client_id == "app"
+    assert run_without_steps(verifier.verify(token("RS256"), NOW)).client_id == "app"
 
 
-def test_keys_that_cannot_be_had_are_no_refusal() -> None:
+def test_jwt_keys_unavailable_is_not_invalid_token() -> None:
     verifier = JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)
     with pytest.raises(VerifierUnavailable, match="HTTP status 500"):
-        played(verifier.verify(GOOD, NOW), [(JWKS_URI, keys_reply(status=500))])
+        run_with_replies(verifier.verify(GOOD, NOW), [(JWKS_URI, keys_reply(status=500))])
 
 
-def test_repr_tells_the_issuer_and_no_keys() -> None:
+def test_jwt_verifier_repr_shows_issuer_not_keys() -> None:
     assert repr(VERIFIER) == f"<JwtVerifier of {ISSUER}, <6 keys>>"
     assert repr(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)) == f"<JwtVerifier of {ISSUER}, <0 keys>>"
     assert repr(JwtVerifier(ISSUER, RESOURCE, secret=SECRET)) == f"<JwtVerifier of {ISSUER}, <1 keys>>"

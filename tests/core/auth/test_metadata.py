@@ -1,4 +1,4 @@
-"""The documents of OAuth as a table: bytes, and what is read or what is said to be wrong."""
+"""The JSON documents of OAuth as a table: bytes, and the result or the error."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ NO_DOCUMENTS = [
 
 @pytest.mark.parametrize("body", NO_DOCUMENTS)
 @pytest.mark.parametrize(("read", "least", "what"), READERS)
-def test_what_is_no_document(read: Any, least: dict[str, Any], what: str, body: bytes) -> None:
+def test_read_document_invalid_json_fails(read: Any, least: dict[str, Any], what: str, body: bytes) -> None:
     with pytest.raises(AuthorizationFailed, match=f"^{what} cannot be read: "):
         read(body)
 
 
 @pytest.mark.parametrize(("read", "least", "what"), READERS)
-def test_the_least_that_is_read(read: Any, least: dict[str, Any], what: str) -> None:
+def test_read_document_minimal_members_suffice(read: Any, least: dict[str, Any], what: str) -> None:
     more = {"unknown": {"deep": [1, 2]}, "scopes_supported": None, "expires_in": None, "client_secret": None}
     assert read(json.dumps(least | more).encode()) == read(json.dumps(least).encode())
     assert repr(read(json.dumps(least).encode())) == f"<{type(read(json.dumps(least).encode())).__name__}>"
@@ -74,17 +74,17 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (read_registration, {"client_id": 5}, r"\$\.client_id"),
     (read_registration, {"client_id": ""}, "usable client_id"),
     (read_registration, {"client_id": "a\nb"}, "usable client_id"),
-    (read_token, {"access_token": ""}, "cannot stand in a header"),
-    (read_token, {"access_token": "a b"}, "cannot stand in a header"),
-    (read_token, {"access_token": "a\r\nx: y"}, "cannot stand in a header"),
-    (read_token, {"access_token": "é"}, "cannot stand in a header"),
+    (read_token, {"access_token": ""}, "does not fit into a header"),
+    (read_token, {"access_token": "a b"}, "does not fit into a header"),
+    (read_token, {"access_token": "a\r\nx: y"}, "does not fit into a header"),
+    (read_token, {"access_token": "é"}, "does not fit into a header"),
     (read_token, {"access_token": "t", "expires_in": [1]}, "expires_in"),
     (read_token, {"access_token": "t", "refresh_token": 7}, "refresh_token"),
 ]
 
 
 @pytest.mark.parametrize(("read", "members", "text"), WRONG)
-def test_a_wrong_member_is_named(read: Any, members: dict[str, Any], text: str) -> None:
+def test_read_document_wrong_member_is_named(read: Any, members: dict[str, Any], text: str) -> None:
     with pytest.raises(AuthorizationFailed, match=text):
         read(json.dumps(members).encode())
 
@@ -96,7 +96,7 @@ LIVES: list[tuple[Any, float | None]] = [
 
 
 @pytest.mark.parametrize(("expires_in", "lifetime"), LIVES)
-def test_how_long_a_token_lives(expires_in: Any, lifetime: float | None) -> None:
+def test_token_lifetime_table(expires_in: Any, lifetime: float | None) -> None:
     assert TokenReply("t", expires_in=expires_in).lifetime == lifetime
 
 
@@ -116,11 +116,11 @@ ERRORS: list[tuple[bytes, ErrorReply | None]] = [
 
 
 @pytest.mark.parametrize(("body", "error"), ERRORS)
-def test_errors(body: bytes, error: ErrorReply | None) -> None:
+def test_read_error_table(body: bytes, error: ErrorReply | None) -> None:
     assert read_error(body) == error
 
 
-def test_what_was_sent_is_struck_out_of_an_error() -> None:
+def test_read_error_redacts_sent_secrets() -> None:
     hidden = [Secret("canary-1"), Secret("canary-2")]
     error = error_of("canary-1", "x" * 190 + "canary-2 and canary-1", hidden)
     assert error == ErrorReply("...", ("x" * 190 + "... and ...")[:200])
@@ -130,13 +130,13 @@ def test_what_was_sent_is_struck_out_of_an_error() -> None:
 
 
 @given(st.binary() | st.text().map(str.encode))
-def test_no_bytes_raise_anything_else(body: bytes) -> None:
+def test_read_document_any_bytes_raise_authorization_failed_only(body: bytes) -> None:
     for read, _, _ in READERS:
         with pytest.raises(AuthorizationFailed):
             read(body)
     read_error(body)
 
 
-def test_tokens_can_stand_in_headers() -> None:
+def test_read_token_result_fits_into_header() -> None:
     assert is_token("abc.DEF-~")
     assert not is_token("")

@@ -1,4 +1,4 @@
-"""What a user may write into a profile, and what is refused at once."""
+"""`ClientProfile`: valid options, and combinations that are rejected."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"redirect_uri": "http://e.com/cb"}, "neither https nor http on loopback"),
     ({"redirect_uri": "com.example.app:/cb"}, "neither https nor http on loopback"),
     ({"redirect_uri": "http://localhost/cb#x"}, "has a fragment"),
-    ({"client_metadata_url": "https://e.com"}, "no https URL with a path"),
-    ({"client_metadata_url": "https://e.com/"}, "no https URL with a path"),
-    ({"client_metadata_url": "http://localhost/x.json"}, "no https URL with a path"),
-    ({"client_metadata_url": "https://e.com/x#y"}, "no https URL with a path"),
-    ({"redirect_uri": "http://localhost:99999/cb"}, "a port that is none"),
-    ({"redirect_uri": "http://localhost:x/cb"}, "a port that is none"),
-    ({"client_id": "c", "client_secret": "canary"}, r"client_secret is a Secret.*Secret\(\.\.\.\)"),
-    ({"client_id": "c", "private_key": "canary"}, "private_key is a Secret"),
-    ({"client_secret": SECRET}, "client_secret without client_id"),
-    ({"client_id": "c", "keep_secret": True}, "keep_secret without client_secret"),
+    ({"client_metadata_url": "https://e.com"}, "must be an https URL with a path"),
+    ({"client_metadata_url": "https://e.com/"}, "must be an https URL with a path"),
+    ({"client_metadata_url": "http://localhost/x.json"}, "must be an https URL with a path"),
+    ({"client_metadata_url": "https://e.com/x#y"}, "must be an https URL with a path"),
+    ({"redirect_uri": "http://localhost:99999/cb"}, "an invalid port"),
+    ({"redirect_uri": "http://localhost:x/cb"}, "an invalid port"),
+    ({"client_id": "c", "client_secret": "canary"}, r"client_secret must be a Secret.*Secret\(\.\.\.\)"),
+    ({"client_id": "c", "private_key": "canary"}, "private_key must be a Secret"),
+    ({"client_secret": SECRET}, "client_secret needs client_id"),
+    ({"client_id": "c", "keep_secret": True}, "keep_secret needs client_secret"),
     ({"grant": "client_credentials"}, "needs client_id, and client_secret or private_key"),
     ({"grant": "client_credentials", "client_id": "c"}, "needs client_id, and client_secret or private_key"),
     ({"grant": "client_credentials", "client_metadata_url": CIMD}, "needs client_id"),
-    ({"grant": JwtBearer(lambda: "x")}, "give client_id"),
-    ({"grant": MANAGED}, "give client_id"),
+    ({"grant": JwtBearer(lambda: "x")}, "set client_id"),
+    ({"grant": MANAGED}, "set client_id"),
 ]
 
 
 @pytest.mark.requirement("AQ-4", "AG-6")
 @pytest.mark.parametrize(("members", "text"), REFUSED)
-def test_what_cannot_work(members: dict[str, Any], text: str) -> None:
+def test_profile_contradictory_options_raise(members: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         ClientProfile(**members)
 
 
-def test_a_secret_of_the_identity_provider() -> None:
-    with pytest.raises(ValueError, match="client_secret is a Secret"):
+def test_enterprise_managed_plain_secret_raises() -> None:
+    with pytest.raises(ValueError, match="client_secret must be a Secret"):
         EnterpriseManaged(lambda: "t", "https://idp.com/token", "c", "canary")  # type: ignore[arg-type]
 
 
@@ -60,7 +60,7 @@ TAKEN: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("members", TAKEN)
-def test_what_can(members: dict[str, Any]) -> None:
+def test_profile_valid_options_are_accepted(members: dict[str, Any]) -> None:
     profile = ClientProfile(**members)
     assert profile.interactive is ("grant" not in members)
     assert "canary" not in repr(profile)
@@ -76,7 +76,7 @@ def test_what_can(members: dict[str, Any]) -> None:
         ("https://e.com/callback", "web"),
     ],
 )
-def test_the_type_of_the_application(redirect_uri: str, type: str) -> None:
+def test_profile_application_type_depends_on_redirect_uri(redirect_uri: str, type: str) -> None:
     assert ClientProfile(redirect_uri=redirect_uri).application_type == type
 
 
@@ -90,6 +90,6 @@ def test_the_type_of_the_application(redirect_uri: str, type: str) -> None:
         (JwtBearer(lambda: "x"), []),
     ],
 )
-def test_what_a_client_declares(grant: Any, names: list[str]) -> None:
+def test_profile_extensions_depend_on_grant(grant: Any, names: list[str]) -> None:
     profile = ClientProfile(grant=grant, client_id="c", client_secret=SECRET)
     assert profile.extensions == {name: {} for name in names}

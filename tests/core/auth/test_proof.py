@@ -1,4 +1,4 @@
-"""Proofs of possession: good once, for one request, and for no other."""
+"""DPoP proofs at the server: each is accepted once, for one request."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def refusal(text: str, **options: Any) -> str:
 
 
 @pytest.mark.parametrize("alg", ["ES256", "ES384", "ES512", "RS256", "PS256", "EdDSA", "Ed25519"])
-def test_a_proof_is_good_once(alg: str) -> None:
+def test_proof_used_twice_is_rejected(alg: str) -> None:
     key = KEYS["Ed25519" if alg == "EdDSA" else alg]
     proofs, text = Proofs(), proof(TOKEN, key=key, alg=alg)
     check(proofs, text, jkt=key.thumbprint())
@@ -65,7 +65,7 @@ def test_a_proof_is_good_once(alg: str) -> None:
     assert repr(proofs) == "<Proofs, 2 remembered>"
 
 
-def test_what_our_own_client_makes_is_good() -> None:
+def test_proof_of_own_client_is_accepted() -> None:
     def entropy(size: int) -> bytes:
         counted.append(size)
         return bytes([len(counted)]) * size
@@ -81,9 +81,9 @@ def test_what_our_own_client_makes_is_good() -> None:
     check(proofs, prover.proof("POST", RESOURCE, Secret(TOKEN)), jkt=jkt)
 
 
-# Proofs that are none, and words of the reason.
+# Invalid proofs, and words of the error text.
 BAD_PROOFS: list[Any] = [
-    ("", "not the form"),
+    ("", "not have the form"),
     ("x" * 20_000, "longer than"),
     ("a.b.c.d.e", "encrypted"),
     ("\xff.\xff.\xff", "base64url"),
@@ -106,14 +106,14 @@ BAD_PROOFS: list[Any] = [
     (proof(TOKEN, key=STRANGER), "another key"),
     (proof(TOKEN, key=STRANGER, header={"jwk": PUBLIC}), "signature"),
     (proof(TOKEN, key=ED, alg="EdDSA"), "another key"),
-    *((proof(TOKEN, without=name), "not the claims") for name in ("jti", "htm", "htu", "iat", "ath")),
-    *((proof(TOKEN, **{name: value}), "not the claims") for name in ("jti", "htm", "htu", "ath", "nonce") for value in (1, ["x"])),
-    *((proof(TOKEN, **{name: None}), "not the claims") for name in ("jti", "htm", "htu", "iat", "ath")),
-    (proof(TOKEN, iat=str(NOW)), "not the claims"),
-    (proof(TOKEN, iat=True), "not the claims"),
+    *((proof(TOKEN, without=name), "needs the claims") for name in ("jti", "htm", "htu", "iat", "ath")),
+    *((proof(TOKEN, **{name: value}), "needs the claims") for name in ("jti", "htm", "htu", "ath", "nonce") for value in (1, ["x"])),
+    *((proof(TOKEN, **{name: None}), "needs the claims") for name in ("jti", "htm", "htu", "iat", "ath")),
+    (proof(TOKEN, iat=str(NOW)), "needs the claims"),
+    (proof(TOKEN, iat=True), "needs the claims"),
     (proof(TOKEN, jti=""), "no identifier"),
-    (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b"[]", HOLDER), "not the claims"),
-    (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b'{"jti":"a","jti":"b"}', HOLDER), "not the claims"),
+    (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b"[]", HOLDER), "needs the claims"),
+    (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b'{"jti":"a","jti":"b"}', HOLDER), "needs the claims"),
     (proof(TOKEN, htm="GET"), "another method"),
     (proof(TOKEN, htm="post"), "another method"),
     (proof(TOKEN, htu="https://mcp.example.com/"), "another URL"),
@@ -133,12 +133,12 @@ BAD_PROOFS: list[Any] = [
     (proof(TOKEN, iat=0), "too old"),
     (proof(TOKEN, iat=-NOW), "too old"),
     (proof(TOKEN, iat=1e300), "too old"),
-    (proof(TOKEN, iat=10**400), "not the claims"),
+    (proof(TOKEN, iat=10**400), "needs the claims"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "words"), BAD_PROOFS)
-def test_a_bad_proof_is_refused_for_its_reason(text: str, words: str) -> None:
+def test_proof_invalid_is_rejected_with_reason(text: str, words: str) -> None:
     reason = refusal(text)
     assert words in reason
     assert "canary" not in reason
@@ -147,7 +147,7 @@ def test_a_bad_proof_is_refused_for_its_reason(text: str, words: str) -> None:
 
 @given(st.text() | st.from_regex(r"\A[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\Z"))
 @example("\ud800")
-def test_whatever_comes_is_refused_and_nothing_else(text: str) -> None:
+def test_proof_any_text_is_rejected(text: str) -> None:
     assert refusal(text)
 
 
@@ -156,7 +156,7 @@ def test_whatever_comes_is_refused_and_nothing_else(text: str) -> None:
         allow_nan=False, allow_infinity=False
     ), min_size=1)
 )  # fmt: skip
-def test_claims_of_any_type_are_refused_or_good(claims: dict[str, Any]) -> None:
+def test_proof_any_claims_are_accepted_or_rejected(claims: dict[str, Any]) -> None:
     try:
         check(Proofs(), proof(TOKEN, **claims))
     except BadProof:
@@ -167,7 +167,7 @@ def test_claims_of_any_type_are_refused_or_good(claims: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("seconds", "good"), [(-60, True), (-60.5, False), (60, True), (60.5, False), (0, True)]
 )
-def test_a_proof_is_good_for_a_minute(seconds: float, good: bool) -> None:
+def test_proof_timestamp_window_is_one_minute(seconds: float, good: bool) -> None:
     text = proof(TOKEN, iat=NOW + seconds)
     if good:
         check(Proofs(), text)
@@ -175,15 +175,15 @@ def test_a_proof_is_good_for_a_minute(seconds: float, good: bool) -> None:
         assert "too old" in refusal(text)
 
 
-def test_one_of_the_urls_is_enough() -> None:
+def test_proof_any_listed_url_is_accepted() -> None:
     check(Proofs(), proof(TOKEN), urls=["https://mcp.example.com/sse", RESOURCE])
     assert "another URL" in refusal(proof(TOKEN), urls=[])
 
 
-# -- Used before -------------------------------------------------------------------------------------------------------
+# -- Reuse -----------------------------------------------------------------------------------------
 
 
-def test_proofs_are_remembered_for_as_long_as_they_could_be_good() -> None:
+def test_proof_identifiers_are_stored_until_expiry() -> None:
     proofs = Proofs()
     check(proofs, proof(TOKEN, jti="late", iat=NOW + 60))
     check(proofs, proof(TOKEN, jti="soon", iat=NOW))
@@ -196,15 +196,15 @@ def test_proofs_are_remembered_for_as_long_as_they_could_be_good() -> None:
     assert repr(proofs) == "<Proofs, 2 remembered>"
 
 
-def test_an_identifier_is_of_one_key() -> None:
+def test_proof_same_identifier_of_other_key_is_accepted() -> None:
     other = ECKey.derive_key(b"other" * 8, "P-256")
     proofs = Proofs()
     check(proofs, proof(TOKEN))
     check(proofs, proof(TOKEN, key=other), jkt=other.thumbprint())
 
 
-def test_if_there_are_too_many_they_cannot_be_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_proof, "_REMEMBERED", 3)
+def test_proof_table_full_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_proof, "_MAX_STORED", 3)
     proofs = Proofs()
     for index in range(3):
         check(proofs, proof(TOKEN, jti=str(index)))
@@ -216,7 +216,7 @@ def test_if_there_are_too_many_they_cannot_be_judged(monkeypatch: pytest.MonkeyP
     assert repr(proofs) == "<Proofs, 1 remembered>"
 
 
-def test_a_bad_proof_does_not_fill_the_memory() -> None:
+def test_proof_invalid_is_not_stored() -> None:
     proofs = Proofs()
     for text, _ in BAD_PROOFS:
         with pytest.raises(BadProof):
@@ -224,10 +224,10 @@ def test_a_bad_proof_does_not_fill_the_memory() -> None:
     assert repr(proofs) == "<Proofs, 0 remembered>"
 
 
-# -- Nonces ------------------------------------------------------------------------------------------------------------
+# -- Nonces ----------------------------------------------------------------------------------------
 
 
-def test_a_nonce_is_good_for_five_to_ten_minutes() -> None:
+def test_proof_nonce_is_valid_five_to_ten_minutes() -> None:
     start = NOW - NOW % 300
     nonce = Proofs(NONCE_KEY).nonce(start)
     assert nonce is not None
@@ -237,32 +237,32 @@ def test_a_nonce_is_good_for_five_to_ten_minutes() -> None:
         if good:
             check(proofs, text, now)
         else:
-            with pytest.raises(NonceWanted, match="has not the nonce"):
+            with pytest.raises(NonceWanted, match="lacks the current nonce"):
                 check(proofs, text, now)
 
 
 @pytest.mark.parametrize("nonce", [None, "", "x", "é", Proofs(b"o" * 32).nonce(NOW)])
-def test_a_nonce_that_is_wanted_and_not_there(nonce: str | None) -> None:
+def test_proof_without_required_nonce_is_rejected(nonce: str | None) -> None:
     proofs = Proofs(NONCE_KEY)
     with pytest.raises(NonceWanted):
         check(proofs, proof(TOKEN, nonce=nonce))
     assert repr(proofs) == "<Proofs, 0 remembered, with nonces>"
 
 
-def test_without_a_key_there_are_no_nonces() -> None:
+def test_proof_verifier_without_nonce_key_gives_no_nonce() -> None:
     assert Proofs().nonce(NOW) is None
     check(Proofs(), proof(TOKEN, nonce="any"))
-    with pytest.raises(ValueError, match="31 bytes; 32 are the least"):
+    with pytest.raises(ValueError, match="31 bytes; at least 32 are required"):
         Proofs(b"x" * 31)
 
 
-def test_processes_with_the_same_key_know_each_others_nonces() -> None:
+def test_proof_nonce_is_shared_by_processes_with_same_key() -> None:
     nonce = Proofs(NONCE_KEY).nonce(NOW)
     check(Proofs(NONCE_KEY), proof(TOKEN, nonce=nonce))
     assert nonce != Proofs(NONCE_KEY).nonce(NOW + 300)
 
 
-# -- URLs --------------------------------------------------------------------------------------------------------------
+# -- URLs ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -291,17 +291,17 @@ def test_processes_with_the_same_key_know_each_others_nonces() -> None:
         ("https://[::1/", "https://[::1/", False),
     ],
 )
-def test_the_same_url(one: str, other: str, same: bool) -> None:
+def test_same_url_table(one: str, other: str, same: bool) -> None:
     assert same_url(one, other) is same
     assert same_url(other, one) is same
 
 
 @given(st.text(), st.text())
-def test_no_text_is_too_odd_to_be_compared(one: str, other: str) -> None:
+def test_same_url_any_text_raises_nothing(one: str, other: str) -> None:
     assert same_url(f"https://e.com/{one}", other) in (True, False)
     assert same_url(one, one) in (True, False)
 
 
-def test_a_proof_is_a_token_that_is_none() -> None:
+def test_proof_errors_are_invalid_tokens() -> None:
     assert issubclass(NonceWanted, BadProof)
     assert issubclass(BadProof, BadToken)

@@ -1,4 +1,4 @@
-"""Who we are to an authorization server: what is asked, what is kept, what is used again."""
+"""The client's identity at an authorization server: what is requested, stored and reused."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.core.auth.play import (
     REDIRECT,
     Script,
     authority,
+    oauth_error,
     play,
     posted,
     profile,
-    refused,
     registered,
     status,
 )
@@ -31,7 +31,7 @@ SECRET = Secret("s")
 REGISTER = f"{AS}/register"
 
 
-def who(
+def identity_of(
     script: Script | None = None,
     store: dict[str, bytes] | None = None,
     *,
@@ -63,9 +63,11 @@ SUPPORTED: dict[str, Any] = {"client_id_metadata_document_supported": True}
         ({}, SUPPORTED, "test-client-id"),
     ],
 )
-def test_the_order(members: dict[str, Any], metadata: dict[str, Any], client_id: str) -> None:
+def test_identity_order_follows_specification(
+    members: dict[str, Any], metadata: dict[str, Any], client_id: str
+) -> None:
     script: Script = [(posted(REGISTER), registered())] if client_id == "test-client-id" else []
-    assert who(script, metadata=metadata, **members).client_id == client_id
+    assert identity_of(script, metadata=metadata, **members).client_id == client_id
 
 
 @pytest.mark.requirement("AQ-1", "AQ-2")
@@ -77,25 +79,25 @@ def test_the_order(members: dict[str, Any], metadata: dict[str, Any], client_id:
         ("http://[::1]:0/", "http://[::1]/ (at any port)"),
     ],
 )
-def test_nobody_registers_us(redirect_uri: str, told: str) -> None:
+def test_identity_without_registration_endpoint_requires_manual_one(redirect_uri: str, told: str) -> None:
     server = authority(registration_endpoint=None).server
     ours = profile(redirect_uri=redirect_uri)
     flow = identify(ours, server, resource=MCP, redirect_uri=REDIRECT, scopes=(), now=1000.0)
     with pytest.raises(
-        AuthRequired, match=re.escape(f"with the redirect URI {told}, and give the client_id (and")
+        AuthRequired, match=re.escape(f"with the redirect URI {told}, and set the client_id (and")
     ):
         play(flow, [])
 
 
-def test_without_a_user_there_is_no_registration() -> None:
+def test_identity_non_interactive_grant_does_not_register() -> None:
     members: dict[str, Any] = {
         "grant": "client_credentials",
         "client_metadata_url": CIMD,
         "private_key": SECRET,
     }
     with pytest.raises(AuthRequired):
-        who(**members)
-    assert who(metadata=SUPPORTED, **members) == Identity(CIMD, "private_key_jwt")
+        identity_of(**members)
+    assert identity_of(metadata=SUPPORTED, **members) == Identity(CIMD, "private_key_jwt")
 
 
 BASIC, POST, NONE, JWT = "client_secret_basic", "client_secret_post", "none", "private_key_jwt"
@@ -113,10 +115,12 @@ BASIC, POST, NONE, JWT = "client_secret_basic", "client_secret_post", "none", "p
         ({"client_secret": SECRET, "private_key": SECRET}, [POST], JWT),
     ],
 )
-def test_how_a_client_registered_by_hand_shows_itself(
+def test_identity_preregistered_authentication_method(
     members: dict[str, Any], supported: list[str] | None, method: str
 ) -> None:
-    identity = who(client_id="c", metadata={"token_endpoint_auth_methods_supported": supported}, **members)
+    identity = identity_of(
+        client_id="c", metadata={"token_endpoint_auth_methods_supported": supported}, **members
+    )
     assert identity == Identity("c", method, members.get("client_secret"))
 
 
@@ -133,7 +137,7 @@ def test_how_a_client_registered_by_hand_shows_itself(
         ([BASIC], BASIC, NONE, NONE),
     ],
 )
-def test_how_a_client_that_registers_itself_does(
+def test_registration_request_and_authentication_method(
     supported: list[str] | None, asked: str, given: str | None, method: str
 ) -> None:
     expected = posted(
@@ -147,15 +151,21 @@ def test_how_a_client_that_registers_itself_does(
         scope="a b",
     )
     script: Script = [(expected, registered(token_endpoint_auth_method=given))]
-    identity = who(script, scopes=("a", "b"), metadata={"token_endpoint_auth_methods_supported": supported})
+    identity = identity_of(
+        script, scopes=("a", "b"), metadata={"token_endpoint_auth_methods_supported": supported}
+    )
     secret = None if method == NONE else Secret("test-client-secret")
     assert identity == Identity("test-client-id", method, secret, registered=True)
 
 
 REFUSALS: list[tuple[Any, str, str | None]] = [
-    (refused("invalid_redirect_uri"), f"does not take the redirect URI {REDIRECT}", "invalid_redirect_uri"),
     (
-        refused("invalid_client_metadata", "no \x1b localhost"),
+        oauth_error("invalid_redirect_uri"),
+        f"does not accept the redirect URI {REDIRECT}",
+        "invalid_redirect_uri",
+    ),
+    (
+        oauth_error("invalid_client_metadata", "no \x1b localhost"),
         r"invalid_client_metadata \(no   localhost\)",
         "invalid_client_metadata",
     ),
@@ -163,11 +173,11 @@ REFUSALS: list[tuple[Any, str, str | None]] = [
     (status(500), "status 500", None),
     (HttpReply(201, [], b"<html>"), "the registration of this client cannot be read", None),
     (registered(client_id=""), "usable client_id", None),
-    (registered(secret=None, token_endpoint_auth_method=BASIC), "which it cannot do without a secret", None),
-    (registered(token_endpoint_auth_method="x" * 100), f"for '{'x' * 40}', which it cannot do here", None),
+    (registered(secret=None, token_endpoint_auth_method=BASIC), "which needs a secret", None),
+    (registered(token_endpoint_auth_method="x" * 100), f"for '{'x' * 40}', which is not supported", None),
     (
         FetchFailed("it took longer than 5 s"),
-        "no registration with 'http://localhost:1002': it took longer",
+        "the registration with 'http://localhost:1002' failed: it took longer",
         None,
     ),
 ]
@@ -175,10 +185,10 @@ REFUSALS: list[tuple[Any, str, str | None]] = [
 
 @pytest.mark.requirement("AQ-6")
 @pytest.mark.parametrize(("reply", "text", "error"), REFUSALS)
-def test_a_registration_that_fails(reply: Any, text: str, error: str | None) -> None:
+def test_registration_failed_reports_cause(reply: Any, text: str, error: str | None) -> None:
     store: dict[str, bytes] = {}
     with pytest.raises(AuthorizationFailed, match=text) as caught:
-        who([(posted(REGISTER), reply)], store)
+        identity_of([(posted(REGISTER), reply)], store)
     assert caught.value.error == error
     assert store == {}
 
@@ -203,25 +213,25 @@ def store_of(**more: Any) -> dict[str, bytes]:
         ({client_key("http://localhost:1003"): store_of()[client_key(AS)]}, False),
     ],
 )
-def test_what_is_kept_is_used_again_if_it_fits(store: dict[str, bytes], recalled: bool) -> None:
+def test_registration_stored_is_reused_if_it_fits(store: dict[str, bytes], recalled: bool) -> None:
     script: Script = [] if recalled else [(posted(REGISTER), registered())]
-    identity = who(script, store, scopes=("a", "b"))
+    identity = identity_of(script, store, scopes=("a", "b"))
     assert identity.recalled is recalled
     assert identity.client_id == ("kept" if recalled else "test-client-id")
 
 
 @pytest.mark.requirement("AQ-7")
-def test_what_was_registered_is_kept_with_its_secret() -> None:
+def test_registration_is_stored_with_secret() -> None:
     store: dict[str, bytes] = {}
     reply = registered(token_endpoint_auth_method=POST, client_secret_expires_at=5000, scope="a")
-    first = who([(posted(REGISTER), reply)], store)
-    again = who([], store, scopes=("a",))
+    first = identity_of([(posted(REGISTER), reply)], store)
+    again = identity_of([], store, scopes=("a",))
     assert (again.client_id, again.method, again.secret) == (first.client_id, first.method, first.secret)
     assert again.recalled
-    assert who([(posted(REGISTER), registered())], store, now=5000.0).recalled is False
+    assert identity_of([(posted(REGISTER), registered())], store, now=5000.0).recalled is False
     forever: dict[str, bytes] = {}
-    who([(posted(REGISTER), registered(client_secret_expires_at=0))], forever)
-    assert who([], forever, now=1e12).recalled
+    identity_of([(posted(REGISTER), registered(client_secret_expires_at=0))], forever)
+    assert identity_of([], forever, now=1e12).recalled
 
 
 OTHER = "http://localhost:1003"
@@ -229,21 +239,24 @@ OTHER = "http://localhost:1003"
 
 @pytest.mark.requirement("AQ-7")
 @pytest.mark.parametrize("members", [{}, {"issuer": AS}])
-def test_credentials_made_by_hand_stay_with_their_issuer(members: dict[str, Any]) -> None:
+def test_configured_credentials_other_issuer_fails(members: dict[str, Any]) -> None:
     store: dict[str, bytes] = {}
-    assert who([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
-    assert who([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
+    assert identity_of([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
+    assert identity_of([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
     with pytest.raises(
         AuthorizationFailed, match="now names the authorization server 'http://localhost:1003'"
     ):
-        who([], store, client_id="c", client_secret=SECRET, issuer_=OTHER, **members)
+        identity_of([], store, client_id="c", client_secret=SECRET, issuer_=OTHER, **members)
 
 
 @pytest.mark.requirement("AQ-7")
-def test_a_metadata_document_goes_everywhere() -> None:
+def test_client_metadata_document_is_sent_to_any_issuer() -> None:
     store: dict[str, bytes] = {}
     for issuer in (AS, OTHER):
-        assert who([], store, client_metadata_url=CIMD, issuer_=issuer, metadata=SUPPORTED).client_id == CIMD
+        assert (
+            identity_of([], store, client_metadata_url=CIMD, issuer_=issuer, metadata=SUPPORTED).client_id
+            == CIMD
+        )
     assert store == {}
 
 
@@ -269,11 +282,11 @@ def tokens(client_id: str, method: str | None = None) -> Tokens:
         ({}, None, None),
     ],
 )
-def test_as_whom_tokens_are_renewed(
+def test_known_identity_of_tokens_table(
     members: dict[str, Any], held: Tokens | None, identity: Identity | None
 ) -> None:
     assert known_identity(profile(**members), authority(**SUPPORTED).server, held) == identity
 
 
-def test_nothing_secret_is_shown() -> None:
+def test_identity_repr_shows_no_secret() -> None:
     assert repr(Identity("c", POST, SECRET)).count("<secret>") == 1

@@ -1,7 +1,7 @@
-"""The authorization scenarios of the official conformance suite, each as the list of what goes out and what comes back.
+"""The authorization scenarios of the official conformance suite, as lists of steps and replies.
 
-A row of a list is a step of the client and the reply of the suite's server, in the order in which the suite sees them. So what
-the suite demands stands here as what is expected, and what it forbids as what nobody expects.
+A row is a step of the client and the reply of the suite's server, in the suite's order. What the
+suite demands stands here as expected; a step that it forbids is in no list.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from tests.core.auth.play import (
     PRM,
     REDIRECT,
     RS,
+    McpRequest,
     Script,
-    ToMcp,
     authorizer,
-    back,
     browsed,
+    callback_reply,
     discovery,
-    first,
+    document_reply,
+    first_login,
     forbidden,
     form,
-    found,
     get,
     login,
     mcp,
+    oauth_error,
     play,
+    play_to_failure,
     posted,
-    refused,
     registered,
     resource,
-    rest_of,
     server,
     session,
     status,
@@ -62,18 +62,18 @@ JWT_BEARER = f"{URN}:grant-type:jwt-bearer"
 
 
 def tenant_login(resource: str = MCP) -> Script:
-    """The same login at an authorization server with a path."""
+    """Return the same login at an authorization server with a path."""
     fields = {"client_id": "test-client-id", "resource": resource}
     return [
         (posted(f"{TENANT}/register", client_name="tests"), registered()),
-        (browsed(f"{TENANT}/authorize", **fields), back(TENANT)),
+        (browsed(f"{TENANT}/authorize", **fields), callback_reply(TENANT)),
         (form(f"{TENANT}/token", grant_type="authorization_code", **fields), token()),
         (mcp("Bearer t1"), OK),
     ]
 
 
 SCENARIOS: dict[str, Script] = {
-    "metadata-default": first(),
+    "metadata-default": first_login(),
     "metadata-var1": [
         (mcp(None), unauthorized(None)),
         (get(f"{RS}{PRM}/mcp"), resource()),
@@ -83,7 +83,8 @@ SCENARIOS: dict[str, Script] = {
         *login(),
         (mcp("Bearer t1"), OK),
     ],
-    # the resource is the published origin, without a slash at its end; the root metadata of the server is not asked for
+    # the resource is the published origin, without a slash at the end; the root metadata is not
+    # fetched
     "metadata-var2": [
         (mcp(None), unauthorized(None)),
         (get(f"{RS}{PRM}/mcp"), MISSING),
@@ -127,7 +128,7 @@ SCENARIOS: dict[str, Script] = {
         *login(scope="mcp:basic", prompt=None),
         (mcp("Bearer t1"), OK),
     ],
-    "iss-supported": first(),
+    "iss-supported": first_login(),
     "iss-not-advertised": [
         (mcp(None), unauthorized()),
         *discovery(metadata=server(authorization_response_iss_parameter_supported=None)),
@@ -149,7 +150,7 @@ SCENARIOS: dict[str, Script] = {
             posted(f"{AS}/register", token_endpoint_auth_method="client_secret_basic"),
             registered(token_endpoint_auth_method="client_secret_basic"),
         ),
-        (browsed(f"{AS}/authorize", client_id="test-client-id", resource=MCP), back()),
+        (browsed(f"{AS}/authorize", client_id="test-client-id", resource=MCP), callback_reply()),
         (
             form(
                 f"{AS}/token",
@@ -168,7 +169,7 @@ SCENARIOS: dict[str, Script] = {
             posted(f"{AS}/register", token_endpoint_auth_method="client_secret_post"),
             registered(token_endpoint_auth_method="client_secret_post"),
         ),
-        (browsed(f"{AS}/authorize", client_id="test-client-id", resource=MCP), back()),
+        (browsed(f"{AS}/authorize", client_id="test-client-id", resource=MCP), callback_reply()),
         (
             form(f"{AS}/token", client_id="test-client-id", client_secret="test-client-secret", resource=MCP),
             token(),
@@ -180,7 +181,7 @@ SCENARIOS: dict[str, Script] = {
 
 @pytest.mark.requirement("AC-4", "AC-9", "AC-10", "AC-11", "AF-1", "AF-3", "AF-6", "AQ-1", "AQ-3")
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_login_that_goes_well(name: str) -> None:
+def test_login_scenarios_succeed(name: str) -> None:
     script = [*SCENARIOS[name], (mcp("Bearer t1"), OK)]
     assert play(session(authorizer(), "tools/list", "tools/call test-tool"), script) == 200
 
@@ -203,7 +204,7 @@ NEGATIVE: dict[str, tuple[Script, str]] = {
                 (mcp(None), unauthorized()),
                 *discovery(metadata=server(authorization_response_iss_parameter_supported=promised)),
                 (posted(f"{AS}/register"), registered()),
-                (browsed(f"{AS}/authorize"), back(iss)),
+                (browsed(f"{AS}/authorize"), callback_reply(iss)),
             ],
             text,
         )
@@ -219,9 +220,9 @@ NEGATIVE: dict[str, tuple[Script, str]] = {
 
 @pytest.mark.requirement("AC-7", "AC-12", "AF-9", "AF-10")
 @pytest.mark.parametrize("name", NEGATIVE)
-def test_a_login_that_must_not_go_on(name: str) -> None:
+def test_login_scenarios_must_stop(name: str) -> None:
     script, text = NEGATIVE[name]
-    failure = rest_of(session(authorizer()), script)
+    failure = play_to_failure(session(authorizer()), script)
     assert isinstance(failure, AuthorizationFailed)
     assert text in str(failure)
 
@@ -232,7 +233,7 @@ def test_basic_cimd() -> None:
     script: Script = [
         (mcp(None), unauthorized()),
         *discovery(metadata=server(client_id_metadata_document_supported=True)),
-        (browsed(f"{AS}/authorize", **fields), back()),
+        (browsed(f"{AS}/authorize", **fields), callback_reply()),
         (form(f"{AS}/token", grant_type="authorization_code", **fields), token()),
         (mcp("Bearer t1"), OK),
     ]
@@ -247,7 +248,7 @@ def test_pre_registration() -> None:
     script: Script = [
         (mcp(None), unauthorized()),
         *discovery(metadata=metadata),
-        (browsed(f"{AS}/authorize", client_id="pre-registered-client"), back()),
+        (browsed(f"{AS}/authorize", client_id="pre-registered-client"), callback_reply()),
         (form(f"{AS}/token", BASIC, grant_type="authorization_code", resource=MCP), token()),
         (mcp("Bearer t1"), OK),
     ]
@@ -272,7 +273,7 @@ def test_scope_step_up() -> None:
 
 @pytest.mark.requirement("AT-7")
 def test_scope_retry_limit() -> None:
-    """One login, one more to let the user decide otherwise, and no third: for no operation."""
+    """One login, one more in case the user decides otherwise, and no third, for any operation."""
     auth = authorizer()
     store: dict[str, bytes] = {}
     script: Script = [
@@ -284,11 +285,11 @@ def test_scope_retry_limit() -> None:
         *login("t2", scope="mcp:admin"),
         (mcp("Bearer t2"), forbidden("mcp:admin")),
     ]
-    failure = rest_of(session(auth, "tools/list"), script, store)
+    failure = play_to_failure(session(auth, "tools/list"), script, store)
     assert isinstance(failure, AuthRequired)
     assert failure.scopes == ("mcp:admin",)
     assert "insufficient_scope" in failure.challenge
-    again = rest_of(
+    again = play_to_failure(
         session(auth, "tools/call test-tool"), [(mcp("Bearer t2"), forbidden("mcp:admin"))], store
     )
     assert isinstance(again, AuthRequired)
@@ -325,7 +326,7 @@ def test_authorization_server_migration() -> None:
         (get(f"{RS}{PRM}/mcp"), resource(new)),
         (get(f"{new}{OAUTH}"), server(new)),
         (posted(f"{new}/register", application_type="native"), registered("as2-client-id")),
-        (browsed(f"{new}/authorize", client_id="as2-client-id", scope="mcp:basic"), back(new)),
+        (browsed(f"{new}/authorize", client_id="as2-client-id", scope="mcp:basic"), callback_reply(new)),
         (form(f"{new}/token", client_id="as2-client-id", refresh_token=None), token("t2")),
         (mcp("Bearer t2"), OK),
     ]
@@ -334,7 +335,7 @@ def test_authorization_server_migration() -> None:
     play(session(auth, "tools/list", "tools/call test-tool"), script, store)
     assert {f"client:{AS}", f"client:{new}"} < set(store)
     (note,) = auth.notes()
-    assert "has moved" in note
+    assert "now names the authorization server" in note
     assert auth.generation == 2
 
 
@@ -362,7 +363,7 @@ def claims_of(jwt: str, part: int = 1) -> dict[str, Any]:
 
 
 def pem() -> tuple[str, Any]:
-    """A private key as the suite gives it (PKCS8, EC), and the key itself."""
+    """Return a private key as the suite gives it (PKCS8, EC), and the key itself."""
     key = ECKey.generate_key("P-256", private=True)
     return key.as_pem(private=True).decode(), key
 
@@ -428,7 +429,9 @@ def test_enterprise_managed_authorization() -> None:
         *discovery(metadata=server(token_endpoint_auth_methods_supported=["client_secret_basic"])),
         (
             form(idp, **exchange),
-            found(access_token="the-id-jag", issued_token_type=f"{URN}:token-type:id-jag", token_type="N_A"),
+            document_reply(
+                access_token="the-id-jag", issued_token_type=f"{URN}:token-type:id-jag", token_type="N_A"
+            ),
         ),
         (form(f"{AS}/token", basic, grant_type=JWT_BEARER, assertion="the-id-jag", resource=MCP), token()),
         (mcp("Bearer t1"), OK),
@@ -457,15 +460,15 @@ def test_wif_jwt_bearer() -> None:
 
 @pytest.mark.requirement("AX-3")
 @pytest.mark.parametrize("error", ["invalid_grant", "invalid_scope", "unauthorized_client"])
-def test_wif_gives_up_at_the_first_refusal(error: str) -> None:
-    script = [*WIF, (form(f"{AS}/token", grant_type=JWT_BEARER), refused(error))]
-    failure = rest_of(session(authorizer(grant=JwtBearer(lambda: "x"), client_id="workload")), script)
+def test_wif_rejected_assertion_fails_at_once(error: str) -> None:
+    script = [*WIF, (form(f"{AS}/token", grant_type=JWT_BEARER), oauth_error(error))]
+    failure = play_to_failure(session(authorizer(grant=JwtBearer(lambda: "x"), client_id="workload")), script)
     assert isinstance(failure, AuthorizationFailed)
     assert failure.error == error
 
 
 class Proofs:
-    """Looks at the proofs of one client as the suite does: one key, no identifier twice."""
+    """A checker for the proofs of one client, as in the suite: one key, no identifier twice."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
@@ -496,7 +499,7 @@ class Proofs:
         return given
 
     def at_mcp(self, reply: HttpReply, nonce: str | None = None) -> Any:
-        def given(step: ToMcp) -> HttpReply:
+        def given(step: McpRequest) -> HttpReply:
             self.check(step.headers["dpop"], "POST", MCP, "t1", nonce)
             return reply
 
@@ -514,7 +517,7 @@ def test_dpop(with_nonces: bool) -> None:
         (mcp(None), unauthorized(scheme="DPoP")),
         *discovery(metadata=server(dpop_signing_alg_values_supported=["ES256"])),
         (posted(f"{AS}/register"), registered()),
-        (browsed(f"{AS}/authorize"), back()),
+        (browsed(f"{AS}/authorize"), callback_reply()),
     ]
     if with_nonces:
         at_as, at_rs = "as-nonce", "rs-nonce"
@@ -536,7 +539,7 @@ def test_2025_03_26_oauth_metadata_backcompat() -> None:
         (get(f"{RS}{PRM}"), MISSING),
         (get(f"{RS}{OAUTH}"), server(RS, f"{RS}/oauth")),
         (posted(f"{RS}/oauth/register"), registered()),
-        (browsed(f"{RS}/oauth/authorize", client_id="test-client-id", resource=MCP), back(RS)),
+        (browsed(f"{RS}/oauth/authorize", client_id="test-client-id", resource=MCP), callback_reply(RS)),
         (form(f"{RS}/oauth/token", code="test-auth-code", redirect_uri=REDIRECT, resource=MCP), token()),
         (mcp("Bearer t1"), OK),
     ]
@@ -551,7 +554,7 @@ def test_2025_03_26_oauth_endpoint_fallback() -> None:
         (get(f"{RS}{PRM}"), MISSING),
         (get(f"{RS}{OAUTH}"), MISSING),
         (posted(f"{RS}/register"), registered()),
-        (browsed(f"{RS}/authorize", client_id="test-client-id"), back(None)),
+        (browsed(f"{RS}/authorize", client_id="test-client-id"), callback_reply(None)),
         (form(f"{RS}/token", code="test-auth-code", client_id="test-client-id", client_secret=None), token()),
         (mcp("Bearer t1"), OK),
     ]

@@ -1,4 +1,4 @@
-"""What is secret hides itself, however it is printed."""
+"""Secrets hide their text, however they are printed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Holder(Opaque, frozen=True):
 
 
 @pytest.mark.parametrize(("value", "text"), [(Secret(CANARY), "<secret>"), (Holder(CANARY), "<Holder>")])
-def test_what_is_shown(value: Any, text: str) -> None:
+def test_secret_any_printing_hides_text(value: Any, text: str) -> None:
     assert repr(value) == str(value) == f"{value}" == pretty_repr(value) == text
     assert CANARY not in repr([value])
 
 
-def test_secrets() -> None:
+def test_secret_comparison_and_pickling() -> None:
     secret = Secret(CANARY)
     assert secret.reveal() == Secret(secret).reveal() == CANARY
     assert secret == Secret(CANARY)
@@ -32,5 +32,5 @@ def test_secrets() -> None:
     assert secret != Secret("é")
     assert Secret("\ud800") == Secret("\ud800")
     assert secret != CANARY
-    with pytest.raises(TypeError, match="not pickled"):
+    with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(secret)

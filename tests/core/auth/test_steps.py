@@ -1,4 +1,4 @@
-"""Steps show what they are about and nothing that is secret."""
+"""The reprs of steps show no secret."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("value", "text"), SHOWN, ids=[text for _, text in SHOWN])
-def test_what_is_shown(value: Any, text: str) -> None:
+def test_steps_repr_hides_secrets(value: Any, text: str) -> None:
     assert repr(value) == str(value) == f"{value}" == pretty_repr(value, max_width=200) == text
     assert CANARY not in repr([value])
 
 
-def test_headers_of_a_reply() -> None:
+def test_http_response_header_returns_first_value() -> None:
     reply = HttpReply(200, [("a", "1"), ("a", "2")])
     assert (reply.header("a"), reply.header("b")) == ("1", None)

@@ -1,4 +1,4 @@
-"""Tokens: when they are renewed, what is kept of them, and what is made of a storage that is broken."""
+"""Tokens: when they are renewed, their stored form, and invalid stored data."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ LEAST = Tokens(access=Secret("a"), issuer="i", resource="r", client_id="c")
 
 
 @pytest.mark.parametrize("tokens", [FULL, LEAST])
-def test_what_is_kept_comes_back(tokens: Tokens) -> None:
+def test_tokens_round_trip(tokens: Tokens) -> None:
     assert decode_tokens(encode_tokens(tokens)) == tokens
 
 
-def test_nothing_secret_is_shown() -> None:
+def test_tokens_repr_shows_no_secret() -> None:
     shown = repr(FULL)
     assert shown.count("<secret>") == 4
     assert "client_id='c'" in shown
@@ -57,12 +57,12 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("data", BROKEN)
-def test_what_is_broken_is_as_good_as_nothing(data: bytes) -> None:
+def test_decode_tokens_invalid_data_returns_none(data: bytes) -> None:
     assert decode_tokens(data) is None
 
 
 @given(st.binary())
-def test_no_bytes_raise(data: bytes) -> None:
+def test_decode_tokens_any_bytes_raise_nothing(data: bytes) -> None:
     assert decode_tokens(data) is None
 
 
@@ -75,21 +75,23 @@ def made(**more: object) -> Tokens:
     ("expires_in", "expires_at", "renew_at"),
     [(3600, 4600.0, 4540.0), (100, 1100.0, 1090.0), (0, 1000.0, 1000.0), (None, None, None)],
 )
-def test_when_it_is_renewed(expires_in: int | None, expires_at: float | None, renew_at: float | None) -> None:
+def test_tokens_renew_time_table(
+    expires_in: int | None, expires_at: float | None, renew_at: float | None
+) -> None:
     tokens = made(expires_in=expires_in)
     assert (tokens.expires_at, tokens.renew_at) == (expires_at, renew_at)
 
 
-def test_a_refresh_token_stays_until_there_is_a_new_one() -> None:
+def test_tokens_old_refresh_token_stays_without_new_one() -> None:
     assert made().refresh == Secret("old")
     assert made(refresh_token="new").refresh == Secret("new")
     assert made(refresh_token="").refresh == Secret("old")
 
 
 @pytest.mark.parametrize(("scope", "scopes"), [(None, None), ("", ()), ("b a b", ("b", "a"))])
-def test_what_was_granted(scope: str | None, scopes: tuple[str, ...] | None) -> None:
+def test_tokens_scopes_are_those_granted(scope: str | None, scopes: tuple[str, ...] | None) -> None:
     assert made(scope=scope).scopes == scopes
 
 
-def test_the_key() -> None:
+def test_tokens_key_contains_resource() -> None:
     assert tokens_key("https://e.com/mcp") == "tokens:https://e.com/mcp"

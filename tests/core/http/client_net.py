@@ -1,7 +1,8 @@
-"""A client of HTTP, and a test that plays the server.
+"""A client over HTTP, and a test that plays its server.
 
-`asked` gives the calls that the client has made since, `call` the only one; `answer` gives a response to one in the words of HTTP, and
-`events` what the client makes of it. Time is the attribute `now`.
+`new_calls` returns the calls that the client has made since the last time, `call` the only one.
+`answer` sends a complete response, and `events` returns what the client made of it. `now` is the
+time.
 """
 
 from __future__ import annotations
@@ -31,11 +32,25 @@ OFFERS: Final[Message] = {
 }
 SESSION: Final = "one"
 
-__all__ = ["EVENTS", "JSON", "OFFERS", "SESSION", "URL", "A", "B", "C", "D", "E", "Net", "event", "opened"]
+__all__ = [
+    "EVENTS",
+    "JSON",
+    "OFFERS",
+    "SESSION",
+    "URL",
+    "A",
+    "B",
+    "C",
+    "D",
+    "E",
+    "Net",
+    "event",
+    "open_client",
+]
 
 
 def event(message: Message | str | None = None, id: str | None = None, **fields: Any) -> bytes:
-    """An event as a server writes it; without a message its data are empty."""
+    """Encode an event as a server does; without a message its data is empty."""
     lines = [f"{name}: {value}" for name, value in fields.items()]
     if id is not None:
         lines.append(f"id: {id}")
@@ -53,12 +68,12 @@ class Net:
         self.now = 0.0
         self.seen: list[Event] = []
         self.dropped: list[int] = []
-        self._asked: list[HttpCall] = []
+        self._new_calls: list[HttpCall] = []
 
     def pump(self) -> None:
         while True:
             calls = self.http.calls_to_make(self.now)
-            self._asked += calls
+            self._new_calls += calls
             self.dropped += self.http.calls_to_drop()
             before = len(self.seen)
             while (found := self.http.next_event()) is not NEED_DATA:
@@ -70,13 +85,13 @@ class Net:
         self.conn.open(self.now, **options)
         self.pump()
 
-    def asked(self) -> list[HttpCall]:
+    def new_calls(self) -> list[HttpCall]:
         self.pump()
-        calls, self._asked = self._asked, []
+        calls, self._new_calls = self._new_calls, []
         return calls
 
     def call(self) -> HttpCall:
-        return only(self.asked())
+        return only(self.new_calls())
 
     def events(self) -> list[Any]:
         self.pump()
@@ -91,9 +106,11 @@ class Net:
         self.http.handle_timeout(now)
         self.pump()
 
-    # The server's part.
+    # What the server sends.
 
-    def starts(self, call: HttpCall, status: int = 200, type: str | None = EVENTS, **headers: str) -> None:
+    def start_response(
+        self, call: HttpCall, status: int = 200, type: str | None = EVENTS, **headers: str
+    ) -> None:
         all_headers = [] if type is None else [(b"content-type", type.encode())]
         all_headers += [
             (name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()
@@ -101,12 +118,12 @@ class Net:
         self.http.response_started(call.key, Head(status, all_headers), self.now)
         self.pump()
 
-    def gives(self, call: HttpCall, *pieces: bytes) -> None:
+    def send_body(self, call: HttpCall, *pieces: bytes) -> None:
         for piece in pieces:
             self.http.response_data(call.key, piece, self.now)
             self.pump()
 
-    def ends(self, call: HttpCall, error: str | None = None) -> None:
+    def end_response(self, call: HttpCall, error: str | None = None) -> None:
         self.http.response_ended(call.key, self.now, error=error)
         self.pump()
 
@@ -118,22 +135,22 @@ class Net:
         type: str | None = JSON,
         **headers: str,
     ) -> None:
-        """A whole response. Without a message and a status it is 202."""
+        """Send a complete response. Without a message and a status it is 202."""
         if message is None:
             type = None
-        self.starts(call, status or (202 if message is None else 200), type, **headers)
+        self.start_response(call, status or (202 if message is None else 200), type, **headers)
         if message is not None:
-            self.gives(call, encoded(message))
-        self.ends(call)
+            self.send_body(call, encoded(message))
+        self.end_response(call)
 
-    def streams(self, call: HttpCall, *messages: Message) -> None:
-        self.starts(call)
-        self.gives(call, *map(event, messages))
-        self.ends(call)
+    def stream_response(self, call: HttpCall, *messages: Message) -> None:
+        self.start_response(call)
+        self.send_body(call, *map(event, messages))
+        self.end_response(call)
 
 
-def said(call: HttpCall) -> Message:
-    """The message that was posted."""
+def posted_message(call: HttpCall) -> Message:
+    """Return the message in the body of a call."""
     found: Message = json.loads(call.body)
     return found
 
@@ -144,11 +161,11 @@ def header(call: HttpCall, name: str) -> str | None:
     return values[0] if values else None
 
 
-def initialized_by(version: str, offers: Message = OFFERS) -> Message:
+def initialize_result(version: str, offers: Message = OFFERS) -> Message:
     return {"protocolVersion": version, "capabilities": offers, "serverInfo": {"name": "s", "version": "1"}}
 
 
-def discovered(offers: Message = OFFERS) -> Message:
+def discover_result(offers: Message = OFFERS) -> Message:
     return {
         "resultType": "complete",
         "supportedVersions": [E],
@@ -158,7 +175,7 @@ def discovered(offers: Message = OFFERS) -> Message:
     }
 
 
-def opened(
+def open_client(
     version: str = D,
     *,
     session: str | None = SESSION,
@@ -166,28 +183,30 @@ def opened(
     offers: Message = OFFERS,
     **config: Any,
 ) -> Net:
-    """A client whose conversation is open; with `stream` the one of the session is open too, as call 3."""
+    """Return a connected client. With `stream` its standalone stream is open too, as call 3."""
     net = Net(version, **config)
     net.open()
     first = net.call()
     if version == E:
-        net.answer(first, result(said(first)["id"], discovered(offers)))
+        net.answer(first, result(posted_message(first)["id"], discover_result(offers)))
     else:
         headers: dict[str, Any] = {} if session is None else {"mcp_session_id": session}
-        net.answer(first, result(said(first)["id"], initialized_by(version, offers)), **headers)
+        net.answer(first, result(posted_message(first)["id"], initialize_result(version, offers)), **headers)
         net.answer(net.call())
         get = net.call()
         assert get.head.method == b"GET"
         if stream:
-            net.starts(get)
+            net.start_response(get)
         else:
             net.answer(get, status=405)
     assert isinstance(only(net.events()), PeerReady)
     return net
 
 
-def asks(net: Net, method: str = "tools/call", params: Any = None, **options: Any) -> tuple[int, HttpCall]:
-    """A request of the client's, and the call that carries it."""
+def send_call(
+    net: Net, method: str = "tools/call", params: Any = None, **options: Any
+) -> tuple[int, HttpCall]:
+    """Send a request, and return its id and the call that carries it."""
     if method == "tools/call" and params is None:
         params = t.CallToolParams(name="t")
     id = net.conn.send_request(method, params, token="T", **options)
@@ -195,5 +214,5 @@ def asks(net: Net, method: str = "tools/call", params: Any = None, **options: An
     return id, net.call()
 
 
-def kinds(events: Iterable[Any]) -> list[str]:
+def type_names(events: Iterable[Any]) -> list[str]:
     return [type(each).__name__ for each in events]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from msgspec import json
 
-from mcp_core import ConnectionClosed, Event, Limits, RequestReceived
+from mcp_core import Event, Limits, RequestReceived
 from mcp_core.http import (
     Body,
     Conversation,
@@ -25,8 +25,10 @@ from mcp_core.http import (
     Site,
 )
 from mcp_core.http._sse import SseDecoder
-from mcp_core.registry import Context, Job, Round, Runtime, Server, Service
+from mcp_core.registry import Context, Round, Server
+from mcp_core.runtime import RequestJob, Runtime, Service
 from mcp_core.types import RequestId
+from tests.core.runtime.stepping import steps_of
 
 T = TypeVar("T")
 
@@ -58,7 +60,7 @@ class Bench(Runtime):
         await _Pause()
 
     def release(self, id: RequestId, retry: float | None) -> bool:
-        return self.conversation.endpoint.release(self.conversation, id, retry=retry)
+        return self.conversation.release(id, retry)
 
     async def ask(self, asked: Round[T]) -> T:
         woken: list[bool] = []
@@ -100,7 +102,7 @@ class Reply:
 
     @property
     def events(self) -> list[tuple[str, bytes, str, int | None]]:
-        decoder = SseDecoder(most=1 << 24)
+        decoder = SseDecoder(limit=1 << 24)
         decoder.feed(self.body)
         found = []
         while (event := decoder.next_event()) is not None:
@@ -155,8 +157,8 @@ class Talk:
         self.site = Site({"/mcp": self.endpoint}, routes)
         self.now = 0.0
         self.deaf = False  # nobody reads what is answered
-        self.jobs: dict[Job, Generator[Any, Any, Any]] = {}
-        self.stopped: set[Job] = set()
+        self.jobs: dict[RequestJob, Generator[Any, Any, Any]] = {}
+        self.stopped: set[RequestJob] = set()
         self.replies: dict[Exchange, Reply] = {}
         self.seen: list[tuple[Conversation, Event]] = []
         self.services: list[Service] = []
@@ -176,8 +178,8 @@ class Talk:
         exchange = self.site.begin(RequestHead(verb, target, headers), self.now, principal=principal)
         reply = self.replies[exchange] = Reply(exchange)
         if body is not None:
-            exchange.receive_data(body, self.now)
-        exchange.receive_data(b"", self.now)
+            self.site.receive_data(exchange, body, self.now)
+        self.site.receive_data(exchange, b"", self.now)
         self.pump()
         return reply
 
@@ -235,7 +237,7 @@ class Talk:
 
     def read(self, exchange: Exchange) -> None:
         reply = self.replies[exchange]
-        for action in exchange.actions_to_send():
+        for action in self.site.actions_to_send(exchange):
             assert not reply.ended, "something behind the end"
             if isinstance(action, Head):
                 assert not reply.status, "two heads"
@@ -247,6 +249,9 @@ class Talk:
             else:
                 assert isinstance(action, End)
                 reply.ended = True
+        conversation = exchange.conversation
+        if conversation is not None and conversation.retired and conversation.service is not None:
+            conversation.service.close()
 
     def step(self, times: int = 1) -> None:
         """Let each handler run on."""
@@ -277,7 +282,7 @@ class Talk:
         self.now = until
 
     def hang_up(self, reply: Reply) -> None:
-        reply.exchange.disconnected(self.now)
+        self.site.disconnected(reply.exchange, self.now)
         reply.ended = True
         self.pump()
 
@@ -295,13 +300,11 @@ class Talk:
             self.services.append(service)
         job = service.take(event)
         if job is not None:
-            self.jobs[job] = job.__await__()
+            self.jobs[job] = steps_of(job.run)
             job.stop = lambda: self.stopped.add(job)
-        if isinstance(event, ConnectionClosed):
-            service.close()
 
-    def _conversation_of(self, job: Job) -> Conversation:
-        runtime = job.asking.service.runtime
+    def _conversation_of(self, job: RequestJob) -> Conversation:
+        runtime = job.asking.host.runtime
         assert isinstance(runtime, Bench)
         return runtime.conversation
 

@@ -1,4 +1,4 @@
-"""The right to make a call: what is sent for it, which refusals are worth while, and what becomes of a call without it."""
+"""Authorization of a client's calls: headers, retries after a denial, and failed authorization."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from mcp_core import AuthRequired, ConnectionClosed, ErrorReceived
 from mcp_core.http import Head
 from mcp_core.http._call import HttpClientOptions
 from tests.core.helpers import A, D, E, result
-from tests.core.http.client_net import URL, Net, asks, initialized_by, kinds, opened, said
+from tests.core.http.client_net import (
+    URL,
+    Net,
+    initialize_result,
+    open_client,
+    posted_message,
+    send_call,
+    type_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +28,7 @@ DENIED = AuthRequired("log in")
 
 
 class Access:
-    """Gives a new token each time, and finds each 401 worth while."""
+    """An authorizer with a new token for each request, which retries after each 401."""
 
     def __init__(self) -> None:
         self.operations: list[str] = []
@@ -44,7 +52,7 @@ def net_with(access: Access, version: str = E, **headers: str) -> Net:
     return Net(version, options=HttpClientOptions(access=access, headers=headers), initialize_timeout=30.0)
 
 
-def test_a_call_is_signed_each_time_anew() -> None:
+def test_sign_adds_new_headers_each_time() -> None:
     access = Access()
     net = net_with(access, D, Authorization="Basic x")
     net.open()
@@ -56,7 +64,7 @@ def test_a_call_is_signed_each_time_anew() -> None:
     assert access.asked == [("POST", URL)] * 2
 
 
-def test_without_access_nothing_is_added_and_nothing_is_worth_while() -> None:
+def test_sign_without_access_returns_head_unchanged() -> None:
     net = Net(D)
     net.open()
     call = net.call()
@@ -64,18 +72,18 @@ def test_without_access_nothing_is_added_and_nothing_is_worth_while() -> None:
     assert not net.http.refused(call, REFUSED)
 
 
-def test_each_call_says_what_it_does() -> None:
+def test_authorization_attempt_gets_operation_name() -> None:
     access = Access()
-    net = opened(E)
+    net = open_client(E)
     net.http.options = HttpClientOptions(access=access)
-    asks(net)
-    asks(net, "tools/list")
-    asks(net, "resources/read", {"uri": "file:///x"})
-    asks(net, "x/own", {"name": 1})
+    send_call(net)
+    send_call(net, "tools/list")
+    send_call(net, "resources/read", {"uri": "file:///x"})
+    send_call(net, "x/own", {"name": 1})
     assert access.operations == ["tools/call t", "tools/list", "resources/read file:///x", "x/own"]
 
 
-def test_a_refusal_is_worth_while_as_long_as_somebody_waits() -> None:
+def test_refused_after_close_is_not_worth_retrying() -> None:
     access = Access()
     net = net_with(access)
     net.open()
@@ -88,7 +96,7 @@ def test_a_refusal_is_worth_while_as_long_as_somebody_waits() -> None:
     assert not net.http.refused(call, REFUSED)
 
 
-def test_the_opening_waits_for_a_login() -> None:
+def test_hold_stops_timeout_of_opening_request() -> None:
     net = net_with(Access(), D)
     net.open()
     call = net.call()
@@ -102,9 +110,9 @@ def test_the_opening_waits_for_a_login() -> None:
     assert net.http.next_deadline() == 130.0
 
 
-def test_what_is_open_has_no_time_to_hold() -> None:
-    net = opened(E)
-    _, call = asks(net)
+def test_hold_on_open_connection_sets_no_deadline() -> None:
+    net = open_client(E)
+    _, call = send_call(net)
     net.http.hold(call.key, None)
     net.http.hold(call.key, 1.0)
     assert net.http.next_deadline() is None
@@ -113,25 +121,25 @@ def test_what_is_open_has_no_time_to_hold() -> None:
     assert net.http.next_deadline() is None
 
 
-def test_a_message_that_nobody_waits_for_has_its_time_after_a_login() -> None:
+def test_hold_restarts_timeout_of_notification() -> None:
     net = net_with(Access(), D)
     net.open()
     first = net.call()
-    net.answer(first, result(said(first)["id"], initialized_by(D)))
+    net.answer(first, result(posted_message(first)["id"], initialize_result(D)))
     initialized = net.call()
     net.http.hold(initialized.key, None)
     net.at(400.0)
     net.http.hold(initialized.key, net.now)
     net.at(429.0)
-    assert "MessageRejected" not in kinds(net.events())
+    assert "MessageRejected" not in type_names(net.events())
     net.at(430.0)
-    assert "MessageRejected" in kinds(net.events())
+    assert "MessageRejected" in type_names(net.events())
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_what_was_given_up_is_not_made_after_a_login(version: str) -> None:
-    net = opened(version, options=HttpClientOptions(access=Access()))
-    id, call = asks(net)
+def test_call_cancelled_during_authorization_is_dropped(version: str) -> None:
+    net = open_client(version, options=HttpClientOptions(access=Access()))
+    id, call = send_call(net)
     net.http.hold(call.key, None)
     net.conn.send_cancel(id)
     net.http.calls_to_make(net.now)
@@ -140,18 +148,18 @@ def test_what_was_given_up_is_not_made_after_a_login(version: str) -> None:
     assert not net.http.refused(call, REFUSED)
 
 
-def test_what_was_given_up_is_not_worth_a_login() -> None:
-    net = opened(D, options=HttpClientOptions(access=Access()))
-    id, call = asks(net)
+def test_refused_after_cancel_is_not_worth_retrying() -> None:
+    net = open_client(D, options=HttpClientOptions(access=Access()))
+    id, call = send_call(net)
     net.conn.send_cancel(id)
     net.http.calls_to_make(net.now)
-    assert net.http.calls_to_drop() == []  # its answer may come yet
+    assert net.http.calls_to_drop() == []  # its response may still arrive
     assert not net.http.refused(call, REFUSED)
 
 
-def test_a_request_without_the_right_is_over() -> None:
-    net = opened(E)
-    id, call = asks(net)
+def test_denied_call_fails_request() -> None:
+    net = open_client(E)
+    id, call = send_call(net)
     net.http.denied(call.key, DENIED, 0.0)
     event = net.event()
     assert isinstance(event, ErrorReceived)
@@ -161,7 +169,7 @@ def test_a_request_without_the_right_is_over() -> None:
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_an_opening_without_the_right_fails(version: str) -> None:
+def test_denied_opening_request_closes_connection(version: str) -> None:
     net = net_with(Access(), version)
     net.open()
     net.http.denied(net.call().key, DENIED, 0.0)
@@ -171,14 +179,14 @@ def test_an_opening_without_the_right_fails(version: str) -> None:
     assert event.error.__cause__ is DENIED
 
 
-def test_the_stream_of_a_session_is_done_without() -> None:
-    net = opened(D, stream=True)
+def test_denied_standalone_stream_is_reported() -> None:
+    net = open_client(D, stream=True)
     net.http.denied(3, DENIED, 0.0)
-    assert kinds(net.events()) == ["MessageRejected"]
+    assert type_names(net.events()) == ["MessageRejected"]
 
 
-def test_a_farewell_is_never_worth_a_login() -> None:
-    net = opened(D)
+def test_denied_session_delete_is_ignored() -> None:
+    net = open_client(D)
     net.conn.close()
     call = net.call()
     assert call.head.method == b"DELETE"
@@ -187,7 +195,7 @@ def test_a_farewell_is_never_worth_a_login() -> None:
     assert net.http.idle
 
 
-def test_the_stream_of_the_first_revision() -> None:
+def test_denied_http_sse_stream_closes_connection() -> None:
     net = Net(A, D)
     net.open()
     net.answer(net.call(), "", 405, "text/plain")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -45,7 +44,7 @@ SCOPES: list[tuple[str | None, str, bytes | None, bytes | None, bytes, bytes]] =
 
 
 @pytest.mark.parametrize(("root", "path", "raw", "query", "inside", "target"), SCOPES)
-def test_where_an_application_is(
+def test_scope_path_is_relative_to_the_mount(
     root: str | None, path: str, raw: bytes | None, query: bytes | None, inside: bytes, target: bytes
 ) -> None:
     told = {"root_path": root, "raw_path": raw, "query_string": query}
@@ -54,7 +53,7 @@ def test_where_an_application_is(
     assert (found, head.target, head.method) == (inside, target, b"POST")
 
 
-def test_headers_come_through() -> None:
+def test_scope_headers_are_passed_on() -> None:
     pairs = ((b"host", b"a"), (b"x", b"1"), (b"x", b"2"))
     head, _ = split_scope(scope(headers=iter(pairs)))
     assert head.headers == list(pairs)
@@ -88,10 +87,10 @@ def calling(tool: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
 
 
 def settle(talk: Talk) -> None:
-    talk.site.pump(lambda conversation: partial(talk._take, conversation))
+    talk.site.pump(talk._take)
 
 
-def test_a_whole_answer_is_two_messages() -> None:
+def test_whole_response_is_two_messages() -> None:
     talk = Talk()
     headers, data = calling("echo")
     asked = begin(talk, "POST", headers)
@@ -108,7 +107,7 @@ def test_a_whole_answer_is_two_messages() -> None:
 
 
 @given(cuts=st.lists(st.integers(min_value=0, max_value=400), max_size=6))
-def test_a_body_may_be_cut_anywhere(cuts: list[int]) -> None:
+def test_request_body_may_be_cut_anywhere(cuts: list[int]) -> None:
     headers, data = calling("echo")
     said = []
     for places in ([], sorted(cuts)):
@@ -125,7 +124,7 @@ def test_a_body_may_be_cut_anywhere(cuts: list[int]) -> None:
     assert said[0] == said[1]
 
 
-def test_what_may_be_missing_in_a_message() -> None:
+def test_optional_message_keys_may_be_missing() -> None:
     talk = Talk()
     headers, data = calling("echo")
     asked = begin(talk, "POST", headers)
@@ -139,7 +138,7 @@ def test_what_may_be_missing_in_a_message() -> None:
     assert asked.messages_to_send(0.0) == []
 
 
-def test_the_head_of_a_stream_has_a_body_with_it() -> None:
+def test_stream_head_comes_with_a_body() -> None:
     talk = Talk()
     visit = talk.session("2025-06-18")
     asked = begin(talk, "GET", [*GET, *visit.headers])
@@ -163,7 +162,7 @@ def test_the_head_of_a_stream_has_a_body_with_it() -> None:
     assert repr(asked).startswith("<AsgiExchange gone, <Exchange GONE")
 
 
-def test_what_is_said_at_the_same_time_is_one_message() -> None:
+def test_output_of_one_moment_is_one_message() -> None:
     talk = Talk()
     visit = talk.session("2025-06-18")
     asked = begin(talk, "GET", [*GET, *visit.headers])
@@ -184,7 +183,7 @@ def test_what_is_said_at_the_same_time_is_one_message() -> None:
 
 
 @pytest.mark.parametrize(("version", "closes"), [("1.0", True), ("1.1", True), ("2", False), (None, True)])
-def test_a_connection_is_closed_where_there_is_a_word_for_it(version: str | None, closes: bool) -> None:
+def test_connection_close_is_sent_in_http_1_only(version: str | None, closes: bool) -> None:
     talk = Talk()
     more = {} if version is None else {"http_version": version}
     asked = begin(talk, "POST", [*POST, (b"content-length", b"9" * 9)], **more)
@@ -193,7 +192,7 @@ def test_a_connection_is_closed_where_there_is_a_word_for_it(version: str | None
     assert ((b"connection", b"close") in start["headers"]) is closes
 
 
-def test_another_path_is_not_found_and_a_route_is() -> None:
+def test_unknown_path_gets_404_and_a_route_is_served() -> None:
     talk = Talk(routes={"/healthz": lambda head: PlainAnswer(200, head.target)})
     lost = begin(talk, "GET", [HOST], path="/mc")
     assert lost.messages_to_send(0.0)[0]["status"] == 404
@@ -206,7 +205,7 @@ def test_another_path_is_not_found_and_a_route_is() -> None:
     assert end == {"type": "http.response.body", "body": b"", "more_body": False}
 
 
-def test_who_goes_early_hears_nothing() -> None:
+def test_disconnect_before_the_response_sends_nothing() -> None:
     talk = Talk()
     headers, data = calling("slow")
     asked = begin(talk, "POST", headers)
@@ -219,10 +218,10 @@ def test_who_goes_early_hears_nothing() -> None:
     assert talk.site.idle
 
 
-def test_a_scope_of_another_type_is_refused() -> None:
+def test_scope_of_another_type_raises() -> None:
     with pytest.raises(ValueError, match="knows no 'telephone'"):
         begin(Talk(), "GET", [HOST], type="telephone")
 
 
-def test_a_request_is_never_paused() -> None:
+def test_http_request_is_never_paused() -> None:
     assert not begin(Talk(), "GET", [HOST]).paused

@@ -75,7 +75,7 @@ def connected(talk: SocketTalk | None = None, **scope: Any) -> Asked:
     return asked
 
 
-def test_a_conversation() -> None:
+def test_websocket_carries_a_conversation() -> None:
     asked = connected()
     (answer,) = asked.say(initialize(D))
     assert answer["result"]["protocolVersion"] == D
@@ -100,7 +100,7 @@ ENDS: list[tuple[dict[str, Any], int]] = [
 
 
 @pytest.mark.parametrize(("message", "code"), ENDS)
-def test_what_ends_it(message: dict[str, Any], code: int) -> None:
+def test_websocket_ends_by_close_or_disconnect(message: dict[str, Any], code: int) -> None:
     asked = connected()
     (close,) = asked.tell(type="websocket.receive", **message)
     assert (close["type"], close["code"]) == ("websocket.close", code)
@@ -110,7 +110,7 @@ def test_what_ends_it(message: dict[str, Any], code: int) -> None:
     assert asked.hear() == []
 
 
-def test_the_server_stops() -> None:
+def test_shutdown_closes_the_websocket() -> None:
     asked = connected()
     asked.talk.site.close()
     assert asked.hear() == [{"type": "websocket.close", "code": 1001, "reason": ""}]
@@ -128,7 +128,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("scope", "status"), REFUSED)
-def test_who_is_refused(scope: dict[str, Any], status: int) -> None:
+def test_rejected_upgrade_gets_a_reason_or_403(scope: dict[str, Any], status: int) -> None:
     asked = Asked(SocketTalk(), **scope)
     assert asked.tell(**CONNECT) == [{"type": "websocket.close"}]
     assert asked.asked.over
@@ -140,7 +140,7 @@ def test_who_is_refused(scope: dict[str, Any], status: int) -> None:
     assert asked.asked.over
 
 
-def test_what_the_server_has_looked_at_is_not_judged_again() -> None:
+def test_handshake_headers_are_not_checked_again() -> None:
     headers = [
         HOST,
         (b"upgrade", b"websocket"),
@@ -153,7 +153,7 @@ def test_what_the_server_has_looked_at_is_not_judged_again() -> None:
     connected(headers=headers, extensions=None)
 
 
-def test_who_has_to_be_asked_about_waits() -> None:
+def test_upgrade_waits_for_the_grant() -> None:
     def later(text: str) -> Any:
         async def verify() -> Any:
             raise AssertionError
@@ -173,7 +173,7 @@ def test_who_has_to_be_asked_about_waits() -> None:
     assert asked.hear() == [ACCEPT]
 
 
-def test_one_that_goes_before_it_is_accepted() -> None:
+def test_disconnect_before_accept_leaves_nothing() -> None:
     asked = Asked(SocketTalk())
     asked.tell(type="websocket.disconnect", code=1006, reason="")
     assert (asked.hear(), asked.talk.endpoint.alone) == ([], {})
@@ -182,7 +182,7 @@ def test_one_that_goes_before_it_is_accepted() -> None:
     assert asked.hear() == []
 
 
-def test_who_does_not_read_is_not_heard() -> None:
+def test_websocket_that_is_not_read_is_paused() -> None:
     asked = connected()
     asked.say(initialize(D))
     for id in range(30):
@@ -195,7 +195,7 @@ def test_who_does_not_read_is_not_heard() -> None:
     assert not asked.asked.paused
 
 
-def test_other_scopes() -> None:
+def test_asgi_exchange_follows_the_scope_type() -> None:
     scope = {"type": "http", "method": "GET", "path": "/mcp", "headers": GET}
     exchange = asgi_exchange(SocketTalk().site, scope, 0.0, token=None)
     assert isinstance(exchange, AsgiExchange)

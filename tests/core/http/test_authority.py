@@ -1,4 +1,4 @@
-"""`Host` and `Origin`: what is read, who is let in, and what may be listed."""
+"""`Host` and `Origin`: how they are read, which are allowed, and which may be listed."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ def short(value: object) -> str:
     return repr(value)[:60]
 
 
-def test_the_corpus_is_large_and_has_nothing_twice() -> None:
+def test_host_origin_corpus_is_large_and_unique() -> None:
     assert len(HOSTS) >= 200
     assert len({value for value, _ in HOSTS}) == len(HOSTS)
     assert len({(origin, host) for origin, host, _ in ORIGINS}) == len(ORIGINS) >= 100
 
 
 @pytest.mark.parametrize(("value", "let_in"), HOSTS, ids=short)
-def test_who_was_asked(value: bytes, let_in: str) -> None:
+def test_allows_host_corpus(value: bytes, let_in: str) -> None:
     for name, gate in GATES.items():
-        # Twice: what is remembered is as good as what was found out.
+        # Twice, because the second result comes from the cache.
         assert [gate.allows_host(value), gate.allows_host(value)] == [name in let_in] * 2, gate
 
 
 @pytest.mark.parametrize(("origin", "host", "let_in"), ORIGINS, ids=short)
-def test_who_asks(origin: bytes, host: bytes, let_in: str) -> None:
+def test_allows_origin_corpus(origin: bytes, host: bytes, let_in: str) -> None:
     for name, gate in GATES.items():
         assert [gate.allows_origin(origin, host), gate.allows_origin(origin, host)] == [name in let_in] * 2, (
             gate
         )
 
 
-def test_no_host_is_refused_and_no_origin_is_not() -> None:
+def test_allows_missing_origin_but_not_missing_host() -> None:
     for gate in GATES.values():
         assert not gate.allows_host(None)
         assert gate.allows_origin(None, b"localhost")
         assert gate.allows_origin(None, b"whatever")
 
 
-def test_a_page_of_a_rebound_name_is_its_own_and_refused_by_its_host() -> None:
+def test_rebound_name_is_rejected_by_host() -> None:
     gate = Gate("127.0.0.1")
     assert gate.allows_origin(b"http://evil.com:8000", b"evil.com:8000")
     assert not gate.allows_host(b"evil.com:8000")
 
 
-def test_only_listed_pages_are_from_elsewhere() -> None:
+def test_cross_origin_is_true_for_listed_origins_only() -> None:
     assert LISTED.cross_origin(b"https://app.example.com")
     assert LISTED.cross_origin(b"http://localhost:6274")
     assert not LISTED.cross_origin(b"http://localhost:8000")
@@ -82,16 +82,16 @@ def test_only_listed_pages_are_from_elsewhere() -> None:
         ("localhost.evil.com", True),
     ],
 )
-def test_addresses_are_let_in_where_others_can_reach_us(bind: str | None, anywhere: bool) -> None:
+def test_allows_host_address_only_if_reachable(bind: str | None, anywhere: bool) -> None:
     gate = Gate(bind)
     assert gate.allows_host(b"192.168.1.5:8000") == anywhere
     assert gate.allows_host(b"[2001:db8::1]") == anywhere
     assert gate.allows_host(b"localhost:8000")
-    assert not gate.allows_host(b"mcp.example.com")  # whoever wants it, lists it
+    assert not gate.allows_host(b"mcp.example.com")  # must be listed
     assert repr(gate).startswith("<Gate: any address" if anywhere else "<Gate: loopback")
 
 
-def test_where_the_scheme_is_known_a_page_of_the_other_is_another_page() -> None:
+def test_allows_origin_with_known_scheme_rejects_other_scheme() -> None:
     unknown, known = Gate(None, ["a.example.com:443"]), Gate(None, ["a.example.com:443"], scheme="https")
     for gate in (unknown, known):
         assert gate.allows_host(b"a.example.com")
@@ -108,7 +108,7 @@ def test_where_the_scheme_is_known_a_page_of_the_other_is_another_page() -> None
     assert listed.allows_origin(b"http://b.example.com", b"a.example.com")
 
 
-def test_what_nobody_has_may_still_be_listed() -> None:
+def test_unspecified_address_is_allowed_if_listed() -> None:
     gate = Gate("0.0.0.0", ["0.0.0.0"])
     assert gate.allows_host(b"0.0.0.0:8000")
     assert not gate.allows_host(b"[::]:8000")
@@ -132,7 +132,7 @@ def test_what_nobody_has_may_still_be_listed() -> None:
         ("bücher.example", "in ASCII"),
     ],
 )
-def test_hosts_are_listed_one_by_one(host: str, why: str) -> None:
+def test_listed_host_malformed_raises(host: str, why: str) -> None:
     with pytest.raises(ValueError, match="is not a host") as caught:
         Gate(None, [host])
     assert repr(host) in str(caught.value)
@@ -157,34 +157,34 @@ def test_hosts_are_listed_one_by_one(host: str, why: str) -> None:
         ("http://[0::1]:8000", "'http://[::1]:8000'"),
     ],
 )
-def test_origins_are_listed_as_browsers_write_them(origin: str, why: str) -> None:
+def test_listed_origin_malformed_raises(origin: str, why: str) -> None:
     with pytest.raises(ValueError, match="origin") as caught:
         Gate(None, origins=[origin])
     assert repr(origin) in str(caught.value)
     assert why in str(caught.value)
 
 
-def test_a_text_is_no_list() -> None:
+def test_listed_hosts_single_string_raises() -> None:
     with pytest.raises(ValueError, match="hosts is a list"):
         Gate(None, "example.com")
     with pytest.raises(ValueError, match="origins is a list"):
         Gate(None, origins="https://example.com")
 
 
-def test_what_is_remembered_has_an_end() -> None:
+def test_host_and_origin_caches_are_bounded() -> None:
     gate = Gate("127.0.0.1")
     for port in range(1, 1000):
         assert gate.allows_host(b"localhost:%d" % port)
         assert gate.allows_origin(b"http://localhost:%d" % port, b"localhost:%d" % port)
         assert not gate.allows_host(b"evil%d.com" % port)
         assert not gate.allows_origin(b"http://evil%d.com" % port, b"localhost")
-        assert len(gate._answered) <= 256
-        assert len(gate._asking) <= 256
-    assert not any(b"evil" in value for value in gate._answered)
-    assert not any(b"evil" in origin for origin, _ in gate._asking)
+        assert len(gate.known_hosts) <= 256
+        assert len(gate._origin_cache) <= 256
+    assert not any(b"evil" in value for value in gate.known_hosts)
+    assert not any(b"evil" in origin for origin, _ in gate._origin_cache)
 
 
-def test_reprs() -> None:
+def test_gate_repr_counts_lists() -> None:
     assert repr(LISTED) == "<Gate: loopback, 6 hosts and 3 origins listed>"
     assert repr(Gate(None)) == "<Gate: any address, 0 hosts and 0 origins listed>"
 
@@ -201,7 +201,7 @@ def test_reprs() -> None:
         (b"a_b-c.1a", Authority("a_b-c.1a", None), "a_b-c.1a"),
     ],
 )
-def test_a_host_is_read(value: bytes, read: Authority, text: str) -> None:
+def test_parse_host_reads_each_form(value: bytes, read: Authority, text: str) -> None:
     assert parse_host(value) == read
     assert str(read) == text
 
@@ -216,12 +216,12 @@ def test_a_host_is_read(value: bytes, read: Authority, text: str) -> None:
         (b"https://[0::1]:8443", Origin("https", "[::1]", 8443), "https://[::1]:8443"),
     ],
 )
-def test_an_origin_is_read(value: bytes, read: Origin, text: str) -> None:
+def test_parse_origin_reads_each_form(value: bytes, read: Origin, text: str) -> None:
     assert parse_origin(value) == read
     assert str(read) == text
 
 
-def test_a_name_has_an_end() -> None:
+def test_parse_host_over_length_limit_fails() -> None:
     longest = b".".join([b"a" * 63] * 3 + [b"b" * 61])
     assert len(longest) == 253
     assert parse_host(longest + b":65535") is not None
@@ -255,7 +255,7 @@ ALMOST = st.lists(
 
 
 @given(st.binary() | ALMOST)
-def test_whatever_is_read_reads_the_same_again(value: bytes) -> None:
+def test_parse_host_and_origin_round_trip(value: bytes) -> None:
     authority = parse_host(value)
     if authority is not None:
         assert parse_host(str(authority).encode()) == authority
@@ -267,7 +267,7 @@ def test_whatever_is_read_reads_the_same_again(value: bytes) -> None:
 
 
 @given(ALMOST)
-def test_an_address_of_this_machine_is_the_only_thing_that_is_let_in_unlisted(value: bytes) -> None:
+def test_allows_host_unlisted_is_loopback_only(value: bytes) -> None:
     if Gate("127.0.0.1").allows_host(value):
         authority = parse_host(value)
         assert authority is not None
@@ -275,7 +275,7 @@ def test_an_address_of_this_machine_is_the_only_thing_that_is_let_in_unlisted(va
 
 
 @given(st.ip_addresses(v=6))
-def test_an_ipv6_address_has_one_reading(address: IPv6Address) -> None:
+def test_parse_host_ipv6_spellings_are_equal(address: IPv6Address) -> None:
     short, long = (parse_host(f"[{text}]:80".encode()) for text in (address.compressed, address.exploded))
     assert short == long
     assert (short is None) == (address.ipv4_mapped is not None)

@@ -35,7 +35,7 @@ def status(verb: bytes, headers: Headers, options: HttpOptions = OPTIONS) -> int
 # -- One pass ------------------------------------------------------------------------------------------------------------------
 
 
-def test_headers_are_found_in_one_pass() -> None:
+def test_scan_collects_the_headers() -> None:
     asked = scan(
         [
             HOST,
@@ -76,7 +76,7 @@ def test_headers_are_found_in_one_pass() -> None:
     ],
 )
 @pytest.mark.parametrize("verb", [b"POST", b"GET", b"DELETE"])
-def test_what_may_stand_once_and_stands_twice_is_refused_whatever_it_says(verb: bytes, name: bytes) -> None:
+def test_header_that_occurs_twice_is_rejected(verb: bytes, name: bytes) -> None:
     good = {
         b"host": HOST[1],
         b"origin": b"http://127.0.0.1:8000",
@@ -123,7 +123,7 @@ UNKNOWN = [POST[0], POST[1]]
     ],
 )
 @pytest.mark.requirement("SHM-19", "HTTP-1", "HTTP-2", "HTTP-7")
-def test_the_first_thing_that_is_wrong_is_the_answer(
+def test_first_failed_check_is_the_response(
     verb: bytes, rungs: list[tuple[int, tuple[bytes, bytes], tuple[bytes, bytes] | None]], last: int
 ) -> None:
     for mended in range(len(rungs) + 1):
@@ -138,7 +138,7 @@ def test_the_first_thing_that_is_wrong_is_the_answer(
             assert status(verb, list(some)) == wanted
 
 
-def test_every_verb_asks_who_it_is_first() -> None:
+def test_every_verb_checks_host_and_origin_first() -> None:
     for verb in (*LADDERS, b"TRACE", b"", b"post"):
         assert status(verb, []) == 421
         assert status(verb, [HOST, (b"origin", b"null")]) == 403
@@ -166,7 +166,7 @@ def test_every_verb_asks_who_it_is_first() -> None:
         ("١".encode(), 400),
     ],
 )
-def test_the_length_of_a_body(length: bytes, found: int) -> None:
+def test_content_length_is_checked(length: bytes, found: int) -> None:
     refused = first_fault(b"POST", scan([HOST, TYPE, BOTH, (b"content-length", length)]), OPTIONS, CONFIG)
     assert (refused.status if refused is not None else 0) == found
     assert refused is None or refused.hang_up
@@ -186,7 +186,9 @@ def test_the_length_of_a_body(length: bytes, found: int) -> None:
         (JSON_ONLY, b"text/event-stream", 406),
     ],
 )
-def test_what_has_to_be_accepted(options: HttpOptions, accept: bytes | None, found: int) -> None:
+def test_accept_header_must_allow_the_response(
+    options: HttpOptions, accept: bytes | None, found: int
+) -> None:
     headers = [HOST, TYPE, *([] if accept is None else [(b"accept", accept)])]
     assert status(b"POST", headers, options) == found
 
@@ -195,7 +197,7 @@ def test_what_has_to_be_accepted(options: HttpOptions, accept: bytes | None, fou
     ("encoding", "found"),
     [(b"identity", 0), (b"Identity", 0), (b"gzip", 415), (b"", 415), (b"identity, gzip", 415)],
 )
-def test_bodies_are_read_as_they_are(encoding: bytes, found: int) -> None:
+def test_content_encoding_is_rejected(encoding: bytes, found: int) -> None:
     refused = first_fault(b"POST", scan([HOST, TYPE, BOTH, (b"content-encoding", encoding)]), OPTIONS, CONFIG)
     assert (refused.status if refused is not None else 0) == found
     assert refused is None or refused.headers == [(b"accept-encoding", b"identity")]

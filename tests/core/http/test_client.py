@@ -1,4 +1,4 @@
-"""The books of a client of HTTP: calls, drops, times and events. What goes out and what becomes of it is in the tests of its ways."""
+"""`HttpClient`: its tables of calls, drops, deadlines and events."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from mcp_core import Connection, ConnectionClosed, Role
 from mcp_core.http._call import HttpClientOptions
 from mcp_core.http._client import HttpClient
 from tests.core.helpers import D, E, client_config, result
-from tests.core.http.client_net import URL, Net, asks, opened
+from tests.core.http.client_net import URL, Net, open_client, send_call
 
 
 @pytest.mark.parametrize(
     ("url", "headers", "text"),
     [
         ("ftp://a/", {}, "a URL of http or https is needed"),
-        ("http://u:secret@a/", {}, "no user's name or password"),
+        ("http://u:secret@a/", {}, "must not contain a user name or password"),
         (URL, {"Host": "x"}, "the header Host is set by the protocol"),
-        (URL, {"a b": "x"}, "no name of a header"),
+        (URL, {"a b": "x"}, "not a valid header name"),
         (URL, {"X": "a\r\nb: c"}, "the value of the header X"),
     ],
 )
-def test_what_cannot_be_made(url: str, headers: Any, text: str) -> None:
+def test_http_client_invalid_argument_raises(url: str, headers: Any, text: str) -> None:
     with pytest.raises(ValueError, match=text) as caught:
         HttpClient(Connection(Role.CLIENT, client_config()), url, HttpClientOptions(headers=headers))
     assert "secret" not in str(caught.value)
 
 
-def test_what_is_told_of_a_call_that_nobody_knows_means_nothing() -> None:
-    net = opened(E)
-    id, call = asks(net)
+def test_response_to_unknown_call_is_ignored() -> None:
+    net = open_client(E)
+    id, call = send_call(net)
     net.answer(call, result(id, {"content": [], "resultType": "complete"}))
     net.events()
     net.answer(call, result(id, {"content": [], "resultType": "complete"}))
@@ -39,7 +39,7 @@ def test_what_is_told_of_a_call_that_nobody_knows_means_nothing() -> None:
     assert net.events() == []
 
 
-def test_what_comes_can_be_watched() -> None:
+def test_heard_option_gets_each_message() -> None:
     heard: list[bytes] = []
     net = Net(E, options=HttpClientOptions(heard=heard.append))
     net.open()
@@ -47,8 +47,8 @@ def test_what_comes_can_be_watched() -> None:
     assert heard == [b'{"jsonrpc":"2.0","id":1,"result":{}}']
 
 
-def test_what_is_queued_is_what_no_driver_has_taken() -> None:
-    net = opened(E)
+def test_queued_counts_messages_until_driver_takes_them() -> None:
+    net = open_client(E)
     net.conn.send_request("tools/list")
     queued = net.http.queued()
     assert queued > 0
@@ -57,28 +57,28 @@ def test_what_is_queued_is_what_no_driver_has_taken() -> None:
     assert net.http.queued() == 0
 
 
-def test_the_earliest_time_counts() -> None:
-    net = opened(E)
-    id, call = asks(net)
-    net.starts(call)
-    net.gives(call, b"data: " + b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}' % id + b"\n\n")
+def test_http_client_next_deadline_is_earliest() -> None:
+    net = open_client(E)
+    id, call = send_call(net)
+    net.start_response(call)
+    net.send_body(call, b"data: " + b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}' % id + b"\n\n")
     assert net.http.next_deadline() == 5.0
     net = Net(D, initialize_timeout=30.0)
     net.open()
     assert net.http.next_deadline() == 30.0
     net.answer(net.call(), "", 405, "text/plain")
-    assert net.http.next_deadline() == 10.0  # a stream is asked for
+    assert net.http.next_deadline() == 10.0  # of the event stream of HTTP+SSE
     net.at(10.0)
     assert isinstance(net.event(), ConnectionClosed)
     assert net.http.next_deadline() is None
 
 
-def test_several_times_at_once() -> None:
-    net = opened(E)
+def test_handle_timeout_acts_on_all_expired_deadlines() -> None:
+    net = open_client(E)
     for _ in range(2):
-        id, call = asks(net)
-        net.starts(call)
-        net.gives(call, b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n\n' % id)
+        id, call = send_call(net)
+        net.start_response(call)
+        net.send_body(call, b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n\n' % id)
     net.at(5.0)
     assert len(net.dropped) == 2
     assert net.http.idle

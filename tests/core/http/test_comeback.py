@@ -1,4 +1,4 @@
-"""When to come back to a stream."""
+"""Delays between reconnects, and when they stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def comeback(retry: int | None = None, entropy: Callable[[int], bytes] | None = None) -> Comeback:
     found = Comeback(HttpClientOptions(entropy=entropy))
-    decoder = SseDecoder(most=100)
+    decoder = SseDecoder(limit=100)
     decoder.feed(b"id: 7\n\n" if retry is None else b"retry: %d\nid: 7\n\n" % retry)
     assert decoder.next_event() is None
     found.heard(decoder, event=False)
@@ -36,19 +36,19 @@ def comeback(retry: int | None = None, entropy: Callable[[int], bytes] | None = 
         (500, lambda n: b"\xff" * n, [0.5, 2.5, 5, 10, 20, None]),
     ],
 )
-def test_delays(
+def test_reconnect_delay_doubles_after_retry_field(
     retry: int | None, entropy: Callable[[int], bytes] | None, delays: list[float | None]
 ) -> None:
     found = comeback(retry, entropy)
     assert [found.delay() for _ in delays] == delays
 
 
-def test_the_longest_wait_holds_for_all() -> None:
+def test_reconnect_delay_never_exceeds_longest_wait() -> None:
     found = Comeback(HttpClientOptions(attempts=7, longest_wait=5.0, entropy=lambda n: b"\xff" * n))
     assert [found.delay() for _ in range(8)] == [1.25, 2.5, 5, 5, 5, 5, 5, None]
 
 
-def test_what_is_endless_goes_on_if_it_was_of_use() -> None:
+def test_reconnect_endless_and_useful_never_stops() -> None:
     for endless, useful, last in ((True, True, 30), (True, False, None), (False, True, None)):
         found = Comeback(HttpClientOptions(), endless=endless)
         if useful:
@@ -56,7 +56,7 @@ def test_what_is_endless_goes_on_if_it_was_of_use() -> None:
         assert [found.delay() for _ in range(8)] == [1, 2, 4, 8, 16, last, last, last]
 
 
-def test_a_stream_that_lasted_was_no_failure() -> None:
+def test_reconnect_after_long_lived_stream_resets_count() -> None:
     found = comeback()
     assert [found.delay(), found.delay()] == [1, 2]
     found.lasted(29.9)
@@ -65,11 +65,11 @@ def test_a_stream_that_lasted_was_no_failure() -> None:
     assert found.delay() == 1
 
 
-def test_an_event_begins_the_count_anew() -> None:
+def test_reconnect_after_event_resets_count() -> None:
     found = comeback()
     assert found.last_id == "7"
     assert [found.delay(), found.delay()] == [1, 2]
-    decoder = SseDecoder("7", most=100)
+    decoder = SseDecoder("7", limit=100)
     found.heard(decoder, event=False)
     assert found.delay() == 4
     found.heard(decoder, event=True)

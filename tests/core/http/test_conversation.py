@@ -24,7 +24,7 @@ def session_of(visit: Visit) -> Session:
 # -- Facts ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_what_waits_counts_for_those_who_are_there() -> None:
+def test_queued_counts_connected_clients_only() -> None:
     run = Fifty()
     conversation = session_of(run.visit)
     run.talk.read = lambda exchange: None  # type: ignore[method-assign]
@@ -38,7 +38,7 @@ def test_what_waits_counts_for_those_who_are_there() -> None:
 
 
 @pytest.mark.parametrize(("size", "full", "room"), [(16 * 1024 - 1, False, True), (16 * 1024, False, False)])
-def test_when_changes_have_to_wait(size: int, full: bool, room: bool) -> None:
+def test_changes_are_held_back_while_the_stream_is_full(size: int, full: bool, room: bool) -> None:
     run = Fifty()
     stream = session_of(run.visit).stream_for(run.id)
     assert stream is not None
@@ -47,7 +47,7 @@ def test_when_changes_have_to_wait(size: int, full: bool, room: bool) -> None:
 
 
 @pytest.mark.parametrize(("size", "full"), [(64 * 1024, False), (64 * 1024 + 1, True)])
-def test_when_handlers_have_to_wait(size: int, full: bool) -> None:
+def test_handlers_wait_above_the_high_water_mark(size: int, full: bool) -> None:
     run = Fifty()
     stream = session_of(run.visit).stream_for(run.id)
     assert stream is not None
@@ -68,7 +68,7 @@ def test_reprs() -> None:
 
 
 @pytest.mark.requirement("SHM-6")
-def test_what_is_too_much_is_refused_for_nobody_can_stop_reading() -> None:
+def test_requests_over_the_limit_are_rejected_without_pausing() -> None:
     talk = Talk(example(Limits(message=100_000, in_flight=1, waiting=1)))
     visit = talk.session()
     running, waiting, refused = (visit.call(id, "slow", steps=1) for id in (1, 2, 3))
@@ -81,7 +81,7 @@ def test_what_is_too_much_is_refused_for_nobody_can_stop_reading() -> None:
     assert left_over(talk) == {}
 
 
-def test_answers_that_are_more_than_may_be_queued_are_routed_in_between() -> None:
+def test_responses_over_the_queue_limit_are_routed_meanwhile() -> None:
     talk = Talk(example(Limits(message=100_000, queued=10)))
     visit = talk.session(B)
     reply = visit.post([request(n, "ping") for n in range(1, 10)])
@@ -92,7 +92,7 @@ def test_answers_that_are_more_than_may_be_queued_are_routed_in_between() -> Non
 
 
 @pytest.mark.requirement("SHL-4", "SHL-13", "SHL-15")
-def test_each_kind_of_message_on_its_stream() -> None:
+def test_message_goes_to_the_stream_of_its_request() -> None:
     talk = Talk()
     visit = talk.session(elicitation={})
     own = visit.get()
@@ -115,7 +115,7 @@ def test_each_kind_of_message_on_its_stream() -> None:
     }
 
 
-def test_what_is_withdrawn_is_withdrawn_where_it_was_asked() -> None:
+def test_cancellation_goes_to_the_stream_of_its_request() -> None:
     talk = Talk()
     visit = talk.session(elicitation={})
     own = visit.get()
@@ -127,7 +127,7 @@ def test_what_is_withdrawn_is_withdrawn_where_it_was_asked() -> None:
     assert (reply.ended, own.messages) == (True, [])
 
 
-def test_where_nothing_streams_it_is_told_on_the_sessions_own_stream_or_not_at_all() -> None:
+def test_message_of_a_json_response_goes_to_the_standalone_stream() -> None:
     talk = Talk(reply="json")
     visit = talk.session()
     own = visit.get()
@@ -139,7 +139,7 @@ def test_where_nothing_streams_it_is_told_on_the_sessions_own_stream_or_not_at_a
     assert alone.message["result"]
 
 
-def test_what_is_said_for_a_stream_that_nobody_can_come_back_to_is_dropped() -> None:
+def test_message_for_a_stream_that_cannot_be_resumed_is_dropped() -> None:
     run = Fifty()
     run.talk.hang_up(run.reply)
     run.emit(3)
@@ -149,7 +149,7 @@ def test_what_is_said_for_a_stream_that_nobody_can_come_back_to_is_dropped() -> 
     assert not session_of(run.visit).by_id
 
 
-def test_what_is_said_without_anybody_there_waits_for_the_session_s_own_stream() -> None:
+def test_message_without_a_client_waits_for_the_standalone_stream() -> None:
     talk = Talk(limits=HttpLimits(events=3))
     visit = talk.session()
     session = session_of(visit)
@@ -178,7 +178,7 @@ def test_what_is_said_without_anybody_there_waits_for_the_session_s_own_stream()
 # -- How streams end -----------------------------------------------------------------------------------------------------------
 
 
-def test_without_a_session_a_lost_request_goes_on_and_comes_to_nothing() -> None:
+def test_one_shot_legacy_request_runs_on_after_a_disconnect() -> None:
     talk = Talk(sessions=False)
     call = request(1, "tools/call", {"name": "count", "arguments": {"to": 3}, "_meta": {"progressToken": 1}})
     reply = talk.post(call)
@@ -193,7 +193,7 @@ def test_without_a_session_a_lost_request_goes_on_and_comes_to_nothing() -> None
 
 
 @pytest.mark.requirement("SHM-11")
-def test_a_modern_request_that_is_lost_is_withdrawn_whatever_it_has_said() -> None:
+def test_one_shot_modern_request_is_cancelled_by_a_disconnect() -> None:
     talk = Talk()
     params = {"name": "count", "arguments": {"to": 3}, "_meta": meta(progressToken=1)}
     for message, name in (
@@ -211,7 +211,7 @@ def test_a_modern_request_that_is_lost_is_withdrawn_whatever_it_has_said() -> No
 
 
 @pytest.mark.parametrize(("version", "status"), [(D, 404), ("2026-07-28", 503)])
-def test_what_can_no_longer_be_answered(version: str, status: int) -> None:
+def test_closed_conversation_answers_pending_requests_with_its_status(version: str, status: int) -> None:
     talk = Talk()
     reply = talk.session().call(1, "slow", steps=9) if version == D else talk.call(1, "slow", steps=9)
     talk.site.close()
@@ -220,7 +220,7 @@ def test_what_can_no_longer_be_answered(version: str, status: int) -> None:
     assert left_over(talk) == {}
 
 
-def test_what_was_said_before_the_end_is_told() -> None:
+def test_closed_conversation_sends_what_was_queued() -> None:
     talk = Talk()
     listening = talk.modern(request(1, "subscriptions/listen", ASKED))
     visit = talk.session(B)
@@ -246,7 +246,7 @@ def test_what_was_said_before_the_end_is_told() -> None:
     assert left_over(talk) == {}
 
 
-def test_a_request_that_only_looks_like_one_is_not_waited_for() -> None:
+def test_invalid_request_without_a_response_is_not_awaited() -> None:
     """It has the id of a question of ours, and no method: the question has failed, and nobody answers that."""
     talk = Talk()
     visit = talk.session(elicitation={})
@@ -262,7 +262,7 @@ def test_a_request_that_only_looks_like_one_is_not_waited_for() -> None:
 
 
 @pytest.mark.requirement("SHL-1")
-def test_a_batch_that_cancels_what_is_in_it() -> None:
+def test_batch_that_cancels_its_own_request_ends() -> None:
     talk = Talk()
     visit = talk.session(B)
     slow = request(5, "tools/call", {"name": "slow", "arguments": {}})
@@ -276,7 +276,7 @@ def test_a_batch_that_cancels_what_is_in_it() -> None:
     assert left_over(talk) == {}
 
 
-def test_a_batch_that_is_none_is_answered_by_one_error() -> None:
+def test_invalid_batch_gets_one_error() -> None:
     visit = Talk().session(B)
     for body in ([], [request(n, "ping") for n in range(101)], b"[1,"):
         reply = visit.post(body)
@@ -286,7 +286,7 @@ def test_a_batch_that_is_none_is_answered_by_one_error() -> None:
     assert visit.post([request(n, "ping") for n in range(100)]).status == 200
 
 
-def test_in_a_revision_without_sessions_batches_are_answered_too() -> None:
+def test_batch_without_a_session_gets_its_responses() -> None:
     talk = Talk(sessions=False)
     slow = request(2, "tools/call", {"name": "slow", "arguments": {}})
     reply = talk.post([request(1, "ping"), slow, {"jsonrpc": "2.0", "method": "notifications/initialized"}])
@@ -310,7 +310,7 @@ BAD: list[Any] = [
 
 @pytest.mark.parametrize("body", BAD)
 @pytest.mark.parametrize("options", [{}, {"reply": "sse"}, {"sessions": False}])
-def test_what_begins_badly_leaves_nothing(body: Any, options: dict[str, Any]) -> None:
+def test_invalid_initialize_leaves_no_session(body: Any, options: dict[str, Any]) -> None:
     talk = Talk(**options)
     for _ in range(5):
         reply = talk.post(body)
@@ -320,7 +320,7 @@ def test_what_begins_badly_leaves_nothing(body: Any, options: dict[str, Any]) ->
     assert left_over(talk) == {}
 
 
-def test_calls_of_all_sessions_of_one_who_has_a_name_are_counted_together() -> None:
+def test_calls_of_one_principal_are_counted_over_all_sessions() -> None:
     from mcp_core import Rate
 
     server = Server("s", limits=Limits(tool_calls=Rate(per_second=1, burst=2)))
@@ -341,7 +341,7 @@ def test_calls_of_all_sessions_of_one_who_has_a_name_are_counted_together() -> N
 # -- Many streams, and one for all ---------------------------------------------------------------------------------------------
 
 
-def test_streams_that_nobody_reads_are_broken_off_and_kept() -> None:
+def test_session_stream_that_is_not_read_is_closed_and_retained() -> None:
     run = Fifty(limits=HttpLimits(queued=100))
     run.emit(1)
     run.talk.deaf = True
@@ -354,7 +354,7 @@ def test_streams_that_nobody_reads_are_broken_off_and_kept() -> None:
     assert [each["params"]["progress"] for each in again.messages] == [2, 3, 4, 5, 6]
 
 
-def test_a_modern_stream_that_nobody_reads_is_broken_off_and_withdrawn() -> None:
+def test_one_shot_stream_that_is_not_read_is_closed_and_cancelled() -> None:
     talk = Talk(limits=HttpLimits(queued=100))
     params = {"name": "count", "arguments": {"to": 30}, "_meta": meta(progressToken=1)}
     reply = talk.modern(request(1, "tools/call", params), "count")
@@ -368,7 +368,7 @@ def test_a_modern_stream_that_nobody_reads_is_broken_off_and_withdrawn() -> None
     assert left_over(talk) == {}
 
 
-def test_a_session_of_2024_11_05_has_one_stream_and_ends_with_it() -> None:
+def test_legacy_sse_session_ends_with_its_stream() -> None:
     talk = Talk(limits=HttpLimits(queued=1000))
     stream = talk.get()
     (session,) = talk.endpoint.sessions.values()
@@ -399,7 +399,7 @@ def test_a_session_of_2024_11_05_has_one_stream_and_ends_with_it() -> None:
 
 @pytest.mark.requirement("SHL-7")
 @pytest.mark.parametrize(("version", "released"), [(D, True), ("2025-06-18", False), (B, False)])
-def test_who_can_be_let_go(version: str, released: bool) -> None:
+def test_release_is_possible_on_primed_streams_only(version: str, released: bool) -> None:
     run = Fifty(version)
     assert not run.conversation.release("unknown", None)
     assert run.conversation.release(run.id, None) is released
@@ -412,7 +412,7 @@ def test_who_can_be_let_go(version: str, released: bool) -> None:
     assert alone.status == 200
 
 
-def test_a_stream_that_has_ended_makes_room_for_another() -> None:
+def test_retained_stream_makes_room_for_another() -> None:
     talk = Talk(limits=HttpLimits(streams=2))
     visit = talk.session()
     assert not session_of(visit).make_room()
@@ -427,7 +427,7 @@ def test_a_stream_that_has_ended_makes_room_for_another() -> None:
     assert not session_of(visit).in_use
 
 
-def test_who_was_cancelled_while_away_leaves_no_stream() -> None:
+def test_cancelled_request_of_a_disconnected_client_leaves_no_stream() -> None:
     talk = Talk()
     visit = talk.session()
     reply = visit.call(1, "slow", steps=9)

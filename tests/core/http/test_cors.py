@@ -11,7 +11,7 @@ from tests.core.http.site import HOST, E, Talk, meta, request
 PAGE = (b"origin", b"https://app.example")
 
 
-def test_an_answer_is_shared_with_one_page() -> None:
+def test_response_names_the_one_allowed_origin() -> None:
     headers = dict(shared(b"https://app.example", guarded=False))
     assert headers[b"access-control-allow-origin"] == b"https://app.example"
     assert headers[b"vary"] == b"origin"
@@ -19,7 +19,7 @@ def test_an_answer_is_shared_with_one_page() -> None:
     assert b"access-control-allow-credentials" not in headers
 
 
-def test_at_a_door_a_page_may_read_how_it_gets_in() -> None:
+def test_guarded_response_exposes_the_challenge() -> None:
     readable = dict(shared(b"https://app.example", guarded=True))[b"access-control-expose-headers"].split(
         b", "
     )
@@ -35,14 +35,14 @@ def test_at_a_door_a_page_may_read_how_it_gets_in() -> None:
         ({b"access-control-request-headers": b"mcp-method, content-type"}, b"mcp-method, content-type"),
     ],
 )
-def test_whoever_asks_beforehand_may_send_what_he_asked_for(asked: dict[bytes, bytes], told: bytes) -> None:
+def test_preflight_allows_the_requested_headers(asked: dict[bytes, bytes], told: bytes) -> None:
     headers = dict(preflight(asked))
     assert headers[b"access-control-allow-headers"] == told
     assert headers[b"access-control-allow-methods"] == b"GET, POST, DELETE, OPTIONS"
     assert int(headers[b"access-control-max-age"]) == 600
 
 
-def test_every_answer_says_so_and_only_to_pages_that_are_listed() -> None:
+def test_cors_headers_are_sent_to_listed_origins_only() -> None:
     talk = Talk(gate=Gate("127.0.0.1", origins=["https://app.example"]))
     version = (b"mcp-protocol-version", E.encode())
     body = request(1, "tools/list", {"_meta": meta()})

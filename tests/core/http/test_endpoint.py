@@ -38,16 +38,16 @@ JSON = (b"content-type", b"application/json")
 BOTH = (b"accept", b"application/json, text/event-stream")
 HEADS = [
     # verb, headers, status, what the text says
-    (b"POST", [], 421, "does not go by that name"),
-    (b"POST", [(b"host", b"evil.example"), JSON, BOTH], 421, "does not go by that name"),
-    (b"GET", [(b"host", b"evil.example")], 421, "does not go by that name"),
-    (b"DELETE", [(b"host", b"evil.example")], 421, "does not go by that name"),
-    (b"POST", [HOST, (b"origin", b"http://evil.example"), JSON, BOTH], 403, "may not ask here"),
-    (b"GET", [HOST, (b"origin", b"null")], 403, "may not ask here"),
-    (b"DELETE", [HOST, (b"origin", b"http://127.0.0.1:9")], 403, "may not ask here"),
-    (b"OPTIONS", [HOST, (b"origin", b"http://evil.example")], 403, "may not ask here"),
+    (b"POST", [], 421, "the name in Host is not allowed"),
+    (b"POST", [(b"host", b"evil.example"), JSON, BOTH], 421, "the name in Host is not allowed"),
+    (b"GET", [(b"host", b"evil.example")], 421, "the name in Host is not allowed"),
+    (b"DELETE", [(b"host", b"evil.example")], 421, "the name in Host is not allowed"),
+    (b"POST", [HOST, (b"origin", b"http://evil.example"), JSON, BOTH], 403, "the Origin is not allowed"),
+    (b"GET", [HOST, (b"origin", b"null")], 403, "the Origin is not allowed"),
+    (b"DELETE", [HOST, (b"origin", b"http://127.0.0.1:9")], 403, "the Origin is not allowed"),
+    (b"OPTIONS", [HOST, (b"origin", b"http://evil.example")], 403, "the Origin is not allowed"),
     (b"PUT", [HOST], 405, "GET, POST, DELETE"),
-    (b"PATCH", [HOST, (b"origin", b"http://evil.example")], 403, "may not ask here"),
+    (b"PATCH", [HOST, (b"origin", b"http://evil.example")], 403, "the Origin is not allowed"),
     (b"POST", [HOST, HOST, JSON, BOTH], 400, "host stands twice"),
     (b"POST", [HOST, JSON, JSON, BOTH], 400, "content-type stands twice"),
     (
@@ -58,10 +58,10 @@ HEADS = [
     ),
     (b"POST", [HOST, JSON, BOTH, (b"content-length", b"100001")], 413, "longer than 100000 bytes"),
     (b"POST", [HOST, JSON, BOTH, (b"content-length", b"9" * 19)], 413, "longer than 100000 bytes"),
-    (b"POST", [HOST, JSON, BOTH, (b"content-length", b"-1")], 400, "no number"),
+    (b"POST", [HOST, JSON, BOTH, (b"content-length", b"-1")], 400, "not a number"),
     (b"POST", [HOST, BOTH], 415, "application/json"),
     (b"POST", [HOST, (b"content-type", b"text/plain"), BOTH], 415, "application/json"),
-    (b"POST", [HOST, JSON, BOTH, (b"content-encoding", b"gzip")], 415, "encoded bodies"),
+    (b"POST", [HOST, JSON, BOTH, (b"content-encoding", b"gzip")], 415, "content-encoding"),
     (
         b"POST",
         [HOST, JSON, (b"accept", b"application/json")],
@@ -70,19 +70,19 @@ HEADS = [
     ),
     (b"POST", [HOST, JSON, (b"accept", b"text/html")], 406, "both"),
     (b"GET", [HOST, (b"accept", b"application/json")], 406, "text/event-stream"),
-    (b"GET", [*GET, VERSION], 405, "no use for that verb"),
-    (b"DELETE", [HOST, VERSION], 405, "no use for that verb"),
-    (b"DELETE", [HOST], 405, "no use for that verb"),
+    (b"GET", [*GET, VERSION], 405, "does not use that HTTP method"),
+    (b"DELETE", [HOST, VERSION], 405, "does not use that HTTP method"),
+    (b"DELETE", [HOST], 405, "does not use that HTTP method"),
     (b"GET", [*GET, (b"mcp-protocol-version", D.encode())], 405, "no stream without a session"),
-    (b"GET", [*GET, (b"mcp-session-id", b"0")], 404, "no such session"),
-    (b"POST", [*POST, (b"mcp-session-id", b"0")], 404, "no such session"),
-    (b"DELETE", [HOST, (b"mcp-session-id", b"0")], 404, "no such session"),
+    (b"GET", [*GET, (b"mcp-session-id", b"0")], 404, "unknown session"),
+    (b"POST", [*POST, (b"mcp-session-id", b"0")], 404, "unknown session"),
+    (b"DELETE", [HOST, (b"mcp-session-id", b"0")], 404, "unknown session"),
 ]
 
 
 @pytest.mark.parametrize(("verb", "headers", "status", "says"), HEADS)
 @pytest.mark.requirement("HTTP-1", "HTTP-2", "HTTP-7", "SHM-14", "SHL-11", "SHL-24")
-def test_a_head_that_is_refused(
+def test_head_with_a_fault_is_rejected(
     verb: bytes, headers: list[tuple[bytes, bytes]], status: int, says: str
 ) -> None:
     talk = Talk()
@@ -100,7 +100,7 @@ def test_a_head_that_is_refused(
 
 
 @pytest.mark.parametrize("verb", [b"HEAD", b"TRACE", b"CONNECT", b"post"])
-def test_other_verbs_mean_nothing_here(verb: bytes) -> None:
+def test_unknown_verb_gets_405(verb: bytes) -> None:
     reply = Talk().send(verb, [HOST])
     assert (reply.status, reply.headers[b"allow"]) == (405, b"GET, POST, DELETE, OPTIONS")
     assert (reply.body == b"") == (verb == b"HEAD")
@@ -108,7 +108,7 @@ def test_other_verbs_mean_nothing_here(verb: bytes) -> None:
 
 
 @pytest.mark.requirement("DEC-11")
-def test_who_accepts_anything_accepts_both() -> None:
+def test_accept_any_range_allows_both_types() -> None:
     for accept in (b"*/*", b"application/*, text/*", b"application/json;q=0.5, text/event-stream;q=0.1"):
         reply = Talk().send(
             b"POST",
@@ -118,14 +118,14 @@ def test_who_accepts_anything_accepts_both() -> None:
         assert reply.status == 200
 
 
-def test_only_json_has_to_be_accepted_where_nothing_else_comes() -> None:
+def test_accept_json_suffices_if_reply_is_json() -> None:
     talk = Talk(reply="json")
     headers = [HOST, JSON, (b"accept", b"application/json"), VERSION, (b"mcp-method", b"tools/list")]
     assert talk.send(b"POST", headers, json.encode(LIST)).status == 200
     assert talk.send(b"POST", [HOST, JSON, (b"accept", b"text/event-stream")]).status == 406
 
 
-def test_a_page_of_our_own_may_ask() -> None:
+def test_origin_of_the_server_itself_is_allowed() -> None:
     talk = Talk()
     reply = talk.modern(LIST)
     assert reply.status == 200
@@ -134,7 +134,7 @@ def test_a_page_of_our_own_may_ask() -> None:
     assert b"access-control-allow-origin" not in same.headers
 
 
-def test_a_page_that_is_listed_may_ask_and_read() -> None:
+def test_origin_that_is_listed_gets_cors_headers() -> None:
     page = (b"origin", b"https://app.example")
     talk = Talk(gate=Gate("127.0.0.1", origins=["https://app.example"]))
     wants = (b"access-control-request-headers", b"mcp-session-id, content-type")
@@ -153,7 +153,7 @@ def test_a_page_that_is_listed_may_ask_and_read() -> None:
     assert refused.headers[b"access-control-allow-origin"] == b"https://app.example"
 
 
-def test_what_may_be_asked_without_a_page() -> None:
+def test_options_without_origin_lists_the_verbs() -> None:
     reply = Talk().send(b"OPTIONS", [HOST])
     assert (reply.status, reply.headers) == (204, {b"allow": b"GET, POST, DELETE, OPTIONS"})
 
@@ -162,7 +162,7 @@ def test_what_may_be_asked_without_a_page() -> None:
 
 
 @pytest.mark.requirement("HTTP-8", "SHM-10")
-def test_an_answer_by_itself_is_json() -> None:
+def test_result_at_once_is_json() -> None:
     reply = Talk().call(7, text="hello")
     assert reply.status == 200
     assert reply.headers[b"content-type"] == b"application/json"
@@ -172,7 +172,7 @@ def test_an_answer_by_itself_is_json() -> None:
     assert reply.ended
 
 
-def test_an_answer_after_a_while_is_json_too() -> None:
+def test_result_after_a_while_is_json() -> None:
     talk = Talk()
     reply = talk.call(1, "slow", steps=2)
     assert reply.status == 0
@@ -181,7 +181,7 @@ def test_an_answer_after_a_while_is_json_too() -> None:
 
 
 @pytest.mark.requirement("HTTP-8", "HTTP-10", "SHM-8", "SHM-10", "SHM-13", "SHM-15", "PROG-9")
-def test_what_is_said_before_the_answer_begins_a_stream() -> None:
+def test_message_before_the_result_begins_a_stream() -> None:
     talk = Talk()
     params = {"name": "count", "arguments": {"to": 2}, "_meta": meta(progressToken="p")}
     reply = talk.modern(request(1, "tools/call", params), "count")
@@ -196,7 +196,7 @@ def test_what_is_said_before_the_answer_begins_a_stream() -> None:
 
 
 @pytest.mark.requirement("SHM-15", "SHM-16")
-def test_a_long_silence_begins_a_stream_with_a_comment() -> None:
+def test_silence_begins_a_stream_with_a_comment() -> None:
     talk = Talk()
     reply = talk.call(1, "slow", steps=2)
     talk.wait(14.9)
@@ -211,7 +211,7 @@ def test_a_long_silence_begins_a_stream_with_a_comment() -> None:
     assert talk.site.next_deadline() is None
 
 
-def test_json_only_never_streams() -> None:
+def test_reply_json_never_streams() -> None:
     talk = Talk(reply="json")
     params = {"name": "count", "arguments": {"to": 3}, "_meta": meta(progressToken="p")}
     reply = talk.modern(request(1, "tools/call", params), "count")
@@ -223,7 +223,7 @@ def test_json_only_never_streams() -> None:
     assert listening.is_stream  # there is no other way to listen
 
 
-def test_streams_only_always_streams_but_for_statuses() -> None:
+def test_reply_sse_always_streams_but_for_error_statuses() -> None:
     talk = Talk(reply="sse")
     assert talk.call(1).is_stream
     assert talk.modern(modern("nope")).status == 404
@@ -268,7 +268,7 @@ STATUSES = [
 
 @pytest.mark.parametrize(("what", "message", "headers", "status", "code"), STATUSES)
 @pytest.mark.requirement("SHM-3", "SHM-5", "SHM-6", "SHM-7", "HDR-3", "HDR-4", "HDR-17")
-def test_the_status_of_an_error(
+def test_error_response_has_the_status_of_its_code(
     what: str, message: Any, headers: list[tuple[bytes, bytes]], status: int, code: int
 ) -> None:
     reply = Talk().post(message, VERSION, *headers)
@@ -278,7 +278,7 @@ def test_the_status_of_an_error(
 
 
 @pytest.mark.requirement("SHM-3", "SHM-4", "ERR-6")
-def test_headers_are_judged_before_the_revision_and_that_before_the_method() -> None:
+def test_headers_are_checked_before_revision_and_method() -> None:
     talk = Talk()
     other = {**meta(), "io.modelcontextprotocol/protocolVersion": "v999.0.0"}
     message = request(1, "nope", {"_meta": other})
@@ -292,16 +292,16 @@ def test_headers_are_judged_before_the_revision_and_that_before_the_method() -> 
 
 
 @pytest.mark.requirement("PROBE-11", "SHM-17", "HTTP-4")
-def test_the_era_is_in_the_header_or_else_in_the_body() -> None:
+def test_revision_is_read_from_the_header_or_else_the_body() -> None:
     talk = Talk()
     assert talk.post(LIST, (b"mcp-method", b"tools/list")).message["error"]["code"] == -32020
     assert talk.post(initialize()).headers[b"mcp-session-id"]
     nowhere = talk.post(request(1, "tools/list"))
-    assert (nowhere.status, "begun with initialize" in nowhere.message["error"]["message"]) == (400, True)
+    assert (nowhere.status, "send initialize first" in nowhere.message["error"]["message"]) == (400, True)
     assert nowhere.message["id"] is None
 
 
-def test_a_revision_of_the_other_era_is_refused_by_who_has_only_one() -> None:
+def test_revision_that_is_not_served_is_rejected() -> None:
     old = Server("old", versions=[D])
     reply = Talk(old).modern(LIST)
     assert (reply.status, "served are 2025-11-25" in reply.message["error"]["message"]) == (400, True)
@@ -311,7 +311,7 @@ def test_a_revision_of_the_other_era_is_refused_by_who_has_only_one() -> None:
 
 
 @pytest.mark.requirement("HTTP-9", "SHM-18")
-def test_what_is_no_request_is_accepted_without_a_word() -> None:
+def test_notification_gets_202_without_a_body() -> None:
     talk = Talk()
     note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     for headers in ([VERSION], [VERSION, (b"mcp-method", b"notifications/cancelled")]):
@@ -321,20 +321,20 @@ def test_what_is_no_request_is_accepted_without_a_word() -> None:
     assert bad.status == 400
 
 
-def test_a_body_that_is_too_long_is_refused_when_that_is_seen() -> None:
+def test_body_over_the_limit_gets_413_at_once() -> None:
     talk = Talk()
     exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, VERSION]), 0.0)
-    exchange.receive_data(b" " * 100_000, 0.0)
+    talk.site.receive_data(exchange, b" " * 100_000, 0.0)
     assert exchange.reading
     reply = talk.replies[exchange] = Reply(exchange)
-    exchange.receive_data(b" ", 0.0)
-    exchange.receive_data(b"ignored", 0.0)
+    talk.site.receive_data(exchange, b" ", 0.0)
+    talk.site.receive_data(exchange, b"ignored", 0.0)
     talk.pump()
     assert (reply.status, exchange.reading, exchange.hang_up, exchange.over) == (413, False, True, True)
 
 
 @pytest.mark.parametrize("size", [99_999, 100_000])
-def test_a_body_up_to_the_limit_is_read(size: int) -> None:
+def test_body_at_the_limit_is_read(size: int) -> None:
     talk = Talk()
     empty = len(
         json.encode(request(1, "tools/call", {"name": "echo", "arguments": {"text": ""}, "_meta": meta()}))
@@ -343,7 +343,7 @@ def test_a_body_up_to_the_limit_is_read(size: int) -> None:
     assert reply.status == 200
 
 
-def test_a_body_in_pieces_is_one_body() -> None:
+def test_body_in_pieces_is_one_body() -> None:
     talk = Talk()
     body = json.encode(LIST)
     headers = [*POST, VERSION, (b"mcp-method", b"tools/list")]
@@ -352,14 +352,14 @@ def test_a_body_in_pieces_is_one_body() -> None:
         exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0.0)
         reply = talk.replies[exchange] = Reply(exchange)
         for start in range(0, len(body), size):
-            exchange.receive_data(body[start : start + size], 0.0)
-        exchange.receive_data(b"", 0.0)
+            talk.site.receive_data(exchange, body[start : start + size], 0.0)
+        talk.site.receive_data(exchange, b"", 0.0)
         talk.pump()
         assert reply.body == whole
 
 
 @pytest.mark.requirement("SHM-11", "CXL-14")
-def test_who_hangs_up_has_cancelled() -> None:
+def test_disconnect_cancels_the_request() -> None:
     talk = Talk()
     reply = talk.call(1, "slow", steps=100)
     talk.step()
@@ -371,25 +371,27 @@ def test_who_hangs_up_has_cancelled() -> None:
     assert type(talk.seen[-1][1]).__name__ == "ConnectionClosed"
 
 
-def test_who_hangs_up_in_the_middle_of_a_body_has_asked_nothing() -> None:
+def test_disconnect_within_the_body_sends_nothing() -> None:
     talk = Talk()
     exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, VERSION]), 0.0)
-    exchange.receive_data(b'{"jsonrpc"', 0.0)
-    exchange.disconnected(0.0)
-    exchange.disconnected(0.0)
-    exchange.receive_data(b"", 0.0)
+    talk.site.receive_data(exchange, b'{"jsonrpc"', 0.0)
+    talk.site.disconnected(exchange, 0.0)
+    talk.site.disconnected(exchange, 0.0)
+    talk.site.receive_data(exchange, b"", 0.0)
     talk.pump()
-    assert (talk.seen, exchange.actions_to_send()) == ([], [])
+    assert (talk.seen, talk.site.actions_to_send(exchange)) == ([], [])
 
 
-def test_who_hangs_up_when_all_was_said_does_no_harm() -> None:
+def test_disconnect_after_the_response_is_harmless() -> None:
     talk = Talk()
     reply = talk.call(1)
     talk.hang_up(reply)
-    assert [type(event).__name__ for _, event in talk.seen] == ["RequestReceived", "ConnectionClosed"]
+    ((conversation, event),) = talk.seen  # it has ended with its response, and without an event
+    assert (type(event).__name__, conversation.retired) == ("RequestReceived", True)
+    assert (talk.endpoint.alone, list(talk.server._services)) == ({}, [])
 
 
-def test_many_at_once_with_the_same_id() -> None:
+def test_concurrent_requests_may_have_the_same_id() -> None:
     talk = Talk()
     replies = [talk.call(1, "slow", text=str(number)) for number in range(20)]
     talk.step(3)
@@ -397,7 +399,7 @@ def test_many_at_once_with_the_same_id() -> None:
 
 
 @pytest.mark.requirement("SHM-9")
-def test_a_question_is_no_request() -> None:
+def test_input_required_result_is_json() -> None:
     talk = Talk()
     able = {**meta(), "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
     params = {"name": "ask", "arguments": {}, "_meta": able}
@@ -407,7 +409,7 @@ def test_a_question_is_no_request() -> None:
     assert reply.message["result"]["resultType"] == "input_required"
 
 
-def test_a_slow_reader_makes_the_handler_wait_and_a_deaf_one_loses_the_stream() -> None:
+def test_slow_reader_delays_the_handler_and_a_stalled_one_loses_the_stream() -> None:
     talk = Talk(limits=HttpLimits(queued=1000))
     params = {"name": "count", "arguments": {"to": 100}, "_meta": meta(progressToken="p")}
     reply = talk.modern(request(1, "tools/call", params), "count")
@@ -424,7 +426,7 @@ def test_a_slow_reader_makes_the_handler_wait_and_a_deaf_one_loses_the_stream() 
     assert not talk.jobs  # nobody is there to hear it
 
 
-def test_listening_until_the_end() -> None:
+def test_listen_stream_ends_with_its_subscription() -> None:
     talk = Talk()
     asked = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     reply = talk.modern(asked)
@@ -439,7 +441,7 @@ def test_listening_until_the_end() -> None:
     assert reply.ended
 
 
-def test_changes_that_nobody_reads_are_told_once() -> None:
+def test_changes_not_read_are_sent_once() -> None:
     talk = Talk()
     asked = modern("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["memo://a"]}})
     reply = talk.modern(asked)
@@ -459,7 +461,7 @@ def test_changes_that_nobody_reads_are_told_once() -> None:
 
 
 @pytest.mark.requirement("SUB-15")
-def test_a_listening_stream_lives() -> None:
+def test_listen_stream_is_kept_alive() -> None:
     talk = Talk()
     reply = talk.modern(modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}}))
     assert reply.headers[b"x-accel-buffering"] == b"no"
@@ -488,7 +490,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("mended", "status", "code"), [(n, *rest) for n, (_, *rest) in enumerate(FAULTS)])
 @pytest.mark.requirement("SHM-19", "HDR-11")
-def test_the_order_in_which_things_are_found_wrong(mended: int, status: int, code: int | None) -> None:
+def test_checks_run_in_the_order_of_the_specification(mended: int, status: int, code: int | None) -> None:
     server = Server("s")
 
     @server.tool
@@ -532,7 +534,7 @@ def test_the_order_in_which_things_are_found_wrong(mended: int, status: int, cod
 # -- The whole ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_is_shut_down() -> None:
+def test_shutdown_rejects_new_requests() -> None:
     talk = Talk()
     visit = talk.session()
     running = talk.call(1, "slow", steps=2)
@@ -553,7 +555,7 @@ def test_a_server_that_is_shut_down() -> None:
     assert all(not service.server._services for service in talk.services)
 
 
-def test_plain_routes_and_no_route() -> None:
+def test_plain_route_is_served_and_unknown_path_gets_404() -> None:
     def failing(head: RequestHead) -> PlainAnswer:
         raise RuntimeError("broken")
 
@@ -576,7 +578,7 @@ def test_plain_routes_and_no_route() -> None:
 
 
 @pytest.mark.requirement("DEC-2")
-def test_what_a_handler_says_has_the_status_of_its_code() -> None:
+def test_handler_error_has_the_status_of_its_code() -> None:
     server = Server("s")
 
     @server.resource("memo://{name}")
@@ -592,7 +594,7 @@ def test_what_a_handler_says_has_the_status_of_its_code() -> None:
     assert statuses == [400, 200, 200]
 
 
-def test_calls_of_one_who_has_a_name_are_counted_together() -> None:
+def test_calls_of_one_principal_share_a_rate_limit() -> None:
     from mcp_core import Rate
 
     server = Server("s", limits=Limits(tool_calls=Rate(per_second=1, burst=2)))
@@ -610,7 +612,7 @@ def test_calls_of_one_who_has_a_name_are_counted_together() -> None:
     assert [talk.post(body, *headers).status for _ in range(4)] == [200] * 4
 
 
-def test_reprs() -> None:
+def test_reprs_name_the_state() -> None:
     talk = Talk()
     reply = talk.call(1, "slow")
     assert repr(talk.endpoint) == "<Endpoint with 0 sessions, 1 exchanges under way>"
@@ -626,7 +628,7 @@ def test_reprs() -> None:
 @pytest.mark.parametrize(
     "what", ["deleted", "idle", "closed", "wound down, in a session", "wound down", "closed, alone"]
 )
-def test_what_happens_between_a_head_and_its_body(what: str) -> None:
+def test_change_between_head_and_body_is_noticed(what: str) -> None:
     talk = Talk(limits=HttpLimits(idle=60))
     visit = talk.session()
     in_session = not (what == "wound down" or what.endswith("alone"))
@@ -642,8 +644,8 @@ def test_what_happens_between_a_head_and_its_body(what: str) -> None:
         talk.site.close()
     else:
         talk.site.wind_down()
-    exchange.receive_data(json.encode(request(1, "ping") if in_session else LIST), talk.now)
-    exchange.receive_data(b"", talk.now)
+    talk.site.receive_data(exchange, json.encode(request(1, "ping") if in_session else LIST), talk.now)
+    talk.site.receive_data(exchange, b"", talk.now)
     talk.pump()
     if what == "wound down, in a session":
         assert (reply.status, reply.message["result"]) == (200, {})
@@ -653,16 +655,16 @@ def test_what_happens_between_a_head_and_its_body(what: str) -> None:
     assert not talk.jobs
 
 
-def test_who_is_let_go_has_to_be_on_a_stream() -> None:
+def test_release_needs_a_stream() -> None:
     talk = Talk(reply="json")
     visit = talk.session()
     visit.call(1, "slow", steps=2)
     (session,) = talk.endpoint.sessions.values()
-    assert not talk.endpoint.release(session, 1)
+    assert not session.release(1, None)
     talk.step(3)
 
 
-def test_of_many_principals_those_who_asked_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buckets_of_the_oldest_principals_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     from mcp_core import Rate
     from mcp_core.http import _endpoint
 
@@ -681,7 +683,7 @@ def test_of_many_principals_those_who_asked_last_are_remembered(monkeypatch: pyt
     assert statuses == [200, 200, 429, 200, 429, 200]
 
 
-def test_a_cancellation_of_what_cannot_be_cancelled_cancels_nothing() -> None:
+def test_cancellation_in_a_rejected_batch_does_nothing() -> None:
     talk = Talk()
     visit = talk.session("2025-03-26")
     call = request(1, "tools/call", {"name": "slow", "arguments": {"text": "x"}})
@@ -693,7 +695,7 @@ def test_a_cancellation_of_what_cannot_be_cancelled_cancels_nothing() -> None:
     assert first.message["result"]["content"][0]["text"] == "x"
 
 
-def test_requests_by_themselves_have_a_limit_and_an_end() -> None:
+def test_one_shot_requests_are_limited_and_end() -> None:
     talk = Talk(limits=HttpLimits(sessions=1))
     running = talk.call(1, "slow", steps=9)
     refused = talk.call(2)
@@ -708,9 +710,7 @@ def test_requests_by_themselves_have_a_limit_and_an_end() -> None:
 @pytest.mark.requirement("SHL-29")
 @pytest.mark.parametrize("verb", [b"GET", b"POST", b"DELETE"])
 @pytest.mark.parametrize("versions", [(D,), (D, E)])
-def test_a_version_that_nobody_knows_is_a_bad_request_by_every_verb(
-    verb: bytes, versions: tuple[str, ...]
-) -> None:
+def test_unknown_version_header_gets_400_for_every_verb(verb: bytes, versions: tuple[str, ...]) -> None:
     talk = Talk(Server("s", versions=versions))
     visit = talk.session()
     for headers in ([visit.headers[0]], []):
@@ -724,7 +724,7 @@ def test_a_version_that_nobody_knows_is_a_bad_request_by_every_verb(
 
 
 @pytest.mark.parametrize("reply", ["auto", "json"])
-def test_an_event_that_was_never_told_cannot_be_the_last_one(reply: str) -> None:
+def test_last_event_id_that_was_never_sent_is_rejected(reply: str) -> None:
     talk = Talk(reply=reply)
     visit = talk.session()
     running = visit.call(1, "slow", steps=2)

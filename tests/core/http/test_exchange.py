@@ -31,24 +31,24 @@ def begin(talk: Talk, headers: Any = MODERN) -> Reply:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 50, 1000])
 @pytest.mark.parametrize("kind", [bytes, bytearray])
-def test_however_a_body_comes_it_is_the_same(size: int, kind: Any) -> None:
+def test_body_in_any_pieces_gives_the_same_response(size: int, kind: Any) -> None:
     talk = Talk()
     reply = begin(talk)
     for start in range(0, len(CALL), size):
         assert reply.exchange.reading
-        reply.exchange.receive_data(kind(CALL[start : start + size]), 0)
-    reply.exchange.receive_data(b"", 0)
+        talk.site.receive_data(reply.exchange, kind(CALL[start : start + size]), 0)
+    talk.site.receive_data(reply.exchange, b"", 0)
     assert not reply.exchange.reading
     talk.pump()
     assert reply.message_text == "x"
 
 
 @pytest.mark.parametrize("pieces", [[100_000], [50_000, 50_000], [99_999, 1], [1] * 10])
-def test_a_body_may_be_as_long_as_the_limit(pieces: list[int]) -> None:
+def test_body_at_the_limit_is_accepted(pieces: list[int]) -> None:
     talk = Talk()
     reply = begin(talk)
     for size in pieces:
-        reply.exchange.receive_data(b" " * size, 0)
+        talk.site.receive_data(reply.exchange, b" " * size, 0)
     assert reply.exchange.reading
     talk.pump()
     assert reply.status == 0
@@ -56,14 +56,14 @@ def test_a_body_may_be_as_long_as_the_limit(pieces: list[int]) -> None:
 
 @pytest.mark.parametrize("pieces", [[100_001], [100_000, 1], [1, 100_000]])
 @pytest.mark.requirement("HTTP-7")
-def test_a_body_over_the_limit_is_refused_when_that_is_seen(pieces: list[int]) -> None:
+def test_body_over_the_limit_is_rejected_at_once(pieces: list[int]) -> None:
     talk = Talk()
     reply = begin(talk)
     for size in pieces:
-        reply.exchange.receive_data(b" " * size, 0)
+        talk.site.receive_data(reply.exchange, b" " * size, 0)
     assert not reply.exchange.reading
-    reply.exchange.receive_data(b"more", 0)
-    reply.exchange.receive_data(b"", 0)
+    talk.site.receive_data(reply.exchange, b"more", 0)
+    talk.site.receive_data(reply.exchange, b"", 0)
     talk.pump()
     assert (reply.status, reply.exchange.hang_up, reply.ended) == (413, True, True)
     assert reply.exchange._body == b""
@@ -73,7 +73,7 @@ def test_a_body_over_the_limit_is_refused_when_that_is_seen(pieces: list[int]) -
 # -- The response --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_whole_response() -> None:
+def test_response_is_head_body_and_end() -> None:
     exchange = Exchange(None, "token")
     assert repr(exchange) == "<Exchange NONE>"
     assert (exchange.token, exchange.queued, exchange.actions_to_send()) == ("token", 0, [])
@@ -85,7 +85,7 @@ def test_a_whole_response() -> None:
         200, [(b"content-type", b"application/json"), (b"content-length", b"2"), (b"vary", b"origin")]
     )
     assert (body, end, exchange.over) == (Body(b"{}"), End(), True)
-    exchange.disconnected(0)
+    exchange.disconnected()
     assert (exchange.actions_to_send(), repr(exchange)) == ([], "<Exchange DONE>")
 
 
@@ -102,30 +102,30 @@ def test_a_whole_response() -> None:
         ),
     ],
 )
-def test_what_a_head_says(status: int, body: bytes, headers: Any, wanted: Any) -> None:
+def test_response_head_has_the_content_headers(status: int, body: bytes, headers: Any, wanted: Any) -> None:
     exchange = Exchange(None, None)
     exchange.respond(status, body, headers)
     assert exchange.actions_to_send()[0] == Head(status, wanted)
 
 
-def test_a_head_is_answered_without_a_body_and_with_its_length() -> None:
+def test_response_to_head_has_a_length_and_no_body() -> None:
     exchange = Exchange(None, None)
     exchange.is_head = True
     exchange.respond(200, b"abc", [])
     assert exchange.actions_to_send() == [Head(200, [(b"content-length", b"3")]), End()]
 
 
-def test_who_is_gone_gets_nothing() -> None:
+def test_disconnected_exchange_has_no_actions() -> None:
     exchange = Exchange(None, None)
     exchange.respond(200, b"abc")
-    exchange.disconnected(0)
-    exchange.disconnected(0)
+    exchange.disconnected()
+    exchange.disconnected()
     assert (exchange.actions_to_send(), exchange.over, repr(exchange)) == ([], False, "<Exchange GONE>")
 
 
 @pytest.mark.parametrize("reply", ["auto", "sse", "json"])
 @pytest.mark.requirement("HTTP-8", "SHL-9")
-def test_how_a_request_is_answered_that_was_cancelled(reply: str) -> None:
+def test_cancelled_request_ends_its_response(reply: str) -> None:
     """There is nothing to say, in the way in which things are said here."""
     talk = Talk(reply=reply)
     visit = talk.session()
@@ -140,7 +140,7 @@ def test_how_a_request_is_answered_that_was_cancelled(reply: str) -> None:
 
 @pytest.mark.parametrize("reply", ["auto", "sse"])
 @pytest.mark.requirement("SHL-20")
-def test_a_session_is_named_in_the_head_that_it_begins_with(reply: str) -> None:
+def test_new_session_id_is_in_the_response_head(reply: str) -> None:
     talk = Talk(reply=reply)
     begun = talk.post(initialize())
     assert begun.is_stream is (reply == "sse")
@@ -159,7 +159,7 @@ def test_a_session_is_named_in_the_head_that_it_begins_with(reply: str) -> None:
         (2, -32600, "auto", 200, False),  # of several there is no one status
     ],
 )
-def test_what_comes_of_answers_that_come_alone(
+def test_response_format_follows_the_reply_option(
     count: int, code: int, reply: str, status: int, stream: bool
 ) -> None:
     run = Fifty(B, reply=reply)
@@ -174,7 +174,7 @@ def test_what_comes_of_answers_that_come_alone(
 
 
 @pytest.mark.requirement("SHM-13", "SSE-4")
-def test_events_have_ids_only_where_that_means_something() -> None:
+def test_event_ids_are_sent_only_if_resumable() -> None:
     talk = Talk()
     params = {"name": "count", "arguments": {"to": 2}, "_meta": meta(progressToken=1)}
     modern = talk.modern(request(1, "tools/call", params), "count")
@@ -190,7 +190,7 @@ def test_events_have_ids_only_where_that_means_something() -> None:
         assert not stream.log  # nobody will ask for it again
 
 
-def test_signs_of_life_do_not_pile_up_for_who_does_not_take_them() -> None:
+def test_comments_not_taken_do_not_pile_up() -> None:
     talk = Talk()
     reply = talk.call(1, "slow", steps=100)
     read = talk.read
@@ -203,11 +203,11 @@ def test_signs_of_life_do_not_pile_up_for_who_does_not_take_them() -> None:
     assert reply.body == b":\n\n" * 2
 
 
-def test_no_sign_of_life_behind_the_end() -> None:
+def test_comment_is_never_sent_after_the_end() -> None:
     talk = Talk()
     reply = talk.call(1)
     reply.exchange.comment()
-    assert reply.exchange.actions_to_send() == []
+    assert talk.site.actions_to_send(reply.exchange) == []
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_no_sign_of_life_behind_the_end() -> None:
         (D, "silent", True),
     ],
 )
-def test_who_can_come_back(version: str, when: str, resumable: bool) -> None:
+def test_exchange_is_resumable_once_an_event_id_was_sent(version: str, when: str, resumable: bool) -> None:
     run = Fifty(version)
     if when == "streaming":
         run.emit(1)
@@ -233,16 +233,14 @@ def test_who_can_come_back(version: str, when: str, resumable: bool) -> None:
 
 
 @pytest.mark.requirement("SHL-7")
-def test_a_client_is_let_go_with_all_that_was_said() -> None:
+def test_release_sends_all_messages_first() -> None:
     run = Fifty()
     exchange = run.reply.exchange
     for retry, line in ((0.25, b"retry: 250\n\n"), (None, b"")):
         assert run.conversation.conn.send_progress(run.id, run.told + 1)
         run.told += 1
-        assert run.talk.endpoint.release(run.conversation, run.id, retry=retry)
-        assert not run.talk.endpoint.release(
-            run.conversation, run.id, retry=retry
-        )  # nobody is there any more
+        assert run.conversation.release(run.id, retry)
+        assert not run.conversation.release(run.id, retry)  # nobody is there any more
         run.talk.pump()
         reply = run.talk.replies[exchange]
         assert reply.ended
@@ -254,7 +252,7 @@ def test_a_client_is_let_go_with_all_that_was_said() -> None:
     assert left_over(run.talk) == {}
 
 
-def test_who_is_let_go_before_anything_was_said_knows_how_to_come_back() -> None:
+def test_release_before_any_message_sends_a_priming_event() -> None:
     run = Fifty()
     assert run.conversation.release(run.id, None)
     run.talk.pump()
@@ -264,13 +262,13 @@ def test_who_is_let_go_before_anything_was_said_knows_how_to_come_back() -> None
     assert again.message_text == "done"
 
 
-def test_a_chatterer_who_is_not_read_is_broken_off_and_then_not_let_go() -> None:
+def test_release_after_the_stream_was_closed_does_nothing() -> None:
     from mcp_core.http import HttpLimits
 
     run = Fifty(limits=HttpLimits(queued=100))
     for number in range(1, 10):
         run.conversation.conn.send_progress(run.id, number)
-    assert not run.talk.endpoint.release(run.conversation, run.id, retry=1)
+    assert not run.conversation.release(run.id, 1)
     run.talk.pump()
     assert run.reply.ended
     assert b"retry: 1000\n" in run.reply.body  # of the event that begins it, and no other
@@ -279,7 +277,7 @@ def test_a_chatterer_who_is_not_read_is_broken_off_and_then_not_let_go() -> None
     assert left_over(run.talk) != {"jobs": 1}
 
 
-def test_the_stream_of_another_response_does_not_wait_for_this_one() -> None:
+def test_queued_of_a_resumed_stream_counts_for_the_new_response_only() -> None:
     run = Fifty()
     run.emit(1)
     again = run.resume(run.reply.last_id)
@@ -290,7 +288,7 @@ def test_the_stream_of_another_response_does_not_wait_for_this_one() -> None:
     assert repr(again.exchange) == "<Exchange STREAM of <Stream 2, 2 messages, 1 pending> at 1>"
 
 
-def test_a_batch_that_was_begun_as_a_stream_goes_on_as_one() -> None:
+def test_batch_that_began_as_a_stream_stays_one() -> None:
     talk = Talk()
     visit: Visit = talk.session(B)
     slow = request(2, "tools/call", {"name": "slow", "arguments": {"steps": 2}})

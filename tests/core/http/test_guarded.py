@@ -22,9 +22,11 @@ from mcp_core.auth import (
 from mcp_core.http import Door, Endpoint, Gate, Head, RequestHead, Site
 from mcp_core.http._guarding import GUARDED
 from mcp_core.registry import Context, Server
+from mcp_core.runtime import run_auth_check
 from mcp_core.types import InputRequiredResult
 from tests.core.auth.minting import ISSUER, JWKS_URI, NOW, RESOURCE, keys_reply, token
 from tests.core.http.site import GET, HOST, POST, D, E, Reply, Talk, Visit, _Pause, initialize, meta, request
+from tests.core.runtime.stepping import result_of
 
 B = "2025-03-26"
 SECRET = "canary-8c1f"
@@ -141,7 +143,7 @@ def challenge(reply: Reply) -> str:
 # -- At the head -------------------------------------------------------------------------------------------------------
 
 
-def test_who_has_a_token_is_served_and_known_to_handlers() -> None:
+def test_valid_token_is_served_with_its_principal() -> None:
     talk = guarded()
     assert talk.tool("whoami", "ann").message_text == f"ann {READ} {WRITE} app gold"
     visit = talk.session(principal="ann")
@@ -152,7 +154,7 @@ def test_who_has_a_token_is_served_and_known_to_handlers() -> None:
     assert not talk.log
 
 
-def test_without_a_guard_nobody_is_known() -> None:
+def test_unguarded_request_has_no_principal() -> None:
     server = Server("open")
 
     @server.tool
@@ -175,7 +177,7 @@ HEADS: dict[str, tuple[bytes, list[tuple[bytes, bytes]], bytes | None]] = {
 
 @pytest.mark.parametrize("what", HEADS)
 @pytest.mark.requirement("AR-13")
-def test_who_has_none_learns_where_to_get_one_and_nothing_else(what: str) -> None:
+def test_missing_token_gets_a_challenge_only(what: str) -> None:
     talk = guarded()
     verb, headers, body = HEADS[what]
     reply = talk.send(verb, headers, body)
@@ -189,7 +191,7 @@ def test_who_has_none_learns_where_to_get_one_and_nothing_else(what: str) -> Non
 
 
 @pytest.mark.parametrize("bad", ["stolen-" + SECRET, "ann ann", "ann,"])
-def test_a_bad_token_is_refused_and_not_told_to_the_log(bad: str) -> None:
+def test_bad_token_is_denied_and_not_logged(bad: str) -> None:
     talk = guarded()
     reply = talk.tool("whoami", bad)
     assert reply.status in (400, 401)
@@ -199,14 +201,14 @@ def test_a_bad_token_is_refused_and_not_told_to_the_log(bad: str) -> None:
     assert not talk.seen
 
 
-def test_a_token_in_the_query_or_the_body_is_none() -> None:
+def test_token_in_the_query_or_the_body_is_ignored() -> None:
     talk = guarded()
     body = json.encode({**request(1, "ping"), "access_token": "ann"})
     assert talk.send(b"POST", POST, body, b"/mcp?access_token=ann").status == 401
     assert talk.send(b"POST", [*POST, (b"cookie", b"access_token=ann")], body).status == 401
 
 
-def test_the_host_and_the_origin_come_first() -> None:
+def test_host_and_origin_are_checked_before_the_token() -> None:
     talk = guarded(gate=Gate("127.0.0.1", origins=["https://app.example.com"]))
     strange = [(b"host", b"evil.example"), *POST[1:], (b"authorization", b"Bearer ann")]
     assert talk.send(b"POST", strange, b"{}").status == 421
@@ -230,7 +232,7 @@ def test_other_verbs_need_no_token() -> None:
 
 
 @pytest.mark.requirement("AR-13")
-def test_scopes_that_every_request_takes() -> None:
+def test_required_scopes_apply_to_every_request() -> None:
     talk = guarded()
     visit = talk.session(principal="ann")
     for verb in (b"GET", b"DELETE", b"POST"):
@@ -260,7 +262,7 @@ class Later:
         return GRANTS[reply]
 
 
-def test_nothing_is_read_before_a_guard_has_judged() -> None:
+def test_body_is_not_read_before_the_grant() -> None:
     talk = guarded(Later())
     reply = talk.tool("whoami", "ann")
     exchange = reply.exchange
@@ -274,15 +276,15 @@ def test_nothing_is_read_before_a_guard_has_judged() -> None:
     talk.judge(reply, "ann")
     assert admission.step is None
     assert reply.exchange.reading
-    exchange.receive_data(
-        json.encode(request(1, "tools/call", {"name": "whoami", "_meta": meta()})), talk.now
+    talk.site.receive_data(
+        exchange, json.encode(request(1, "tools/call", {"name": "whoami", "_meta": meta()})), talk.now
     )
-    exchange.receive_data(b"", talk.now)
+    talk.site.receive_data(exchange, b"", talk.now)
     talk.pump()
     assert reply.message_text.startswith("ann ")
 
 
-def test_a_listener_waits_for_its_guard_too() -> None:
+def test_listen_stream_waits_for_the_grant() -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")
     assert reply.status == 0
@@ -301,7 +303,7 @@ def test_a_listener_waits_for_its_guard_too() -> None:
         (FetchFailed("no"), 500),  # this verifier does not know what to make of it
     ],
 )
-def test_what_cannot_be_told_lets_nobody_in(failure: Exception, status: int) -> None:
+def test_undecided_check_denies_access(failure: Exception, status: int) -> None:
     talk = guarded(Later())
     reply = talk.tool("whoami", "ann")
     talk.judge(reply, failure)
@@ -315,7 +317,7 @@ def test_what_cannot_be_told_lets_nobody_in(failure: Exception, status: int) -> 
     assert talk.endpoint.idle
 
 
-def test_who_goes_while_the_guard_is_asked_is_not_let_in_any_more() -> None:
+def test_disconnect_during_the_check_ends_the_exchange() -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")
     admission = reply.exchange.needs_grant
@@ -347,7 +349,7 @@ class NoGuard:
 
 
 @pytest.mark.parametrize("outcome", [None, False, 7])
-def test_a_guard_that_says_neither_yes_nor_no_lets_nobody_in(outcome: Any) -> None:
+def test_invalid_result_of_the_check_denies_access(outcome: Any) -> None:
     talk = Gatehouse(NoGuard())
     reply = talk.get(principal="ann")
     talk.judge(reply, outcome)
@@ -356,11 +358,11 @@ def test_a_guard_that_says_neither_yes_nor_no_lets_nobody_in(outcome: Any) -> No
     assert not talk.endpoint.sessions
 
 
-def test_a_fault_of_ours_behind_the_door_is_one_request_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_fault_after_the_grant_ends_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")
     with monkeypatch.context() as broken:
-        broken.setattr(Endpoint, "_begun", lambda *anything: 1 / 0)
+        broken.setattr(Endpoint, "_handle_head", lambda *anything: 1 / 0)
         talk.judge(reply, "ann")
     assert reply.status == 500
     assert isinstance(talk.log[0][1], ZeroDivisionError)
@@ -369,7 +371,7 @@ def test_a_fault_of_ours_behind_the_door_is_one_request_s(monkeypatch: pytest.Mo
     assert reply.status == 200
 
 
-def test_a_guard_that_takes_too_long() -> None:
+def test_check_that_takes_too_long_gets_503() -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")
     admission = reply.exchange.needs_grant
@@ -384,7 +386,7 @@ def test_a_guard_that_takes_too_long() -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
-def test_a_server_that_ends_lets_nobody_in(when: str) -> None:
+def test_shutdown_rejects_requests_that_were_granted(when: str) -> None:
     talk = guarded(Later())
     if when == "before":
         talk.site.wind_down()
@@ -395,7 +397,7 @@ def test_a_server_that_ends_lets_nobody_in(when: str) -> None:
 
 
 @pytest.mark.parametrize("raised", [ZeroDivisionError, SystemExit])
-def test_what_a_verifier_raises_at_once(raised: type[BaseException]) -> None:
+def test_verifier_exception_denies_access(raised: type[BaseException]) -> None:
     def broken(text: str) -> Grant:
         raise raised
 
@@ -403,7 +405,7 @@ def test_what_a_verifier_raises_at_once(raised: type[BaseException]) -> None:
     assert talk.tool("whoami", "ann").status == 500
     ((text, exc),) = talk.log
     assert isinstance(exc, raised)
-    assert text == "POST refused with 500: the guard failed"
+    assert text == "POST refused with 500: the authorization check raised an exception"
 
 
 class Doer:
@@ -423,32 +425,32 @@ class Doer:
 
 
 @pytest.mark.parametrize(("told", "status"), [("ann", 200), (VerifierUnavailable("no"), 503)])
-def test_the_steps_as_something_to_await(told: Any, status: int) -> None:
+def test_steps_can_be_awaited(told: Any, status: int) -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")
     admission = reply.exchange.needs_grant
     assert admission is not None
-    assert list(admission.done_by(Doer(told), lambda: talk.now).__await__()) == []
+    result_of(run_auth_check(admission, Doer(told), lambda: talk.now))
     talk.pump()
     assert reply.status == status
-    assert "judged" in repr(admission)
+    assert "done" in repr(admission)
 
 
-def test_where_nobody_fetches_a_guard_that_wants_it_fails() -> None:
+def test_check_without_a_fetch_function_fails() -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")
     assert reply.exchange.needs_grant is not None
-    assert list(reply.exchange.needs_grant.done_by(None, lambda: talk.now).__await__()) == []
+    result_of(run_auth_check(reply.exchange.needs_grant, None, lambda: talk.now))
     talk.pump()
     assert reply.status == 500
     ((_, exc),) = talk.log
-    assert "nothing is fetched here" in str(exc)
+    assert "sends no HTTP requests for authorization" in str(exc)
 
 
 # -- With the guard's own verifiers ------------------------------------------------------------------------------------
 
 
-def test_tokens_that_are_signed() -> None:
+def test_signed_token_is_verified() -> None:
     talk = Gatehouse(Guard(RESOURCE, [ISSUER], JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)))
     reply = talk.get(principal=token())
     admission = reply.exchange.needs_grant
@@ -463,7 +465,7 @@ def test_tokens_that_are_signed() -> None:
     assert talk.tool("whoami", token(exp=NOW - 3600)).status == 401
 
 
-def test_a_function_that_is_awaited() -> None:
+def test_async_verifier_is_awaited() -> None:
     async def verify(text: str) -> Grant | None:
         return GRANTS.get(text)
 
@@ -473,7 +475,7 @@ def test_a_function_that_is_awaited() -> None:
         admission = reply.exchange.needs_grant
         assert admission is not None
         assert isinstance(admission.step, Await)
-        assert list(admission.done_by(None, lambda: 0.0).__await__()) == []
+        result_of(run_auth_check(admission, None, lambda: 0.0))
         talk.pump()
         assert reply.status == status
 
@@ -497,7 +499,7 @@ FORBIDDEN: dict[str, Callable[[Gatehouse], Reply]] = {
 
 @pytest.mark.parametrize("reply", ["auto", "sse", "json"])
 @pytest.mark.parametrize("what", FORBIDDEN)
-def test_what_takes_more_scopes_is_refused_before_anything_happens(what: str, reply: str) -> None:
+def test_insufficient_scope_is_denied_before_processing(what: str, reply: str) -> None:
     talk = guarded(reply=reply)
     refused = FORBIDDEN[what](talk)
     assert refused.status == 403
@@ -510,7 +512,7 @@ def test_what_takes_more_scopes_is_refused_before_anything_happens(what: str, re
     assert not talk.done
 
 
-def test_who_has_them_all_may() -> None:
+def test_sufficient_scopes_are_granted() -> None:
     talk = guarded()
     talk.tool("erase", "ann")
     talk.step(3)
@@ -521,7 +523,7 @@ def test_who_has_them_all_may() -> None:
 
 
 @pytest.mark.parametrize("version", [B, D])
-def test_in_a_session_too(version: str) -> None:
+def test_scopes_are_checked_in_a_session(version: str) -> None:
     talk = guarded()
     visit = talk.session(version, principal="ann")
     visit.principal = "ann-reads"
@@ -532,7 +534,7 @@ def test_in_a_session_too(version: str) -> None:
     assert not talk.done
 
 
-def test_of_a_batch_nothing_is_done_if_one_is_forbidden() -> None:
+def test_batch_with_a_denied_member_is_denied_as_a_whole() -> None:
     talk = guarded()
     visit = talk.session(B, principal="ann")
     visit.principal = "ann-reads"
@@ -543,7 +545,7 @@ def test_of_a_batch_nothing_is_done_if_one_is_forbidden() -> None:
     assert visit.post(batch[:1]).status == 200
 
 
-def test_in_a_session_of_2024_11_05() -> None:
+def test_scopes_are_checked_in_a_legacy_sse_session() -> None:
     talk = guarded()
     opened = talk.get(principal="ann")
     target = opened.events[0][1]
@@ -577,7 +579,7 @@ UNREADABLE: list[bytes] = [
 
 
 @pytest.mark.parametrize("body", UNREADABLE)
-def test_what_cannot_be_read_is_answered_as_ever_and_only_to_who_may_ask_at_all(body: bytes) -> None:
+def test_invalid_body_gets_its_error_only_with_a_token(body: bytes) -> None:
     talk, unguarded = guarded(), Talk(house())
     assert talk.post(body, principal="none").status == 403
     mine, theirs = talk.post(body, principal="ann"), unguarded.post(body)
@@ -587,13 +589,13 @@ def test_what_cannot_be_read_is_answered_as_ever_and_only_to_who_may_ask_at_all(
 @pytest.mark.parametrize(
     "name", ["tools/call", "resources/read", "resources/subscribe", "subscriptions/listen"]
 )
-def test_what_scopes_are_asked_for_is_read_alike_by_all(name: str) -> None:
+def test_method_name_has_one_row(name: str) -> None:
     # With two rows of one name, an endpoint could read its params in one way, and a connection in the other.
     assert len([row for row in METHODS if row.name == name]) == 1
 
 
 @pytest.mark.parametrize("raised", [LookupError, SystemExit])
-def test_a_function_for_scopes_that_fails(raised: type[BaseException]) -> None:
+def test_scopes_function_that_raises_denies_access(raised: type[BaseException]) -> None:
     def scopes(name: str) -> list[str]:
         raise raised(name)
 
@@ -611,7 +613,7 @@ class Custom(Struct):
     what: str = ""
 
 
-def test_a_method_that_mcp_does_not_define_takes_what_every_request_does() -> None:
+def test_unknown_method_needs_the_base_scopes_only() -> None:
     talk = guarded()
 
     @talk.server.method("x/y", params=Custom)
@@ -627,7 +629,7 @@ def test_a_method_that_mcp_does_not_define_takes_what_every_request_does() -> No
 
 
 @pytest.mark.requirement("AR-13", "AU-6")
-def test_a_session_is_of_its_principal_whatever_the_token() -> None:
+def test_session_belongs_to_its_principal_not_to_its_token() -> None:
     talk = guarded()
     ann = talk.session(principal="ann")
     assert Visit(talk, ann.id, D, "bob").call(1, "whoami").status == 404
@@ -636,12 +638,12 @@ def test_a_session_is_of_its_principal_whatever_the_token() -> None:
     assert Visit(talk, ann.id, D, "bob").delete().status == 404
     assert ann.call(2, "whoami").status == 200
     assert [line for line, _ in talk.log if "404" in line] == [
-        "refused with 404: the session that is named is not one of who asks"
+        "refused with 404: the session belongs to another principal"
     ] * 2
 
 
 @pytest.mark.requirement("AU-7")
-def test_the_state_of_a_call_is_of_its_principal() -> None:
+def test_request_state_belongs_to_its_principal() -> None:
     talk = guarded()
     first = talk.tool("again", "ann")
     state = first.message["result"]["requestState"]
@@ -671,7 +673,7 @@ def stands(reply: Reply) -> bool:
 @pytest.mark.parametrize("busy", [False, True])
 @pytest.mark.parametrize("what", ["listen", "GET"])
 @pytest.mark.requirement("AR-13")
-def test_what_stands_open_ends_with_its_grant(what: str, busy: bool) -> None:
+def test_long_lived_stream_ends_when_the_token_expires(what: str, busy: bool) -> None:
     talk = guarded(fleeting)
     visit = talk.session(principal="ann-60")
     stream = visit.get() if what == "GET" else talk.ask("subscriptions/listen", "ann-60", **LISTEN)
@@ -700,7 +702,7 @@ def test_what_stands_open_ends_with_its_grant(what: str, busy: bool) -> None:
     assert talk.endpoint.idle
 
 
-def test_a_call_that_runs_comes_to_its_end() -> None:
+def test_running_call_outlives_the_token() -> None:
     talk = guarded(fleeting)
     visit = talk.session(principal="ann-60")
     lone, called = talk.tool("slow", "ann-60"), visit.call(1, "slow", progress=True)
@@ -719,7 +721,7 @@ def test_a_call_that_runs_comes_to_its_end() -> None:
     assert again.message_text == "done"
 
 
-def test_a_stream_of_2024_11_05_lasts_as_long_as_its_client_has_tokens() -> None:
+def test_legacy_sse_stream_is_extended_by_newer_tokens() -> None:
     talk = guarded(fleeting)
     opened = talk.get(principal="ann-60")
     target = opened.events[0][1]
@@ -741,7 +743,7 @@ def test_a_stream_of_2024_11_05_lasts_as_long_as_its_client_has_tokens() -> None
 
 @pytest.mark.parametrize(("seconds", "status"), [(64, 200), (65, 401)])
 @pytest.mark.requirement("AR-10")
-def test_a_body_that_takes_longer_than_its_token_is_good(seconds: int, status: int) -> None:
+def test_body_that_outlasts_its_token_is_denied(seconds: int, status: int) -> None:
     clock = [NOW]
     talk = Gatehouse(guard(fleeting), wall_time=lambda: clock[0])
     body = json.encode(request(1, "tools/call", {"name": "erase", "arguments": {}, "_meta": meta()}))
@@ -749,10 +751,10 @@ def test_a_body_that_takes_longer_than_its_token_is_good(seconds: int, status: i
     headers += [(b"mcp-method", b"tools/call"), (b"mcp-name", b"erase")]
     exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0)
     reply = talk.replies[exchange] = Reply(exchange)
-    exchange.receive_data(body[:-1], 0)
+    talk.site.receive_data(exchange, body[:-1], 0)
     clock[0] += seconds
-    exchange.receive_data(body[-1:], 0)
-    exchange.receive_data(b"", 0)
+    talk.site.receive_data(exchange, body[-1:], 0)
+    talk.site.receive_data(exchange, b"", 0)
     talk.pump()
     talk.step(3)
     assert reply.status == status
@@ -762,7 +764,7 @@ def test_a_body_that_takes_longer_than_its_token_is_good(seconds: int, status: i
         assert talk.logged() == "POST tools/call refused with 401: the token has expired"
 
 
-def test_a_grant_that_does_not_say_lasts() -> None:
+def test_grant_without_expiry_never_expires() -> None:
     talk = guarded()
     stream = talk.session(principal="ann").get()
     talk.wait(10_000)
@@ -774,7 +776,7 @@ def test_a_grant_that_does_not_say_lasts() -> None:
 
 @pytest.mark.parametrize("path", [META, META + b"/mcp", META + b"/mcp/", META + b"?x=y"])
 @pytest.mark.requirement("AG-4", "AR-2", "AR-16")
-def test_metadata_is_for_everybody(path: bytes) -> None:
+def test_metadata_needs_no_token(path: bytes) -> None:
     talk = guarded()
     reply = talk.send(
         b"GET", [(b"host", b"mcp.example.com"), (b"origin", b"https://any.example")], target=path
@@ -803,7 +805,7 @@ def published(*guards: Guard, path: bytes = META) -> Any:
 
 
 @pytest.mark.requirement("AR-2")
-def test_each_of_several_guards_has_its_metadata_at_its_own_place() -> None:
+def test_metadata_of_several_guards_is_at_their_own_paths() -> None:
     a, b = (Guard(f"https://h.example/{name}", [ISSUER], known) for name in "ab")
     root = Guard("https://h.example", [ISSUER], known)
     for each, name in ((a, b"/a"), (b, b"/b")):
@@ -814,18 +816,18 @@ def test_each_of_several_guards_has_its_metadata_at_its_own_place() -> None:
     assert published(a) == published(a, a) == a.resource
 
 
-def test_two_guards_that_say_different_things_at_the_same_place() -> None:
+def test_metadata_conflict_of_two_guards_raises() -> None:
     a, b = (Guard(f"https://{host}.example/mcp", [ISSUER], known) for host in "ab")
     with pytest.raises(ValueError, match=r"two guards have their metadata at '/\.well-known/.*/mcp'"):
         published(a, b)
     assert published(a, Guard(a.resource, [ISSUER], known)) == a.resource
 
 
-def test_without_a_guard_there_is_none() -> None:
+def test_metadata_without_a_guard_is_not_served() -> None:
     assert Talk().send(b"GET", [HOST], target=META).status == 404
 
 
-def test_introspection() -> None:
+def test_introspection_response_is_the_grant() -> None:
     verifier = IntrospectionVerifier(
         ISSUER, RESOURCE, endpoint="https://as.example.com/introspect", client_id="rs", client_secret=SECRET
     )

@@ -1,4 +1,4 @@
-"""The handshake of a WebSocket, from both ends: which request is one, what is wrong with it, and which answers are believed."""
+"""The WebSocket handshake: valid and invalid requests, and responses that a client accepts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcp_core.http._handshake import accepted, is_upgrade, upgrade_fault
 from tests.core.http.sockets import KEY, PROOF, UPGRADE, upgrade
 
 ASKS = [
-    # verb, what is different; whether it asks for a WebSocket
+    # method, changed headers, whether it is an upgrade
     (b"GET", {}, True),
     (b"GET", {"upgrade": b"WebSocket"}, True),
     (b"GET", {"upgrade": b"h2c, websocket"}, True),
@@ -27,12 +27,14 @@ ASKS = [
 
 
 @pytest.mark.parametrize(("verb", "changed", "asks"), ASKS)
-def test_what_asks_for_a_websocket(verb: bytes, changed: dict[str, bytes | None], asks: bool) -> None:
+def test_is_upgrade_needs_method_and_headers(
+    verb: bytes, changed: dict[str, bytes | None], asks: bool
+) -> None:
     assert is_upgrade(RequestHead(verb, b"/mcp", upgrade(**changed))) is asks
 
 
 FAULTS = [
-    # what is different, status, what the text says
+    # changed headers, status, text
     ({}, 0, ""),
     ({"sec_websocket_protocol": b"graphql, mcp"}, 0, ""),
     ({"sec_websocket_protocol": b"mcp,graphql"}, 0, ""),
@@ -58,7 +60,9 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("changed", "status", "text"), FAULTS)
-def test_what_is_wrong(changed: dict[str, bytes | None], status: int, text: str) -> None:
+def test_upgrade_fault_names_status_and_text(
+    changed: dict[str, bytes | None], status: int, text: str
+) -> None:
     refused = upgrade_fault(RequestHead(b"GET", b"/mcp", upgrade(**changed)))
     if refused is None:
         assert status == 0
@@ -69,29 +73,29 @@ def test_what_is_wrong(changed: dict[str, bytes | None], status: int, text: str)
 
 
 @pytest.mark.parametrize("name", [b"sec-websocket-key", b"sec-websocket-version", b"content-length"])
-def test_what_stands_twice(name: bytes) -> None:
+def test_upgrade_fault_repeated_header_is_rejected(name: bytes) -> None:
     headers = [*UPGRADE, (name, dict(UPGRADE).get(name, b"0")), (b"content-length", b"0")]
     assert upgrade_fault(RequestHead(b"GET", b"/mcp", headers)) is not None
 
 
-def test_several_lists_of_subprotocols_are_one() -> None:
+def test_upgrade_subprotocol_lists_are_joined() -> None:
     headers = [(b"sec-websocket-protocol", b"a"), *UPGRADE]
     assert upgrade_fault(RequestHead(b"GET", b"/mcp", headers)) is None
 
 
-def test_the_proof() -> None:
+def test_accepted_has_key_of_rfc_example() -> None:
     assert dict(accepted(RequestHead(b"GET", b"/mcp", UPGRADE)))[b"sec-websocket-accept"] == PROOF
 
 
-# -- At the client -----------------------------------------------------------------------------------------------------------
+# -- The client side -----------------------------------------------------------------------------
 
 
-def asked(url: str = "ws://host/mcp?a=b", **headers: str) -> Upgrade:
+def upgrade_request(url: str = "ws://host/mcp?a=b", **headers: str) -> Upgrade:
     return Upgrade(url, headers, b"the sample nonce")
 
 
 URLS = [
-    # url; its origin, the header host, the target
+    # URL, origin, Host header, target
     ("ws://host", ("http", "host", 80), b"host", b"/"),
     ("WS://Host:80/mcp", ("http", "host", 80), b"host", b"/mcp"),
     ("wss://host:8443/a?b", ("https", "host", 8443), b"host:8443", b"/a?b"),
@@ -100,14 +104,16 @@ URLS = [
 
 
 @pytest.mark.parametrize(("url", "origin", "host", "target"), URLS)
-def test_where_it_is(url: str, origin: tuple[str, str, int], host: bytes, target: bytes) -> None:
-    request = asked(url)
+def test_upgrade_url_gives_origin_host_and_target(
+    url: str, origin: tuple[str, str, int], host: bytes, target: bytes
+) -> None:
+    request = upgrade_request(url)
     assert (request.url.origin, dict(request.head.headers)[b"host"]) == (origin, host)
     assert request.head.target == target
 
 
-def test_what_a_client_asks() -> None:
-    request = asked(Authorization="Bearer x")
+def test_upgrade_request_is_accepted_by_server() -> None:
+    request = upgrade_request(Authorization="Bearer x")
     assert is_upgrade(request.head)
     assert upgrade_fault(request.head) is None
     assert dict(request.head.headers)[b"sec-websocket-key"] == KEY
@@ -129,16 +135,16 @@ def test_what_a_client_asks() -> None:
         ("ws://host/", {"x": "a\r\nb"}),
     ],
 )
-def test_what_cannot_be_asked(url: str, headers: dict[str, str]) -> None:
+def test_upgrade_invalid_url_or_header_raises(url: str, headers: dict[str, str]) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - each has its own text
         Upgrade(url, headers, bytes(16))
 
 
 ANSWERS = [
-    # status, headers beside or instead of those of a good one, the body, the error and its text
-    (101, {b"upgrade": b"h2c"}, b"", ConnectFailed, "something else"),
-    (101, {b"connection": b"close"}, b"", ConnectFailed, "something else"),
-    (101, {b"sec-websocket-accept": b"AAAA"}, b"", ConnectFailed, "has not read"),
+    # status, changed headers, body, error, text
+    (101, {b"upgrade": b"h2c"}, b"", ConnectFailed, "another protocol"),
+    (101, {b"connection": b"close"}, b"", ConnectFailed, "another protocol"),
+    (101, {b"sec-websocket-accept": b"AAAA"}, b"", ConnectFailed, "does not match the request"),
     (101, {b"sec-websocket-extensions": b"permessage-deflate"}, b"", ConnectFailed, "extension"),
     (101, {b"sec-websocket-protocol": b"graphql"}, b"", ConnectFailed, "does not speak mcp"),
     (101, {b"sec-websocket-protocol": b""}, b"", ConnectFailed, "does not speak mcp"),
@@ -155,10 +161,10 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("status", "changed", "body", "error", "text"), ANSWERS)
-def test_answers_that_are_no_websocket(
+def test_upgrade_other_response_gives_error(
     status: int, changed: dict[bytes, bytes], body: bytes, error: type[Exception], text: str
 ) -> None:
-    request = asked()
+    request = upgrade_request()
     refused = request.refused(Head(status, list({**dict(accepted(request.head)), **changed}.items())), body)
     assert refused is not None
     with pytest.raises(error, match=text):

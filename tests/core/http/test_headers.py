@@ -1,4 +1,4 @@
-"""Texts in headers: the examples of the specification, what is read to the letter, and that all text comes back."""
+"""Values of MCP headers: the examples of the specification, strict decoding, round trips."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from mcp_core.http import _headers
 from mcp_core.http._headers import decode_value, encode_value
 
-# a text and how it travels
+# text, encoded value
 TEXTS: list[Any] = [
-    # The examples of the page.
+    # The examples of the specification.
     ("us-west1", b"us-west1"),
     ("Hello, 世界", b"=?base64?SGVsbG8sIOS4lueVjA==?="),
     (" padded ", b"=?base64?IHBhZGRlZCA=?="),
     ("line1\nline2", b"=?base64?bGluZTEKbGluZTI=?="),
     ("=?base64?literal?=", b"=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
-    # What is plain.
+    # Plain text.
     ("", b""),
     ("a b  c", b"a b  c"),
     ("file:///path/to/file%20name.txt", b"file:///path/to/file%20name.txt"),
@@ -30,7 +30,7 @@ TEXTS: list[Any] = [
     ("=?BASE64?SGVsbG8=?=", b"=?BASE64?SGVsbG8=?="),
     ("x=?base64?SGVsbG8=?=", b"x=?base64?SGVsbG8=?="),
     ("~!", b"~!"),
-    # What is not.
+    # Text that needs base64.
     (" ", b"=?base64?IA==?="),
     ("a ", b"=?base64?YSA=?="),
     ("\ta", b"=?base64?CWE=?="),
@@ -46,7 +46,7 @@ TEXTS: list[Any] = [
 
 @pytest.mark.requirement("HDR-5", "HDR-6")
 @pytest.mark.parametrize(("text", "value"), TEXTS)
-def test_how_texts_travel(text: str, value: bytes) -> None:
+def test_header_value_encodes_examples(text: str, value: bytes) -> None:
     assert encode_value(text) == value
     assert decode_value(value) == text
 
@@ -54,7 +54,7 @@ def test_how_texts_travel(text: str, value: bytes) -> None:
 @pytest.mark.requirement("HDR-5", "HDR-6")
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 @example("=?base64?=")
-def test_every_text_comes_back(text: str) -> None:
+def test_header_value_round_trips(text: str) -> None:
     value = encode_value(text)
     assert decode_value(value) == text
     assert value.isascii()
@@ -62,16 +62,16 @@ def test_every_text_comes_back(text: str) -> None:
     assert not set(value) & set(b"\r\n\t\0\x7f")
 
 
-def test_half_of_a_surrogate_pair_is_no_text() -> None:
+def test_encode_value_lone_surrogate_raises() -> None:
     with pytest.raises(ValueError, match="surrogates not allowed"):
         encode_value("\ud800")
 
 
-# what was not written here, and what it says
+# values of other encoders, text
 READ: list[Any] = [
     (b"  add \t", "add"),
     (b" =?base64?SGVsbG8=?= ", "Hello"),
-    (b"=?base64?SGVsbG8=?=", "Hello"),  # nobody had to encode that; who did is understood
+    (b"=?base64?SGVsbG8=?=", "Hello"),  # base64 was not necessary, but is valid
     (b"=?base64??=", ""),
     (b"=?base64?=", "=?base64?="),  # there is room for one of the markers only
     (b"a\tb", "a\tb"),
@@ -79,11 +79,11 @@ READ: list[Any] = [
 
 
 @pytest.mark.parametrize(("value", "text"), READ)
-def test_what_is_understood(value: bytes, text: str) -> None:
+def test_decode_value_accepts_other_encoders(value: bytes, text: str) -> None:
     assert decode_value(value) == text
 
 
-NONE = "it is marked as base64 and is none"
+NONE = "it is marked as base64 but is not valid base64"
 WRONG: list[Any] = [
     pytest.param(b"=?base64?SGVsbG8?=", NONE, id="no padding"),
     pytest.param(b"=?base64?SGVs!!!bG8=?=", NONE, id="not of the alphabet"),
@@ -95,24 +95,24 @@ WRONG: list[Any] = [
     pytest.param(b"=?base64?_-__?=", NONE, id="another alphabet"),
     pytest.param(b"=?base64?A?=", NONE, id="too little"),
     pytest.param(b"=?base64?=?=", NONE, id="padding alone"),
-    pytest.param(b"=?base64?/w==?=", "something that is no UTF-8", id="no UTF-8"),
-    pytest.param(b"=?base64?7aCA?=", "something that is no UTF-8", id="half of a surrogate pair"),
-    pytest.param(b"caf\xc3\xa9", "characters that do not belong into a header", id="UTF-8 as it is"),
-    pytest.param(b"caf\xe9", "characters that do not belong into a header", id="Latin-1"),
-    pytest.param(b"a\x7f", "characters that do not belong into a header", id="DEL"),
-    pytest.param(b"a\0b", "characters that do not belong into a header", id="NUL"),
-    pytest.param(b"a\r\nb", "characters that do not belong into a header", id="a line break"),
+    pytest.param(b"=?base64?/w==?=", "its base64 is not UTF-8 text", id="no UTF-8"),
+    pytest.param(b"=?base64?7aCA?=", "its base64 is not UTF-8 text", id="half of a surrogate pair"),
+    pytest.param(b"caf\xc3\xa9", "characters that no header may have", id="UTF-8 as it is"),
+    pytest.param(b"caf\xe9", "characters that no header may have", id="Latin-1"),
+    pytest.param(b"a\x7f", "characters that no header may have", id="DEL"),
+    pytest.param(b"a\0b", "characters that no header may have", id="NUL"),
+    pytest.param(b"a\r\nb", "characters that no header may have", id="a line break"),
 ]
 
 
 @pytest.mark.parametrize(("value", "problem"), WRONG)
-def test_what_is_malformed(value: bytes, problem: str) -> None:
+def test_decode_value_malformed_raises(value: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         decode_value(value)
 
 
 @given(st.binary(max_size=12), st.booleans())
-def test_only_one_base64_says_a_text(data: bytes, marked: bool) -> None:
+def test_decode_value_accepts_canonical_base64_only(data: bytes, marked: bool) -> None:
     value = b"=?base64?%b?=" % data if marked else data
     try:
         text = decode_value(value)
@@ -121,7 +121,7 @@ def test_only_one_base64_says_a_text(data: bytes, marked: bool) -> None:
     assert value.strip(b" \t") in (text.encode(), b"=?base64?%b?=" % b64encode(text.encode()))
 
 
-def test_names_are_in_lower_case() -> None:
+def test_mcp_header_names_are_lower_case() -> None:
     names = [value for value in vars(_headers).values() if isinstance(value, bytes) and b"-" in value]
     assert len(names) == 6
     assert all(name == name.lower() for name in names)

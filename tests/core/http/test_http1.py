@@ -1,4 +1,4 @@
-"""Heads of HTTP/1.1: what is refused, what is served, and that h11 then reads the same request that we judged."""
+"""HTTP/1.1 heads: which are rejected, and that h11 reads the same request from the others."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mcp_core.http._http1 import head_end, head_fault, origin_form, unfinished_f
 from tests.core.helpers import chunks
 from tests.core.http.heads import CHUNKS, ROWS, SERVED, WAITS, Row, chunked
 
-# Enough for every head and every line of a chunk that the corpus means to be read.
+# Bytes; enough for every valid head and chunk of the corpus.
 ROOM = 64 * 1024
 
 
-def judged(*pieces: bytes) -> HeadFault | bytes | None:
-    """What a driver finds out about the first head when these pieces arrive: a fault, a whole head, or None to wait on."""
+def check_head(*pieces: bytes) -> HeadFault | bytes | None:
+    """Check the first head as a driver does. Return an error, the head, or None for more."""
     buffer, seen = bytearray(), 0
     for piece in pieces:
         buffer += piece
@@ -33,7 +33,7 @@ def judged(*pieces: bytes) -> HeadFault | bytes | None:
 
 
 def read_by_h11(raw: bytes) -> tuple[h11.Request | None, bytes, int]:
-    """The request that h11 alone reads, its data, and what becomes of it."""
+    """Return the request that h11 reads by itself, its data, and the outcome."""
     connection = h11.Connection(h11.SERVER, ROOM)
     if raw:
         connection.receive_data(raw)
@@ -58,15 +58,15 @@ def status_of(verdict: HeadFault | bytes | None) -> int:
     return WAITS if verdict is None else SERVED
 
 
-def test_the_corpus_is_large_and_its_names_are_its_own() -> None:
+def test_head_corpus_is_large_and_unique() -> None:
     assert len(ROWS) >= 300
     assert len({row.name for row in ROWS}) == len(ROWS)
     assert len({row.raw for row in ROWS}) == len(ROWS)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_the_verdict(row: Row) -> None:
-    verdict = judged(row.raw)
+def test_head_fault_agrees_with_corpus_and_h11(row: Row) -> None:
+    verdict = check_head(row.raw)
     request, _, outcome = read_by_h11(row.raw)
     if isinstance(verdict, HeadFault):
         assert verdict.status == row.status
@@ -75,10 +75,10 @@ def test_the_verdict(row: Row) -> None:
     elif verdict is None:
         assert (row.status, request, outcome) == (WAITS, None, WAITS)
     else:
-        # An end of the body that is not there is not the head's fault.
+        # A missing end of the body is no error of the head.
         assert outcome == row.status
         assert request is not None
-        # Independent of both readers: a served line has exactly two spaces, and its version is 1.0 or 1.1.
+        # Checked without either parser: the line has exactly two spaces, and version 1.0 or 1.1.
         method, target, version = verdict.partition(b"\r\n")[0].split(b" ")
         assert (request.method, request.target, b"HTTP/" + request.http_version) == (method, target, version)
         lines = [line.partition(b":") for line in verdict.split(b"\r\n")[1:-2]]
@@ -87,17 +87,17 @@ def test_the_verdict(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_the_verdict_does_not_depend_on_the_pieces(row: Row) -> None:
+def test_head_fault_any_split_gives_same_result(row: Row) -> None:
     raw = row.raw
-    whole = judged(raw)
+    whole = check_head(raw)
     if isinstance(whole, bytes):
-        # The splits that could matter: around the end of the head, and everywhere if it is short.
+        # The splits that could matter: near the end of the head, and everywhere if it is short.
         cuts = range(len(whole) + 1) if len(whole) < 300 else range(len(whole) - 6, len(whole) + 1)
     else:
         cuts = range(min(len(raw), 300))
     for cut in cuts:
-        assert judged(raw[:cut], raw[cut:]) == whole
-    assert status_of(judged(*(raw[i : i + 1] for i in range(len(raw))))) == status_of(whole)
+        assert check_head(raw[:cut], raw[cut:]) == whole
+    assert status_of(check_head(*(raw[i : i + 1] for i in range(len(raw))))) == status_of(whole)
 
 
 PIECES = st.lists(st.sampled_from([b"\r\n", b"\n", b"\r", b"a", b" ", b"GET / HTTP/1.1", b"Host: a"]))
@@ -107,9 +107,7 @@ PIECES = st.lists(st.sampled_from([b"\r\n", b"\n", b"\r", b"a", b" ", b"GET / HT
 @example([b"\r", b"\n"], [1])
 @example([b"a\n", b"\r", b"\n"], [2, 3])
 @example([b"a\n", b"\r", b"\r\n", b"\n"], [2, 3, 4, 5])
-def test_a_head_ends_at_the_same_byte_however_it_came_and_where_h11_ends_it(
-    words: list[bytes], cuts: list[int]
-) -> None:
+def test_head_end_is_that_of_h11(words: list[bytes], cuts: list[int]) -> None:
     raw = b"".join(words)
     end = head_end(raw)
     buffer, seen, found = bytearray(), 0, None
@@ -130,9 +128,9 @@ def test_a_head_ends_at_the_same_byte_however_it_came_and_where_h11_ends_it(
 
 
 @given(st.binary())
-def test_any_bytes_are_judged(raw: bytes) -> None:
-    assert judged(raw) is None or status_of(judged(raw)) in (400, 431, 505)
-    assert isinstance(head_fault(raw), HeadFault)  # random bytes are no head
+def test_head_fault_any_bytes_do_not_raise(raw: bytes) -> None:
+    assert check_head(raw) is None or status_of(check_head(raw)) in (400, 431, 505)
+    assert isinstance(head_fault(raw), HeadFault)  # random bytes are not a head
     assert origin_form(raw) is not None
 
 
@@ -153,9 +151,9 @@ LINES = st.tuples(
     | st.sampled_from(["POST /mcp HTTP/1.1", "GET / HTTP/1.0"]),
     st.lists(LINES, max_size=6).map("".join),
 )
-def test_whatever_is_served_h11_reads_too_and_reads_the_same(line: str, fields: str) -> None:
+def test_head_accepted_is_read_the_same_by_h11(line: str, fields: str) -> None:
     raw = f"{line}\r\nHost: a\r\n{fields}\r\n".encode("latin-1")
-    verdict = judged(raw)
+    verdict = check_head(raw)
     if not isinstance(verdict, bytes):
         return
     assert raw.startswith(verdict)
@@ -168,7 +166,7 @@ def test_whatever_is_served_h11_reads_too_and_reads_the_same(line: str, fields: 
     assert request.http_version == b"1.1" or b"transfer-encoding" not in names
 
 
-# the reason, and a head that has it: of what is wrong with several things, the first is told
+# reason, head; with several errors the first is reported
 REASONS = [
     ("does not begin", b" GET / HTTP/1.1\r\n\r\n"),
     ("not a method, a target and a version", b"GET / HTTP/1.1 \r\n\r\n"),
@@ -190,7 +188,7 @@ REASONS = [
     ("percent-encoded", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("different servers", b"GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("Host header is missing", b"GET / HTTP/1.1\r\n\r\n"),
-    ("several times", b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
+    ("is repeated", b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
     ("plain decimal", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1,1\r\n\r\n"),
     ("both", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"),
     ("HTTP/1.0", b"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"),
@@ -202,14 +200,14 @@ REASONS = [
 
 
 @pytest.mark.parametrize(("reason", "head"), REASONS)
-def test_the_reason_is_told(reason: str, head: bytes) -> None:
+def test_head_fault_names_reason(reason: str, head: bytes) -> None:
     fault = head_fault(head)
     assert fault is not None
     assert reason in fault.reason
 
 
 @pytest.mark.parametrize("name", SINGLETONS)
-def test_a_field_with_one_value_comes_once_in_whatever_case(name: bytes) -> None:
+def test_head_repeated_singleton_is_rejected(name: bytes) -> None:
     value = {b"content-length": b"0", b"transfer-encoding": b"chunked", b"expect": b"100-continue"}.get(
         name, b"a"
     )
@@ -218,7 +216,7 @@ def test_a_field_with_one_value_comes_once_in_whatever_case(name: bytes) -> None
     assert head_fault(once + b"\r\n") is None
     twice = head_fault(once + b"X: a\r\n" + name.upper() + b": " + value + b"\r\n\r\n")
     assert twice is not None
-    assert twice.reason == "A header that must be there once is there several times."
+    assert twice.reason == "A header that may occur only once is repeated."
 
 
 @pytest.mark.parametrize(
@@ -235,21 +233,22 @@ def test_a_field_with_one_value_comes_once_in_whatever_case(name: bytes) -> None
         (b"http://a?b", b"/?b"),
     ],
 )
-def test_a_url_is_as_good_as_its_path(target: bytes, path: bytes) -> None:
+def test_origin_form_of_absolute_target_is_path(target: bytes, path: bytes) -> None:
     assert origin_form(target) == path
 
 
 @pytest.mark.parametrize(("name", "body", "expected"), CHUNKS, ids=[row[0] for row in CHUNKS])
-def test_bodies_in_chunks_as_h11_reads_them(name: str, body: bytes, expected: bytes | int) -> None:
-    # Pinned, so that a version of h11 that forgives more, or less, shows itself here.
+def test_h11_chunked_bodies_are_pinned(name: str, body: bytes, expected: bytes | int) -> None:
+    # Pinned, so that a change in the leniency of h11 shows up here.
     raw = chunked(body)
-    assert isinstance(judged(raw), bytes)
+    assert isinstance(check_head(raw), bytes)
     _, data, outcome = read_by_h11(raw)
     assert (data if outcome == SERVED else outcome) == expected
 
 
-def test_no_head_is_expensive() -> None:
-    # The worst cases of each pattern, 32 KiB of them, byte by byte: a second. Anything quadratic would take minutes.
+def test_head_fault_hostile_heads_take_linear_time() -> None:
+    # The worst cases of each pattern: 32 KiB, byte by byte, take a second. Anything quadratic would
+    # take minutes.
     begin = b"GET / HTTP/1.1\r\nHost: a\r\n"
     filler = MAX_HEAD - len(begin) - 10
     heads = [
@@ -262,4 +261,4 @@ def test_no_head_is_expensive() -> None:
     ]
     for head in heads:
         assert isinstance(head_fault(head), HeadFault)
-        assert status_of(judged(*(head[i : i + 1] for i in range(len(head))))) in (400, 414, 431)
+        assert status_of(check_head(*(head[i : i + 1] for i in range(len(head))))) in (400, 414, 431)

@@ -1,4 +1,4 @@
-"""HTTP/2 before a parser acts on it: what a connection may bring, and how much of it."""
+"""`FrameWatch`: which HTTP/2 frames a peer may send, and how many."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def watched(*pieces: bytes, is_server: bool = True) -> tuple[FrameWatch, bytes]:
     return watch, b"".join([watch.receive(piece, 0.0) for piece in pieces])
 
 
-# -- What passes -------------------------------------------------------------------------------------------------------------
+# -- Valid input ---------------------------------------------------------------------------------
 
 PASSES = {
     "nothing": b"",
@@ -75,12 +75,12 @@ PASSES = {
 }
 
 
-@pytest.mark.parametrize("said", PASSES.values(), ids=PASSES)
+@pytest.mark.parametrize("sent", PASSES.values(), ids=PASSES)
 @pytest.mark.parametrize("size", [1, 2, 8, 9, 10, 1_000_000])
-def test_what_is_right_passes_however_it_is_split(said: bytes, size: int) -> None:
-    watch, passed = watched(*chunks(said, size))
+def test_frame_watch_valid_input_any_split_passes(sent: bytes, size: int) -> None:
+    watch, passed = watched(*chunks(sent, size))
     assert watch.fault is None
-    assert passed == said
+    assert passed == sent
     assert watch.goaway is None
 
 
@@ -92,30 +92,30 @@ def test_what_is_right_passes_however_it_is_split(said: bytes, size: int) -> Non
     ),
     st.data(),
 )
-def test_all_but_goaway_passes(frames: list[bytes], data: st.DataObject) -> None:
-    said = HELLO + b"".join(frames)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(said)), max_size=8)))
-    watch, passed = watched(*[said[a:b] for a, b in zip([0, *cuts], [*cuts, len(said)], strict=True)])
+def test_frame_watch_passes_all_frames_but_goaway(frames: list[bytes], data: st.DataObject) -> None:
+    sent = HELLO + b"".join(frames)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(sent)), max_size=8)))
+    watch, passed = watched(*[sent[a:b] for a, b in zip([0, *cuts], [*cuts, len(sent)], strict=True)])
     assert watch.fault is None
     assert passed == HELLO + b"".join([each for each in frames if each[3] != GOAWAY])
     assert (watch.goaway == GoAway(7, 0)) is any(each[3] == GOAWAY for each in frames)
     assert not watch.midway
 
 
-def test_a_server_says_its_settings_first_and_no_preface() -> None:
+def test_frame_watch_server_begins_with_settings() -> None:
     watch, passed = watched(frame(SETTINGS), WHOLE, is_server=False)
     assert watch.fault is None
     assert passed == frame(SETTINGS) + WHOLE
 
 
-def test_goaway_is_told_and_only_ever_takes_back() -> None:
+def test_frame_watch_later_goaway_cannot_raise_last_id() -> None:
     watch, passed = watched(HELLO, goaway(None, 0), goaway(5, 2, "because"), goaway(9, 0))
     assert watch.goaway == GoAway(5, 0)
     assert passed == HELLO
 
 
 @pytest.mark.parametrize(
-    ("said", "settled", "midway"),
+    ("sent", "settled", "midway"),
     [
         (b"", False, False),
         (PREFACE, False, False),
@@ -127,12 +127,12 @@ def test_goaway_is_told_and_only_ever_takes_back() -> None:
         (HELLO + frame(HEADERS, 0, 1, b"bl"), True, True),
     ],
 )
-def test_where_it_stands(said: bytes, settled: bool, midway: bool) -> None:
-    watch, _ = watched(said)
+def test_frame_watch_reports_preface_and_position(sent: bytes, settled: bool, midway: bool) -> None:
+    watch, _ = watched(sent)
     assert (watch.settled, watch.midway) == (settled, midway)
 
 
-# -- What does not -----------------------------------------------------------------------------------------------------------
+# -- Invalid input -------------------------------------------------------------------------------
 
 REFUSED = {
     "HTTP/1.1": (b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", PROTOCOL, "preface"),
@@ -150,18 +150,18 @@ REFUSED = {
     "something in a head": (
         HELLO + frame(HEADERS, 0, 1, b"x") + frame(PING, 0, 0, bytes(8)),
         PROTOCOL,
-        "within",
+        "interrupts",
     ),
-    "goaway in a head": (HELLO + frame(HEADERS, 0, 1, b"x") + goaway(0, 0), PROTOCOL, "within"),
+    "goaway in a head": (HELLO + frame(HEADERS, 0, 1, b"x") + goaway(0, 0), PROTOCOL, "interrupts"),
     "something in the head of no stream": (
         HELLO + frame(HEADERS, 0, 0, b"x") + goaway(0, 0),
         PROTOCOL,
-        "within",
+        "interrupts",
     ),
     "another head in a head": (
         HELLO + frame(HEADERS, 0, 1, b"x") + frame(CONTINUATION, 0, 3, b"x"),
         PROTOCOL,
-        "within",
+        "interrupts",
     ),
     "a long head": (
         HELLO
@@ -179,26 +179,26 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("said", "code", "reason"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("sent", "code", "reason"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("size", [1, 10, 1_000_000])
-def test_what_is_refused_and_how(said: bytes, code: int, reason: str, size: int) -> None:
-    watch, _ = watched(*chunks(said, size))
+def test_frame_watch_invalid_frame_sets_fault(sent: bytes, code: int, reason: str, size: int) -> None:
+    watch, _ = watched(*chunks(sent, size))
     assert watch.fault is not None
     assert watch.fault.code == code
     assert reason in watch.fault.reason
-    assert watch.receive(WHOLE, 0.0) == b""  # nothing passes any more
+    assert watch.receive(WHOLE, 0.0) == b""  # nothing passes after a fault
     assert repr(watch) == f"<FrameWatch: {watch.fault.reason}>"
 
 
-def test_a_frame_is_refused_by_its_header() -> None:
-    for said in frame(DATA, 0, 1, length=16_385), frame(HEADERS, 0, 1, length=2**20):
-        watch, passed = watched(HELLO, said)
+def test_frame_watch_rejects_frame_by_header() -> None:
+    for sent in frame(DATA, 0, 1, length=16_385), frame(HEADERS, 0, 1, length=2**20):
+        watch, passed = watched(HELLO, sent)
         assert watch.fault is not None
         assert passed == HELLO
 
 
 @pytest.mark.parametrize("pieces", [15, 16])
-def test_a_head_in_a_few_pieces(pieces: int) -> None:
+def test_frame_watch_head_in_few_continuations_passes(pieces: int) -> None:
     last = frame(CONTINUATION, END_HEADERS, 1, b"x")
     watch, _ = watched(
         HELLO, frame(HEADERS, 0, 1) + frame(CONTINUATION, 0, 1, b"x") * (pieces - 1) + last + WHOLE
@@ -207,7 +207,7 @@ def test_a_head_in_a_few_pieces(pieces: int) -> None:
     assert not watch.midway
 
 
-# -- What is too much --------------------------------------------------------------------------------------------------------
+# -- Floods --------------------------------------------------------------------------------------
 
 FLOODS = {
     "resets": (frame(RST_STREAM, 0, 1, number(8)), 100, "reset"),
@@ -218,42 +218,42 @@ FLOODS = {
     "priorities": (frame(PRIORITY, 0, 3, bytes(5)), 200, "nothing"),
     "empty data": (frame(DATA, 0, 1), 200, "nothing"),
     "goaways": (goaway(0, 0), 200, "nothing"),
-    "what nobody knows": (frame(UNKNOWN), 200, "nothing"),
-    "windows": (frame(WINDOW_UPDATE, 0, 0, number(1)), 1_000, "windows"),
-    "crumbs": (frame(DATA, 0, 1, b"x"), 1_000, "next to nothing"),
-    "larger crumbs": (frame(DATA, 0, 1, bytes(63)), 1_000, "next to nothing"),
-    "padding": (frame(DATA, PADDED, 1, b"\xff" + bytes(255)), 1_000, "next to nothing"),
-    "padded crumbs": (frame(DATA, PADDED, 1, bytes(319)), 1_000, "next to nothing"),
+    "unknown frames": (frame(UNKNOWN), 200, "nothing"),
+    "windows": (frame(WINDOW_UPDATE, 0, 0, number(1)), 1_000, "WINDOW_UPDATE"),
+    "crumbs": (frame(DATA, 0, 1, b"x"), 1_000, "very small"),
+    "larger crumbs": (frame(DATA, 0, 1, bytes(63)), 1_000, "very small"),
+    "padding": (frame(DATA, PADDED, 1, b"\xff" + bytes(255)), 1_000, "very small"),
+    "padded crumbs": (frame(DATA, PADDED, 1, bytes(319)), 1_000, "very small"),
 }
 
 
-@pytest.mark.parametrize(("said", "most", "reason"), FLOODS.values(), ids=FLOODS)
-def test_floods(said: bytes, most: int, reason: str) -> None:
-    watch, passed = watched(HELLO, *[said] * most)
-    assert said[3] == GOAWAY or passed == HELLO + said * most
-    watch.receive(said, 9.9)
+@pytest.mark.parametrize(("sent", "limit", "reason"), FLOODS.values(), ids=FLOODS)
+def test_frame_watch_flood_over_limit_sets_fault(sent: bytes, limit: int, reason: str) -> None:
+    watch, passed = watched(HELLO, *[sent] * limit)
+    assert sent[3] == GOAWAY or passed == HELLO + sent * limit
+    watch.receive(sent, 9.9)
     assert watch.fault is not None
     assert watch.fault.code == CALM
     assert reason in watch.fault.reason
 
 
-@pytest.mark.parametrize(("said", "most", "reason"), FLOODS.values(), ids=FLOODS)
-def test_a_flood_in_one_piece(said: bytes, most: int, reason: str) -> None:
-    watch, _ = watched(HELLO + said * 20_000)
+@pytest.mark.parametrize(("sent", "limit", "reason"), FLOODS.values(), ids=FLOODS)
+def test_frame_watch_flood_in_one_chunk_sets_fault(sent: bytes, limit: int, reason: str) -> None:
+    watch, _ = watched(HELLO + sent * 20_000)
     assert watch.fault is not None
     assert reason in watch.fault.reason
-    assert FrameWatch(is_server=True).receive(HELLO + said * most, 0.0)[: len(HELLO)] == HELLO
+    assert FrameWatch(is_server=True).receive(HELLO + sent * limit, 0.0)[: len(HELLO)] == HELLO
 
 
-@pytest.mark.parametrize(("said", "most", "reason"), FLOODS.values(), ids=FLOODS)
-def test_time_forgives(said: bytes, most: int, reason: str) -> None:
+@pytest.mark.parametrize(("sent", "limit", "reason"), FLOODS.values(), ids=FLOODS)
+def test_frame_watch_limits_restart_each_period(sent: bytes, limit: int, reason: str) -> None:
     watch, _ = watched(HELLO)
     for period in range(5):
-        watch.receive(said * most, period * 10.0)
+        watch.receive(sent * limit, period * 10.0)
         assert watch.fault is None
 
 
-def test_kinds_that_bring_nothing_are_counted_together() -> None:
+def test_frame_watch_idle_frames_share_one_limit() -> None:
     watch, _ = watched(HELLO, frame(PING, 0, 0, bytes(8)) * 100, frame(SETTINGS) * 50, frame(DATA, 0, 1) * 50)
     assert repr(watch) == "<FrameWatch: 0 resets, 200 idle frames, 0 updates, 0 crumbs>"
     watch.receive(frame(UNKNOWN), 1.0)
@@ -274,26 +274,26 @@ ALLOWED = {
 }
 
 
-@pytest.mark.parametrize("said", ALLOWED.values(), ids=ALLOWED)
-def test_work_is_not_counted(said: bytes) -> None:
-    watch, _ = watched(HELLO, said * 20_000)
+@pytest.mark.parametrize("sent", ALLOWED.values(), ids=ALLOWED)
+def test_frame_watch_useful_frames_have_no_limit(sent: bytes) -> None:
+    watch, _ = watched(HELLO, sent * 20_000)
     assert watch.fault is None
 
 
 @pytest.mark.parametrize("later", [0.0, 10.0])
-def test_who_works_may_ask_for_more(later: float) -> None:
+def test_frame_watch_completed_streams_raise_limits(later: float) -> None:
     watch, _ = watched(HELLO)
     for _ in range(500):
         watch.answered()
     watch.sent(500)
-    said = frame(RST_STREAM, 0, 1, number(8)) * 600 + frame(PING, 0, 0, bytes(8)) * 700
-    watch.receive(said + frame(WINDOW_UPDATE, 0, 0, number(1)) * 5_000, later)
+    sent = frame(RST_STREAM, 0, 1, number(8)) * 600 + frame(PING, 0, 0, bytes(8)) * 700
+    watch.receive(sent + frame(WINDOW_UPDATE, 0, 0, number(1)) * 5_000, later)
     assert watch.fault is None
     watch.receive(frame(WINDOW_UPDATE, 0, 0, number(1)), later)
     assert watch.fault is not None
 
 
-def test_a_body_may_be_followed_by_crumbs() -> None:
+def test_frame_watch_large_frames_allow_small_ones() -> None:
     watch, _ = watched(HELLO, frame(DATA, 0, 1, bytes(64)) * 500)
     for period in range(2):
         watch.receive(frame(DATA, 0, 1, b"x") * 3_000, period * 10.0)
@@ -302,7 +302,7 @@ def test_a_body_may_be_followed_by_crumbs() -> None:
     assert watch.fault is not None
 
 
-def test_what_was_allowed_long_ago_is_not_any_more() -> None:
+def test_frame_watch_allowance_expires_after_two_periods() -> None:
     watch, _ = watched(HELLO)
     for _ in range(500):
         watch.answered()
@@ -311,7 +311,7 @@ def test_what_was_allowed_long_ago_is_not_any_more() -> None:
     assert watch.fault is not None
 
 
-def test_what_we_had_to_reset_counts_as_theirs() -> None:
+def test_frame_watch_our_resets_count_against_peer() -> None:
     watch, _ = watched(HELLO)
     for _ in range(100):
         watch.reset(1.0)
@@ -324,7 +324,7 @@ def test_what_we_had_to_reset_counts_as_theirs() -> None:
     assert watch.fault is first
 
 
-# -- Which protocol ----------------------------------------------------------------------------------------------------------
+# -- Protocol detection --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -349,11 +349,11 @@ def test_what_we_had_to_reset_counts_as_theirs() -> None:
         (b"OPTIONS rtsp://a.example RTSP/1.0\r\n", True),
     ],
 )
-def test_first_bytes_tell(data: bytes, verdict: bool | None) -> None:
+def test_begins_http2_decides_by_first_bytes(data: bytes, verdict: bool | None) -> None:
     assert begins_http2(data) is verdict
 
 
-def test_goaway_is_read_as_it_was_meant() -> None:
+def test_goaway_is_decoded_by_h2() -> None:
     parser = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
     parser.initiate_connection()
     for data, last, code, reason in (

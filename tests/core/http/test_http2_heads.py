@@ -1,4 +1,4 @@
-"""Which lists of headers are heads, and how heads are said in lists of headers."""
+"""HTTP/2 heads: which lists of headers are valid, and how heads are encoded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def without(*names: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def sized(size: int) -> list[tuple[bytes, bytes]]:
-    """A head of so many bytes, by the measure of RFC 9113 6.5.2."""
+    """Build a head of `size` bytes, counted as in RFC 9113, 6.5.2."""
     headers = [*POST, *[(b"x", b"v" * 300)] * 90]
     left = size - sum([len(name) + len(value) + 32 for name, value in headers])
     return [*headers, (b"y", b"v" * (left - 33))]
@@ -57,7 +57,9 @@ HEADS = {
 
 
 @pytest.mark.parametrize(("headers", "told"), HEADS.values(), ids=HEADS)
-def test_heads(headers: list[tuple[bytes, bytes]], told: list[tuple[bytes, bytes]] | None) -> None:
+def test_request_head_valid_fields_become_head(
+    headers: list[tuple[bytes, bytes]], told: list[tuple[bytes, bytes]] | None
+) -> None:
     head = request_head(headers)
     assert isinstance(head, RequestHead), head
     assert (head.method, head.target) == (b"POST", b"/mcp")
@@ -69,7 +71,7 @@ def test_heads(headers: list[tuple[bytes, bytes]], told: list[tuple[bytes, bytes
     ("method", "path"),
     [(b"OPTIONS", b"*"), (b"GET", b"/"), (b"GET", b"/a%20b?c=d/e"), (b"M-SEARCH", b"/" + b"x" * 8191)],
 )
-def test_methods_and_targets(method: bytes, path: bytes) -> None:
+def test_request_head_keeps_method_and_target(method: bytes, path: bytes) -> None:
     head = request_head([(b":method", method), (b":path", path), *without(b":method", b":path")])
     assert head == RequestHead(method, path, [(b"host", b"a.example")])
 
@@ -83,7 +85,7 @@ FAULTS = {
     "nothing": ([], 400),
     "two methods": ([*POST, (b":method", b"POST")], 400),
     "a pseudo-header behind": ([*without(b":path"), (b"x", b"y"), (b":path", b"/")], 400),
-    "one that nobody knows": ([*POST, (b":version", b"2")], 400),
+    "an unknown one": ([*POST, (b":version", b"2")], 400),
     "one in place of the authority": (
         [*without(b":authority"), (b":protocol", b"websocket"), (b"host", b"a")],
         400,
@@ -135,7 +137,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("headers", "status"), FAULTS.values(), ids=FAULTS)
-def test_heads_that_are_none(headers: list[tuple[bytes, bytes]], status: int) -> None:
+def test_request_head_invalid_fields_are_rejected(headers: list[tuple[bytes, bytes]], status: int) -> None:
     fault = request_head(headers)
     assert isinstance(fault, HeadFault), fault
     assert fault.status == status
@@ -143,7 +145,7 @@ def test_heads_that_are_none(headers: list[tuple[bytes, bytes]], status: int) ->
 
 
 @pytest.mark.parametrize("name", SINGLETONS)
-def test_what_stands_once(name: bytes) -> None:
+def test_request_head_repeated_singleton_is_rejected(name: bytes) -> None:
     fault = request_head([*without(b":authority"), (b"host", b"a"), (name, b"1"), (name, b"1")])
     assert isinstance(fault, HeadFault)
     assert fault.status == 400
@@ -153,7 +155,7 @@ TEXTS = st.binary(max_size=6)
 
 
 @given(st.lists(st.tuples(st.one_of(TEXTS, st.sampled_from([name for name, _ in POST])), TEXTS), max_size=8))
-def test_whatever_comes_is_a_head_or_none(headers: list[tuple[bytes, bytes]]) -> None:
+def test_request_head_any_fields_round_trip_or_fail(headers: list[tuple[bytes, bytes]]) -> None:
     head = request_head([*POST, *headers])
     if isinstance(head, RequestHead):
         assert request_head([(name, value) for name, value in request_fields(head, "https")]) == head
@@ -161,7 +163,7 @@ def test_whatever_comes_is_a_head_or_none(headers: list[tuple[bytes, bytes]]) ->
     assert trailer_fault(headers) is None or isinstance(trailer_fault(headers), HeadFault)
 
 
-# -- Other heads -------------------------------------------------------------------------------------------------------------
+# -- Other heads ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_whatever_comes_is_a_head_or_none(headers: list[tuple[bytes, bytes]]) ->
         ([(b"x", b"a\r\nb")], False),
     ],
 )
-def test_trailers(headers: list[tuple[bytes, bytes]], is_right: bool) -> None:
+def test_trailer_fault_checks_fields(headers: list[tuple[bytes, bytes]], is_right: bool) -> None:
     assert (trailer_fault(headers) is None) is is_right
 
 
@@ -196,12 +198,12 @@ def test_trailers(headers: list[tuple[bytes, bytes]], is_right: bool) -> None:
         ([(b":status", b"200"), (b"content-length", b"1"), (b"content-length", b"1")], None),
     ],
 )
-def test_heads_of_answers(headers: list[tuple[bytes, bytes]], head: Head | None) -> None:
+def test_response_head_checks_fields(headers: list[tuple[bytes, bytes]], head: Head | None) -> None:
     found = response_head(headers)
     assert found == head if head is not None else isinstance(found, HeadFault)
 
 
-def test_a_request_is_spelled() -> None:
+def test_request_fields_drop_connection_headers() -> None:
     headers = [(b"host", b"a:1"), (b"connection", b"close"), (b"x", b"y"), (b"transfer-encoding", b"chunked")]
     assert request_fields(RequestHead(b"GET", b"/a", headers), "http") == [
         (b":method", b"GET"),
@@ -212,17 +214,17 @@ def test_a_request_is_spelled() -> None:
     ]
 
 
-def test_an_answer_is_spelled() -> None:
+def test_response_fields_drop_connection_headers() -> None:
     told = response_fields(200, [(b"Content-Type", b" text/plain"), (b"connection", b"close"), (b"x", b"y")])
     assert told == [(b":status", b"200"), (b"content-type", b"text/plain"), (b"x", b"y")]
 
 
 @pytest.mark.parametrize("header", [(b"x", b"a\r\nb: c"), (b"x y", b"z"), (b"x", b"\0"), (b"", b"")])
-def test_no_answer_has_what_no_header_may_have(header: tuple[bytes, bytes]) -> None:
+def test_response_fields_invalid_header_raises(header: tuple[bytes, bytes]) -> None:
     with pytest.raises(ValueError, match="header"):
         response_fields(200, [header])
 
 
-def test_no_request_has_what_no_header_may_have() -> None:
-    with pytest.raises(ValueError, match="cannot be said"):
+def test_request_fields_invalid_header_raises() -> None:
+    with pytest.raises(ValueError, match="cannot be sent"):
         request_fields(RequestHead(b"GET", b"/", [(b"host", b"a"), (b"x", b"a\nb")]), "https")

@@ -41,7 +41,7 @@ def left_over(talk: Talk) -> dict[str, Any]:
     held = {
         "sessions": endpoint.sessions,
         "alone": endpoint.alone,
-        "quiet": list(endpoint._quiet),
+        "quiet": list(endpoint._silent),
         "beginning": list(endpoint.sessions.beginning),
         "idle": list(endpoint.sessions.idle),
         "events": endpoint.events,
@@ -173,7 +173,7 @@ def said(reply: Reply) -> tuple[Any, ...]:
 @pytest.mark.parametrize("stranger", ["bob", "", "ANN", "ann "])
 @pytest.mark.parametrize("what", HANDLES)
 @pytest.mark.requirement("SHL-24", "SHL-27", "SHL-33")
-def test_a_handle_of_somebody_elses_session_is_like_one_of_nobodys(what: str, stranger: str) -> None:
+def test_session_id_of_another_principal_is_like_an_unknown_one(what: str, stranger: str) -> None:
     here = house()
     known, unknown = HANDLES[what]
     # By the id of her session, and by one that nobody has.
@@ -187,7 +187,7 @@ def test_a_handle_of_somebody_elses_session_is_like_one_of_nobodys(what: str, st
 
 @pytest.mark.parametrize("stranger", ["bob", "ANN", "bob ann", "", "nobody"])
 @pytest.mark.parametrize("what", HANDLES)
-def test_behind_a_guard_too(what: str, stranger: str) -> None:
+def test_session_id_of_another_principal_is_unknown_behind_a_guard(what: str, stranger: str) -> None:
     here = house(guarded())
     known, unknown = HANDLES[what]
     theirs = known(Visit(here.talk, here.ann.id, D, stranger), here)
@@ -199,7 +199,7 @@ def test_behind_a_guard_too(what: str, stranger: str) -> None:
 
 
 @pytest.mark.parametrize("what", HANDLES)
-def test_behind_a_guard_a_session_survives_its_token(what: str) -> None:
+def test_session_behind_a_guard_survives_its_token(what: str) -> None:
     """Another token of hers is as good as the first; one that may less is refused, and harms nothing."""
     here = house(guarded())
     known, _ = HANDLES[what]
@@ -212,7 +212,7 @@ def test_behind_a_guard_a_session_survives_its_token(what: str) -> None:
 @pytest.mark.parametrize("stranger", ["ann", "bob", ""])
 @pytest.mark.parametrize("what", [each for each in HANDLES if not each.startswith("session")])
 @pytest.mark.requirement("SHL-19", "SHL-27")
-def test_a_handle_of_another_session_is_like_one_of_none(what: str, stranger: str) -> None:
+def test_event_id_of_another_session_is_like_an_unknown_one(what: str, stranger: str) -> None:
     here = house()
     known, unknown = HANDLES[what]
     one, other = (here.talk.session(principal=stranger, elicitation={}) for _ in range(2))
@@ -225,7 +225,7 @@ def test_a_handle_of_another_session_is_like_one_of_none(what: str, stranger: st
     unharmed(here)
 
 
-def test_an_id_of_a_session_is_no_key_of_another_kind() -> None:
+def test_session_id_is_not_accepted_as_another_kind() -> None:
     here = house()
     talk = here.talk
     target = b"/mcp?session_id=" + here.ann.id
@@ -239,7 +239,7 @@ def test_an_id_of_a_session_is_no_key_of_another_kind() -> None:
     unharmed(here)
 
 
-def test_a_modern_request_reaches_no_session() -> None:
+def test_modern_request_reaches_no_session() -> None:
     here = house()
     talk, ann = here.talk, here.ann
     version = (b"mcp-protocol-version", b"2026-07-28")
@@ -255,7 +255,7 @@ def test_a_modern_request_reaches_no_session() -> None:
 # -- The same ids --------------------------------------------------------------------------------------------------------------
 
 
-def test_the_same_id_in_concurrent_posts() -> None:
+def test_concurrent_posts_with_the_same_id_are_separate() -> None:
     talk = Talk()
     visits = [talk.session(version) for version in (B, C, D, D) for _ in range(5)]
     runs = [(visit, visit.call(1, "slow", steps=3, text=f"nonce {n}")) for n, visit in enumerate(visits)]
@@ -272,7 +272,7 @@ def test_the_same_id_in_concurrent_posts() -> None:
 
 
 @pytest.mark.parametrize("ids", [(1, "1"), ("", " "), (0, "0"), (-1, "-1")])
-def test_ids_that_only_look_alike(ids: tuple[Any, Any]) -> None:
+def test_ids_of_different_types_are_different(ids: tuple[Any, Any]) -> None:
     talk = Talk()
     visit = talk.session()
     replies = [visit.call(id, "slow", steps=2, text=repr(id)) for id in ids]
@@ -283,7 +283,7 @@ def test_ids_that_only_look_alike(ids: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("id", [True, 1.0, [1], {"id": 1}, None])
-def test_what_is_no_id_cancels_nothing(id: Any) -> None:
+def test_cancellation_with_an_invalid_id_does_nothing(id: Any) -> None:
     talk = Talk()
     visit = talk.session()
     reply = visit.call(1, "slow", steps=2, text="x")
@@ -354,9 +354,7 @@ def progress_in(reply: Reply) -> list[Any]:
 @pytest.mark.parametrize("when", ["before", "during", "after"])
 @pytest.mark.parametrize("version", [B, C, D])
 @pytest.mark.requirement("SHL-6", "SHL-16", "SHL-17", "SHL-18", "SHL-19")
-def test_a_stream_of_fifty_that_is_cut_anywhere_goes_on_at_the_event_behind(
-    version: str, when: str, reply: str
-) -> None:
+def test_stream_cut_anywhere_resumes_at_the_next_event(version: str, when: str, reply: str) -> None:
     """The rest is the same bytes that the client would have got, behind an event that only says where it begins. In 2025-11-25 it is
     cut at each byte, in the others at each event."""
     run = Fifty(version, reply=reply)
@@ -394,12 +392,12 @@ def test_a_stream_of_fifty_that_is_cut_anywhere_goes_on_at_the_event_behind(
 @pytest.mark.parametrize("version", [B, C, D])
 @pytest.mark.parametrize("reply", ["auto", "sse"])
 @pytest.mark.requirement("SHL-18", "SHL-19")
-def test_every_event_is_heard_once_and_in_order_wherever_the_stream_is_cut(version: str, reply: str) -> None:
+def test_stream_cut_anywhere_delivers_each_event_once(version: str, reply: str) -> None:
     """It is lost when `told` events were told, of which `heard` had reached the client; the rest is told while it is away, or when
     it is there again."""
     whole = [*range(1, 13), "answer"]
     for told in range(13):
-        for heard in range(told + 1):
+        for heard in range(0, told + 1, 1 if version == D else 3):
             for away in (False, True):
                 run = Fifty(version, reply=reply)
                 run.talk.step()
@@ -424,7 +422,7 @@ def test_every_event_is_heard_once_and_in_order_wherever_the_stream_is_cut(versi
 
 
 @pytest.mark.parametrize("version", [B, C])
-def test_who_has_no_event_yet_has_nothing_to_come_back_to(version: str) -> None:
+def test_stream_without_an_event_id_cannot_be_resumed(version: str) -> None:
     run = Fifty(version)
     run.talk.step()
     run.talk.hang_up(run.reply)
@@ -480,8 +478,8 @@ class Counted(Talk):
             return
         reply = self.replies[exchange]
         if self.taken >= self.most:
-            exchange.disconnected(self.now)
-            assert exchange.actions_to_send() == []
+            self.site.disconnected(exchange, self.now)
+            assert self.site.actions_to_send(exchange) == []
             reply.ended = True
             return
         before = len(reply.body), reply.status, reply.ended
@@ -510,7 +508,7 @@ def going(call: str, most: int, reply: str) -> Counted:
 
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize("call", CALLS)
-def test_who_goes_at_any_action_leaves_nothing(call: str, reply: str) -> None:
+def test_disconnect_at_any_action_leaves_nothing(call: str, reply: str) -> None:
     most = 0
     while True:
         talk = going(call, most, reply)
@@ -536,14 +534,14 @@ def _half(visit: Visit) -> None:
     talk = visit.talk
     exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, *visit.headers]), talk.now)
     talk.replies[exchange] = Reply(exchange)
-    exchange.receive_data(b'{"jsonrpc":"2.0","id":1,', talk.now)
+    talk.site.receive_data(exchange, b'{"jsonrpc":"2.0","id":1,', talk.now)
 
 
 def _other_half(talk: Talk) -> None:
     for exchange in list(talk.replies):
         if exchange.reading:
-            exchange.receive_data(b'"method":"ping"}', talk.now)
-            exchange.receive_data(b"", talk.now)
+            talk.site.receive_data(exchange, b'"method":"ping"}', talk.now)
+            talk.site.receive_data(exchange, b"", talk.now)
     talk.pump()
 
 
@@ -565,7 +563,7 @@ STATES: dict[str, Callable[[Visit], Any]] = {
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.requirement("SHL-24")
-def test_delete_while_a_call_is_in_any_state(state: str, reply: str) -> None:
+def test_delete_in_any_state_of_a_call_ends_it(state: str, reply: str) -> None:
     talk = Talk(example(NARROW), reply=reply)
     visit = talk.session(elicitation={})
     other = talk.session(elicitation={})
@@ -587,7 +585,7 @@ def test_delete_while_a_call_is_in_any_state(state: str, reply: str) -> None:
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("sharp", [False, True], ids=["wind_down", "close"])
-def test_the_end_in_any_state(state: str, sharp: bool) -> None:
+def test_close_in_any_state_ends_everything(state: str, sharp: bool) -> None:
     talk = Talk()
     visit = talk.session(elicitation={})
     STATES[state](visit)
@@ -614,7 +612,7 @@ def test_the_end_in_any_state(state: str, sharp: bool) -> None:
 
 
 @pytest.mark.parametrize("modern", [False, True])
-def test_a_stream_that_nobody_reads_harms_no_other(modern: bool) -> None:
+def test_stalled_stream_does_not_harm_others(modern: bool) -> None:
     talk = Talk(limits=HttpLimits(queued=2_000))
     visit = talk.session()
     call = CALLS["modern, telling"] if modern else CALLS["telling"]
@@ -632,7 +630,7 @@ def test_a_stream_that_nobody_reads_harms_no_other(modern: bool) -> None:
     (session,) = [each for each in talk.endpoint.sessions.values() if each.id == visit.id]
     assert isinstance(session, Session)
     assert talk.endpoint.log.bytes < 256 * 1000
-    deaf.exchange.disconnected(talk.now)
+    talk.site.disconnected(deaf.exchange, talk.now)
     talk.pump()
     # It may come back for what is kept.
     again = visit.get(deaf.last_id)
@@ -640,7 +638,7 @@ def test_a_stream_that_nobody_reads_harms_no_other(modern: bool) -> None:
     assert left_over(talk) == {}
 
 
-def test_a_client_of_2024_11_05_who_asks_and_does_not_read_loses_the_session() -> None:
+def test_legacy_sse_client_that_does_not_read_loses_the_session() -> None:
     talk = Talk(limits=HttpLimits(queued=2_000))
     stream = talk.get()
     where = stream.events[0][1]

@@ -1,4 +1,4 @@
-"""What a body says it is, and what the other side can read."""
+"""Media types: `Content-Type` and `Accept`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def short(value: object) -> str:
     return repr(value)[:60]
 
 
-# Content-Type; whether that is JSON
+# Content-Type, whether it is JSON
 TYPES: list[tuple[bytes | None, bool]] = [
     (b"application/json", True),
     (b"Application/JSON", True),
@@ -107,7 +107,7 @@ TYPES: list[tuple[bytes | None, bool]] = [
 
 
 @pytest.mark.parametrize(("value", "json"), TYPES, ids=short)
-def test_json_is_what_says_so_exactly(value: bytes | None, json: bool) -> None:
+def test_is_json_accepts_exact_type_only(value: bytes | None, json: bool) -> None:
     assert [is_json(value), is_json(value)] == [json, json]
 
 
@@ -128,12 +128,12 @@ def test_json_is_what_says_so_exactly(value: bytes | None, json: bool) -> None:
         (None, None),
     ],
 )
-def test_the_type_without_its_parameters(value: bytes | None, type: bytes | None) -> None:
+def test_media_type_drops_parameters(value: bytes | None, type: bytes | None) -> None:
     assert media_type(value) == type
     assert is_event_stream(value) == (type == EVENT_STREAM)
 
 
-# Accept; whether JSON, and whether a stream of events may be sent
+# Accept, whether it allows JSON, whether it allows an event stream
 ACCEPTED: list[tuple[bytes | None, bool, bool]] = [
     (None, True, True),
     (b"application/json, text/event-stream", True, True),
@@ -165,7 +165,7 @@ ACCEPTED: list[tuple[bytes | None, bool, bool]] = [
     (b"application/json text/event-stream", False, False),
     (b"application/json; text/event-stream", False, False),
     (b"application/json;text/event-stream, text/event-stream", False, True),
-    # weights: only zero makes a difference
+    # Weights: only zero makes a difference.
     (b"application/json;q=1, text/event-stream;q=1.000", True, True),
     (b"application/json;q=0.001, text/event-stream;Q=0.5", True, True),
     (b"application/json ; q=0.9 , text/event-stream", True, True),
@@ -183,10 +183,10 @@ ACCEPTED: list[tuple[bytes | None, bool, bool]] = [
     (b"*/*;q=0, application/json, text/event-stream", True, True),
     (b"*/*;q=0, application/*", True, False),
     (b"application/*;q=0, application/json;q=0.1", True, False),
-    # the same range twice: wanted once is wanted
+    # The same range twice: one weight above zero is enough.
     (b"application/json;q=0, application/json", True, False),
     (b"application/json, application/json;q=0", True, False),
-    # a weight that is none, in a range that nobody can read
+    # An invalid weight makes the range malformed.
     (b"application/json;q=2, text/event-stream", False, True),
     (b"application/json;q=1.001, text/event-stream", False, True),
     (b"application/json;q=0.0001, text/event-stream", False, True),
@@ -196,7 +196,7 @@ ACCEPTED: list[tuple[bytes | None, bool, bool]] = [
     (b"application/json;q=a, text/event-stream", False, True),
     (b"application/json;q= 1, text/event-stream", False, True),
     (b"application/json;q =1, text/event-stream", False, True),
-    # parameters of a range are ignored, and commas in quotes separate nothing
+    # Parameters of a range are ignored, and commas in quotes separate nothing.
     (b"application/json;charset=utf-8, text/event-stream", True, True),
     (b"application/json; version=2; q=0.5, text/event-stream", True, True),
     (b"application/json;q=0.5;ext=1, text/event-stream", True, True),
@@ -209,7 +209,7 @@ ACCEPTED: list[tuple[bytes | None, bool, bool]] = [
     (b'"application/json", text/event-stream', False, True),
     (b"application/json\0, text/event-stream", False, True),
     (b"application/json\xa0, text/event-stream", False, True),
-    # longer than anybody has much to say
+    # Over the maximum length.
     (b"application/json, text/event-stream, " + b"a/b, " * 100, True, True),
     (b"application/json, text/event-stream, " + b"a/b, " * 1000, False, False),
     (b'"' * 1000, False, False),
@@ -221,7 +221,7 @@ ACCEPTED: list[tuple[bytes | None, bool, bool]] = [
 
 
 @pytest.mark.parametrize(("accept", "json", "stream"), ACCEPTED, ids=short)
-def test_what_may_be_sent(accept: bytes | None, json: bool, stream: bool) -> None:
+def test_accepts_follows_most_specific_range(accept: bytes | None, json: bool, stream: bool) -> None:
     for _ in range(2):
         assert accepts(accept, JSON) == json
         assert accepts(accept, EVENT_STREAM) == stream
@@ -252,19 +252,19 @@ WORDS = st.lists(
 
 
 @given(st.binary() | WORDS)
-def test_any_bytes_are_judged(value: bytes) -> None:
+def test_media_types_any_bytes_do_not_raise(value: bytes) -> None:
     if is_json(value):
         assert media_type(value) == JSON
     if is_event_stream(value):
         assert accepts(value, EVENT_STREAM) or b"q=" in value
-    # What is acceptable alone and wanted at all stays so when it is said again.
+    # Repeating an acceptable range changes nothing.
     if accepts(value, JSON):
         assert accepts(value + b"," + value, JSON) or value.count(b'"') % 2
     assert accepts(b"application/json," + value, JSON)
 
 
 @given(WORDS)
-def test_the_case_makes_no_difference(value: bytes) -> None:
+def test_media_types_ignore_case(value: bytes) -> None:
     for question in (is_json, is_event_stream, media_type):
         assert question(value) == question(value.upper())
     assert accepts(value, JSON) == accepts(value.upper(), JSON)

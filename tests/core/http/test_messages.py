@@ -1,4 +1,4 @@
-"""The words of HTTP, printed: nothing in them that somebody could use."""
+"""HTTP messages: their `repr` shows no values of headers, which may be tokens."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ ASKED = RequestHead(b"POST", b"/mcp?access_token=CANARY-2", [(b"host", b"x"), TO
         ),
     ],
 )
-def test_they_print_no_values(value: object, text: str) -> None:
+def test_http_messages_repr_hides_values(value: object, text: str) -> None:
     assert repr(value) == text
     assert pretty_repr(value) == text
 
 
-def test_nor_does_what_holds_them() -> None:
+def test_http_call_repr_hides_values() -> None:
     assert "CANARY" not in repr(HttpCall(1, ASKED))
     assert "CANARY" not in pretty_repr([HttpCall(1, ASKED)], expand_all=True)

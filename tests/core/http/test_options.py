@@ -12,7 +12,7 @@ from tests.core.http.test_isolation import Fifty, left_over
 NEAR = [(-1, True), (0, True), (1, False)]
 
 
-def test_what_they_are_without_a_word() -> None:
+def test_options_have_defaults() -> None:
     options = HttpOptions(gate=Gate("127.0.0.1"))
     assert (options.reply, options.sessions, options.retry, options.comment) == ("auto", True, 1.0, 15.0)
     limits = options.limits
@@ -26,7 +26,7 @@ def test_what_they_are_without_a_word() -> None:
     assert (limits.all_bytes, limits.queued, limits.streams) == (256 << 20, 1 << 20, 256)
 
 
-def test_what_is_told_of_a_server() -> None:
+def test_options_of_a_server_are_taken_over() -> None:
     usual = HttpOptions.of()
     assert (usual.reply, usual.sessions) == ("auto", True)
     told = HttpOptions.of("0.0.0.0", scheme="https", hosts=["a.example"], reply="sse", sessions=False)
@@ -38,7 +38,7 @@ def test_what_is_told_of_a_server() -> None:
 
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
-def test_sessions(more: int, fits: bool) -> None:
+def test_sessions_limit_is_enforced(more: int, fits: bool) -> None:
     talk = Talk(limits=HttpLimits(sessions=3))
     replies = [talk.post(initialize()) for _ in range(3 + more)]
     assert replies[-1].status == (200 if fits else 503)
@@ -46,7 +46,7 @@ def test_sessions(more: int, fits: bool) -> None:
 
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
-def test_requests_that_belong_to_no_session(more: int, fits: bool) -> None:
+def test_sessions_limit_applies_to_one_shot_requests(more: int, fits: bool) -> None:
     talk = Talk(limits=HttpLimits(sessions=3))
     replies = [talk.call(1, "slow") for _ in range(3 + more)]
     assert replies[-1].status == (0 if fits else 503)
@@ -57,7 +57,7 @@ def test_requests_that_belong_to_no_session(more: int, fits: bool) -> None:
 
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
-def test_work_that_goes_on_for_nobody(more: int, fits: bool) -> None:
+def test_sessions_limit_counts_requests_of_disconnected_clients(more: int, fits: bool) -> None:
     """Without sessions nobody can come back; but a request that is lost is not withdrawn."""
     talk = Talk(limits=HttpLimits(sessions=3), sessions=False)
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "slow", "arguments": {}}}
@@ -73,7 +73,7 @@ def test_work_that_goes_on_for_nobody(more: int, fits: bool) -> None:
 
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
-def test_sessions_that_have_not_begun(more: int, fits: bool) -> None:
+def test_uninitialized_limit_is_enforced(more: int, fits: bool) -> None:
     talk = Talk(limits=HttpLimits(uninitialized=3))
     talk.session()
     replies = [talk.get() if number % 2 else talk.post(initialize()) for number in range(3 + more)]
@@ -81,7 +81,7 @@ def test_sessions_that_have_not_begun(more: int, fits: bool) -> None:
 
 
 @pytest.mark.parametrize(("more", "lives"), [(-0.1, True), (0, False), (0.1, False)])
-def test_how_long_a_session_may_begin(more: float, lives: bool) -> None:
+def test_initialize_timeout_is_enforced(more: float, lives: bool) -> None:
     talk = Talk(limits=HttpLimits(initialize=30))
     talk.post(initialize())
     talk.wait(30 + more)
@@ -89,7 +89,7 @@ def test_how_long_a_session_may_begin(more: float, lives: bool) -> None:
 
 
 @pytest.mark.parametrize(("more", "lives"), [(-0.1, True), (0, False), (0.1, False)])
-def test_how_long_a_session_may_be_idle(more: float, lives: bool) -> None:
+def test_idle_timeout_is_enforced(more: float, lives: bool) -> None:
     talk = Talk(limits=HttpLimits(idle=60))
     visit = talk.session()
     talk.wait(30)
@@ -98,7 +98,7 @@ def test_how_long_a_session_may_be_idle(more: float, lives: bool) -> None:
     assert bool(talk.endpoint.sessions) is lives
 
 
-def test_a_handler_for_which_nobody_waits_does_not_keep_a_session() -> None:
+def test_idle_timeout_ignores_handlers_without_a_client() -> None:
     talk = Talk(limits=HttpLimits(idle=60))
     visit = talk.session()
     reply = visit.call(1, "slow", steps=10_000)
@@ -111,7 +111,7 @@ def test_a_handler_for_which_nobody_waits_does_not_keep_a_session() -> None:
 
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
-def test_streams_of_a_session(more: int, fits: bool) -> None:
+def test_streams_limit_is_enforced(more: int, fits: bool) -> None:
     talk = Talk(limits=HttpLimits(streams=3))
     visit = talk.session()
     replies = [visit.call(number, "slow", steps=100) for number in range(3 + more)]
@@ -119,7 +119,7 @@ def test_streams_of_a_session(more: int, fits: bool) -> None:
     assert replies[-1].status in (0, 429)
 
 
-def test_streams_that_are_only_kept_make_room() -> None:
+def test_streams_limit_evicts_retained_streams() -> None:
     talk = Talk(limits=HttpLimits(streams=3))
     visit = talk.session()
     for number in range(20):
@@ -134,7 +134,7 @@ def test_streams_that_are_only_kept_make_room() -> None:
 
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
-def test_events_that_are_kept(more: int, fits: bool) -> None:
+def test_events_limit_is_enforced(more: int, fits: bool) -> None:
     run = Fifty(limits=HttpLimits(events=10))
     run.emit(1)
     run.talk.hang_up(run.reply)
@@ -143,7 +143,7 @@ def test_events_that_are_kept(more: int, fits: bool) -> None:
 
 
 @pytest.mark.parametrize(("more", "fits"), [(-0.1, True), (0, False), (0.1, False)])
-def test_how_long_events_are_kept(more: float, fits: bool) -> None:
+def test_event_age_is_enforced(more: float, fits: bool) -> None:
     run = Fifty(limits=HttpLimits(event_age=100))
     run.emit(1)
     run.finish()
@@ -153,7 +153,7 @@ def test_how_long_events_are_kept(more: float, fits: bool) -> None:
 
 @pytest.mark.parametrize("name", ["session_bytes", "all_bytes"])
 @pytest.mark.parametrize(("more", "fits"), [(-1, False), (0, True), (1, True)])
-def test_how_much_is_kept(name: str, more: int, fits: bool) -> None:
+def test_byte_limits_are_enforced(name: str, more: int, fits: bool) -> None:
     size = len(
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"total":50}}'
     )
@@ -166,7 +166,7 @@ def test_how_much_is_kept(name: str, more: int, fits: bool) -> None:
 
 
 @pytest.mark.parametrize(("more", "broken"), [(-1, True), (0, False), (1, False)])
-def test_how_much_waits_for_who_does_not_read(more: int, broken: bool) -> None:
+def test_queued_limit_closes_the_stream(more: int, broken: bool) -> None:
     """What comes when there is more than that is too much. So one message may be as large as it likes."""
     size = len(
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"total":50}}'
@@ -179,7 +179,7 @@ def test_how_much_waits_for_who_does_not_read(more: int, broken: bool) -> None:
 
 
 @pytest.mark.parametrize("reply", ["auto", "sse"])
-def test_a_large_answer_is_not_too_much(reply: str) -> None:
+def test_queued_limit_does_not_apply_to_a_response(reply: str) -> None:
     talk = Talk(limits=HttpLimits(queued=10), reply=reply)
     assert talk.call(1, text="x" * 50_000).message_text == "x" * 50_000
     assert talk.session().call(1, text="x" * 50_000).message_text == "x" * 50_000

@@ -1,4 +1,4 @@
-"""Which connection a call takes, and whether it is made again."""
+"""Which connection the pool gives to a call, and which calls are retried."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFUSED = NotProcessed("it was not begun with")
 
 
 class Line:
-    """A connection that has room for so many."""
+    """A connection that accepts `room` requests in parallel."""
 
     def __init__(self, name: str, room: int = 1) -> None:
         self.name, self.room = name, room
@@ -41,7 +41,7 @@ def opened(pool: Pool[Line], call: HttpCall, name: str, room: int = 1) -> Line:
 
 
 def used(*names: str, lasts: float | None = None) -> Pool[Line]:
-    """A pool whose connections were given back one second after the other."""
+    """Return a pool whose connections were given back one second after the other."""
     pool: Pool[Line] = Pool()
     lines = [opened(pool, CALL, name) for name in names]
     for now, line in enumerate(lines):
@@ -59,10 +59,10 @@ def names(lines: Sequence[Line]) -> list[str]:
     return [line.name for line in lines]
 
 
-# --- one request at a time ------------------------------------------------------------------------------------------------------
+# -- One request at a time -------------------------------------------------------------------------
 
 
-def test_the_newest_is_taken_first() -> None:
+def test_pool_takes_newest_idle_connection() -> None:
     pool = used("a", "b", "c")
     assert names([took(pool, CALL, 3.0) for _ in range(3)]) == ["c", "b", "a"]
     last = opened(pool, CALL, "d")
@@ -73,7 +73,7 @@ def test_the_newest_is_taken_first() -> None:
     assert not pool.shared
 
 
-def test_one_of_which_something_is_left_is_closed() -> None:
+def test_pool_incomplete_response_closes_connection() -> None:
     pool = used("a")
     assert pool.give(took(pool, CALL, 1.0), 1.0, whole=False)
     assert pool.take(CALL, 1.0) is Place.OPEN
@@ -82,7 +82,7 @@ def test_one_of_which_something_is_left_is_closed() -> None:
 
 
 @pytest.mark.parametrize(("lasts", "good"), [(None, 30.0), (5.0, 4.0), (75.0, 30.0), (0.5, 0.0)])
-def test_how_long_one_stays_good(lasts: float | None, good: float) -> None:
+def test_pool_idle_connection_expires_after_keep_alive(lasts: float | None, good: float) -> None:
     pool = used("a", lasts=lasts)
     assert pool.next_deadline() == good
     assert pool.expired(good - 0.1) == []
@@ -95,7 +95,7 @@ def test_how_long_one_stays_good(lasts: float | None, good: float) -> None:
     assert pool.next_deadline() is None
 
 
-def test_one_that_is_too_old_hides_no_good_one() -> None:
+def test_pool_skips_expired_connection() -> None:
     pool = used("long")
     long = took(pool, CALL, 1.0)
     short = opened(pool, CALL, "short")
@@ -105,7 +105,7 @@ def test_one_that_is_too_old_hides_no_good_one() -> None:
     assert pool.expired(3.0) == [short]
 
 
-def test_all_are_closed_at_the_end_also_those_that_come_late() -> None:
+def test_pool_clear_also_closes_later_connections() -> None:
     pool = used("a", "b", "c")
     late = took(pool, CALL, 3.0)
     assert names(pool.clear()) == ["a", "b"]
@@ -113,12 +113,12 @@ def test_all_are_closed_at_the_end_also_those_that_come_late() -> None:
     assert pool.give(late, 4.0, whole=True)
 
 
-def test_there_is_an_end_to_their_number() -> None:
+def test_pool_at_limit_makes_calls_wait() -> None:
     pool: Pool[Line] = Pool()
     assert {pool.take(CALL, 0.0) for _ in range(100)} == {Place.OPEN}
     assert pool.take(CALL, 0.0) is Place.WAIT
     assert pool.take(STREAM, 0.0) is Place.OPEN
-    # All the others may wait for what is only told.
+    # All other calls may be waiting for a brief one.
     assert pool.take(BRIEF, 0.0) is Place.OPEN
     pool.drop(BRIEF)
     assert pool.take(CALL, 0.0) is Place.WAIT
@@ -128,23 +128,23 @@ def test_there_is_an_end_to_their_number() -> None:
     assert pool.take(STREAM, 0.0) is Place.WAIT
 
 
-# --- many requests at a time ------------------------------------------------------------------------------------------------------
+# -- Many requests at a time -----------------------------------------------------------------------
 
 
-def test_one_carries_as_many_as_it_can_before_another_is_opened() -> None:
+def test_pool_fills_shared_connection_before_opening_another() -> None:
     pool: Pool[Line] = Pool()
     one = opened(pool, CALL, "one", 3)
     assert pool.shared
     assert [took(pool, call, 0.0) for call in (STREAM, ACTS)] == [one, one]
     two = opened(pool, CALL, "two", 3)
     assert took(pool, STREAM, 0.0) is two
-    # The oldest is filled up first, so that the other one gets old.
+    # The oldest is filled first, so that the other one may expire.
     assert not pool.give(one, 1.0, whole=True)
     assert took(pool, CALL, 1.0) is one
     assert repr(pool) == "<Pool: 2 in use, 0 for streams, 0 idle>"
 
 
-def test_two_hundred_calls_and_streams_share_one() -> None:
+def test_pool_shared_connection_takes_all_kinds_of_calls() -> None:
     pool: Pool[Line] = Pool()
     line = opened(pool, CALL, "one", 256)
     assert {pool.take(call, 0.0) for call in [CALL, STREAM, BRIEF] * 85} == {line}
@@ -156,7 +156,7 @@ def test_two_hundred_calls_and_streams_share_one() -> None:
     assert took(pool, CALL, 2.0) is line
 
 
-def test_whoever_finds_no_room_waits_for_the_one_that_is_being_opened() -> None:
+def test_pool_shared_without_capacity_waits_for_connection_being_opened() -> None:
     pool: Pool[Line] = Pool()
     one = opened(pool, STREAM, "one", 2)
     assert took(pool, CALL, 0.0) is one
@@ -165,7 +165,7 @@ def test_whoever_finds_no_room_waits_for_the_one_that_is_being_opened() -> None:
     two = Line("two", 2)
     pool.opened(CALL, two)
     assert took(pool, BRIEF, 0.0) is two
-    # Nobody waits for another's failure.
+    # After a failed attempt, calls do not wait for the next attempt of another call.
     assert pool.take(CALL, 0.0) is Place.OPEN
     assert pool.take(CALL, 0.0) is Place.WAIT
     pool.drop(CALL)
@@ -175,7 +175,7 @@ def test_whoever_finds_no_room_waits_for_the_one_that_is_being_opened() -> None:
 
 
 @pytest.mark.parametrize("idle", [True, False])
-def test_one_that_takes_no_more_is_not_taken(idle: bool) -> None:
+def test_pool_connection_without_capacity_is_not_taken(idle: bool) -> None:
     pool: Pool[Line] = Pool()
     one = opened(pool, CALL, "one", 100)
     if idle:
@@ -187,20 +187,20 @@ def test_one_that_takes_no_more_is_not_taken(idle: bool) -> None:
         assert took(pool, CALL, 0.0) is one
         one.room = 0
         assert pool.take(CALL, 1.0) is Place.OPEN
-        # Those that it has end there, and the last one closes it.
+        # Its requests end normally; with the last one it is closed.
         assert not pool.give(one, 1.0, whole=True)
         assert pool.give(one, 1.0, whole=True)
         assert pool.expired(100.0) == []
 
 
-def test_there_is_an_end_to_the_number_of_those_too() -> None:
+def test_pool_shared_at_limit_makes_calls_wait() -> None:
     pool: Pool[Line] = Pool()
     lines = []
     for number in range(100):
         lines.append(opened(pool, CALL, str(number), 2))
         assert took(pool, STREAM, 0.0) is lines[-1]
     assert pool.take(CALL, 0.0) is Place.WAIT
-    # They count as what the first of their requests is.
+    # A shared connection counts as long if its first request is.
     assert pool.take(STREAM, 0.0) is Place.OPEN
     pool.drop(STREAM)
     assert pool.take(BRIEF, 0.0) is Place.OPEN
@@ -209,7 +209,7 @@ def test_there_is_an_end_to_the_number_of_those_too() -> None:
     assert took(pool, CALL, 1.0) is lines[7]
 
 
-# --- again --------------------------------------------------------------------------------------------------------------------------
+# -- Retries ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -222,14 +222,14 @@ def test_there_is_an_end_to_the_number_of_those_too() -> None:
         (CALL, LOST, True, True, 1, False),
         (ACTS, LOST, True, False, 1, False),
         (STREAM, LOST, True, False, 1, True),
-        # Whose server says that it has not begun is made again, whatever it does.
+        # A server that has not processed the call says so: any call may be retried.
         (ACTS, REFUSED, True, False, 1, True),
         (ACTS, REFUSED, False, False, 2, True),
         (ACTS, REFUSED, False, False, 3, False),
         (ACTS, REFUSED, True, True, 1, False),
     ],
 )
-def test_what_is_made_again(
+def test_pool_may_retry_only_unprocessed_or_idempotent_calls(
     call: HttpCall, problem: ConnectionLost, reused: bool, answered: bool, tries: int, again: bool
 ) -> None:
     assert Pool.may_retry(call, problem, reused=reused, answered=answered, tries=tries) is again
@@ -247,5 +247,5 @@ def test_what_is_made_again(
         (b"xtimeout=5", None),
     ],
 )
-def test_what_keep_alive_says(value: bytes | None, seconds: float | None) -> None:
+def test_idle_time_reads_keep_alive_timeout(value: bytes | None, seconds: float | None) -> None:
     assert idle_time(value) == seconds

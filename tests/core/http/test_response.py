@@ -1,4 +1,4 @@
-"""One response: what is in its body, and what its status means."""
+"""One response at the client: its body, and the error that its status becomes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def response(
 
 @pytest.mark.parametrize("status", [200, 404])
 @pytest.mark.parametrize("size", [99, 100])
-def test_a_body_is_kept(status: int, size: int) -> None:
+def test_response_body_within_limit_is_kept(status: int, size: int) -> None:
     assert len(response(status, body=b"x" * size).body) == size
 
 
-def test_a_body_over_the_limit() -> None:
+def test_response_body_over_limit_raises_or_is_discarded() -> None:
     with pytest.raises(RemoteProtocolError, match="longer than 100 bytes"):
         response(body=b"x" * 101)
-    # One that only explains has a limit of its own, and is forgotten above it.
+    # An error body has a limit of its own, above which it is discarded.
     refused = response(500, "text/plain", body=b"x" * 65536)
     assert len(refused.body) == 65536
     assert list(refused.feed(b"x")) == list(refused.feed(b"x")) == []
@@ -37,7 +37,7 @@ def test_a_body_over_the_limit() -> None:
 
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "GZIP", "identity, gzip"])
-def test_an_encoded_body_is_refused(coding: str) -> None:
+def test_response_encoded_body_is_rejected(coding: str) -> None:
     with pytest.raises(RemoteProtocolError, match="encoded"):
         response(content_encoding=coding)
     refused = response(500, "text/plain", b"\x1f\x8b", content_encoding=coding)
@@ -45,7 +45,7 @@ def test_an_encoded_body_is_refused(coding: str) -> None:
 
 
 @pytest.mark.parametrize("coding", ["identity", "Identity ", ""])
-def test_a_body_that_says_it_is_not_encoded(coding: str) -> None:
+def test_response_identity_encoding_is_accepted(coding: str) -> None:
     assert response(body=b"x", content_encoding=coding).body == b"x"
 
 
@@ -61,12 +61,14 @@ def test_a_body_that_says_it_is_not_encoded(coding: str) -> None:
         (200, "text/html", False, False),
     ],
 )
-def test_what_a_body_is(status: int, type: str, events: bool, json: bool) -> None:
+def test_response_body_kind_follows_status_and_content_type(
+    status: int, type: str, events: bool, json: bool
+) -> None:
     found = response(status, type)
     assert (found.events is not None, found.is_json) == (events, json)
 
 
-def test_events() -> None:
+def test_response_events_are_decoded_up_to_limit() -> None:
     found = Response(Head(200, [(b"content-type", b"text/event-stream")]), 10, "7")
     assert found.events is not None
     assert found.events.last_id == "7"
@@ -97,13 +99,13 @@ PLAIN, JSON = "text/plain", "application/json"
             '503 Service Unavailable; try again after Fri, 31 Dec 1999 23:59:59 GMT ({"detail":1})', BUSY,
         ),
         (504, "", b"", {}, "504 Gateway Timeout: the server behind it does not answer; try again later", BUSY),
-        (403, "", b"", {}, "403 Forbidden: the server does not let us in, or not under this name", REFUSED),
+        (403, "", b"", {}, "403 Forbidden: the server denies access, or does not accept this host name or origin", REFUSED),
         (500, "", b"", {"retry_after": "7"}, "500 Internal Server Error: its log may say why", REFUSED),
         (307, "", b"", {"location": "https://b/m"}, "307, redirects are not followed: connect to https://b/m instead", REFUSED),
         (302, "", b"", {}, "302, redirects are not followed", REFUSED),
     ],
 )  # fmt: skip
-def test_what_a_status_means(
+def test_response_error_status_becomes_error_with_cure(
     status: int, type: str, body: bytes, headers: Any, text: str, fault: Fault
 ) -> None:
     error = refusal("x: ", response(status, type, body, most=1000, **headers))
@@ -121,7 +123,9 @@ def test_what_a_status_means(
         (401, "Bearer", ()),
     ],
 )
-def test_who_wants_a_token(status: int, challenge: str | None, scopes: tuple[str, ...]) -> None:
+def test_response_auth_challenge_becomes_auth_required(
+    status: int, challenge: str | None, scopes: tuple[str, ...]
+) -> None:
     headers: dict[str, Any] = {} if challenge is None else {"www_authenticate": challenge}
     error = refusal("x: ", response(status, **headers))
     assert isinstance(error, AuthRequired)
@@ -129,6 +133,6 @@ def test_who_wants_a_token(status: int, challenge: str | None, scopes: tuple[str
     assert f"HTTP status {status}" in str(error)
 
 
-def test_repr() -> None:
+def test_response_repr_shows_status_and_kind() -> None:
     assert repr(response(body=b"abc")) == "<Response 200, 3 bytes>"
     assert repr(response(type="text/event-stream")) == "<Response 200, events>"

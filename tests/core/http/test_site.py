@@ -11,8 +11,6 @@ from mcp_core.http import PlainAnswer, RequestHead, Site
 from tests.core.http.site import HOST, POST, E, Talk, meta, request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcp_core import Event
     from mcp_core.http import Conversation, Exchange
 
@@ -26,7 +24,7 @@ class Token:
 
     def poke(self) -> None:
         self.seen.append("poked")
-        self.site.pump(lambda conversation: lambda event: self.seen.append("again"))
+        self.site.pump(lambda conversation, event: self.seen.append("again"))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +45,7 @@ class Token:
         (b"*", 404),
     ],
 )
-def test_paths_are_compared_to_the_letter(target: bytes, status: int) -> None:
+def test_site_compares_paths_literally(target: bytes, status: int) -> None:
     talk = Talk()
     paths = {"/mcp": talk.endpoint, "/other": talk.endpoint}
     talk.site = Site(paths, {"/healthz": lambda head: PlainAnswer()})
@@ -57,57 +55,54 @@ def test_paths_are_compared_to_the_letter(target: bytes, status: int) -> None:
     assert talk.site.idle
 
 
-def test_two_servers_at_one_path() -> None:
+def test_site_rejects_two_servers_at_one_path() -> None:
     one, other = Talk().endpoint, Talk().endpoint
-    with pytest.raises(ValueError, match="two servers are at '/mcp/'"):
+    with pytest.raises(ValueError, match="two servers have the path '/mcp/'"):
         Site({"/mcp": one, "/mcp/": other})
     assert Site({"/": one, "": one}).endpoints == (one,)
 
 
-def test_where_in_the_site_need_not_be_where_the_client_sees_it() -> None:
+def test_site_path_may_differ_from_the_target() -> None:
     talk = Talk(routes={"/healthz": lambda head: PlainAnswer(200, head.target)})
     head = RequestHead(b"GET", b"/tools/healthz", [HOST])
-    assert talk.site.begin(head, 0).actions_to_send()[0].status == 404  # type: ignore[union-attr]
-    found = talk.site.begin(head, 0, path=b"/healthz").actions_to_send()
+    assert talk.site.actions_to_send(talk.site.begin(head, 0))[0].status == 404  # type: ignore[union-attr]
+    found = talk.site.actions_to_send(talk.site.begin(head, 0, path=b"/healthz"))
     assert found[1].data == b"/tools/healthz"  # type: ignore[union-attr]
 
 
-def test_pump_goes_on_until_all_is_settled_and_calls_nobody_twice() -> None:
+def test_pump_continues_until_nothing_is_left() -> None:
     talk = Talk()
     seen: list[str] = []
     token = Token(talk.site, seen)
 
-    def welcome(conversation: Conversation) -> Callable[[Event], None]:
-        def take(event: Event) -> None:
-            seen.append(type(event).__name__)
-            talk.site.pump(welcome)  # does nothing
-
+    def on_event(conversation: Conversation, event: Event) -> None:
         # Something is said in answer to an event, and something else begins.
         another = talk.site.begin(RequestHead(b"GET", b"/nowhere", [HOST]), 0, token=token)
         assert not another.reading
-        return take
+        seen.append(type(event).__name__)
+        talk.site.pump(on_event)  # does nothing
 
     exchange = begin(talk, token)
-    talk.site.pump(welcome)
+    talk.site.pump(on_event)
     assert seen == ["RequestReceived", "poked", "poked"]
-    assert exchange.actions_to_send() == []
+    assert talk.site.actions_to_send(exchange) == []
 
 
-def test_a_fault_of_the_drivers_does_not_stop_it_for_ever() -> None:
+def test_pump_works_again_after_an_exception() -> None:
     talk = Talk()
     seen: list[str] = []
     begin(talk, Token(talk.site, seen))
 
-    def welcome(conversation: Conversation) -> Callable[[Event], None]:
+    def on_event(conversation: Conversation, event: Event) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        talk.site.pump(welcome)
-    talk.site.pump(lambda conversation: lambda event: seen.append(type(event).__name__))
+        talk.site.pump(on_event)
+    talk.site.pump(lambda conversation, event: seen.append(type(event).__name__))
     assert seen == ["poked"]
 
 
-def test_time_and_the_end_are_for_every_endpoint() -> None:
+def test_site_passes_timeouts_and_close_to_every_endpoint() -> None:
     talk = Talk(comment=15.0)
     other = Talk()
     talk.site = Site({"/mcp": talk.endpoint, "/other": other.endpoint})
@@ -128,7 +123,7 @@ def test_time_and_the_end_are_for_every_endpoint() -> None:
     assert talk.site.idle
 
 
-def test_a_conversation_is_full_when_much_waits_for_its_client() -> None:
+def test_conversation_is_full_when_much_is_queued() -> None:
     talk = Talk()
     talk.call(1, "slow")
     conversation, _ = talk.seen[-1]
@@ -151,6 +146,6 @@ def begin(talk: Talk, token: Token) -> Exchange:
     ]
     exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0, token=token)
     params = {"name": "echo", "arguments": {}, "_meta": meta()}
-    exchange.receive_data(json.encode(request(1, "tools/call", params)), 0)
-    exchange.receive_data(b"", 0)
+    talk.site.receive_data(exchange, json.encode(request(1, "tools/call", params)), 0)
+    talk.site.receive_data(exchange, b"", 0)
     return exchange

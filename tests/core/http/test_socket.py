@@ -32,7 +32,7 @@ REFUSED: list[tuple[dict[str, bytes | None], int]] = [
 
 
 @pytest.mark.parametrize(("changed", "status"), REFUSED)
-def test_who_gets_none(changed: dict[str, bytes | None], status: int) -> None:
+def test_upgrade_with_a_fault_is_rejected(changed: dict[str, bytes | None], status: int) -> None:
     talk = SocketTalk()
     reply = talk.ask_for_socket(upgrade(**changed))
     assert (reply.status, reply.ended, reply.exchange.hang_up) == (status, True, True)
@@ -40,31 +40,31 @@ def test_who_gets_none(changed: dict[str, bytes | None], status: int) -> None:
     assert talk.endpoint.alone == {}
 
 
-def test_a_header_that_stands_twice() -> None:
+def test_upgrade_with_a_repeated_header_is_rejected() -> None:
     reply = SocketTalk().ask_for_socket([*UPGRADE, HOST])
     assert (reply.status, b"host stands twice" in reply.body) == (400, True)
 
 
-def test_pages_of_this_server_get_one() -> None:
+def test_upgrade_from_the_own_origin_is_accepted() -> None:
     reply = SocketTalk().ask_for_socket(upgrade(origin=b"http://127.0.0.1:8000"))
     assert reply.status == 101
     assert b"access-control-allow-origin" not in reply.headers
 
 
-def test_where_there_is_none() -> None:
+def test_upgrade_at_a_path_without_an_endpoint_closes_the_connection() -> None:
     talk = SocketTalk(routes={"/plain": lambda head: PlainAnswer(200, b"ok")})
     for target, status in ((b"/nowhere", 404), (b"/plain", 200)):
         reply = talk.ask_for_socket(target=target)
         assert (reply.status, reply.exchange.hang_up) == (status, True)
 
 
-def test_a_connection_that_cannot_switch() -> None:
+def test_upgrade_on_a_connection_that_cannot_switch_is_ignored() -> None:
     """One of HTTP/1.0, or a stream of HTTP/2: then it is a GET like any other."""
     reply = SocketTalk().ask_for_socket(may_switch=False)
     assert (reply.status, reply.exchange.hang_up) == (200, False)
 
 
-def test_there_is_room_for_so_many() -> None:
+def test_upgrade_above_the_limit_is_rejected() -> None:
     talk = SocketTalk(limits=HttpLimits(sessions=2))
     first, _ = talk.connect(), talk.connect()
     assert talk.ask_for_socket().status == 503
@@ -73,7 +73,7 @@ def test_there_is_room_for_so_many() -> None:
     assert talk.ask_for_socket().status == 101
 
 
-def test_a_site_that_stops() -> None:
+def test_upgrade_during_shutdown_is_rejected() -> None:
     talk = SocketTalk()
     played = talk.connect()
     played.say(initialize(D), {"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -91,16 +91,16 @@ def test_a_site_that_stops() -> None:
     assert played.heard() == [1001]
 
 
-def test_one_that_goes_before_it_began() -> None:
+def test_disconnect_before_the_switch_leaves_nothing() -> None:
     talk = SocketTalk()
     talk.deaf = True
     exchange = talk.ask_for_socket().exchange
-    exchange.disconnected(0.0)
+    talk.site.disconnected(exchange, 0.0)
     talk.pump()
     assert talk.endpoint.alone == {}
 
 
-def test_who_is_looked_at_is_looked_at_once() -> None:
+def test_deadline_is_checked_once() -> None:
     talk = SocketTalk()
     played = talk.connect()
     assert talk.site.next_deadline() == 20.0
@@ -115,7 +115,7 @@ def test_who_is_looked_at_is_looked_at_once() -> None:
     assert talk.site.next_deadline() is None
 
 
-def test_many_conversations_at_one_endpoint() -> None:
+def test_many_websockets_share_one_endpoint() -> None:
     talk = SocketTalk()
     sockets = [talk.connect() for _ in range(3)]
     for number, played in enumerate(sockets):
@@ -138,7 +138,7 @@ class GuardedSockets(Gatehouse, SocketTalk):
     """WebSockets of a guarded server."""
 
 
-def test_without_a_token() -> None:
+def test_upgrade_without_a_token_is_denied() -> None:
     talk = GuardedSockets(guard())
     reply = talk.ask_for_socket()
     assert (reply.status, reply.exchange.hang_up) == (401, True)
@@ -146,26 +146,26 @@ def test_without_a_token() -> None:
     assert "GET refused with 401" in talk.logged()
 
 
-def test_with_a_bad_one() -> None:
+def test_upgrade_with_a_bad_token_is_denied() -> None:
     assert GuardedSockets(guard()).ask_for_socket(who="nobody").status == 401
 
 
-def test_the_name_is_judged_before_the_token() -> None:
+def test_upgrade_checks_host_before_the_token() -> None:
     assert GuardedSockets(guard()).ask_for_socket(upgrade(host=b"evil.example")).status == 421
     assert GuardedSockets(guard()).ask_for_socket(upgrade(origin=b"null")).status == 403
 
 
-def test_the_token_is_judged_before_the_handshake() -> None:
+def test_upgrade_checks_the_token_before_the_handshake() -> None:
     assert GuardedSockets(guard()).ask_for_socket(upgrade(sec_websocket_version=b"8")).status == 401
 
 
-def test_who_asks_is_known_to_handlers() -> None:
+def test_principal_is_known_to_handlers() -> None:
     played = GuardedSockets(guard()).connect(who="ann")
     (answer,) = played.say(request(1, "tools/call", call("whoami")))
     assert answer["result"]["content"][0]["text"].startswith("ann ")
 
 
-def test_each_message_is_judged() -> None:
+def test_each_message_is_authorized() -> None:
     talk = GuardedSockets(guard(tool_scopes={"erase": ["memo:write"]}))
     played = talk.connect(who="ann-reads")
     (refused,) = played.say(request(7, "tools/call", call("erase")))
@@ -177,7 +177,7 @@ def test_each_message_is_judged() -> None:
     assert talk.done == []
 
 
-def test_what_is_forbidden_and_is_no_request_has_no_answer() -> None:
+def test_denied_notification_gets_no_response() -> None:
     talk = GuardedSockets(guard(satisfies=lambda scopes, scope: False))
     played = Played(talk, _let_in(talk))
     assert played.say({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
@@ -204,7 +204,7 @@ class _Lenient:
         return self._guard._refused(403, "insufficient_scope", "no", [READ])
 
 
-def test_who_asks_for_what_is_forbidden_and_does_not_read() -> None:
+def test_denied_requests_not_read_pause_the_websocket() -> None:
     talk = GuardedSockets(guard())
     played = Played(talk, _let_in(talk))
     batch = json.encode([request(id, "ping") for id in range(100)]).decode()
@@ -216,7 +216,7 @@ def test_who_asks_for_what_is_forbidden_and_does_not_read() -> None:
     assert not played.is_paused()
 
 
-def test_the_right_ends() -> None:
+def test_websocket_closes_when_the_token_expires() -> None:
     def brief(text: str) -> Grant:
         return Grant("ann", "app", frozenset({READ}), expires_at=NOW + 100.0)
 
@@ -234,7 +234,7 @@ def test_the_right_ends() -> None:
 
 
 @pytest.mark.parametrize("gate", [LOOPBACK, ANYWHERE, LISTED], ids="LAN")
-def test_every_spelling_of_a_name(gate: Gate) -> None:
+def test_upgrade_checks_every_form_of_host_and_origin(gate: Gate) -> None:
     letter = "LAN"[(LOOPBACK, ANYWHERE, LISTED).index(gate)]
     talk = SocketTalk(gate=gate)
     for host, let_in in HOSTS:

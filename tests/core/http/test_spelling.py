@@ -1,4 +1,4 @@
-"""Frames as wsproto reads them: what each comes to, in whatever pieces it arrives, and that a length is told when its head is there."""
+"""WebSocket frames as wsproto decodes them: events, splits, and the early check of lengths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def played() -> tuple[Played, Spelling]:
 
 
 def frames_in(data: bytes) -> list[Any]:
-    """A server's frames, in short."""
+    """Return a server's frames in a short form."""
     found = []
     while data:
         size, start = data[1], 2
@@ -37,40 +37,40 @@ def frames_in(data: bytes) -> list[Any]:
     return found
 
 
-def heard(pieces: list[bytes]) -> list[Any]:
+def events_of(pieces: list[bytes]) -> list[Any]:
     at, spelling = played()
-    said: list[bytes] = []
+    sent: list[bytes] = []
     for piece in pieces:
         spelling.read(piece, 0.0)
         at.settle()
-        said.append(spelling.write(at.take()))
-    return frames_in(b"".join(said))
+        sent.append(spelling.write(at.take()))
+    return frames_in(b"".join(sent))
 
 
 @pytest.mark.parametrize(("data", "answers"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
-def test_frames(data: bytes, answers: list[Any]) -> None:
-    assert heard([data]) == answers
+def test_websocket_frames_become_events(data: bytes, answers: list[Any]) -> None:
+    assert events_of([data]) == answers
     if len(data) < 10_000:
-        assert heard([data[at : at + 1] for at in range(len(data))]) == answers
+        assert events_of([data[at : at + 1] for at in range(len(data))]) == answers
 
 
 @given(row=st.sampled_from(ROWS), cuts=st.lists(st.integers(0, 400), max_size=5))
-def test_pieces_make_no_difference(row: tuple[str, bytes, list[Any]], cuts: list[int]) -> None:
+def test_websocket_frames_any_split_is_same(row: tuple[str, bytes, list[Any]], cuts: list[int]) -> None:
     _, data, answers = row
     marks = [0, *sorted({min(cut, len(data)) for cut in cuts}), len(data)]
-    assert heard([data[start:end] for start, end in pairwise(marks)]) == answers
+    assert events_of([data[start:end] for start, end in pairwise(marks)]) == answers
 
 
 @given(st.lists(st.binary(max_size=40), max_size=8))
-def test_whatever_comes_it_has_an_end(pieces: list[bytes]) -> None:
-    """Nothing is raised, and behind a Close nothing is said."""
-    for said in (heard(pieces), heard([frame(TEXT, piece) for piece in pieces])):
-        codes = [each for each in said if isinstance(each, int)]
+def test_websocket_frames_any_bytes_close_once(pieces: list[bytes]) -> None:
+    """No input raises, and nothing follows a Close."""
+    for sent in (events_of(pieces), events_of([frame(TEXT, piece) for piece in pieces])):
+        codes = [each for each in sent if isinstance(each, int)]
         assert len(codes) <= 1
-        assert codes == [] or said[-1] == codes[0]
+        assert codes == [] or sent[-1] == codes[0]
 
 
-def test_a_length_is_judged_before_anything_is_kept() -> None:
+def test_websocket_frames_length_is_checked_before_buffering() -> None:
     at, spelling = played()
     spelling.read(frame(TEXT, length=1 << 62), 0.0)
     at.settle()
@@ -80,7 +80,7 @@ def test_a_length_is_judged_before_anything_is_kept() -> None:
     assert at.heard() == []
 
 
-def test_what_comes_behind_a_close_is_thrown_away() -> None:
+def test_websocket_frames_after_close_are_discarded() -> None:
     at, spelling = played()
     spelling.read(close(1000), 0.0)
     for _ in range(100):
@@ -89,13 +89,13 @@ def test_what_comes_behind_a_close_is_thrown_away() -> None:
     assert at.heard() == [1000]
 
 
-def test_what_is_said_is_spelled() -> None:
+def test_websocket_frames_encode_actions() -> None:
     _, spelling = played()
-    said = spelling.write([Text("{}"), Ping(), Pong(b"x"), Close(4000, "so")])
-    assert said == b"\x81\x02{}" + b"\x89\x00" + b"\x8a\x01x" + b"\x88\x04\x0f\xa0so"
+    sent = spelling.write([Text("{}"), Ping(), Pong(b"x"), Close(4000, "so")])
+    assert sent == b"\x81\x02{}" + b"\x89\x00" + b"\x8a\x01x" + b"\x88\x04\x0f\xa0so"
 
 
-def test_a_client_masks() -> None:
+def test_websocket_frames_client_masks() -> None:
     socket = client()
     spelling = Spelling(socket, wsproto.frame_protocol, client=True)
     first, second = spelling.write([Ping()]), spelling.write([Text("{}")])
@@ -107,17 +107,17 @@ def test_a_client_masks() -> None:
     assert socket.deaf
 
 
-def test_what_is_long_leaves_in_pieces() -> None:
-    """Whoever reads slowly is known to read."""
+def test_websocket_frames_long_output_is_chunked() -> None:
+    """Each written chunk restarts the write timeout, so a slow reader stays connected."""
     at, spelling = played()
-    said: list[Text | Ping] = [Text("x" * 600_000), Ping()]
+    sent: list[Text | Ping] = [Text("x" * 600_000), Ping()]
     written = []
     at.socket.messages_to_send(0.0)
     times = iter((5.0, 25.0, 45.0))
-    for piece in spelling.pieces(said, times.__next__):
+    for piece in spelling.pieces(sent, times.__next__):
         written.append(bytes(piece))
         at.talk.wait(20.0)
-    assert b"".join(written) == spelling.write(said)
+    assert b"".join(written) == spelling.write(sent)
     assert [len(piece) for piece in written] == [1 << 18, 1 << 18, 600_012 - (1 << 19)]
     assert not at.is_gone()
     at.talk.wait(20.0)

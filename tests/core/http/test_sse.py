@@ -1,4 +1,4 @@
-"""Server-sent events: the text of WHATWG as a table, however the bytes are split, and what is written reads back."""
+"""Server-sent events: the rules of WHATWG as a table, any split, limits, and round trips."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MOST = 40
 def decoded(
     pieces: Iterable[bytes], *, last_id: str = "", most: int = MOST
 ) -> tuple[list[SseEvent], str, int | None]:
-    """The events, and what the stream has said last: an id, and how long to wait."""
-    decoder = SseDecoder(last_id, most=most)
+    """Return the events, the last event id, and the reconnection time."""
+    decoder = SseDecoder(last_id, limit=most)
     events = []
     for piece in pieces:
         decoder.feed(piece)
@@ -29,91 +29,115 @@ def decoded(
     return events, decoder.last_id, decoder.retry
 
 
-def told(data: bytes, type: str = "message", id: str = "", retry: int | None = None) -> SseEvent:
+def sse_event(data: bytes, type: str = "message", id: str = "", retry: int | None = None) -> SseEvent:
     return SseEvent(type, data, id, retry)
 
 
-# what arrives; the events; the last id; the last retry
+# bytes, events, last event id, reconnection time
 STREAMS: list[Any] = [
     pytest.param(b"", [], "", None, id="nothing"),
-    pytest.param(b"data: a\n\n", [told(b"a")], "", None, id="an event"),
-    pytest.param(b"data: a\n\ndata: b\n\n", [told(b"a"), told(b"b")], "", None, id="two"),
-    pytest.param(b"data: a\r\n\r\n", [told(b"a")], "", None, id="CRLF"),
-    pytest.param(b"data: a\r\rdata: b\r\r", [told(b"a"), told(b"b")], "", None, id="CR"),
-    pytest.param(b"data: a\r\n\n", [told(b"a")], "", None, id="CRLF and LF"),
-    pytest.param(b"data: a\n\r", [told(b"a")], "", None, id="LF and CR"),
-    pytest.param(b"data: a\r\ndata: b\r\n\r\n", [told(b"a\nb")], "", None, id="CRLF is one end"),
-    pytest.param(b"data: a\n\r\ndata: b\n\n", [told(b"a"), told(b"b")], "", None, id="LF and CRLF"),
-    pytest.param(b"data: a\ndata: b\ndata: c\n\n", [told(b"a\nb\nc")], "", None, id="lines are joined by LF"),
+    pytest.param(b"data: a\n\n", [sse_event(b"a")], "", None, id="an event"),
+    pytest.param(b"data: a\n\ndata: b\n\n", [sse_event(b"a"), sse_event(b"b")], "", None, id="two"),
+    pytest.param(b"data: a\r\n\r\n", [sse_event(b"a")], "", None, id="CRLF"),
+    pytest.param(b"data: a\r\rdata: b\r\r", [sse_event(b"a"), sse_event(b"b")], "", None, id="CR"),
+    pytest.param(b"data: a\r\n\n", [sse_event(b"a")], "", None, id="CRLF and LF"),
+    pytest.param(b"data: a\n\r", [sse_event(b"a")], "", None, id="LF and CR"),
+    pytest.param(b"data: a\r\ndata: b\r\n\r\n", [sse_event(b"a\nb")], "", None, id="CRLF is one end"),
+    pytest.param(b"data: a\n\r\ndata: b\n\n", [sse_event(b"a"), sse_event(b"b")], "", None, id="LF and CRLF"),
     pytest.param(
-        b"data: a\ndata\ndata:\ndata: b\n\n", [told(b"a\n\n\nb")], "", None, id="empty lines of data"
+        b"data: a\ndata: b\ndata: c\n\n", [sse_event(b"a\nb\nc")], "", None, id="lines are joined by LF"
     ),
-    pytest.param(b"data\n\n", [told(b"")], "", None, id="a name alone"),
-    pytest.param(b"data:\n\n", [told(b"")], "", None, id="no value"),
-    pytest.param(b"data: \n\n", [told(b"")], "", None, id="a space is no value"),
-    pytest.param(b"data\ndata\n\n", [told(b"\n")], "", None, id="two lines without a value"),
-    pytest.param(b"data:a\n\n", [told(b"a")], "", None, id="no space"),
-    pytest.param(b"data:  a \n\n", [told(b" a ")], "", None, id="one space is not part of it"),
-    pytest.param(b"data:\ta\n\n", [told(b"\ta")], "", None, id="a tab is"),
-    pytest.param(b"data: a: b:\n\n", [told(b"a: b:")], "", None, id="colons in the data"),
-    pytest.param(b"data: a\0\xff\n\n", [told(b"a\0\xff")], "", None, id="any bytes"),
+    pytest.param(
+        b"data: a\ndata\ndata:\ndata: b\n\n", [sse_event(b"a\n\n\nb")], "", None, id="empty lines of data"
+    ),
+    pytest.param(b"data\n\n", [sse_event(b"")], "", None, id="a name alone"),
+    pytest.param(b"data:\n\n", [sse_event(b"")], "", None, id="no value"),
+    pytest.param(b"data: \n\n", [sse_event(b"")], "", None, id="a space is no value"),
+    pytest.param(b"data\ndata\n\n", [sse_event(b"\n")], "", None, id="two lines without a value"),
+    pytest.param(b"data:a\n\n", [sse_event(b"a")], "", None, id="no space"),
+    pytest.param(b"data:  a \n\n", [sse_event(b" a ")], "", None, id="one space is not part of it"),
+    pytest.param(b"data:\ta\n\n", [sse_event(b"\ta")], "", None, id="a tab is"),
+    pytest.param(b"data: a: b:\n\n", [sse_event(b"a: b:")], "", None, id="colons in the data"),
+    pytest.param(b"data: a\0\xff\n\n", [sse_event(b"a\0\xff")], "", None, id="any bytes"),
     pytest.param(b"data : a\nDATA: b\n data: c\n\n", [], "", None, id="names are exact"),
     pytest.param(b"data: a", [], "", None, id="the end in a line"),
     pytest.param(b"data: a\n", [], "", None, id="the end in an event"),
-    pytest.param(b"data: a\n\nid: 1\ndata: b\n", [told(b"a")], "", None, id="the end in the second event"),
+    pytest.param(
+        b"data: a\n\nid: 1\ndata: b\n", [sse_event(b"a")], "", None, id="the end in the second event"
+    ),
     pytest.param(b"\n\n\n", [], "", None, id="blank lines"),
-    pytest.param(b"\n\ndata: a\n\n\n\n", [told(b"a")], "", None, id="blank lines around"),
-    # Comments and what nobody knows
+    pytest.param(b"\n\ndata: a\n\n\n\n", [sse_event(b"a")], "", None, id="blank lines around"),
+    # Comments and unknown fields
     pytest.param(b":\n\n", [], "", None, id="a comment"),
     pytest.param(b": data: a\n:x\n\n", [], "", None, id="comments"),
-    pytest.param(b"data: a\n: b\ndata: c\n\n", [told(b"a\nc")], "", None, id="a comment in an event"),
-    pytest.param(b"colour: red\nx\ndata: a\n\n", [told(b"a")], "", None, id="other fields"),
-    # The mark at the beginning
-    pytest.param(b"\xef\xbb\xbfdata: a\n\n", [told(b"a")], "", None, id="a BOM"),
+    pytest.param(b"data: a\n: b\ndata: c\n\n", [sse_event(b"a\nc")], "", None, id="a comment in an event"),
+    pytest.param(b"colour: red\nx\ndata: a\n\n", [sse_event(b"a")], "", None, id="other fields"),
+    # The byte order mark
+    pytest.param(b"\xef\xbb\xbfdata: a\n\n", [sse_event(b"a")], "", None, id="a BOM"),
     pytest.param(b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", [], "", None, id="only one BOM"),
-    pytest.param(b"\xef\xbb\xbf\ndata: a\n\n", [told(b"a")], "", None, id="a BOM alone"),
-    pytest.param(b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [told(b"a")], "", None, id="a BOM later"),
-    pytest.param(b"data: \xef\xbb\xbfa\n\n", [told(b"\xef\xbb\xbfa")], "", None, id="a BOM in the data"),
+    pytest.param(b"\xef\xbb\xbf\ndata: a\n\n", [sse_event(b"a")], "", None, id="a BOM alone"),
+    pytest.param(b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [sse_event(b"a")], "", None, id="a BOM later"),
+    pytest.param(b"data: \xef\xbb\xbfa\n\n", [sse_event(b"\xef\xbb\xbfa")], "", None, id="a BOM in the data"),
     pytest.param(b"\xef\xbbdata: a\n\n", [], "", None, id="two thirds of a BOM"),
     # Types
-    pytest.param(b"event: endpoint\ndata: /x\n\n", [told(b"/x", "endpoint")], "", None, id="a type"),
+    pytest.param(b"event: endpoint\ndata: /x\n\n", [sse_event(b"/x", "endpoint")], "", None, id="a type"),
     pytest.param(
-        b"data: /x\nevent: endpoint\n\n", [told(b"/x", "endpoint")], "", None, id="a type behind the data"
+        b"data: /x\nevent: endpoint\n\n",
+        [sse_event(b"/x", "endpoint")],
+        "",
+        None,
+        id="a type behind the data",
     ),
-    pytest.param(b"event: a\nevent: b\ndata\n\n", [told(b"", "b")], "", None, id="the last type"),
-    pytest.param(b"event:\ndata: a\n\n", [told(b"a")], "", None, id="no type"),
-    pytest.param(b"event: x\n\ndata: a\n\n", [told(b"a")], "", None, id="a type is of its block"),
+    pytest.param(b"event: a\nevent: b\ndata\n\n", [sse_event(b"", "b")], "", None, id="the last type"),
+    pytest.param(b"event:\ndata: a\n\n", [sse_event(b"a")], "", None, id="no type"),
+    pytest.param(b"event: x\n\ndata: a\n\n", [sse_event(b"a")], "", None, id="a type is of its block"),
     pytest.param(
-        b"event: x\ndata: a\n\ndata: b\n\n", [told(b"a", "x"), told(b"b")], "", None, id="and of no other"
+        b"event: x\ndata: a\n\ndata: b\n\n",
+        [sse_event(b"a", "x"), sse_event(b"b")],
+        "",
+        None,
+        id="and of no other",
     ),
-    pytest.param("event: é\ndata\n\n".encode(), [told(b"", "é")], "", None, id="a type is UTF-8"),
-    pytest.param(b"event: \xff\ndata\n\n", [told(b"", "\ufffd")], "", None, id="which may be broken"),
+    pytest.param("event: é\ndata\n\n".encode(), [sse_event(b"", "é")], "", None, id="a type is UTF-8"),
+    pytest.param(b"event: \xff\ndata\n\n", [sse_event(b"", "\ufffd")], "", None, id="which may be broken"),
     # Ids
-    pytest.param(b"id: 1\ndata: a\n\n", [told(b"a", id="1")], "1", None, id="an id"),
+    pytest.param(b"id: 1\ndata: a\n\n", [sse_event(b"a", id="1")], "1", None, id="an id"),
     pytest.param(
-        b"id: 1\ndata: a\n\ndata: b\n\n", [told(b"a", id="1"), told(b"b", id="1")], "1", None, id="it stays"
+        b"id: 1\ndata: a\n\ndata: b\n\n",
+        [sse_event(b"a", id="1"), sse_event(b"b", id="1")],
+        "1",
+        None,
+        id="it stays",
     ),
     pytest.param(b"id: 1\n\n", [], "1", None, id="an id alone"),
-    pytest.param(b"id: 1\ndata:\n\n", [told(b"", id="1")], "1", None, id="an event that only brings its id"),
+    pytest.param(
+        b"id: 1\ndata:\n\n", [sse_event(b"", id="1")], "1", None, id="an event that only sets the id"
+    ),
     pytest.param(b"id: 1\n", [], "", None, id="an id without its blank line"),
     pytest.param(
-        b"id: 1\ndata: a\n\nid: 2\ndata: b\n", [told(b"a", id="1")], "1", None, id="the second without it"
+        b"id: 1\ndata: a\n\nid: 2\ndata: b\n",
+        [sse_event(b"a", id="1")],
+        "1",
+        None,
+        id="the second without it",
     ),
-    pytest.param(b"id: 1\ndata: a\n\nid\n\n", [told(b"a", id="1")], "", None, id="an id is taken back"),
-    pytest.param(b"id: 1\nid: 2\0\ndata\n\n", [told(b"", id="1")], "1", None, id="an id with NUL is none"),
+    pytest.param(b"id: 1\ndata: a\n\nid\n\n", [sse_event(b"a", id="1")], "", None, id="an id is taken back"),
+    pytest.param(
+        b"id: 1\nid: 2\0\ndata\n\n", [sse_event(b"", id="1")], "1", None, id="an id with NUL is none"
+    ),
     pytest.param("id: é\n\n".encode(), [], "é", None, id="an id is UTF-8"),
     pytest.param(b"id:  1 \n\n", [], " 1 ", None, id="spaces in an id"),
-    # Waiting
+    # Reconnection times
     pytest.param(b"retry: 300\n", [], "", 300, id="how long to wait"),
     pytest.param(
         b"retry: 300\ndata: a\n\ndata: b\n\n",
-        [told(b"a", retry=300), told(b"b")],
+        [sse_event(b"a", retry=300), sse_event(b"b")],
         "",
         300,
         id="with an event",
     ),
-    pytest.param(b"retry: 300\n\ndata: b\n\n", [told(b"b")], "", 300, id="without one"),
-    pytest.param(b"retry: 1\nretry: 2\ndata\n\n", [told(b"", retry=2)], "", 2, id="the last counts"),
+    pytest.param(b"retry: 300\n\ndata: b\n\n", [sse_event(b"b")], "", 300, id="without one"),
+    pytest.param(b"retry: 1\nretry: 2\ndata\n\n", [sse_event(b"", retry=2)], "", 2, id="the last counts"),
     pytest.param(b"retry: 007\n", [], "", 7, id="zeros in front"),
     pytest.param(b"retry: 0\n", [], "", 0, id="not to wait"),
     pytest.param(
@@ -130,14 +154,16 @@ STREAMS: list[Any] = [
 
 @pytest.mark.requirement("HTTP-10", "SHM-16")
 @pytest.mark.parametrize(("data", "events", "last_id", "retry"), STREAMS)
-def test_streams(data: bytes, events: list[SseEvent], last_id: str, retry: int | None) -> None:
+def test_sse_decoder_reads_whatwg_streams(
+    data: bytes, events: list[SseEvent], last_id: str, retry: int | None
+) -> None:
     assert decoded([data]) == (events, last_id, retry)
     assert decoded(data[i : i + 1] for i in range(len(data))) == (events, last_id, retry)
     assert decoded([data[:1], b"", data[1:], b""]) == (events, last_id, retry)
 
 
-def test_the_last_id_of_the_stream_before_is_the_first_of_this_one() -> None:
-    assert decoded([b"data: a\n\n"], last_id="7") == ([told(b"a", id="7")], "7", None)
+def test_sse_decoder_resumed_starts_with_last_id() -> None:
+    assert decoded([b"data: a\n\n"], last_id="7") == ([sse_event(b"a", id="7")], "7", None)
     assert decoded([b"id: 8\ndata: a\n"], last_id="7") == ([], "7", None)
 
 
@@ -152,7 +178,7 @@ def test_the_last_id_of_the_stream_before_is_the_first_of_this_one() -> None:
         (b"id: 1\ndata:\n\n", False),
     ],
 )
-def test_which_events_carry_a_message(event: bytes, is_message: bool) -> None:
+def test_sse_event_is_message_only_with_data_and_type(event: bytes, is_message: bool) -> None:
     ((found,), _, _) = decoded([event])
     assert found.is_message is is_message
 
@@ -177,7 +203,7 @@ PARTS = (
 
 
 @given(st.lists(st.sampled_from(PARTS)).map(b"".join), st.lists(st.integers(0, 80)))
-def test_where_it_is_split_does_not_matter(data: bytes, cuts: list[int]) -> None:
+def test_sse_decoder_any_split_gives_same_events(data: bytes, cuts: list[int]) -> None:
     def outcome(pieces: list[bytes]) -> Any:
         try:
             return decoded(pieces)
@@ -187,11 +213,11 @@ def test_where_it_is_split_does_not_matter(data: bytes, cuts: list[int]) -> None
     assert outcome(chunks(data, cuts)) == outcome([data])
 
 
-# -- Limits ------------------------------------------------------------------------------------------------------------
+# -- Limits --------------------------------------------------------------------------------------
 
 LONGEST = b"x" * MOST
 
-# what arrives, and whether that is still taken
+# bytes, whether they are within the limit
 SIZES: list[Any] = [
     pytest.param(b"data: %b\n\n" % LONGEST, True, id="as long as allowed"),
     pytest.param(b"data: %b\r\n\r\n" % LONGEST, True, id="as long as allowed, CRLF"),
@@ -208,7 +234,7 @@ SIZES: list[Any] = [
 
 @pytest.mark.parametrize(("data", "taken"), SIZES)
 @pytest.mark.parametrize("size", [1, 1000])
-def test_what_is_too_long(data: bytes, taken: bool, size: int) -> None:
+def test_sse_decoder_over_limit_raises(data: bytes, taken: bool, size: int) -> None:
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     if taken:
         decoded(pieces)
@@ -217,10 +243,10 @@ def test_what_is_too_long(data: bytes, taken: bool, size: int) -> None:
         decoded(pieces)
 
 
-def test_events_before_the_one_that_is_too_long_are_given() -> None:
-    decoder = SseDecoder(most=MOST)
+def test_sse_decoder_returns_events_before_too_long_one() -> None:
+    decoder = SseDecoder(limit=MOST)
     decoder.feed(b"id: 1\ndata: a\n\ndata: %bx\n\n" % LONGEST)
-    assert decoder.next_event() == told(b"a", id="1")
+    assert decoder.next_event() == sse_event(b"a", id="1")
     with pytest.raises(EventTooLong, match="an event of the stream has more than 40 bytes"):
         decoder.next_event()
     assert decoder.last_id == "1"
@@ -237,8 +263,8 @@ def test_events_before_the_one_that_is_too_long_are_given() -> None:
         (b"", b"data:%b" % LONGEST, False),
     ],
 )
-def test_the_end_of_a_line_is_not_waited_for(begun: bytes, rest: bytes, at_once: bool) -> None:
-    decoder = SseDecoder(most=MOST)
+def test_sse_decoder_rejects_unfinished_long_line(begun: bytes, rest: bytes, at_once: bool) -> None:
+    decoder = SseDecoder(limit=MOST)
     decoder.feed(begun)
     assert decoder.next_event() is None
     decoder.feed(rest)
@@ -249,8 +275,8 @@ def test_the_end_of_a_line_is_not_waited_for(begun: bytes, rest: bytes, at_once:
         assert decoder.next_event() is None
 
 
-def test_short_lines_are_not_kept_as_objects() -> None:
-    decoder = SseDecoder(most=1_000_000)
+def test_sse_decoder_short_lines_use_one_buffer() -> None:
+    decoder = SseDecoder(limit=1_000_000)
     for _ in range(1_000):
         decoder.feed(b"data: ab\n" * 100)
         assert decoder.next_event() is None
@@ -262,7 +288,7 @@ def test_short_lines_are_not_kept_as_objects() -> None:
     assert len(decoder) == 0
 
 
-# -- Writing -----------------------------------------------------------------------------------------------------------
+# -- Encoding ------------------------------------------------------------------------------------
 
 WRITTEN: list[Any] = [
     ({"data": b"{}"}, b"data: {}\n\n"),
@@ -278,19 +304,19 @@ WRITTEN: list[Any] = [
 
 
 @pytest.mark.parametrize(("event", "written"), WRITTEN)
-def test_writing(event: dict[str, Any], written: bytes) -> None:
+def test_encode_event_writes_fields(event: dict[str, Any], written: bytes) -> None:
     assert encode_event(**event) == written
 
 
 @pytest.mark.parametrize("wrong", [b"1\n", b"1\rdata: x", b"a\0b", b"\r\n\r\ndata: x"])
-def test_what_could_be_another_field_is_refused(wrong: bytes) -> None:
+def test_encode_event_line_break_in_field_raises(wrong: bytes) -> None:
     with pytest.raises(ValueError, match="the id of an event has no line break and no NUL"):
         encode_event(b"{}", id=wrong)
     with pytest.raises(ValueError, match="the type of an event has no line break and no NUL"):
         encode_event(b"{}", event=wrong)
 
 
-def test_nobody_waits_for_less_than_nothing() -> None:
+def test_encode_event_negative_retry_raises() -> None:
     with pytest.raises(ValueError, match="retry is a number of milliseconds, not -1"):
         encode_event(b"{}", retry=-1)
 
@@ -310,7 +336,7 @@ _WORDS = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=[
     )
 )
 @example([(b"a\r", "", "", 0), (b"\n", " ", ":", None)])
-def test_what_is_written_reads_back(events: list[tuple[bytes, str | None, str | None, int | None]]) -> None:
+def test_encode_event_round_trips(events: list[tuple[bytes, str | None, str | None, int | None]]) -> None:
     stream, expected, last = b"", [], ""
     for data, id, event, retry in events:
         stream += encode_event(
@@ -322,12 +348,12 @@ def test_what_is_written_reads_back(events: list[tuple[bytes, str | None, str | 
         stream += COMMENT
         last = last if id is None else id
         joined = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        expected.append(told(joined, event or "message", last, retry))
+        expected.append(sse_event(joined, event or "message", last, retry))
     assert decoded([stream], most=1000)[:2] == (expected, last)
 
 
-def test_what_it_says_of_itself() -> None:
-    decoder = SseDecoder("3", most=MOST)
+def test_sse_decoder_repr() -> None:
+    decoder = SseDecoder("3", limit=MOST)
     assert repr(decoder) == "<SseDecoder 0 bytes, last id '3'>"
     decoder.feed(b"data: a\ndat")
     assert decoder.next_event() is None

@@ -1,4 +1,4 @@
-"""Streamable HTTP from the client's end: what goes out, in which order and with which headers; sessions, and their loss."""
+"""Streamable HTTP at the client: order and headers of messages, sessions and their loss."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.core.helpers import A, B, C, D, E, Message, encoded, notification, re
 from tests.core.http.client_net import (
     SESSION,
     Net,
-    asks,
-    discovered,
+    discover_result,
     event,
     header,
-    initialized_by,
-    kinds,
-    opened,
-    said,
+    initialize_result,
+    open_client,
+    posted_message,
+    send_call,
+    type_names,
 )
 
 STATEFUL = [A, B, C, D]
@@ -39,37 +39,37 @@ CONTENT: Message = {"content": [], "resultType": "complete"}
 LIST: Message = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
-# -- Opening -----------------------------------------------------------------------------------------------------------
+# -- Opening ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("HTTP-5", "HTTP-6", "SHL-2", "SHL-22", "SHL-28", "SHL-31", "SHL-10")
 @pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize("session", [SESSION, None])
-def test_a_handshake(version: str, session: str | None) -> None:
+def test_handshake_orders_messages_and_sets_headers(version: str, session: str | None) -> None:
     net = Net(version)
     net.open()
     first = net.call()
     assert (first.head.method, first.head.target) == (b"POST", b"/mcp")
-    assert said(first)["method"] == "initialize"
+    assert posted_message(first)["method"] == "initialize"
     assert header(first, "accept") == "application/json, text/event-stream"
     assert header(first, "content-type") == "application/json"
     assert header(first, "host") == "server.example"
     assert header(first, "mcp-protocol-version") is header(first, "mcp-session-id") is None
     headers: dict[str, Any] = {} if session is None else {"mcp_session_id": session}
-    net.answer(first, result(1, initialized_by(version)), **headers)
+    net.answer(first, result(1, initialize_result(version)), **headers)
     assert isinstance(net.event(), PeerReady)
     second = net.call()
-    assert said(second)["method"] == "notifications/initialized"
+    assert posted_message(second)["method"] == "notifications/initialized"
     id = net.conn.send_request("tools/list")
-    assert net.asked() == []  # it might be there before `initialized`
+    assert net.new_calls() == []  # it could arrive before `initialized`
     assert net.http.queued() > 0
     net.answer(second)
-    get = net.call()  # what the server says on that stream before it is there may be lost
+    get = net.call()  # what the server sends before this stream is open may be lost
     assert net.http.queued() > 0
     net.answer(get, status=405)
     third = net.call()
     assert net.http.queued() == 0
-    assert said(third)["id"] == id
+    assert posted_message(third)["id"] == id
     assert (get.head.method, get.body, get.long) == (b"GET", b"", True)
     assert (header(get, "accept"), header(get, "last-event-id")) == ("text/event-stream", None)
     for call in (second, get, third):
@@ -82,27 +82,27 @@ def test_a_handshake(version: str, session: str | None) -> None:
 
 
 @pytest.mark.requirement("SHM-1", "SHM-2", "HDR-1")
-def test_the_stateless_era() -> None:
+def test_stateless_calls_carry_mcp_headers() -> None:
     net = Net(E)
     net.open()
     first = net.call()
-    assert said(first)["method"] == "server/discover"
-    net.answer(first, result(1, discovered()), mcp_session_id="ignored")
+    assert posted_message(first)["method"] == "server/discover"
+    net.answer(first, result(1, discover_result()), mcp_session_id="ignored")
     assert isinstance(net.event(), PeerReady)
-    id, call = asks(net)
+    id, call = send_call(net)
     for each in (first, call):
         assert (
             header(each, "mcp-protocol-version")
             == E
-            == said(each)["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]
+            == posted_message(each)["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]
         )
-        assert header(each, "mcp-method") == said(each)["method"]
+        assert header(each, "mcp-method") == posted_message(each)["method"]
         assert header(each, "mcp-session-id") is None
     assert header(call, "mcp-name") == "t"
     net.answer(call, result(id, CONTENT))
     assert isinstance(net.event(), ResultReceived)
     net.conn.close()
-    assert net.asked() == []
+    assert net.new_calls() == []
     assert net.http.idle
 
 
@@ -118,24 +118,24 @@ def test_the_stateless_era() -> None:
         ("x/custom", {"name": "n"}, None),
     ],
 )
-def test_the_name_in_a_header(method: str, params: Any, name: str | None) -> None:
-    net = opened(E, offers={"tools": {}, "resources": {}, "prompts": {}})
-    _, call = asks(net, method, params)
+def test_stateless_call_mirrors_name_into_header(method: str, params: Any, name: str | None) -> None:
+    net = open_client(E, offers={"tools": {}, "resources": {}, "prompts": {}})
+    _, call = send_call(net, method, params)
     assert (header(call, "mcp-method"), header(call, "mcp-name")) == (method, name)
 
 
-def test_a_notification_of_the_stateless_era_names_its_method() -> None:
-    net = opened(E)
-    net.conn.send_notification("x/told", {"a": 1})
+def test_stateless_notification_carries_method_header() -> None:
+    net = open_client(E)
+    net.conn.send_notification("x/posted", {"a": 1})
     call = net.call()
-    assert (header(call, "mcp-method"), header(call, "mcp-protocol-version")) == ("x/told", E)
+    assert (header(call, "mcp-method"), header(call, "mcp-protocol-version")) == ("x/posted", E)
     net.answer(call)
     assert net.events() == []
 
 
 @pytest.mark.requirement("HDR-7", "HDR-8", "HDR-9", "HDR-13")
-def test_arguments_in_headers() -> None:
-    net = opened(E)
+def test_tool_arguments_are_mirrored_into_headers() -> None:
+    net = open_client(E)
     schema = {
         "type": "object",
         "properties": {
@@ -152,7 +152,7 @@ def test_arguments_in_headers() -> None:
         {"name": "bad", "inputSchema": bad},
         {"name": "bad2", "inputSchema": bad},
     ]
-    id, call = asks(net, "tools/list")
+    id, call = send_call(net, "tools/list")
     net.answer(call, result(id, LIST | {"tools": tools}))
     first, second, listed = net.events()
     assert isinstance(first, MessageRejected)
@@ -163,7 +163,7 @@ def test_arguments_in_headers() -> None:
     assert [tool.name for tool in listed.result.tools] == ["t"]
 
     def mirrored(name: str, arguments: Any) -> dict[str, str]:
-        _, call = asks(net, "tools/call", {"name": name, "arguments": arguments})
+        _, call = send_call(net, "tools/call", {"name": name, "arguments": arguments})
         return {
             key.decode(): value.decode() for key, value in call.head.headers if key.startswith(b"mcp-param-")
         }
@@ -176,53 +176,53 @@ def test_arguments_in_headers() -> None:
     }
     assert mirrored("t", {"s": "", "i": None}) == {"mcp-param-region": ""}
     assert mirrored("t", {}) == mirrored("other", {"s": "x"}) == {}
-    # What cannot be said in a header cannot be asked for.
+    # A call with an argument that no header can carry fails.
     net.conn.send_request("tools/call", {"name": "t", "arguments": {"i": 2**60}}, token="T")
-    assert net.asked() == []
+    assert net.new_calls() == []
     failed = net.event()
     assert isinstance(failed, ErrorReceived)
     assert isinstance(failed.error, LocalProtocolError)
     assert "tools/call cannot be sent over HTTP" in str(failed.error)
 
 
-def test_tools_of_an_older_revision_are_left_alone() -> None:
-    net = opened(D)
+def test_invalid_mirroring_in_stateful_revision_keeps_tool() -> None:
+    net = open_client(D)
     bad = {"type": "object", "properties": {"n": {"type": "number", "x-mcp-header": "N"}}}
-    id, call = asks(net, "tools/list")
+    id, call = send_call(net, "tools/list")
     net.answer(call, result(id, {"tools": [{"name": "bad", "inputSchema": bad}]}))
     assert [tool.name for tool in net.event().result.tools] == ["bad"]
 
 
 @pytest.mark.parametrize("end", ["refused", "broken", "slow"])
-def test_initialized_that_is_not_accepted_holds_up_nothing(end: str) -> None:
+def test_initialized_not_accepted_releases_held_messages(end: str) -> None:
     net = Net(D)
     net.open()
-    net.answer(net.call(), result(1, initialized_by(D)), mcp_session_id=SESSION)
-    told = net.call()
+    net.answer(net.call(), result(1, initialize_result(D)), mcp_session_id=SESSION)
+    posted = net.call()
     net.conn.send_request("tools/list")
-    assert net.asked() == []
+    assert net.new_calls() == []
     if end == "refused":
-        net.answer(told, "no", 500, "text/plain")
+        net.answer(posted, "no", 500, "text/plain")
     elif end == "broken":
-        net.ends(told, "the connection was reset")
+        net.end_response(posted, "the connection was reset")
     else:
         net.at(9.9)
-        assert net.asked() == []
+        assert net.new_calls() == []
         assert net.http.next_deadline() == 10.0
         net.at(10.0)
-    assert said(net.call())["method"] == "tools/list"
-    assert kinds(net.events()) == ["PeerReady"] + ["MessageRejected"] * (end != "slow")
+    assert posted_message(net.call())["method"] == "tools/list"
+    assert type_names(net.events()) == ["PeerReady"] + ["MessageRejected"] * (end != "slow")
     if end == "slow":
-        net.answer(told)
-        assert net.asked() == []  # the stream of the session, which nobody waits for any more
+        net.answer(posted)
+        assert net.new_calls() == []  # no standalone stream: the wait for it is over
 
 
-def test_a_probe_that_was_given_up_is_let_go() -> None:
+def test_version_probe_timed_out_is_dropped_after_handshake() -> None:
     net = Net()
     net.open()
     probe = net.call()
     net.at(5.0)
-    net.answer(net.call(), result(2, initialized_by(D)))
+    net.answer(net.call(), result(2, initialize_result(D)))
     net.answer(net.call())
     net.answer(net.call(), status=405)
     assert net.dropped == [probe.key]
@@ -230,25 +230,25 @@ def test_a_probe_that_was_given_up_is_let_go() -> None:
 
 @pytest.mark.requirement("SHL-33")
 @pytest.mark.parametrize("name", ["", "a b", "ü", "a\tb", "x" * 1025])
-def test_a_session_with_a_name_that_no_header_can_say(name: str) -> None:
+def test_session_id_not_visible_ascii_closes_connection(name: str) -> None:
     net = Net(D)
     net.open()
-    net.answer(net.call(), result(1, initialized_by(D)), mcp_session_id=name)
+    net.answer(net.call(), result(1, initialize_result(D)), mcp_session_id=name)
     closed = net.event()
     assert isinstance(closed, ConnectionClosed)
     assert "visible ASCII" in str(closed.error)
-    assert net.asked() == []
+    assert net.new_calls() == []
 
 
-def test_only_the_handshake_names_the_session() -> None:
-    net = opened(D)
-    id, call = asks(net)
+def test_session_id_is_taken_from_handshake_only() -> None:
+    net = open_client(D)
+    id, call = send_call(net)
     net.answer(call, result(id, CONTENT), mcp_session_id="other")
-    _, call = asks(net)
+    _, call = send_call(net)
     assert header(call, "mcp-session-id") == SESSION
 
 
-def test_headers_of_a_call_and_of_all() -> None:
+def test_call_headers_replace_configured_headers() -> None:
     net = Net(
         E, options=HttpClientOptions(headers={"Authorization": "Bearer x", "X-A": "1", "User-Agent": "me"})
     )
@@ -259,12 +259,12 @@ def test_headers_of_a_call_and_of_all() -> None:
         "1",
         "me",
     )
-    net.answer(first, result(1, discovered()))
-    _, call = asks(net, headers={"X-a": "2", "X-B": "ü"})
+    net.answer(first, result(1, discover_result()))
+    _, call = send_call(net, headers={"X-a": "2", "X-B": "ü"})
     assert (header(call, "x-a"), header(call, "x-b"), header(call, "authorization")) == ("2", "ü", "Bearer x")
 
 
-# -- What may be repeated ------------------------------------------------------------------------------------------------
+# -- Which calls may be repeated -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -278,27 +278,27 @@ def test_headers_of_a_call_and_of_all() -> None:
         (D, "logging/setLevel", True, False),
     ],
 )
-def test_what_may_be_sent_twice(version: str, method: str, repeatable: bool, long: bool) -> None:
-    net = opened(version)
+def test_call_flags_follow_method_row(version: str, method: str, repeatable: bool, long: bool) -> None:
+    net = open_client(version)
     params: dict[str, Any] = {
         "subscriptions/listen": t.ListenParams(notifications=t.SubscriptionFilter(tools_list_changed=True)),
         "logging/setLevel": t.SetLevelParams(level="info"),
     }
-    _, call = asks(net, method, params.get(method))
+    _, call = send_call(net, method, params.get(method))
     assert (call.idempotent, call.long, call.brief) == (repeatable, long, False)
 
 
-# -- Giving up ------------------------------------------------------------------------------------------------------------
+# -- Cancelling ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("CXL-15")
-def test_who_hangs_up_on_a_stateless_server_says_no_more() -> None:
-    net = opened(E)
-    id, call = asks(net)
+def test_cancel_stateless_only_drops_call() -> None:
+    net = open_client(E)
+    id, call = send_call(net)
     net.conn.send_cancel(id)
-    assert net.asked() == []
+    assert net.new_calls() == []
     assert net.dropped == [call.key]
-    net.answer(call, result(id, CONTENT))  # the driver may not know yet
+    net.answer(call, result(id, CONTENT))  # the driver may not have seen the drop yet
     assert net.events() == []
     net.conn.send_cancel(id)
     assert net.http.idle
@@ -306,42 +306,48 @@ def test_who_hangs_up_on_a_stateless_server_says_no_more() -> None:
 
 @pytest.mark.requirement("CXL-16", "CXL-18")
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_stateful_server_is_told(version: str) -> None:
-    """And then it takes back on the same stream what it has asked for that call."""
-    net = opened(version)
-    id, call = asks(net)
-    net.starts(call)
-    net.gives(call, event(request("q", "roots/list")))
+def test_cancel_stateful_sends_notification_and_reads_on(version: str) -> None:
+    """The server then cancels its own requests for that call, on the same stream."""
+    net = open_client(version)
+    id, call = send_call(net)
+    net.start_response(call)
+    net.send_body(call, event(request("q", "roots/list")))
     assert isinstance(net.event(), RequestReceived)
     net.conn.send_cancel(id, "enough")
-    told = net.call()
-    assert said(told) == notification("notifications/cancelled", {"requestId": id, "reason": "enough"})
-    assert header(told, "mcp-session-id") == SESSION
-    assert header(told, "mcp-protocol-version") == header(call, "mcp-protocol-version")
-    assert told.brief
+    posted = net.call()
+    assert posted_message(posted) == notification(
+        "notifications/cancelled", {"requestId": id, "reason": "enough"}
+    )
+    assert header(posted, "mcp-session-id") == SESSION
+    assert header(posted, "mcp-protocol-version") == header(call, "mcp-protocol-version")
+    assert posted.brief
     assert net.dropped == []
-    net.answer(told)
-    net.gives(call, event(notification("notifications/cancelled", {"requestId": "q"})))
-    assert kinds(net.events()) == ["RequestCancelled"]
-    net.ends(call)
+    net.answer(posted)
+    net.send_body(call, event(notification("notifications/cancelled", {"requestId": "q"})))
+    assert type_names(net.events()) == ["RequestCancelled"]
+    net.end_response(call)
     assert net.http.idle
     assert net.http.next_deadline() is None
 
 
 @pytest.mark.parametrize("said_before", ["nothing", "a head", "an event"])
-def test_a_server_that_does_not_end_what_was_cancelled_is_not_listened_to_for_ever(said_before: str) -> None:
-    net = opened(D)
-    id, call = asks(net, progress=True)
+def test_cancelled_call_not_ended_is_dropped_after_linger(said_before: str) -> None:
+    net = open_client(D)
+    id, call = send_call(net, progress=True)
     if said_before != "nothing":
-        net.starts(call)
+        net.start_response(call)
     if said_before == "an event":
-        net.gives(call, event(notification("notifications/progress", {"progressToken": id, "progress": 1})))
+        net.send_body(
+            call, event(notification("notifications/progress", {"progressToken": id, "progress": 1}))
+        )
         net.events()
     net.conn.send_cancel(id)
     net.answer(net.call())
     net.at(3.0)
     if said_before != "nothing":
-        net.gives(call, event(notification("notifications/progress", {"progressToken": id, "progress": 2})))
+        net.send_body(
+            call, event(notification("notifications/progress", {"progressToken": id, "progress": 2}))
+        )
     net.at(4.9)
     assert net.dropped == []
     net.at(5.0)
@@ -350,26 +356,26 @@ def test_a_server_that_does_not_end_what_was_cancelled_is_not_listened_to_for_ev
     assert net.http.idle
 
 
-def test_what_was_answered_before_the_cancellation_was_sent_is_not_cancelled() -> None:
-    net = opened(D)
-    id, call = asks(net)
+def test_cancel_of_answered_call_sends_nothing() -> None:
+    net = open_client(D)
+    id, call = send_call(net)
     net.conn.send_cancel(id)
     body = encoded(result(id, CONTENT))
     net.http.response_started(call.key, Head(200, [(b"content-type", b"application/json")]), 0.0)
     net.http.response_data(call.key, body, 0.0)
     net.http.response_ended(call.key, 0.0)
-    assert net.asked() == []
+    assert net.new_calls() == []
     assert net.events() == []
 
 
 @pytest.mark.parametrize("answer", ["result", "refusal", "reset"])
-def test_what_is_still_said_to_a_call_that_was_cancelled_means_nothing(answer: str) -> None:
-    net = opened(D)
-    id, call = asks(net)
+def test_response_to_cancelled_call_is_ignored(answer: str) -> None:
+    net = open_client(D)
+    id, call = send_call(net)
     net.conn.send_cancel(id)
     net.answer(net.call())
     if answer == "reset":
-        net.ends(call, "reset")
+        net.end_response(call, "reset")
     elif answer == "refusal":
         net.answer(call, "no", 500, "text/plain")
     else:
@@ -380,209 +386,209 @@ def test_what_is_still_said_to_a_call_that_was_cancelled_means_nothing(answer: s
     assert net.dropped == []
 
 
-def test_closing_ends_what_was_cancelled() -> None:
-    net = opened(D, session=None)
-    id, call = asks(net)
+def test_close_drops_cancelled_call() -> None:
+    net = open_client(D, session=None)
+    id, call = send_call(net)
     net.conn.send_cancel(id)
-    told = net.call()
+    posted = net.call()
     net.conn.close()
-    assert net.asked() == []
+    assert net.new_calls() == []
     assert net.dropped == [call.key]
-    net.answer(told)
+    net.answer(posted)
     assert net.http.idle
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_what_was_not_sent_yet_is_not_sent(version: str) -> None:
-    net = opened(version)
+def test_cancel_before_sending_sends_nothing(version: str) -> None:
+    net = open_client(version)
     net.conn.send_cancel(net.conn.send_request("tools/list"))
-    assert net.asked() == []
+    assert net.new_calls() == []
     assert net.dropped == []
     assert net.http.idle
 
 
-def test_what_is_held_is_not_sent() -> None:
+def test_cancel_of_held_message_removes_it() -> None:
     net = Net(D)
     net.open()
-    net.answer(net.call(), result(1, initialized_by(D)))
-    told = net.call()
-    kept, given_up = net.conn.send_request("tools/list"), net.conn.send_request("tools/list")
-    assert net.asked() == []
-    net.conn.send_cancel(given_up)
-    assert net.asked() == []
-    net.answer(told)
-    net.starts(net.call())
-    assert said(net.call())["id"] == kept
+    net.answer(net.call(), result(1, initialize_result(D)))
+    posted = net.call()
+    kept, cancelled = net.conn.send_request("tools/list"), net.conn.send_request("tools/list")
+    assert net.new_calls() == []
+    net.conn.send_cancel(cancelled)
+    assert net.new_calls() == []
+    net.answer(posted)
+    net.start_response(net.call())
+    assert posted_message(net.call())["id"] == kept
 
 
 @pytest.mark.parametrize("how", ["breaks", "waits", "refused", "nonsense"])
-def test_the_stream_of_the_session_is_waited_for_and_not_for_long(how: str) -> None:
+def test_calls_wait_for_standalone_stream_at_most_one_second(how: str) -> None:
     net = Net(D)
     net.open()
-    net.answer(net.call(), result(1, initialized_by(D)))
-    told = net.call()
+    net.answer(net.call(), result(1, initialize_result(D)))
+    posted = net.call()
     id = net.conn.send_request("tools/list")
-    net.answer(told)
+    net.answer(posted)
     get = net.call()
     if how == "breaks":
-        net.ends(get, "connection reset")
+        net.end_response(get, "connection reset")
     elif how == "refused":
         net.answer(get, "", 503)
     elif how == "nonsense":
-        net.starts(get, type="text/html")
+        net.start_response(get, type="text/html")
     else:
         assert net.http.next_deadline() == 1.0
         net.at(0.9)
-        assert net.asked() == []
+        assert net.new_calls() == []
         net.at(1.0)
     call = net.call()
-    assert said(call)["id"] == id
+    assert posted_message(call)["id"] == id
     net.answer(call, result(id, LIST))
     assert isinstance(net.events()[-1], ResultReceived)
     if how == "waits":
         assert net.dropped == []
-        net.starts(get)
-        net.gives(get, event(notification("notifications/tools/list_changed")))
-        assert kinds(net.events()) == ["NotificationReceived"]
+        net.start_response(get)
+        net.send_body(get, event(notification("notifications/tools/list_changed")))
+        assert type_names(net.events()) == ["NotificationReceived"]
 
 
-def level(net: Net) -> int:
+def send_set_level(net: Net) -> int:
     id = net.conn.send_request("logging/setLevel", t.SetLevelParams(level="info"), token="L")
     assert isinstance(id, int)
     return id
 
 
 @pytest.mark.parametrize("how", ["json", "stream", "error", "refused", "lost", "slow", "cancelled"])
-def test_requests_wait_for_the_level_that_was_set_before(how: str) -> None:
-    net = opened(D)
-    id = level(net)
+def test_requests_wait_for_set_level_to_end(how: str) -> None:
+    net = open_client(D)
+    id = send_set_level(net)
     setting = net.call()
     later = [net.conn.send_request("tools/list") for _ in range(2)]
     net.conn.send_notification("notifications/roots/list_changed")
-    told = net.call()
-    assert said(told)["method"] == "notifications/roots/list_changed"
-    net.answer(told)
+    posted = net.call()
+    assert posted_message(posted)["method"] == "notifications/roots/list_changed"
+    net.answer(posted)
     if how in ("stream", "slow"):
-        net.starts(setting)
-        assert net.asked() == []
+        net.start_response(setting)
+        assert net.new_calls() == []
     match how:
         case "json":
             net.answer(setting, result(id, {}))
         case "stream":
-            net.gives(setting, event(result(id, {})))
+            net.send_body(setting, event(result(id, {})))
         case "error":
             net.answer(setting, {"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": "no"}})
         case "refused":
             net.answer(setting, "no", 500, "text/plain")
         case "lost":
-            net.ends(setting, "reset")
+            net.end_response(setting, "reset")
         case "cancelled":
             net.conn.send_cancel(id)
-            told, *calls = net.asked()
-            assert said(told)["params"]["requestId"] == id
-            assert [said(call)["id"] for call in calls] == later
+            posted, *calls = net.new_calls()
+            assert posted_message(posted)["params"]["requestId"] == id
+            assert [posted_message(call)["id"] for call in calls] == later
             return
         case "slow":
             assert net.http.next_deadline() == 10.0
             net.at(10.0)
-    assert [said(call)["id"] for call in net.asked()] == later
+    assert [posted_message(call)["id"] for call in net.new_calls()] == later
     if how == "slow":
         assert net.dropped == []
-        net.gives(setting, event(result(id, {})))
+        net.send_body(setting, event(result(id, {})))
     if how in ("stream", "slow"):
         assert isinstance(net.event(), ResultReceived)
-        net.ends(setting)
+        net.end_response(setting)
     assert net.http.next_deadline() is None
 
 
-def test_the_level_of_the_opening_comes_before_the_first_call() -> None:
+def test_set_level_before_initialized_precedes_first_call() -> None:
     net = Net(D)
     net.open()
-    net.answer(net.call(), result(1, initialized_by(D)))
-    told = net.call()
-    id = level(net)
+    net.answer(net.call(), result(1, initialize_result(D)))
+    posted = net.call()
+    id = send_set_level(net)
     first = net.conn.send_request("tools/list")
-    net.answer(told)
+    net.answer(posted)
     net.answer(net.call(), status=405)
     setting = net.call()
-    assert said(setting)["id"] == id
+    assert posted_message(setting)["id"] == id
     net.answer(setting, result(id, {}))
-    assert said(net.call())["id"] == first
+    assert posted_message(net.call())["id"] == first
 
 
-def test_what_the_server_asks_before_it_sets_the_level_is_answered() -> None:
-    net = opened(D)
-    level(net)
+def test_response_is_sent_while_set_level_is_pending() -> None:
+    net = open_client(D)
+    send_set_level(net)
     setting = net.call()
-    net.starts(setting)
-    net.gives(setting, event(request("q", "ping")))
-    assert said(net.call()) == result("q", {})
+    net.start_response(setting)
+    net.send_body(setting, event(request("q", "ping")))
+    assert posted_message(net.call()) == result("q", {})
 
 
 @pytest.mark.requirement("SHL-26")
-def test_closing_ends_the_session() -> None:
-    net = opened(D, stream=True)
-    id, call = asks(net)
+def test_close_with_session_sends_delete() -> None:
+    net = open_client(D, stream=True)
+    id, call = send_call(net)
     net.conn.close()
-    cancel, delete = net.asked()
-    assert said(cancel)["params"]["requestId"] == id
+    cancel, delete = net.new_calls()
+    assert posted_message(cancel)["params"]["requestId"] == id
     assert (delete.head.method, delete.head.target) == (b"DELETE", b"/mcp")
     assert (header(delete, "mcp-session-id"), header(delete, "mcp-protocol-version")) == (SESSION, D)
     assert net.dropped == [call.key, 3]
-    assert len(net.http._trips) == 2
+    assert len(net.http._operations) == 2
     net.answer(cancel)
     net.answer(delete, "x", status=405, type="text/plain")
     assert net.http.idle
-    assert kinds(net.events()) == ["ConnectionClosed"]
+    assert type_names(net.events()) == ["ConnectionClosed"]
 
 
-def test_closing_without_a_session() -> None:
-    net = opened(D, session=None)
+def test_close_without_session_sends_nothing() -> None:
+    net = open_client(D, session=None)
     net.conn.close()
-    assert net.asked() == []
+    assert net.new_calls() == []
     assert net.http.idle
 
 
-def test_closing_while_messages_are_held() -> None:
+def test_close_discards_held_messages() -> None:
     net = Net(D)
     net.open()
-    net.answer(net.call(), result(1, initialized_by(D)))
-    told = net.call()
+    net.answer(net.call(), result(1, initialize_result(D)))
+    posted = net.call()
     net.conn.send_request("tools/list")
-    net.asked()
+    net.new_calls()
     net.conn.close()
-    assert net.asked() == []
-    net.answer(told)
-    assert net.asked() == []
+    assert net.new_calls() == []
+    net.answer(posted)
+    assert net.new_calls() == []
 
 
-# -- Losing the session ---------------------------------------------------------------------------------------------------
+# -- Loss of the session ---------------------------------------------------------------------------
 
 
-def renewed(net: Net, version: str = D, session: str | None = "two") -> list[Any]:
-    """The handshake of the new session; gives the calls that come after it but for the GET."""
+def answer_handshake_again(net: Net, version: str = D, session: str | None = "two") -> list[Any]:
+    """Answer the handshake of a new session, and return the calls after it, without the GET."""
     again = net.call()
-    assert said(again)["method"] == "initialize"
+    assert posted_message(again)["method"] == "initialize"
     assert header(again, "mcp-session-id") is header(again, "mcp-protocol-version") is None
     headers: dict[str, Any] = {} if session is None else {"mcp_session_id": session}
-    net.answer(again, result(said(again)["id"], initialized_by(version)), **headers)
-    told = net.call()
-    assert said(told)["method"] == "notifications/initialized"
-    assert header(told, "mcp-session-id") == session
-    net.answer(told)
+    net.answer(again, result(posted_message(again)["id"], initialize_result(version)), **headers)
+    posted = net.call()
+    assert posted_message(posted)["method"] == "notifications/initialized"
+    assert header(posted, "mcp-session-id") == session
+    net.answer(posted)
     get = net.call()
     assert get.head.method == b"GET"
     net.answer(get, status=405)
-    return net.asked()
+    return net.new_calls()
 
 
 @pytest.mark.requirement("SHL-25")
-def test_a_lost_session_is_begun_anew() -> None:
-    net = opened(D, stream=True)
-    lost, streaming = asks(net)
-    net.starts(streaming)
-    asked, call = asks(net, "tools/list")
-    waiting, third = asks(net)
+def test_session_lost_is_renegotiated_and_calls_repeated() -> None:
+    net = open_client(D, stream=True)
+    lost, streaming = send_call(net)
+    net.start_response(streaming)
+    asked, call = send_call(net, "tools/list")
+    waiting, third = send_call(net)
     net.answer(call, '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}', 404)
     failed = net.event()
     assert isinstance(failed, ErrorReceived)
@@ -590,164 +596,174 @@ def test_a_lost_session_is_begun_anew() -> None:
     assert "lost the session" in str(failed.error)
     assert net.dropped == [3, streaming.key]
     later = net.conn.send_request("tools/list")
-    again = renewed(net)
-    assert [said(each)["id"] for each in again] == [asked, later]
+    again = answer_handshake_again(net)
+    assert [posted_message(each)["id"] for each in again] == [asked, later]
     assert {header(each, "mcp-session-id") for each in again} == {"two"}
     assert isinstance(net.event(), PeerReady)
-    # What was on the way in the old session is refused for itself, and then sent again.
+    # A call in flight in the old session gets its own 404, and is then sent again.
     net.answer(third, "", 404)
     repeated = net.call()
-    assert (said(repeated)["id"], header(repeated, "mcp-session-id")) == (waiting, "two")
+    assert (posted_message(repeated)["id"], header(repeated, "mcp-session-id")) == (waiting, "two")
     for each in (*again, repeated):
-        net.answer(each, result(said(each)["id"], LIST if said(each)["method"] == "tools/list" else CONTENT))
+        net.answer(
+            each,
+            result(
+                posted_message(each)["id"],
+                LIST if posted_message(each)["method"] == "tools/list" else CONTENT,
+            ),
+        )
     assert [seen.id for seen in net.events()] == [asked, later, waiting]
     assert net.http.idle
 
 
-def test_what_the_server_asked_in_a_lost_session_is_over() -> None:
-    net = opened(D)
-    _, call = asks(net)
-    net.starts(call)
-    net.gives(call, event(request("q", "roots/list")))
+def test_session_lost_cancels_requests_of_server() -> None:
+    net = open_client(D)
+    _, call = send_call(net)
+    net.start_response(call)
+    net.send_body(call, event(request("q", "roots/list")))
     assert isinstance(net.event(), RequestReceived)
-    _, other = asks(net, "tools/list")
+    _, other = send_call(net, "tools/list")
     net.answer(other, "", 404)
-    assert kinds(net.events()) == ["ErrorReceived", "RequestCancelled"]
+    assert type_names(net.events()) == ["ErrorReceived", "RequestCancelled"]
     assert not net.conn.send_result("q", t.ListRootsResult(roots=[]))
-    assert [said(each)["method"] for each in renewed(net)] == ["tools/list"]
+    assert [posted_message(each)["method"] for each in answer_handshake_again(net)] == ["tools/list"]
 
 
-def test_an_answer_of_ours_is_not_for_the_new_session() -> None:
-    net = opened(D)
-    _, call = asks(net)
-    net.starts(call)
-    net.gives(call, event(request("q", "roots/list")))
+def test_session_lost_does_not_repeat_response() -> None:
+    net = open_client(D)
+    _, call = send_call(net)
+    net.start_response(call)
+    net.send_body(call, event(request("q", "roots/list")))
     assert isinstance(net.event(), RequestReceived)
     net.conn.send_result("q", t.ListRootsResult(roots=[]))
     answer = net.call()
     net.answer(answer, "", 404)
-    assert kinds(net.events()) == ["ErrorReceived"]
-    assert renewed(net) == []
+    assert type_names(net.events()) == ["ErrorReceived"]
+    assert answer_handshake_again(net) == []
 
 
-def test_a_notification_is_sent_again() -> None:
-    net = opened(D)
+def test_session_lost_repeats_notification() -> None:
+    net = open_client(D)
     net.conn.send_notification("notifications/roots/list_changed")
     net.answer(net.call(), "", 404)
-    assert [said(each)["method"] for each in renewed(net)] == ["notifications/roots/list_changed"]
+    assert [posted_message(each)["method"] for each in answer_handshake_again(net)] == [
+        "notifications/roots/list_changed"
+    ]
 
 
-def test_who_gave_up_meanwhile_is_not_heard_again() -> None:
-    net = opened(D)
-    id, call = asks(net)
-    other, second = asks(net)
+def test_session_lost_does_not_repeat_cancelled_call() -> None:
+    net = open_client(D)
+    id, call = send_call(net)
+    other, second = send_call(net)
     net.answer(call, "", 404)
     initialize = net.call()
     net.conn.send_cancel(id)
     net.conn.send_cancel(other)
-    assert net.asked() == []  # the session in which it was asked is no more
+    assert net.new_calls() == []  # the session of the cancelled calls has ended
     assert net.dropped == [second.key]
-    net.answer(initialize, result(said(initialize)["id"], initialized_by(D)))
+    net.answer(initialize, result(posted_message(initialize)["id"], initialize_result(D)))
     net.answer(net.call())
-    assert [each.head.method for each in net.asked()] == [b"GET"]
+    assert [each.head.method for each in net.new_calls()] == [b"GET"]
 
 
-def test_the_stream_of_the_session_tells_of_its_loss() -> None:
-    net = opened(D, stream=True)
-    net.ends(HttpCall(3, RequestHead(b"GET", b"/mcp", [])), "reset")
+def test_session_lost_on_standalone_stream_is_renegotiated() -> None:
+    net = open_client(D, stream=True)
+    net.end_response(HttpCall(3, RequestHead(b"GET", b"/mcp", [])), "reset")
     net.at(1.0)
     get = net.call()
     assert get.head.method == b"GET"
     net.answer(get, "", 404)
-    assert renewed(net) == []
-    assert kinds(net.events()) == ["PeerReady"]
+    assert answer_handshake_again(net) == []
+    assert type_names(net.events()) == ["PeerReady"]
 
 
-def test_a_server_that_loses_each_session_is_given_up() -> None:
-    net = opened(D)
-    _, call = asks(net)
+def test_session_lost_twice_without_use_closes_connection() -> None:
+    net = open_client(D)
+    _, call = send_call(net)
     net.answer(call, "", 404)
-    (again,) = renewed(net)
+    (again,) = answer_handshake_again(net)
     net.answer(again, "", 404)
-    assert kinds(net.events()) == ["PeerReady", "ConnectionClosed"]
+    assert type_names(net.events()) == ["PeerReady", "ConnectionClosed"]
     assert net.conn.state is State.CLOSED
-    assert [each.head.method for each in net.asked()] == [b"DELETE"]
+    assert [each.head.method for each in net.new_calls()] == [b"DELETE"]
 
 
-def test_a_server_may_lose_a_session_that_was_used() -> None:
-    net = opened(D)
+def test_session_lost_repeatedly_after_use_is_renegotiated() -> None:
+    net = open_client(D)
     for session in ("two", "three", "four"):
-        id, call = asks(net)
+        id, call = send_call(net)
         net.answer(call, "", 404)
-        (again,) = renewed(net, session=session)
+        (again,) = answer_handshake_again(net, session=session)
         net.answer(again, result(id, CONTENT))
-        assert kinds(net.events()) == ["PeerReady", "ResultReceived"]
+        assert type_names(net.events()) == ["PeerReady", "ResultReceived"]
 
 
-def test_what_the_old_session_still_answers_proves_nothing_of_the_new() -> None:
-    net = opened(D)
-    id, old = asks(net)
-    _, call = asks(net, "tools/list")
+def test_old_session_response_does_not_prove_new_session() -> None:
+    net = open_client(D)
+    id, old = send_call(net)
+    _, call = send_call(net, "tools/list")
     net.answer(call, "", 404)
-    (again,) = renewed(net)
+    (again,) = answer_handshake_again(net)
     net.answer(old, result(id, CONTENT))
-    assert kinds(net.events()) == ["PeerReady", "ResultReceived"]
+    assert type_names(net.events()) == ["PeerReady", "ResultReceived"]
     net.answer(again, "", 404)
-    assert kinds(net.events()) == ["ConnectionClosed"]
+    assert type_names(net.events()) == ["ConnectionClosed"]
 
 
 @pytest.mark.parametrize("problem", ["refused", "broken", "404"])
-def test_when_no_new_session_comes_about(problem: str) -> None:
-    net = opened(D)
-    _id, call = asks(net)
+def test_session_renegotiation_failed_closes_connection(problem: str) -> None:
+    net = open_client(D)
+    _id, call = send_call(net)
     net.answer(call, "", 404)
     initialize = net.call()
     if problem == "broken":
-        net.ends(initialize, "connection refused")
+        net.end_response(initialize, "connection refused")
     else:
         net.answer(initialize, "no", 404 if problem == "404" else 503, "text/plain")
     closed = net.event()
     assert isinstance(closed, ConnectionClosed)
     assert (closed.lost, type(closed.error)) == (["T"], ConnectionLost)
     assert "no new session" in str(closed.error)
-    assert net.asked() == []
+    assert net.new_calls() == []
     assert net.http.idle
 
 
-def test_a_new_session_that_loses_initialized() -> None:
-    net = opened(D)
-    _, call = asks(net)
+def test_new_session_rejecting_initialized_closes_connection() -> None:
+    net = open_client(D)
+    _, call = send_call(net)
     net.answer(call, "", 404)
     initialize = net.call()
-    net.answer(initialize, result(said(initialize)["id"], initialized_by(D)), mcp_session_id="two")
+    net.answer(
+        initialize, result(posted_message(initialize)["id"], initialize_result(D)), mcp_session_id="two"
+    )
     net.answer(net.call(), "", 404)
-    assert kinds(net.events()) == ["PeerReady", "ConnectionClosed"]
+    assert type_names(net.events()) == ["PeerReady", "ConnectionClosed"]
 
 
-def test_a_new_session_in_another_revision() -> None:
+def test_new_session_in_other_revision_fails_held_calls() -> None:
     net = Net(C, D)
     net.open()
-    net.answer(net.call(), result(1, initialized_by(D)), mcp_session_id=SESSION)
+    net.answer(net.call(), result(1, initialize_result(D)), mcp_session_id=SESSION)
     net.answer(net.call())
     net.answer(net.call(), status=405)
     net.events()
-    _id, call = asks(net)
+    _id, call = send_call(net)
     net.answer(call, "", 404)
-    assert renewed(net, C) == []
+    assert answer_handshake_again(net, C) == []
     ready, failed = net.events()
     assert isinstance(ready, PeerReady)
     assert isinstance(failed, ErrorReceived)
     assert "another revision" in str(failed.error)
-    _, call = asks(net)
+    _, call = send_call(net)
     assert header(call, "mcp-protocol-version") == C
 
 
-def test_where_there_are_no_sessions_none_is_lost() -> None:
+def test_stateless_404_is_an_error_of_the_call() -> None:
     net = Net()
     net.open()
     net.at(5.0)
-    _, initialize = net.asked()
-    # A session that came to nothing: the server turns out to be a stateless one.
+    _, initialize = net.new_calls()
+    # The session is not used: the server turns out to be stateless.
     refused = {
         "jsonrpc": "2.0",
         "id": 2,
@@ -755,37 +771,37 @@ def test_where_there_are_no_sessions_none_is_lost() -> None:
     }
     net.answer(initialize, refused, mcp_session_id=SESSION)
     again = net.call()
-    net.answer(again, result(said(again)["id"], discovered()))
+    net.answer(again, result(posted_message(again)["id"], discover_result()))
     net.events()
-    _, call = asks(net)
+    _, call = send_call(net)
     assert header(call, "mcp-session-id") is None
     net.answer(call, "", 404)
     assert "HTTP status 404" in str(net.event().error)
-    assert net.asked() == []
+    assert net.new_calls() == []
 
 
-def test_without_a_session_404_is_an_error_like_others() -> None:
-    net = opened(D, session=None)
-    _, call = asks(net)
+def test_stateful_404_without_session_is_an_error_of_the_call() -> None:
+    net = open_client(D, session=None)
+    _, call = send_call(net)
     net.answer(call, "", 404, "text/html")
     assert "HTTP status 404" in str(net.event().error)
-    assert net.asked() == []
+    assert net.new_calls() == []
 
 
-def test_a_lost_session_after_the_end_is_nothing() -> None:
-    net = opened(D)
+def test_session_lost_after_close_is_ignored() -> None:
+    net = open_client(D)
     net.conn.send_notification("notifications/roots/list_changed")
     call = net.call()
     net.conn.close()
-    net.asked()
+    net.new_calls()
     net.answer(call, "", 404)
-    assert net.asked() == []
-    assert kinds(net.events()) == ["ConnectionClosed"]
+    assert net.new_calls() == []
+    assert type_names(net.events()) == ["ConnectionClosed"]
 
 
-def test_repr() -> None:
-    net = opened(D)
-    asks(net)
+def test_streamable_repr_counts_calls_and_held_messages() -> None:
+    net = open_client(D)
+    send_call(net)
     assert repr(net.http._transport) == "<Streamable, a session, 1 calls, 0 messages held>"
     assert repr(Net(E).http._transport) == "<Streamable, no session, 0 calls, 0 messages held>"
     assert repr(net.http).startswith("<HttpClient of http://server.example/mcp: <Connection client READY")

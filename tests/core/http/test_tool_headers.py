@@ -1,4 +1,4 @@
-"""What a client learns from lists of tools."""
+"""Which arguments a client mirrors into headers, as learned from `tools/list`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def region(header: str = "Region") -> dict[str, str]:
 
 
 @pytest.mark.requirement("HDR-13")
-def test_bad_tools_are_left_out_and_the_others_stay() -> None:
+def test_tool_headers_invalid_annotation_removes_tool() -> None:
     known = ToolHeaders()
     page = t.ListToolsResult(tools=[tool("plain"), tool("bad", a=region("a b")), tool("good", r=region())])
     assert [str(each) for each in known.learn(page)] == [
@@ -32,7 +32,7 @@ def test_bad_tools_are_left_out_and_the_others_stay() -> None:
     assert repr(known) == "<ToolHeaders of 1 tools>"
 
 
-def test_what_was_listed_last_counts() -> None:
+def test_tool_headers_last_list_wins() -> None:
     known = ToolHeaders()
     known.learn(t.ListToolsResult(tools=[tool("a", r=region()), tool("b", r=region())]))
     known.learn(t.ListToolsResult(tools=[tool("a", r=region("Other"))]))
@@ -40,8 +40,8 @@ def test_what_was_listed_last_counts() -> None:
     assert (known.of("a"), known.of("b")) == ({("r",): "Other"}, None)
 
 
-def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http._tool_headers._MOST", 2)
+def test_tool_headers_above_limit_forgets_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_core.http._tool_headers._MAX_TOOLS", 2)
     known = ToolHeaders()
     known.learn(t.ListToolsResult(tools=[tool(name, r=region()) for name in "abc"]))
     assert [known.of(name) is not None for name in "abc"] == [False, True, True]

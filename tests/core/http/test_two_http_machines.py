@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import (
@@ -90,19 +90,19 @@ class Wire:
             self._left[key] = self.cut(len(self.calls))
             exchange = self._live[key] = self.site.begin(call.head, self.now, token=key)
             if call.body:
-                exchange.receive_data(call.body, self.now)
-            exchange.receive_data(b"", self.now)
+                self.site.receive_data(exchange, call.body, self.now)
+            self.site.receive_data(exchange, b"", self.now)
         for key in self.client.calls_to_drop():
             work = True
             if key in self._live:
-                self._live.pop(key).disconnected(self.now)
+                self.site.disconnected(self._live.pop(key), self.now)
         while isinstance(found := self.site.next_event(), tuple):
             work = True
             self.asked.append(found)
             self.serve(*found)
             found[0].touch()
         for exchange in self.site.ready():
-            for action in exchange.actions_to_send():
+            for action in self.site.actions_to_send(exchange):
                 work = True
                 self._carry(exchange, action)
         while (event := self.client.next_event()) is not NEED_DATA:
@@ -142,7 +142,7 @@ class Wire:
     def breaks(self, key: int) -> None:
         exchange = self._live.pop(key)
         if self.noticed:
-            exchange.disconnected(self.now)
+            self.site.disconnected(exchange, self.now)
         self.client.response_ended(key, self.now, error="the connection was reset")
 
     def waits(self, seconds: float) -> None:
@@ -336,23 +336,43 @@ def first_event(version: str, body: bytes) -> int:
     return body.index(b"\n\n") + 2
 
 
+def check_cuts(version: str, *, noticed: bool, count: int = COUNT, step: int = 1) -> None:
+    """Cut the stream after every `step`th byte: the client hears everything once, or nothing but the loss.
+
+    Before there is an event to resume from, only the loss is reported, and the request is not sent again.
+    """
+    heard, wire, key = fifty(version, count=count)
+    assert heard == whole(count)
+    body = wire.bodies[key]
+    needed = first_event(version, body)
+    for cut in range(0, len(body) + 1, step):
+        heard, _, _ = fifty(version, (cut,), count=count, noticed=noticed)
+        assert heard == (["ErrorReceived"] if cut < needed else whole(count)), cut
+
+
+@pytest.mark.requirement("SHL-18", "SHL-8")
+@pytest.mark.parametrize("version", RESUMABLE)
+@pytest.mark.parametrize("noticed", [True, False])
+def test_ten_events_cut_at_every_byte(version: str, noticed: bool) -> None:
+    check_cuts(version, noticed=noticed, count=9, step=1 if version == D and noticed else 13)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("SHL-18", "SHL-8")
 @pytest.mark.parametrize("version", RESUMABLE)
 @pytest.mark.parametrize("noticed", [True, False])
 def test_fifty_events_cut_at_every_byte(version: str, noticed: bool) -> None:
-    heard, wire, key = fifty(version)
-    assert heard == whole()
+    check_cuts(version, noticed=noticed)
+
+
+@given(st.sampled_from(RESUMABLE), st.booleans(), st.floats(0, 1))
+def test_fifty_events_cut_somewhere(version: str, noticed: bool, place: float) -> None:
+    _, wire, key = fifty(version)
     body = wire.bodies[key]
-    needed = first_event(version, body)
-    lost = []
-    for cut in range(0, len(body) + 1, 1 if version == D and noticed else 13):
-        heard, _, _ = fifty(version, (cut,), noticed=noticed)
-        if cut < needed:
-            lost.append(heard)
-        else:
-            assert heard == whole(), cut
-    # Before there is anything to come back to nothing is heard but the loss, and nothing was posted again.
-    assert all(each == ["ErrorReceived"] for each in lost)
+    cut = int(place * len(body))
+    heard, _, _ = fifty(version, (cut,), noticed=noticed)
+    assert heard == (["ErrorReceived"] if cut < first_event(version, body) else whole())
 
 
 @pytest.mark.parametrize("chunk", [3, 11])
@@ -361,23 +381,34 @@ def test_events_cut_while_they_come(when: str, chunk: int) -> None:
     heard, wire, key = fifty(D, count=9, when=when, chunk=chunk)
     assert heard == whole(9)
     body = wire.bodies[key]
-    for cut in range(0, len(body) + 1, 3):
+    for cut in range(0, len(body) + 1, 23):
         heard, _, _ = fifty(D, (cut,), count=9, when=when, chunk=chunk)
         assert heard == (["ErrorReceived"] if cut < first_event(D, body) else whole(9)), cut
 
 
-@pytest.mark.parametrize("version", RESUMABLE)
-def test_the_resumed_stream_is_cut_too(version: str) -> None:
+def check_two_cuts(version: str, *steps: int) -> None:
+    """Cut the stream after every `steps[0]`th byte, and the one that resumes it after every `steps[1]`th."""
     _, wire, key = fifty(version, count=9)
     body = wire.bodies[key]
     needed, total = first_event(version, body), len(body)
-    for first in range(needed, total, 41):
-        for second in range(0, total - first + 40, 19):
+    for first in range(needed, total, steps[0]):
+        for second in range(0, total - first + 40, steps[1]):
             heard, _, _ = fifty(version, (first, second), count=9)
             assert heard == whole(9), (first, second)
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize("version", RESUMABLE)
+def test_the_resumed_stream_is_cut_too(version: str) -> None:
+    check_two_cuts(version, 101, 37)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("version", RESUMABLE)
+def test_the_resumed_stream_is_cut_too_at_many_places(version: str) -> None:
+    check_two_cuts(version, 13, 11)
+
+
 @given(
     st.lists(st.integers(0, 1500), min_size=1, max_size=5),
     st.sampled_from(["at once", "one by one"]),
@@ -414,7 +445,7 @@ def test_a_server_that_lets_its_client_go() -> None:
     server.send_progress(id, 1)
     wire.pump()
     conversation = wire.asked[-1][0]
-    assert wire.endpoint.release(conversation, id, retry=2.5)
+    assert conversation.release(id, 2.5)
     wire.pump()
     server.send_progress(id, 2)
     server.send_result(id, DONE)

@@ -1,4 +1,4 @@
-"""A conversation over a WebSocket, without frames: what is said to what arrives, when it ends, with which code, and that it does."""
+"""`WebSocket` without frames: messages, close codes, timeouts and back-pressure."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
+from mcp_core._body import ParsedBody
 from mcp_core.http import Close, Ping, Text, WebSocket
 from tests.core.http.site import D, E, initialize, meta, request
 from tests.core.http.sockets import Played, SocketTalk
@@ -50,19 +51,19 @@ def call(version: str, id: int, name: str = "echo", **arguments: Any) -> dict[st
     return request(id, "tools/call", params)
 
 
-# -- A conversation ----------------------------------------------------------------------------------------------------------
+# -- Messages ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.requirement("CUST-1")
-def test_each_revision_is_spoken(version: str) -> None:
+def test_websocket_call_in_each_revision(version: str) -> None:
     played = open_played(version)
     (answer,) = played.say(call(version, 1, text="hi"))
     assert (answer["id"], answer["result"]["content"][0]["text"]) == (1, "hi")
 
 
 @pytest.mark.parametrize("version", VERSIONS[:-1])
-def test_what_is_said_meanwhile_comes_in_order(version: str) -> None:
+def test_websocket_progress_precedes_result(version: str) -> None:
     played = open_played(version)
     played.say(call(version, 1, "count", to=2))
     played.talk.step(3)
@@ -71,7 +72,7 @@ def test_what_is_said_meanwhile_comes_in_order(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_cancelled_by_a_notification(version: str) -> None:
+def test_websocket_cancelled_notification_stops_call(version: str) -> None:
     played = open_played(version)
     played.say(call(version, 1, "slow", steps=9))
     params: dict[str, Any] = {"requestId": 1}
@@ -81,7 +82,7 @@ def test_cancelled_by_a_notification(version: str) -> None:
     assert played.heard() == []
 
 
-def test_the_server_asks() -> None:
+def test_websocket_server_request_is_answered() -> None:
     talk = SocketTalk()
     played = talk.connect()
     played.say(initialize(D, elicitation={}))
@@ -95,7 +96,7 @@ def test_the_server_asks() -> None:
     assert played.heard()[0]["result"]["content"][0]["text"].startswith("accept")
 
 
-def test_changes_are_heard_in_both_eras() -> None:
+def test_websocket_change_notifications_in_both_eras() -> None:
     old, new = open_played(), open_played(E)
     listen = request(
         1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}, "_meta": meta()}
@@ -107,7 +108,7 @@ def test_changes_are_heard_in_both_eras() -> None:
         assert [each["method"] for each in played.heard()] == ["notifications/tools/list_changed"]
 
 
-# -- How it ends -------------------------------------------------------------------------------------------------------------
+# -- How it ends ---------------------------------------------------------------------------------
 
 LIMIT = 100_000
 
@@ -142,14 +143,14 @@ def second_frame_too_long(played: Played) -> None:
 
 
 ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
-    # what arrives, the code of the Close, None if there is none
+    # case, input, code of the Close or None
     ("a binary message", lambda p: p.socket.receive_binary(p.talk.now), 1003),
     ("the head of a frame of 2^62 bytes", lambda p: p.socket.frame_begins(1 << 62), 1009),
     ("the head of a frame of the longest message", lambda p: p.socket.frame_begins(LIMIT), None),
     ("one byte more", lambda p: p.socket.frame_begins(LIMIT + 1), 1009),
     ("a fragment for which there is no room", second_frame_too_long, 1009),
     ("fragments without end", pieces_without_end, 1009),
-    ("a message that nobody has announced", text("x" * (LIMIT + 1)), 1009),
+    ("an unannounced message", text("x" * (LIMIT + 1)), 1009),
     ("no UTF-8", lambda p: p.socket.receive_fault(1007, "invalid start byte", p.talk.now), 1007),
     ("no frame", lambda p: p.socket.receive_fault(1002, "Invalid opcode", p.talk.now), 1002),
     ("garbage twice", garbage(2), None),
@@ -168,7 +169,7 @@ ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
 
 @pytest.mark.parametrize("stage", ["before the first message", "open", "at work"])
 @pytest.mark.parametrize(("act", "code"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
-def test_how_it_ends(act: Callable[[Played], None], code: int | None, stage: str) -> None:
+def test_websocket_end_sends_close_code(act: Callable[[Played], None], code: int | None, stage: str) -> None:
     played = SocketTalk().connect() if stage == "before the first message" else open_played()
     if stage == "at work":
         played.say(call(D, 1, "slow", steps=3))
@@ -180,17 +181,17 @@ def test_how_it_ends(act: Callable[[Played], None], code: int | None, stage: str
         played.talk.step(2)
         assert played.talk.jobs == {}
         assert played.conversation not in played.talk.endpoint.alone
-        assert played.heard() == [], "something behind the Close"
+        assert played.heard() == [], "output after the Close"
 
 
-def test_each_piece_of_garbage_is_answered() -> None:
+def test_websocket_invalid_json_is_answered_until_limit() -> None:
     played = open_played()
     heard = played.say("a", "b", "c", "d")
     assert [each["error"]["code"] for each in heard[:-1]] == [-32700] * 3
     assert heard[-1] == 1007
 
 
-def test_what_came_before_is_heard() -> None:
+def test_websocket_message_before_error_is_answered() -> None:
     played = open_played()
     played.socket.receive_text(json.encode(request(1, "ping")).decode(), 0.0)
     played.socket.receive_binary(0.0)
@@ -199,7 +200,7 @@ def test_what_came_before_is_heard() -> None:
     assert (answer["id"], code) == (1, 1003)
 
 
-def test_what_comes_behind_the_end_is_not_heard() -> None:
+def test_websocket_input_after_error_is_ignored() -> None:
     played = open_played()
     played.socket.receive_binary(0.0)
     assert played.say(call(D, 1)) == [1003]
@@ -209,7 +210,7 @@ def test_what_comes_behind_the_end_is_not_heard() -> None:
     assert played.heard() == []
 
 
-def test_who_closes_is_answered_before() -> None:
+def test_websocket_peer_close_follows_queued_output() -> None:
     played = open_played()
     played.socket.receive_text(json.encode(request(1, "ping")).decode(), 0.0)
     played.socket.receive_ping(b"?", 0.0)
@@ -221,7 +222,7 @@ def test_who_closes_is_answered_before() -> None:
     assert not played.is_gone()
 
 
-def test_who_closes_and_does_not_read_is_left() -> None:
+def test_websocket_peer_close_without_reading_is_disconnected() -> None:
     played = open_played()
     played.socket.receive_close(1001, "", 0.0)
     played.settle()
@@ -229,7 +230,7 @@ def test_who_closes_and_does_not_read_is_left() -> None:
     assert played.is_gone()
 
 
-def test_both_have_closed() -> None:
+def test_websocket_both_closes_end_it() -> None:
     played = open_played()
     played.talk.site.close()
     played.talk.pump()
@@ -242,7 +243,7 @@ def test_both_have_closed() -> None:
     assert repr(played.socket).startswith("<WebSocket closing with 1001 of <Connection server CLOSED")
 
 
-def test_who_does_not_close_is_left() -> None:
+def test_websocket_close_timeout_disconnects() -> None:
     played = open_played()
     played.talk.site.close()
     played.talk.pump()
@@ -258,17 +259,17 @@ def test_who_does_not_close_is_left() -> None:
     assert played.talk.site.next_deadline() is None
 
 
-def test_the_reason_is_short() -> None:
+def test_websocket_close_reason_is_truncated() -> None:
     socket = client()
     socket.conn.close(ConnectionLost("é" * 200))
     (close,) = ended(socket)
     assert close == Close(1008, "é" * 61)
 
 
-# -- Times -------------------------------------------------------------------------------------------------------------------
+# -- Timeouts ------------------------------------------------------------------------------------
 
 
-def test_who_is_silent_is_asked_and_then_left() -> None:
+def test_websocket_silent_peer_is_pinged_then_closed() -> None:
     played = open_played()
     played.settle()
     played.talk.wait(19.9)
@@ -281,7 +282,7 @@ def test_who_is_silent_is_asked_and_then_left() -> None:
 
 
 @pytest.mark.parametrize("sign", ["receive_pong", "text", "ping"])
-def test_any_sign_of_life_is_enough(sign: str) -> None:
+def test_websocket_any_input_answers_ping(sign: str) -> None:
     played = open_played()
     for _ in range(3):
         played.settle()
@@ -300,7 +301,7 @@ def test_any_sign_of_life_is_enough(sign: str) -> None:
     assert played.heard() == []
 
 
-def test_pings_are_left_to_others() -> None:
+def test_websocket_without_frames_sends_no_ping() -> None:
     played = open_played()
     played.socket.leave_frames()
     played.say(request(1, "ping"))
@@ -308,7 +309,7 @@ def test_pings_are_left_to_others() -> None:
     assert played.heard() == []
 
 
-def test_a_ping_that_was_to_be_sent_is_left_to_others_too() -> None:
+def test_websocket_without_frames_drops_pending_ping() -> None:
     played = open_played()
     played.settle()
     played.talk.wait(20.1)
@@ -316,14 +317,14 @@ def test_a_ping_that_was_to_be_sent_is_left_to_others_too() -> None:
     assert played.heard() == []
 
 
-def test_who_asks_without_end_gets_the_last_answers() -> None:
+def test_websocket_ping_flood_gets_last_pongs() -> None:
     played = open_played()
     for number in range(100):
         played.socket.receive_ping(b"%d" % number, 0.0)
     assert played.heard() == [("pong", b"%d" % number) for number in range(84, 100)]
 
 
-def test_a_socket_that_nobody_uses() -> None:
+def test_websocket_without_first_message_is_closed() -> None:
     played = SocketTalk().connect()
     played.socket.receive_pong(20.0)
     played.talk.wait(29.9)
@@ -334,7 +335,7 @@ def test_a_socket_that_nobody_uses() -> None:
     assert played.heard() == [1008]
 
 
-def test_who_does_not_read_is_left() -> None:
+def test_websocket_write_timeout_disconnects() -> None:
     played = open_played()
     played.say()
     played.socket.receive_text(json.encode(call(D, 1)).decode(), 0.0)
@@ -350,7 +351,7 @@ def test_who_does_not_read_is_left() -> None:
     assert played.conversation not in played.talk.endpoint.alone
 
 
-def test_as_long_as_a_part_of_it_leaves_it_goes_on() -> None:
+def test_websocket_partial_write_restarts_timeout() -> None:
     played = open_played()
     played.socket.receive_text(json.encode(call(D, 1)).decode(), 0.0)
     played.settle()
@@ -366,8 +367,8 @@ def test_as_long_as_a_part_of_it_leaves_it_goes_on() -> None:
     assert not played.is_gone()
 
 
-def test_nobody_is_asked_who_is_written_to() -> None:
-    """A ping would come behind all that, and so would the answer to it. As long as it leaves somebody is there."""
+def test_websocket_ping_waits_for_pending_write() -> None:
+    """A ping would wait behind the pending output. The progress of that output is sign enough."""
     played = open_played()
     played.socket.receive_text(json.encode(call(D, 1)).decode(), 0.0)
     played.settle()
@@ -384,8 +385,8 @@ def test_nobody_is_asked_who_is_written_to() -> None:
     assert played.heard() == [1002]
 
 
-def test_what_is_queued_is_sent_to_who_reads_slowly() -> None:
-    """The time that the peer has to close as well begins when he can know of it."""
+def test_websocket_close_timeout_starts_after_write() -> None:
+    """The peer's time to close begins when it can have received our Close."""
     played = open_played()
     played.socket.receive_text(json.encode(call(D, 1)).decode(), 0.0)
     played.settle()
@@ -412,7 +413,7 @@ def piece(played: Played, size: int) -> None:
     played.settle()
 
 
-def test_a_message_that_comes_too_slowly() -> None:
+def test_websocket_slow_message_is_closed() -> None:
     played = open_played()
     piece(played, 30 * 1024)
     for _ in range(5):
@@ -421,7 +422,7 @@ def test_a_message_that_comes_too_slowly() -> None:
     assert played.heard() == [1008]
 
 
-def test_a_message_that_comes_slowly_enough() -> None:
+def test_websocket_message_at_minimum_rate_is_accepted() -> None:
     played = open_played()
     for _ in range(6):
         piece(played, 15 * 1024)
@@ -434,7 +435,7 @@ def test_a_message_that_comes_slowly_enough() -> None:
     assert played.heard() == []
 
 
-def test_who_is_over_is_not_looked_at_for_long() -> None:
+def test_websocket_lost_leaves_no_deadline() -> None:
     talk = SocketTalk()
     for _ in range(5):
         played = open_played(talk=talk)
@@ -445,10 +446,10 @@ def test_who_is_over_is_not_looked_at_for_long() -> None:
     assert talk.site.next_deadline() is None
 
 
-# -- Pressure ----------------------------------------------------------------------------------------------------------------
+# -- Back-pressure -------------------------------------------------------------------------------
 
 
-def test_who_asks_too_much_at_once_waits() -> None:
+def test_websocket_request_flood_pauses_reading() -> None:
     played = open_played()
     limits = played.talk.server.config().limits
     most = limits.in_flight + limits.waiting
@@ -464,7 +465,7 @@ def test_who_asks_too_much_at_once_waits() -> None:
     assert len(played.heard()) == most + 9
 
 
-def test_a_pause_ends() -> None:
+def test_websocket_pause_timeout_rejects_waiting_requests() -> None:
     played = open_played()
     limits = played.talk.server.config().limits
     for id in range(1, limits.in_flight + limits.waiting + 10):
@@ -476,7 +477,7 @@ def test_a_pause_ends() -> None:
     assert {each["error"]["code"] for each in played.heard()} == {-32000}
 
 
-def test_who_does_not_read_his_answers_is_not_read() -> None:
+def test_websocket_unread_responses_pause_reading() -> None:
     played = open_played()
     for id in range(1, 30):
         played.socket.receive_text(json.encode(call(D, id, text="x" * 60_000)).decode(), 0.0)
@@ -484,13 +485,13 @@ def test_who_does_not_read_his_answers_is_not_read() -> None:
     assert played.is_paused()
     assert played.conversation.full(1)
     assert played.conversation.queued(None) > 1 << 20
-    played.talk.wait(25.0)  # it is not he who is silent
+    played.talk.wait(25.0)  # the silence is ours
     assert len(played.heard()) == 29
     assert not played.is_paused()
     assert not played.conversation.full(1)
 
 
-# -- At the client -----------------------------------------------------------------------------------------------------------
+# -- The client side -----------------------------------------------------------------------------
 
 
 def client(version: str = D) -> WebSocket:
@@ -523,7 +524,7 @@ def opened() -> WebSocket:
 
 
 CLIENT_ENDS: list[tuple[Callable[[WebSocket], object], str, list[Any]]] = [
-    # what happens, what the caller hears, what the server does
+    # begin, event, error at the client, frames to the server
     (lambda s: s.receive_close(1001, "bye\n", 1.0), r"the server closed the WebSocket \(1001, bye \)", [Close(1001)]),
     (lambda s: s.receive_close(1005, "", 1.0), r"the server closed the WebSocket \(1005\)", [Close(1000)]),
     (lambda s: s.lost(1.0), "the server broke off the connection", []),
@@ -534,21 +535,21 @@ CLIENT_ENDS: list[tuple[Callable[[WebSocket], object], str, list[Any]]] = [
 
 
 @pytest.mark.parametrize("begin", [client, opened])
-@pytest.mark.parametrize(("act", "told", "said"), CLIENT_ENDS)
-def test_what_a_caller_is_told(
-    begin: Callable[[], WebSocket], act: Callable[[WebSocket], object], told: str, said: list[Any]
+@pytest.mark.parametrize(("act", "error_text", "sent"), CLIENT_ENDS)
+def test_websocket_client_end_raises_matching_error(
+    begin: Callable[[], WebSocket], act: Callable[[WebSocket], object], error_text: str, sent: list[Any]
 ) -> None:
     socket = begin()
     act(socket)
     closed = socket.next_event()
     assert isinstance(closed, ConnectionClosed)
     assert isinstance(closed.error, ConnectionLost | RemoteProtocolError)
-    with pytest.raises(type(closed.error), match=told):
+    with pytest.raises(type(closed.error), match=error_text):
         raise closed.error
-    assert ended(socket) == said
+    assert ended(socket) == sent
 
 
-def test_a_client_says_that_it_goes() -> None:
+def test_websocket_client_close_sends_1000() -> None:
     socket = opened()
     socket.conn.close()
     assert ended(socket) == [Close(1000)]
@@ -556,7 +557,7 @@ def test_a_client_says_that_it_goes() -> None:
         socket.conn.send_request("ping")
 
 
-def test_a_client_asks_whether_the_server_lives() -> None:
+def test_websocket_client_pings_silent_server() -> None:
     socket = opened()
     assert socket.next_deadline() == 21.0
     socket.handle_timeout(21.0)
@@ -565,7 +566,7 @@ def test_a_client_asks_whether_the_server_lives() -> None:
     assert ended(socket) == [Close(1002, "no answer to a ping within 20 s")]
 
 
-def test_a_client_that_finds_no_revision_says_so() -> None:
+def test_websocket_client_failed_negotiation_sends_1000() -> None:
     socket = client()
     (question,) = socket.messages_to_send(0.0)
     assert isinstance(question, Text)
@@ -575,7 +576,7 @@ def test_a_client_that_finds_no_revision_says_so() -> None:
     assert ended(socket) == [Close(1000)]
 
 
-def test_whoever_watches_hears_whole_messages() -> None:
+def test_websocket_callback_gets_whole_messages() -> None:
     heard: list[bytes] = []
     config = Config(t.Implementation(name="c", version="1"), t.ClientCapabilities(), versions=[D])
     socket = WebSocket(Connection(Role.CLIENT, config), 0.0, heard=heard.append)
@@ -584,11 +585,11 @@ def test_whoever_watches_hears_whole_messages() -> None:
     assert heard == [b"{}"]
 
 
-# -- In whatever pieces ------------------------------------------------------------------------------------------------------
+# -- Split messages ------------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(0, 200), max_size=6))
-def test_pieces_make_no_difference(cuts: list[int]) -> None:
+def test_websocket_message_any_split_is_same(cuts: list[int]) -> None:
     message = json.encode(call(E, 1, text="ä€𝄞")).decode()
     played = open_played(E)
     marks = [0, *sorted(min(cut, len(message)) for cut in cuts), len(message)]
@@ -601,8 +602,8 @@ def test_pieces_make_no_difference(cuts: list[int]) -> None:
     assert answer["result"]["content"][0]["text"] == "ä€𝄞"
 
 
-def test_pause_is_told_by_next_event() -> None:
-    """A connection that is paused is what `Pump` stops at."""
+def test_websocket_next_event_returns_paused() -> None:
+    """`Pump` stops at a paused connection."""
     played = open_played()
     for id in range(1, 30):
         played.socket.receive_text(json.encode(call(D, id, text="x" * 60_000)).decode(), 0.0)
@@ -610,16 +611,16 @@ def test_pause_is_told_by_next_event() -> None:
     assert played.socket.next_event() is PAUSED
 
 
-# -- Who is there by a right -------------------------------------------------------------------------------------------------
+# -- Authorization -------------------------------------------------------------------------------
 
 
-def judged(judge: Callable[[bytes], str | None], **options: Any) -> WebSocket:
+def with_check(judge: Callable[[ParsedBody], str | None], **options: Any) -> WebSocket:
     config = Config(t.Implementation(name="s", version="1"), t.ServerCapabilities())
     return WebSocket(Connection(Role.SERVER, config), 0.0, judge=judge, **options)
 
 
-def test_what_may_not_be_is_answered_and_not_acted_on() -> None:
-    socket = judged(lambda message: None if b"ping" in message else "not you")
+def test_websocket_rejected_messages_get_error_responses() -> None:
+    socket = with_check(lambda body: None if body.method == "ping" else "not you")
     for message in (
         request(1, "tools/list"),
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -629,15 +630,15 @@ def test_what_may_not_be_is_answered_and_not_acted_on() -> None:
         socket.receive_text(json.encode(message).decode(), 0.0)
     assert socket.has_to_say
     assert socket.next_event() is NEED_DATA
-    said = [json.decode(each.text) for each in socket.messages_to_send(0.0) if isinstance(each, Text)]
-    assert said.pop(0) == {"jsonrpc": "2.0", "id": 4, "result": {}}
-    assert [(each["id"], each["error"]) for each in said] == [
+    sent = [json.decode(each.text) for each in socket.messages_to_send(0.0) if isinstance(each, Text)]
+    assert sent.pop(0) == {"jsonrpc": "2.0", "id": 4, "result": {}}
+    assert [(each["id"], each["error"]) for each in sent] == [
         (id, {"code": -32600, "message": "not you"}) for id in (1, "a", 3)
     ]
 
 
-def test_who_asks_for_it_and_does_not_read_is_not_read() -> None:
-    socket = judged(lambda message: "not you")
+def test_websocket_unread_rejections_pause_reading() -> None:
+    socket = with_check(lambda body: "not you")
     batch = json.encode([request(id, "ping") for id in range(100)]).decode()
     while socket.next_event() is not PAUSED:
         socket.receive_text(batch, 0.0)
@@ -646,8 +647,8 @@ def test_who_asks_for_it_and_does_not_read_is_not_read() -> None:
     assert socket.next_event() is NEED_DATA
 
 
-def test_the_right_to_be_there_ends() -> None:
-    socket = judged(lambda message: None, until=15.0, patience=10.0)
+def test_websocket_token_expiry_closes() -> None:
+    socket = with_check(lambda body: None, until=15.0, patience=10.0)
     socket.receive_text("", 1.0)
     assert socket.next_deadline() == 15.0
     socket.handle_timeout(14.9)

@@ -1,6 +1,4 @@
-"""A peer for the tests of this directory: asks a `Server` as a `Connection` would, and runs what comes of
-it.
-"""
+"""A client for the tests of this folder: passes requests to a `Server` as a runtime does."""
 
 from __future__ import annotations
 
@@ -12,8 +10,9 @@ import msgspec
 from msgspec import Raw
 
 from mcp_core import DIALECTS, METHODS, Connection, Dialect, McpError, Method, Peer, RequestReceived, Role
-from mcp_core.registry import Context, Invocation, Runtime, Server, Service
+from mcp_core.registry import Context, Invocation, Server
 from mcp_core.registry._asking import Asking
+from mcp_core.runtime import Runtime, Service
 from mcp_core.types import ClientCapabilities, ErrorData, Result
 
 A, B, C, D, E = DIALECTS.values()
@@ -25,11 +24,11 @@ class Silent(Runtime):
     """A runtime that writes no log."""
 
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
-        raise AssertionError("nobody serves here")
+        raise AssertionError("nothing is served here")
 
 
 def context_of(ask: RequestReceived, server: Server) -> Context:
-    """The context of a function that answers `ask`."""
+    """Return the context of a function that serves `ask`."""
     service = Service(server, Connection(Role.SERVER, server.config()), Silent())
     return Context(Asking(service, ask))
 
@@ -41,15 +40,16 @@ def request(method: str | Method, params: Any = None, dialect: Dialect = E) -> R
 
 
 def prepared(server: Server, method: str, params: Any = None, dialect: Dialect = E) -> Invocation:
-    """The invocation that the request comes to."""
+    """Return the invocation for the request."""
     plan = server.answer(request(method, params, dialect))
     assert isinstance(plan, Invocation)
     return plan
 
 
 def answered(server: Server, method: str | Method, params: Any = None, dialect: Dialect = E) -> Any:
-    """The JSON of the answer: that of a result, or of an error object. A handler's exception has the
-    reference "ref".
+    """Return the JSON of the result or of the error object.
+
+    The exception of a handler has the reference "ref".
     """
     ask = request(method, params, dialect)
     answer: Any
@@ -79,13 +79,13 @@ async def _awaited(awaitable: Any) -> Any:
 
 
 def called(server: Server, tool: str, arguments: Any = None, dialect: Dialect = E) -> Any:
-    """The JSON of what `tools/call` gives."""
+    """Return the JSON of the response to `tools/call`."""
     params = {"name": tool} if arguments is None else {"name": tool, "arguments": arguments}
     return answered(server, "tools/call", params, dialect)
 
 
 def text_of(result: Any) -> str:
-    """The text of a result with a single text block."""
+    """Return the text of a result with a single text block."""
     (block,) = result["content"]
     assert block["type"] == "text"
     return str(block["text"])

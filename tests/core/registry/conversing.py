@@ -1,6 +1,7 @@
-"""A server in conversation with a client that is played by hand, under a runtime whose every step the test takes.
+"""A server with a scripted client, under a runtime that the test advances step by step.
 
-`Stage` runs jobs one step at a time: a handler that waits for an answer stands still until the answer is heard.
+`Stage` runs jobs one step at a time: a handler that waits for a response stays suspended until the
+test sends it.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_core import DIALECTS, NEED_DATA, Connection, RequestReceived, Role
-from mcp_core.registry import Job, Round, Runtime, Server, Service
+from mcp_core.registry import Round, Server
+from mcp_core.runtime import RequestJob, Runtime, Service
 from tests.core.helpers import INITIALIZED, Message, cancelled, initialize, line, modern, request, result
+from tests.core.runtime.stepping import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -32,7 +35,7 @@ def one_step() -> Generator[None, None, None]:
 
 
 class Stepping(Runtime):
-    """A runtime of one thread that keeps what it is told, and waits by standing still."""
+    """A runtime of one thread that records its calls, and waits by suspending the handler."""
 
     def __init__(self) -> None:
         self.reports: list[BaseException] = []
@@ -68,7 +71,7 @@ class Stepping(Runtime):
 
 
 class Stage:
-    """A server, and a client of revision `version` that offers `offers`."""
+    """A server, and a client of revision `version` with the capabilities `offers`."""
 
     def __init__(self, server: Server, version: str, offers: Message = OFFERS, **options: Any) -> None:
         self.server = server
@@ -78,13 +81,13 @@ class Stage:
         self.conn = Connection(Role.SERVER, server.config())
         self.runtime = Stepping()
         self.service = Service(server, self.conn, self.runtime, **options)
-        self.running: list[tuple[Job, Any]] = []
+        self.running: list[tuple[RequestJob, Any]] = []
         if self.stateful:
             self.hear(initialize(version, capabilities=offers), INITIALIZED)
             self.said()
 
     def hear(self, *messages: Message) -> None:
-        """The client says something, and everybody goes on as far as he can."""
+        """Send messages of the client, then run the jobs until all of them wait."""
         self.conn.receive_data(b"".join(map(line, messages)), 0.0)
         self.go_on()
 
@@ -95,7 +98,7 @@ class Stage:
             while (event := self.conn.next_event()) is not NEED_DATA:
                 job = self.service.take(event)  # type: ignore[arg-type]
                 if job is not None:
-                    self.running.append((job, job.__await__()))
+                    self.running.append((job, steps_of(job.run)))
             for job, steps in list(self.running):
                 try:
                     steps.send(None)
@@ -113,7 +116,7 @@ class Stage:
         return [json.loads(said) for said in self.conn.data_to_send().splitlines()]
 
     def asks(self, id: Any, method: str, **params: Any) -> None:
-        """The client makes a request."""
+        """Send a request of the client."""
         if self.stateful:
             self.hear(request(id, method, params))
         else:
@@ -121,12 +124,12 @@ class Stage:
             self.hear(modern(id, method, params, **offers))
 
     def calls(self, tool: str, id: Any = 1, **params: Any) -> list[Message]:
-        """The client calls a tool; gives all that is said."""
+        """Call a tool. Return all messages of the server."""
         self.asks(id, "tools/call", name=tool, **params)
         return self.said()
 
     def answers(self, question: Message, answer: Any) -> list[Message]:
-        """The client answers a request of the server; gives all that is said."""
+        """Respond to a request of the server. Return all messages of the server."""
         self.hear(result(question["id"], answer))
         return self.said()
 
@@ -135,7 +138,10 @@ class Stage:
         return self.said()
 
     def whole_call(self, tool: str, *answers: Any) -> Message:
-        """Call `tool` and answer one question after the other, in whatever way the revision asks; gives the last message."""
+        """Call `tool` and answer its input requests one by one. Return the last message.
+
+        The input requests travel as the revision defines it.
+        """
         (message,) = self.calls(tool)
         for answer in answers:
             if self.stateful:
@@ -147,7 +153,7 @@ class Stage:
         return message
 
     def again(self, tool: str, required: Message, answers: Message, **params: Any) -> Message:
-        """The client makes its call again, with answers."""
+        """Repeat the call, with input responses."""
         if "requestState" in required:
             params["requestState"] = required["requestState"]
         (message,) = self.calls(tool, inputResponses=answers, **params)
@@ -155,7 +161,7 @@ class Stage:
 
 
 def text_of(message: Message) -> str:
-    """The text of a tool's result."""
+    """Return the text of a tool's result."""
     text = message["result"]["content"][0]["text"]
     assert isinstance(text, str)
     return text

@@ -1,4 +1,4 @@
-"""What requests come to: a result, a call or an error. What then becomes of a call has tests of its own kind."""
+"""Lookup of requests: a result, an invocation or an error."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def completing(ref: str, argument: str) -> dict[str, Any]:
         ("completion/complete", completing("q", "a"), CompleteResult),
     ],
 )
-def test_what_is_there(method: str, params: Any, kind: type, dialect: Dialect) -> None:
+def test_lookup_declared_name_gives_its_kind(method: str, params: Any, kind: type, dialect: Dialect) -> None:
     assert isinstance(make().answer(request(method, params, dialect)), kind)
 
 
-def test_arguments_that_do_not_fit_are_a_result_where_the_revision_wants_that() -> None:
+def test_lookup_invalid_tool_arguments_give_an_error_result() -> None:
     plan = make().answer(request("tools/call", {"name": "t", "arguments": {"b": 1}}, E))
     assert isinstance(plan, CallToolResult)
 
@@ -72,12 +72,14 @@ def test_arguments_that_do_not_fit_are_a_result_where_the_revision_wants_that() 
         ("tools/list", {"cursor": LONG}, "Unknown cursor"),
     ],
 )
-def test_names_that_are_not_there(method: str, params: Any, message: str, dialect: Dialect) -> None:
+def test_lookup_unknown_name_is_invalid_params(
+    method: str, params: Any, message: str, dialect: Dialect
+) -> None:
     assert answered(make(), method, params, dialect) == {"code": -32602, "message": message}
 
 
 @pytest.mark.parametrize(("dialect", "code"), [(A, -32002), (E, -32602)])
-def test_the_code_is_that_of_the_revision(dialect: Dialect, code: int) -> None:
+def test_lookup_unknown_resource_has_the_code_of_the_revision(dialect: Dialect, code: int) -> None:
     assert answered(make(), "resources/read", {"uri": "x://y/w"}, dialect) == {
         "code": code,
         "message": "Resource not found",
@@ -85,7 +87,7 @@ def test_the_code_is_that_of_the_revision(dialect: Dialect, code: int) -> None:
     }
 
 
-def test_no_completion_is_no_method() -> None:
+def test_lookup_without_completions_is_method_not_found() -> None:
     server = make()
     server.remove_prompt("p")
     server.remove_resource("x://{a}/z")
@@ -96,5 +98,5 @@ def test_no_completion_is_no_method() -> None:
         }
 
 
-def test_repr() -> None:
-    assert repr(make()._answers) == "<Answers from <Lists of 's', 0 encoded>>"
+def test_lookup_repr() -> None:
+    assert repr(make()._lookup) == "<Answers from <Lists of 's', 0 encoded>>"

@@ -1,4 +1,4 @@
-"""What one request asks of its client: the same handlers in every revision, with a client played by hand."""
+"""Requests for input: the same handlers in every revision, with a scripted client."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def build() -> Server:
 
     @server.tool
     def by_hand(context: Context) -> str | t.InputRequiredResult:
-        """Ask for seats, by hand."""
+        """Return a request for seats."""
         answer = context.input_response("seats", SEATS)
         if answer is None:
             return t.InputRequiredResult(
@@ -52,13 +52,13 @@ def build() -> Server:
 
     @server.tool
     def later(context: Context) -> str | t.InputRequiredResult:
-        """Put the client off, twice."""
+        """Make the client repeat the request, twice."""
         state = context.request_state or ""
         return state if len(state) == 2 else t.InputRequiredResult(request_state=state + "x")
 
     @server.tool
     async def both(context: Context) -> str | t.InputRequiredResult:
-        """Ask in both ways."""
+        """Elicit seats, and return an input request."""
         asked = await context.elicit("How many?", Seats)
         if context.input_response("roots", t.ListRootsResult) is None:
             return t.InputRequiredResult(input_requests={"roots": t.ListRootsRequest()})
@@ -67,7 +67,7 @@ def build() -> Server:
 
     @server.tool
     async def careful(context: Context) -> str:
-        """Do without what the client does not offer."""
+        """Do without roots if the client has none."""
         try:
             return str(await context.roots())
         except McpError as exc:
@@ -75,7 +75,7 @@ def build() -> Server:
 
     @server.tool
     def several(context: Context) -> str | t.InputRequiredResult:
-        """Ask two questions at once, by hand."""
+        """Return two input requests at once."""
         seats, roots = (
             context.input_response("seats", SEATS),
             context.input_response("roots", t.ListRootsResult),
@@ -88,18 +88,18 @@ def build() -> Server:
 
     @server.tool
     async def page(context: Context) -> str:
-        """Have a page visited."""
+        """Elicit a visit to a page."""
         answer = await context.elicit_url("Please log in.", "https://example.com", elicitation_id="visit-1")
         return answer.action
 
     @server.tool
     async def visit() -> str:
-        """Want a page to be visited first."""
+        """Require a visit to a page."""
         raise UrlElicitationRequired("Please log in.", "https://example.com/login", "visit-1")
 
     @server.tool
     def nowhere() -> str:
-        """Want a page that is none."""
+        """Require a visit to an invalid URL."""
         raise UrlElicitationRequired("Please log in.", "nowhere")
 
     return server
@@ -109,7 +109,7 @@ def stage(version: str, offers: Any = OFFERS, **options: Any) -> Stage:
     return Stage(build(), version, offers, **options)
 
 
-# -- Waiting for the answer ------------------------------------------------------------------------------------------------
+# -- Waiting for the response ----------------------------------------------------------------------
 
 
 @with_forms
@@ -123,13 +123,13 @@ def stage(version: str, offers: Any = OFFERS, **options: Any) -> Stage:
     ],
 )
 @pytest.mark.requirement("MRTR-1")
-def test_a_question_and_its_answer(version: str, tool: str, answer: Any, text: str) -> None:
+def test_elicit_returns_the_action_and_content(version: str, tool: str, answer: Any, text: str) -> None:
     talk = stage(version)
     assert text_of(talk.whole_call(tool, answer)) == text
     assert talk.service.idle
 
 
-def test_a_handler_stands_still_until_it_is_answered() -> None:
+def test_elicit_stateful_client_waits_for_the_response() -> None:
     talk = stage(D)
     (question,) = talk.calls("book")
     assert question["params"] == {"message": "How many?", "requestedSchema": SEATS.schema}
@@ -143,7 +143,7 @@ def test_a_handler_stands_still_until_it_is_answered() -> None:
     assert job.asking.rounds == []
 
 
-def test_most_requests_ask_nothing() -> None:
+def test_input_collector_without_input_draws_no_key() -> None:
     talk = stage(E)
     asking = Asking(talk.service, None)  # type: ignore[arg-type]
     assert not asking.unanswered
@@ -164,7 +164,7 @@ def test_most_requests_ask_nothing() -> None:
     ],
 )
 @pytest.mark.parametrize("tool", ["book", "by_hand"])
-def test_a_client_that_does_not_answer_as_it_should(answer: Any, told: Any, tool: str) -> None:
+def test_nested_request_error_or_invalid_result_raises(answer: Any, told: Any, tool: str) -> None:
     talk = stage(D)
     (question,) = talk.calls(tool)
     if answer is error:
@@ -173,23 +173,23 @@ def test_a_client_that_does_not_answer_as_it_should(answer: Any, told: Any, tool
     elif tool == "book":
         talk.hear(result(question["id"], {"action": "accept"}))
         assert talk.said()[0]["error"] == told
-    else:  # who asks by hand looks at the answers himself
+    else:  # a handler that returns input requests checks the responses itself
         (again,) = talk.answers(question, {"action": "accept"})
         assert again["method"] == "elicitation/create"
     assert talk.runtime.reports == []
 
 
-def test_an_answer_that_cannot_be_read() -> None:
+def test_nested_request_undecodable_result_is_an_internal_error() -> None:
     talk = stage(D)
     (question,) = talk.calls("book")
     (answer,) = talk.answers(question, {"action": "perhaps"})
     assert answer["error"]["code"] == -32603
-    assert "the answer to elicitation/create is no result of its kind" in answer["error"]["message"]
+    assert "the result of elicitation/create is invalid" in answer["error"]["message"]
 
 
 @every_revision
 @pytest.mark.requirement("MRTR-5")
-def test_a_client_that_lacks_something(version: str) -> None:
+def test_input_request_undeclared_capability_raises(version: str) -> None:
     talk = stage(version, {})
     assert 'without: this needs a client that declares {"roots":{}}' in text_of(talk.whole_call("careful"))
     for tool in "book", "by_hand":
@@ -200,14 +200,14 @@ def test_a_client_that_lacks_something(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_question_carries_the_trace(version: str) -> None:
+def test_nested_request_carries_the_trace_context(version: str) -> None:
     talk = stage(version)
     trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
     (question,) = talk.calls("careful", _meta={**trace, "other": 1})
     assert question["params"] == {"_meta": trace}
 
 
-def test_the_meta_of_a_request_may_be_unreadable() -> None:
+def test_meta_of_undecodable_meta_raises() -> None:
     talk = stage(D)
     talk.asks(1, "tools/call", name="careful")
     ((job, _),) = talk.running
@@ -218,10 +218,10 @@ def test_the_meta_of_a_request_may_be_unreadable() -> None:
         meta_of(ask)
 
 
-# -- Endings ---------------------------------------------------------------------------------------------------------------
+# -- Cancellation and closing ----------------------------------------------------------------------
 
 
-def test_a_question_is_cancelled_with_its_request() -> None:
+def test_nested_request_is_cancelled_with_its_request() -> None:
     talk = stage(D)
     (question,) = talk.calls("book")
     ((job, steps),) = talk.running
@@ -230,18 +230,18 @@ def test_a_question_is_cancelled_with_its_request() -> None:
     (told,) = talk.cancels()
     assert (told["method"], told["params"]["requestId"]) == ("notifications/cancelled", question["id"])
     assert stopped == [None]
-    assert talk.running == []  # it was shielded from that, and told all the same
+    assert talk.running == []  # shielded from the cancellation, and ended all the same
     assert talk.answers(question, TWO) == []
     assert talk.service.idle
     assert steps.gi_frame is None
 
 
-def test_who_waits_longer_than_his_request_is_told() -> None:
+def test_elicit_after_the_response_raises() -> None:
     talk = stage(D)
     talk.asks(1, "tools/call", name="book")
     assert talk.said()
     ((job, steps),) = talk.running
-    job.done(t.CallToolResult(content=[]))  # something in the background still asks
+    job.done(t.CallToolResult(content=[]))  # a background task still waits
     cancel, answer = talk.said()
     assert (cancel["method"], answer["id"]) == ("notifications/cancelled", 1)
     with pytest.raises(LocalProtocolError, match="the request is over"):
@@ -249,44 +249,47 @@ def test_who_waits_longer_than_his_request_is_told() -> None:
     talk.running.clear()
 
 
-def test_who_gives_up_takes_his_question_back() -> None:
+def test_elicit_cancelled_by_the_handler_cancels_the_nested_request() -> None:
     talk = stage(D)
     (question,) = talk.calls("book")
     ((job, steps),) = talk.running
     with pytest.raises(ZeroDivisionError):
-        steps.throw(ZeroDivisionError())  # a timeout of the handler's own, say
+        steps.throw(ZeroDivisionError())  # for example a timeout of the handler itself
     (cancel,) = talk.said()
     assert cancel["params"] == {"requestId": question["id"], "reason": "the answer is not needed any more"}
     job.failed(ZeroDivisionError())
     talk.running.clear()
 
 
-def test_the_conversation_ends_first() -> None:
+def test_elicit_connection_closes_first() -> None:
     talk = stage(D)
     talk.calls("book")
     talk.conn.receive_data(b"", 0.0)
     talk.go_on()
-    (answer,) = talk.said()  # to a client that has only said its last word
-    assert answer["error"] == {"code": -32603, "message": "the client hung up while it was asked"}
+    (answer,) = talk.said()  # the client has closed only its own direction
+    assert answer["error"] == {
+        "code": -32603,
+        "message": "the connection closed while the client was asked for input",
+    }
     assert talk.runtime.reports == []
     assert talk.service.idle
 
 
-def test_nobody_is_asked_while_the_server_is_shut_down() -> None:
+def test_elicit_during_shutdown_raises() -> None:
     talk = stage(D)
     talk.asks(1, "tools/call", name="both")
     (question,) = talk.said()
     talk.conn.wind_down()
-    (answer,) = talk.answers(question, TWO)  # what was asked before may be answered
+    (answer,) = talk.answers(question, TWO)  # a response to an earlier request is still accepted
     assert answer["error"] == {"code": -32000, "message": "the server is being shut down"}
     assert talk.runtime.reports == []
 
 
-# -- By hand -----------------------------------------------------------------------------------------------------------------
+# -- Returned `InputRequiredResult` ----------------------------------------------------------------
 
 
 @pytest.mark.requirement("MRTR-3")
-def test_a_client_is_put_off() -> None:
+def test_returned_state_without_input_requests_makes_the_client_repeat() -> None:
     talk = stage(E)
     (first,) = talk.calls("later")
     assert first["result"].keys() == {"resultType", "requestState", "_meta"}
@@ -295,7 +298,7 @@ def test_a_client_is_put_off() -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_stateful_client_waits_instead(version: str) -> None:
+def test_returned_state_stateful_client_runs_the_handler_after_a_pause(version: str) -> None:
     talk = stage(version)
     talk.asks(1, "tools/call", name="later")
     talk.go_on()
@@ -306,14 +309,14 @@ def test_a_stateful_client_waits_instead(version: str) -> None:
 
 
 @with_forms
-def test_both_ways_in_one_handler_ask_everything_once(version: str) -> None:
-    """What was asked twice was two questions, each time."""
+def test_elicit_and_returned_input_requests_are_each_sent_once(version: str) -> None:
+    """The handler elicits the same text twice, which counts as two input requests in each run."""
     talk = stage(version)
     answers = [TWO, {"roots": []}, {"action": "decline"}]
     assert text_of(talk.whole_call("both", *answers)) == "accept decline"
 
 
-def test_questions_side_by_side() -> None:
+def test_returned_input_requests_are_sent_together() -> None:
     talk = stage(D)
     seats, roots = talk.calls("several")
     assert (seats["method"], roots["method"]) == ("elicitation/create", "roots/list")
@@ -322,7 +325,7 @@ def test_questions_side_by_side() -> None:
     assert text_of(answer) == "accept []"
 
 
-def test_if_one_of_them_is_refused_the_others_are_taken_back() -> None:
+def test_returned_input_requests_one_error_cancels_the_others() -> None:
     talk = stage(D)
     seats, roots = talk.calls("several")
     talk.hear(error(roots["id"], -32603, "no roots today"))
@@ -332,12 +335,12 @@ def test_if_one_of_them_is_refused_the_others_are_taken_back() -> None:
 
 
 @every_revision
-def test_questions_end_sometime(version: str) -> None:
+def test_returned_input_requests_fail_after_ten_rounds(version: str) -> None:
     talk = stage(version)
 
     @talk.server.tool
     def endless() -> t.InputRequiredResult:
-        """Ask for ever."""
+        """Request input without end."""
         return t.InputRequiredResult(input_requests={"roots": t.ListRootsRequest()})
 
     message = Stage(talk.server, version).whole_call("endless", *[{"roots": []}] * 10)
@@ -345,7 +348,7 @@ def test_questions_end_sometime(version: str) -> None:
 
 
 @every_revision
-def test_elsewhere_nobody_can_ask(version: str) -> None:
+def test_input_request_in_a_custom_method_raises(version: str) -> None:
     talk = stage(version)
 
     @talk.server.method("acme/ask")
@@ -361,16 +364,16 @@ def test_elsewhere_nobody_can_ask(version: str) -> None:
     other.asks(2, "acme/by_hand")
     assert [message["error"]["code"] for message in other.said()] == [-32603, -32603]
     assert [str(exc) for exc in other.runtime.reports] == [
-        f"acme/{name} cannot ask for input: only a tool, a prompt or a resource can, while it is called, got or read"
+        f"acme/{name} cannot ask for input: only tools/call, prompts/get and resources/read can"
         for name in ("ask", "by_hand")
     ]
 
 
-# -- Pages that have to be visited first ----------------------------------------------------------------------------------
+# -- URL mode elicitation --------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("ELIC-16", "ERR-3")
-def test_a_page_is_an_error() -> None:
+def test_url_elicitation_required_is_error_32042_in_2025_11_25() -> None:
     talk = stage(D)
     (answer,) = talk.calls("visit")
     page = {
@@ -388,12 +391,12 @@ def test_a_page_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("action", "text"),
     [
-        # That it was agreed to is not that it was visited.
+        # The user agreed to open the page, and has not finished there.
         ("accept", "Please log in. Call again once that is done at https://example.com/login"),
-        ("decline", "Please log in. The user refused to visit https://example.com/login"),
+        ("decline", "Please log in. The user declined to visit https://example.com/login"),
     ],
 )
-def test_a_page_is_a_question(action: str, text: str) -> None:
+def test_url_elicitation_required_is_an_input_request_in_2026_07_28(action: str, text: str) -> None:
     talk = stage(E)
     (answer,) = talk.calls("visit")
     page = {"message": "Please log in.", "mode": "url", "url": "https://example.com/login"}
@@ -405,7 +408,7 @@ def test_a_page_is_a_question(action: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(A, -32601), (C, -32601), (D, -32601), (E, -32021)])
-def test_a_page_that_the_client_cannot_show(version: str, code: int) -> None:
+def test_url_elicitation_required_undeclared_capability_is_an_error(version: str, code: int) -> None:
     talk = stage(version, {"elicitation": {}})
     (answer,) = talk.calls("visit")
     assert answer["error"]["code"] == code
@@ -413,7 +416,7 @@ def test_a_page_that_the_client_cannot_show(version: str, code: int) -> None:
 
 
 @pytest.mark.parametrize("version", [D, E])
-def test_a_page_that_is_none(version: str) -> None:
+def test_url_elicitation_required_invalid_url_is_an_internal_error(version: str) -> None:
     talk = stage(version)
     (answer,) = talk.calls("nowhere")
     assert text_of(answer) == "The tool failed with an internal error (reference R)."
@@ -422,7 +425,7 @@ def test_a_page_that_is_none(version: str) -> None:
 
 @pytest.mark.requirement("ELIC-13", "ELIC-14")
 @pytest.mark.parametrize("version", [D, E])
-def test_a_page_to_visit(version: str) -> None:
+def test_elicit_url_sends_the_url_and_the_id(version: str) -> None:
     talk = stage(version)
     (asked,) = talk.calls("page")
     if version == D:
@@ -433,7 +436,7 @@ def test_a_page_to_visit(version: str) -> None:
     assert text_of(stage(version).whole_call("page", {"action": "accept"})) == "accept"
 
 
-def test_a_thread_cannot_wait() -> None:
+def test_elicit_in_a_worker_thread_raises() -> None:
     talk = stage(D)
     talk.runtime.thread = True
     (answer,) = talk.calls("page")
@@ -442,7 +445,7 @@ def test_a_thread_cannot_wait() -> None:
     assert "a plain def cannot await an answer" in str(reported)
 
 
-# -- What comes back --------------------------------------------------------------------------------------------------------
+# -- requestState ----------------------------------------------------------------------------------
 
 
 def required(talk: Stage) -> Any:
@@ -454,7 +457,7 @@ def required(talk: Stage) -> Any:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda state: "made up", "it is none of ours"),
+        (lambda state: "made up", "it was not issued by this server"),
         (lambda state: state[:-1] + ("A" if state[-1] != "A" else "B"), "it was altered"),
         (
             lambda state: "1.other." + state.split(".", 2)[2],
@@ -462,7 +465,7 @@ def required(talk: Stage) -> Any:
         ),
     ],
 )
-def test_a_state_that_is_none_of_ours(spoil: Any, words: str) -> None:
+def test_request_state_forged_is_rejected(spoil: Any, words: str) -> None:
     talk = stage(E)
     state = spoil(required(talk)["requestState"])
     (answer,) = talk.calls("book", requestState=state)
@@ -472,18 +475,18 @@ def test_a_state_that_is_none_of_ours(spoil: Any, words: str) -> None:
     assert words in str(reported)
 
 
-def test_a_state_where_none_was_given_out() -> None:
+def test_request_state_before_any_was_issued_is_rejected() -> None:
     talk = stage(E)
     (answer,) = talk.calls("book", requestState="made up")
     assert answer["error"]["code"] == -32602
     assert [str(exc) for exc in talk.runtime.reports] == [
-        "requestState refused: none was given out since this process began"
+        "requestState refused: this process has issued none"
     ]
     assert not talk.server.has_keys
 
 
 @pytest.mark.requirement("MRTR-14")
-def test_a_state_expires() -> None:
+def test_request_state_expires_after_ten_minutes() -> None:
     talk = stage(E)
     result = required(talk)
     talk.runtime.time = NOW + 600
@@ -493,7 +496,7 @@ def test_a_state_expires() -> None:
 
 
 @pytest.mark.requirement("MRTR-14")
-def test_a_state_is_for_one_principal() -> None:
+def test_request_state_of_another_principal_is_rejected() -> None:
     server = build()
     alice, bob = (Stage(server, E, principal=name) for name in ("alice", "bob"))
     result = required(alice)
@@ -502,14 +505,14 @@ def test_a_state_is_for_one_principal() -> None:
 
 
 @pytest.mark.requirement("MRTR-18")
-def test_another_process_with_the_same_keys_goes_on() -> None:
+def test_request_state_of_another_process_with_the_same_keys_is_accepted() -> None:
     one = Server("s", state_keys={"new": b"n" * 32, "old": b"o" * 32})
     other = Server("s", state_keys={"old": b"o" * 32, "new": b"n" * 32})
     for server in one, other:
 
         @server.tool
         async def roots(context: Context) -> str:
-            """Tell the roots."""
+            """List the roots."""
             return str(await context.roots())
 
     (answer,) = Stage(one, E).calls("roots")
@@ -520,7 +523,7 @@ def test_another_process_with_the_same_keys_goes_on() -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_a_state_means_nothing_where_there_are_sessions(version: str) -> None:
+def test_request_state_stateful_client_ignores_it(version: str) -> None:
     talk = stage(version)
     (question,) = talk.calls("careful", requestState="made up", inputResponses={})
     assert question["method"] == "roots/list"

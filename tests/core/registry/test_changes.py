@@ -1,4 +1,4 @@
-"""What a server tells the conversations that it has: changes of its own declarations, and those that its author tells of."""
+"""Notifications of a server: changes of its declarations, and changes that its author reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_core.registry import Server
-from tests.core.registry.test_service import Conversation
+from tests.core.runtime.test_service import Conversation
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -26,7 +26,7 @@ def build() -> Server:
 
 
 def listening(server: Server, **wanted: Any) -> Conversation:
-    """A conversation that listens, to everything if nothing is named."""
+    """Return a connection that is subscribed to `wanted`, to everything by default."""
     talk = Conversation(server)
     wish = wanted or {
         "toolsListChanged": True,
@@ -51,13 +51,13 @@ def told(talk: Conversation) -> list[Any]:
 
 
 @pytest.mark.parametrize("what", ["tools", "prompts", "resources"])
-def test_a_list_has_changed(what: str) -> None:
+def test_changed_list_notifies_subscribed_clients(what: str) -> None:
     talk = listening(server := build())
     server.changed(tools=what == "tools", prompts=what == "prompts", resources=what == "resources")
     assert told(talk) == [f"notifications/{what}/list_changed"]
 
 
-def test_resources_have_changed() -> None:
+def test_changed_resource_notifies_its_subscribers() -> None:
     talk = listening(server := build())
     server.changed(resource="x:1")
     assert told(talk) == ["x:1"]
@@ -66,7 +66,7 @@ def test_resources_have_changed() -> None:
 
 
 @pytest.mark.requirement("TOOL-23", "RES-14", "PRM-5")
-def test_what_is_declared_while_serving_is_told() -> None:
+def test_declaration_while_serving_notifies_clients() -> None:
     talk = listening(server := build())
     server.add_tool(lambda: "x", name="t2", description="Do.", input_schema={"type": "object"})
     assert told(talk) == ["notifications/tools/list_changed"]
@@ -82,7 +82,7 @@ def test_what_is_declared_while_serving_is_told() -> None:
     assert told(talk) == []
 
 
-def test_every_conversation_hears_what_it_wants_until_it_is_over() -> None:
+def test_changed_notifies_only_attached_subscribers() -> None:
     server = build()
     tools, prompts = listening(server, toolsListChanged=True), listening(server, promptsListChanged=True)
     server.changed(tools=True, prompts=True)
@@ -96,12 +96,12 @@ def test_every_conversation_hears_what_it_wants_until_it_is_over() -> None:
     assert told(tools) == []
 
 
-def test_nothing_is_named() -> None:
+def test_changed_without_a_change_raises() -> None:
     with pytest.raises(ValueError, match="name a list or a resource"):
         build().changed()
 
 
-def test_from_many_threads_nothing_is_lost() -> None:
+def test_changed_from_many_threads_loses_no_change() -> None:
     server = build()
     talk = listening(server)
     soon: list[Any] = []

@@ -1,4 +1,4 @@
-"""Completion: declared for an argument, asked while it is typed."""
+"""Completion of prompt arguments and template variables."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def complete(server: Server, *args: Any, dialect: Dialect = E) -> Any:
 
 
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-def test_completing(dialect: Dialect) -> None:
+def test_completion_calls_the_declared_function(dialect: Dialect) -> None:
     server = make()
     assert complete(server, "review", "language", "p", dialect=dialect) == {
         "values": ["python", "perl"], "total": 2, "hasMore": False,
@@ -63,7 +63,7 @@ def test_completing(dialect: Dialect) -> None:
     assert paths["values"] == ["id-1:  of {}"]
 
 
-def test_an_argument_that_nobody_completes_has_no_values() -> None:
+def test_completion_argument_without_completer_has_no_values() -> None:
     none = {"values": [], "total": 0, "hasMore": False}
     assert complete(make(), "review", "code", "x") == none
     assert complete(make(), "review", "lines", "1") == none
@@ -84,17 +84,19 @@ def test_an_argument_that_nobody_completes_has_no_values() -> None:
         ("files://{owner}/{+path}", "+path", "Unknown argument `+path`; the arguments are: owner, path"),
     ],
 )
-def test_what_there_is_not(ref: str, argument: str, message: str, dialect: Dialect) -> None:
+def test_completion_unknown_ref_or_argument_is_invalid_params(
+    ref: str, argument: str, message: str, dialect: Dialect
+) -> None:
     assert complete(make(), ref, argument, dialect=dialect) == {"code": -32602, "message": message}
 
 
-def test_a_prompt_without_arguments_says_so() -> None:
+def test_completion_prompt_without_arguments_names_none() -> None:
     server = make()
     server.add_prompt(lambda: "", name="bare")
     assert complete(server, "bare", "x")["message"] == "Unknown argument `x`; the arguments are: none"
 
 
-# --- Values ----------------------------------------------------------------------------------------
+# --- Values ---------------------------------------------------------------------------------------
 
 
 def numbers(n: int) -> list[str]:
@@ -132,7 +134,9 @@ def endless() -> Iterator[str]:
         (lambda: Completion(numbers(150), total=100), 100, 150, True),
     ],
 )
-def test_values(give: Callable[[], Any], sent: int, total: int | None, more: bool | None) -> None:
+def test_completion_values_are_limited_and_counted(
+    give: Callable[[], Any], sent: int, total: int | None, more: bool | None
+) -> None:
     expected: dict[str, Any] = {"values": numbers(sent)}
     expected |= {} if total is None else {"total": total}
     expected |= {} if more is None else {"hasMore": more}
@@ -144,13 +148,13 @@ def test_values(give: Callable[[], Any], sent: int, total: int | None, more: boo
 @pytest.mark.parametrize(
     "value", ["python", 3, [3], ["a", None], b"ab", Completion(["a", 3])], ids=repr  # type: ignore[list-item]
 )  # fmt: skip
-def test_values_that_are_no_texts(value: Any) -> None:
+def test_completion_values_other_than_strings_are_an_internal_error(value: Any) -> None:
     server = make()
     server.add_completion("review", "code", lambda typed: value)
     assert complete(server, "review", "code") == {"code": -32603, "message": "Internal error (reference ref)"}
 
 
-def test_a_completion_that_is_given_is_not_changed() -> None:
+def test_completion_object_of_the_function_is_not_modified() -> None:
     mine = Completion(numbers(150))
     server = make()
     server.add_completion("review", "code", lambda typed: mine)
@@ -158,7 +162,7 @@ def test_a_completion_that_is_given_is_not_changed() -> None:
     assert mine == Completion(numbers(150))
 
 
-def test_faults_of_the_function() -> None:
+def test_completion_function_exception_is_the_error_response() -> None:
     server = make()
 
     def fail(typed: str) -> list[str]:
@@ -170,10 +174,10 @@ def test_faults_of_the_function() -> None:
     assert complete(server, "review", "code", "other")["message"] == "Internal error (reference ref)"
 
 
-# --- Declaring -------------------------------------------------------------------------------------
+# --- Declarations ---------------------------------------------------------------------------------
 
 
-def test_functions_that_can_complete() -> None:
+def test_completion_function_may_have_one_or_two_parameters() -> None:
     server = Server("s")
     server.add_prompt(lambda a, b, c, d, e, f, from_: "", name="p")
 
@@ -197,7 +201,7 @@ def test_functions_that_can_complete() -> None:
     assert both("") == ["both"]
 
 
-def test_facts_of_the_call() -> None:
+def test_completion_invocation_attributes_and_repr() -> None:
     server = make()
     server.add_completion("review", "code", lambda typed: [], thread=True)
     plan = prepared(server, "completion/complete", params("review", "code"))
@@ -222,20 +226,20 @@ async def _slow(typed: str) -> list[str]:
         ("notes://today", "x", lambda typed: [], "there is no prompt or resource template 'notes://today' yet"),
         ("review", "text", lambda typed: [], "'review' has no 'text'; it has code, language, lines"),
         ("review", "language", lambda typed: [], "'language' of 'review' is completed by function 'languages'"),
-        ("review", "code", lambda: LANGUAGES, "takes the text so far"),
-        ("review", "code", lambda a, b, c: [], "takes the text so far"),
+        ("review", "code", lambda: LANGUAGES, "takes the typed text"),
+        ("review", "code", lambda a, b, c: [], "takes the typed text"),
         ("review", "code", lambda *a: [], "any number of arguments"),
         ("review", "code", 3, "is not callable"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_declared(ref: str, argument: str, function: Any, message: str) -> None:
+def test_completion_invalid_declaration_raises(ref: str, argument: str, function: Any, message: str) -> None:
     server = make()
     with pytest.raises(DeclarationError, match=message):
         server.add_completion(ref, argument, function)
     assert repr(server._prompts["review"].completers) == "<Completers of language>"
 
 
-def test_what_the_parameters_cannot_be() -> None:
+def test_completion_function_of_wrong_kind_raises() -> None:
     server = make()
 
     def number(typed: int) -> list[str]:
@@ -247,9 +251,9 @@ def test_what_the_parameters_cannot_be() -> None:
     def generator(typed: str) -> Iterator[str]:
         yield typed
 
-    with pytest.raises(DeclarationError, match="'typed' is filled with text"):
+    with pytest.raises(DeclarationError, match="'typed' is passed text"):
         server.add_completion("review", "code", number)
-    with pytest.raises(DeclarationError, match="'chosen' is filled with a dict of text"):
+    with pytest.raises(DeclarationError, match="'chosen' is passed a dict of text"):
         server.add_completion("review", "code", listed)
     with pytest.raises(DeclarationError, match="is a generator; return a list instead"):
         server.add_completion("review", "code", generator)
@@ -257,7 +261,7 @@ def test_what_the_parameters_cannot_be() -> None:
         server.add_completion("review", "code", _slow, thread=True)
 
 
-def test_a_completion_goes_with_its_owner() -> None:
+def test_completion_is_removed_with_its_prompt_or_template() -> None:
     server = make()
     capable = server.config().capabilities
     assert capable.completions == {}

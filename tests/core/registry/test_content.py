@@ -1,4 +1,4 @@
-"""Pictures, sounds, files, and the line between content and data."""
+"""`Image`, `Audio` and `File`, and the distinction between content and data."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LINK = ResourceLink(uri="x://y", name="y")
 
 @pytest.mark.requirement("CONT-4")
 @pytest.mark.parametrize("data", [DATA, bytearray(DATA), memoryview(DATA), b"", b"a", b"ab"])
-def test_base64(data: bytes) -> None:
+def test_base64_of_round_trips(data: bytes) -> None:
     assert base64.b64decode(base64_of(data), validate=True) == bytes(data)
 
 
 @pytest.mark.requirement("CONT-1", "CONT-4")
-def test_media_become_blocks() -> None:
+def test_media_convert_to_content_blocks() -> None:
     notes = Annotations(priority=0.5)
     assert Image(DATA).block() == ImageContent(ENCODED, "image/png")
     assert Image(DATA, format="jpg").block() == ImageContent(ENCODED, "image/jpeg")
@@ -53,7 +53,7 @@ def test_media_become_blocks() -> None:
 
 @pytest.mark.requirement("CONT-4")
 @pytest.mark.parametrize("bad", ["png", "image/", "/png", "image/p ng", "image/png\nx", "a/b/c"])
-def test_mime_types_are_checked(bad: str) -> None:
+def test_media_invalid_mime_type_raises(bad: str) -> None:
     for make in (
         lambda: Image(b"", mime_type=bad),
         lambda: Audio(b"", mime_type=bad),
@@ -84,17 +84,17 @@ def test_mime_types_are_checked(bad: str) -> None:
         ({"a": Image(DATA)}, None),
     ],
 )  # fmt: skip
-def test_content_or_data(value: Any, blocks: Any) -> None:
+def test_blocks_of_tells_content_from_data(value: Any, blocks: Any) -> None:
     assert blocks_of(value) == blocks
 
 
 @pytest.mark.parametrize("value", [b"x", bytearray(b"x"), memoryview(b"x"), [LINK, b"x"]])
-def test_bare_bytes_are_no_content(value: Any) -> None:
-    with pytest.raises(TypeError, match="bytes do not say what they are"):
+def test_blocks_of_bare_bytes_raises(value: Any) -> None:
+    with pytest.raises(TypeError, match="bytes have no MIME type"):
         blocks_of(value)
 
 
-def test_single_values() -> None:
+def test_block_of_and_json_text_single_values() -> None:
     assert block_of(3) is None
     assert block_of("x") == TextContent("x")
     assert json_text("x") == "x"

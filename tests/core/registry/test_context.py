@@ -1,4 +1,4 @@
-"""The context: facts of the request, and what is said about it."""
+"""`Context`: attributes of the request, notifications and requests for input."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from msgspec import Raw, Struct
 
 from mcp_core import NEED_DATA, Connection, LocalProtocolError, McpError, RequestReceived, Role
 from mcp_core import types as t
-from mcp_core.registry import Accepted, Context, Form, Refused, Runtime, Server, Service
+from mcp_core.registry import Accepted, Context, Form, Refused, Server
 from mcp_core.registry._asking import Asking
+from mcp_core.runtime import Runtime, Service
 from tests.core.registry.asking import C, E, context_of, request
 from tests.core.registry.conversing import Stage
 
@@ -25,7 +26,7 @@ server = Server("s")
 T = TypeVar("T")
 
 
-def test_facts() -> None:
+def test_context_attributes_come_from_the_request() -> None:
     ask = request("tools/call", {"name": "x"}, C)
     context = context_of(ask, server)
     assert context.request_id == "id-1"
@@ -37,7 +38,7 @@ def test_facts() -> None:
 
 
 @pytest.mark.requirement("META-1")
-def test_meta_is_all_of_it() -> None:
+def test_context_meta_has_unknown_members() -> None:
     meta = {"progressToken": 1, "com.example/x": {"a": [None]}, "traceparent": "00-1-2-01"}
     context = context_of(request("tools/call", {"name": "x", "_meta": meta}), server)
     assert context.meta == meta
@@ -46,7 +47,7 @@ def test_meta_is_all_of_it() -> None:
     assert context_of(request("tools/call", {"name": "x", "_meta": None}), server).meta == {}
 
 
-def test_meta_that_cannot_be_read() -> None:
+def test_context_undecodable_meta_raises() -> None:
     ask = request("tools/call", {"name": "x"})
     ask.raw = Raw(b'{"_meta":{"a":"\xff"}}')
     with pytest.raises(McpError, match="_meta cannot be read") as caught:
@@ -54,17 +55,17 @@ def test_meta_that_cannot_be_read() -> None:
     assert caught.value.code == E.codes[next(f for f in E.codes if f.name == "INVALID_PARAMS")]
 
 
-def test_the_trace() -> None:
+def test_context_trace_has_the_trace_context_only() -> None:
     trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1"}
     context = context_of(request("tools/call", {"name": "x", "_meta": {**trace, "other": 1}}), server)
     assert context.trace == trace
 
 
-# -- Saying something ----------------------------------------------------------------------------------------------------
+# -- Notifications ---------------------------------------------------------------------------------
 
 
 class Recorder(Runtime):
-    """A runtime of one task, which notes what is asked of it; `thread` says in which thread it is asked."""
+    """A runtime that records its calls. `thread`: they come from a worker thread."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -108,7 +109,7 @@ MODERN = (
 
 
 class Talk:
-    """A request to a server that does not answer it, and the context of who would."""
+    """A request that is not answered, and the context of its handler."""
 
     def __init__(self, meta: str = '"progressToken":"t"', *, logging: bool = True) -> None:
         self.server = Server("s", logging=logging)
@@ -130,7 +131,7 @@ class Talk:
 LOGGED = '"io.modelcontextprotocol/logLevel":"warning"'
 
 
-def test_progress_is_sent_and_waited_for() -> None:
+def test_context_progress_sends_then_drains() -> None:
     talk = Talk()
     run(talk.context.progress(1, 2, "half"))
     assert talk.said() == [{"progressToken": "t", "progress": 1, "total": 2, "message": "half"}]
@@ -139,7 +140,7 @@ def test_progress_is_sent_and_waited_for() -> None:
     assert talk.runtime.asked == ["pump", "drain", "drain"]
 
 
-def test_log_messages_are_sent_and_waited_for() -> None:
+def test_context_log_sends_then_drains() -> None:
     talk = Talk(LOGGED)
     run(talk.context.log("error", {"a": [1]}, logger="db"))
     run(talk.context.log("info", "not heard"))
@@ -147,7 +148,7 @@ def test_log_messages_are_sent_and_waited_for() -> None:
     assert talk.runtime.asked == ["pump", "drain", "drain"]
 
 
-def test_without_waiting() -> None:
+def test_context_nowait_sends_without_draining() -> None:
     talk = Talk(f'"progressToken":"t",{LOGGED}')
     talk.context.progress_nowait(1)
     talk.context.log_nowait("alert", "x")
@@ -155,7 +156,7 @@ def test_without_waiting() -> None:
     assert talk.runtime.asked == ["pump", "pump"]
 
 
-def test_what_a_slow_peer_does_not_read_is_dropped() -> None:
+def test_context_nowait_drops_while_the_queue_is_full() -> None:
     talk = Talk(f'"progressToken":"t",{LOGGED}')
     talk.runtime.is_full = True
     talk.context.progress_nowait(1)
@@ -164,7 +165,7 @@ def test_what_a_slow_peer_does_not_read_is_dropped() -> None:
     assert talk.runtime.asked == []
 
 
-def test_a_thread_waits_instead() -> None:
+def test_context_nowait_in_a_worker_thread_blocks() -> None:
     talk = Talk(LOGGED)
     talk.runtime.is_full = True
     talk.runtime.thread = True
@@ -173,7 +174,7 @@ def test_a_thread_waits_instead() -> None:
     assert talk.runtime.asked == ["from thread", "pump", "drain"]
 
 
-def test_a_thread_cannot_await() -> None:
+def test_context_progress_and_log_in_a_worker_thread_raise() -> None:
     talk = Talk()
     talk.runtime.thread = True
     with pytest.raises(RuntimeError, match="_nowait"):
@@ -183,7 +184,7 @@ def test_a_thread_cannot_await() -> None:
 
 
 @pytest.mark.requirement("LOG-1", "LOG-5")
-def test_what_cannot_be_logged() -> None:
+def test_context_log_invalid_message_raises() -> None:
     talk = Talk(LOGGED)
     with pytest.raises(LocalProtocolError, match="no log level 'loud'; there are debug, info"):
         _ = talk.context.log("loud", "x")  # type: ignore[arg-type]
@@ -194,7 +195,7 @@ def test_what_cannot_be_logged() -> None:
     assert talk.said() == []
 
 
-def test_nothing_is_said_about_what_is_over() -> None:
+def test_context_sends_nothing_for_a_cancelled_request() -> None:
     talk = Talk(f'"progressToken":"t",{LOGGED}')
     cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n'
     talk.conn.receive_data(cancel, 0.0)
@@ -204,7 +205,7 @@ def test_nothing_is_said_about_what_is_over() -> None:
     assert talk.said() == []
 
 
-def test_a_runtime_that_cannot_wait() -> None:
+def test_context_runtime_without_waiting_raises() -> None:
     class Bare(Runtime):
         def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
             raise AssertionError
@@ -227,7 +228,7 @@ def test_a_runtime_that_cannot_wait() -> None:
     assert [bare.reference(), bare.reference()] == ["1", "2"]
 
 
-# -- Asking --------------------------------------------------------------------------------------------------------------
+# -- Input -----------------------------------------------------------------------------------------
 
 
 class Seats(Struct):
@@ -241,8 +242,8 @@ YES = {"action": "accept"}
 SAID = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
 FORM_OF_SEATS: Any = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
 
-# What is asked, the method and params that it comes to in 2025-11-25, and in 2026-07-28 if they are others; an answer, what
-# the handler gets.
+# The call of the handler; the method and params in 2025-11-25; the params in 2026-07-28 if they
+# differ; the client's result; what the handler gets.
 ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
     (
         lambda context: context.elicit("How many?", Seats),
@@ -341,7 +342,7 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
 @pytest.mark.requirement("SAMP-2", "SAMP-4", "ELIC-5", "ELIC-13", "ROOT-2")
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize(("ask", "method", "params", "modern", "answer", "value"), ASKED)
-def test_what_is_asked_and_what_is_told(
+def test_context_input_methods_send_params_and_return_the_result(
     version: str, ask: Any, method: str, params: Any, modern: Any, answer: Any, value: Any
 ) -> None:
     told: list[Any] = []
@@ -349,7 +350,7 @@ def test_what_is_asked_and_what_is_told(
 
     @asking.tool
     async def tool(context: Context) -> None:
-        """Ask."""
+        """Request input."""
         told.append(await ask(context))
 
     stage = Stage(asking, version)
@@ -365,14 +366,14 @@ def test_what_is_asked_and_what_is_told(
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-def test_answers_to_what_was_asked_by_hand(version: str) -> None:
+def test_context_input_response_in_each_run(version: str) -> None:
     asking = Server("s")
     form = Form(Seats)
     told: list[Any] = []
 
     @asking.tool
     def tool(context: Context) -> t.InputRequiredResult | None:
-        """Ask."""
+        """Request input."""
         told.append((context.input_response("form", form), context.request_state))
         told.append(context.input_response("form", t.ElicitResult))
         if len(told) < 5:
@@ -382,5 +383,5 @@ def test_answers_to_what_was_asked_by_hand(version: str) -> None:
     stage = Stage(asking, version)
     stage.whole_call("tool", YES, TWO)
     accepted = t.ElicitResult(action="accept", content={"count": 2})
-    wrong = t.ElicitResult(action="accept")  # it is for the handler to ask again
+    wrong = t.ElicitResult(action="accept")  # the handler may request it again
     assert told == [(None, None), None, (None, "mine"), wrong, (Accepted(Seats(2)), "mine"), accepted]

@@ -1,4 +1,4 @@
-"""Docstrings: three habits, and what of them a model gets to read."""
+"""Docstrings of three styles, and the description that a model gets."""
 
 from __future__ import annotations
 
@@ -109,5 +109,7 @@ REST = """Tell the weather.
         ("Args:\n    x: one\nGoes on.", "Goes on.", {"x": "one"}),
     ],
 )
-def test_reading(text: str | None, description: str, parameters: dict[str, str]) -> None:
+def test_read_docstring_splits_description_and_parameters(
+    text: str | None, description: str, parameters: dict[str, str]
+) -> None:
     assert read_docstring(text) == (description, parameters)

@@ -1,4 +1,4 @@
-"""Forms: from a type to what every client can show, and from what was filled in to an object."""
+"""Forms: from a type to the schema of an elicitation, and from content to an object."""
 
 # No postponed annotations: types are made inside of the rows.
 
@@ -42,7 +42,7 @@ def with_field(annotation: Any, default: Any = ...) -> Any:
     return msgspec.defstruct("Fields", [field])
 
 
-# annotation, its default, the JSON Schema, some text that is filled in, and what it is read as
+# annotation, its default, the JSON Schema, some content, and the value that it is read as
 FIELDS: list[tuple[Any, Any, dict[str, Any], Any, Any]] = [
     (str, ..., {"type": "string"}, "x", "x"),
     (str, "d", {"type": "string", "default": "d"}, "x", "x"),
@@ -148,7 +148,9 @@ FIELDS: list[tuple[Any, Any, dict[str, Any], Any, Any]] = [
 @pytest.mark.parametrize(
     ("annotation", "default", "schema", "text", "value"), FIELDS, ids=lambda row: str(row)[:40]
 )
-def test_fields(annotation: Any, default: Any, schema: dict[str, Any], text: Any, value: Any) -> None:
+def test_form_field_schema_and_value(
+    annotation: Any, default: Any, schema: dict[str, Any], text: Any, value: Any
+) -> None:
     form: Form[Any] = Form(with_field(annotation, default))
     required = {"required": ["f"]} if default is ... else {}
     said = msgspec.json.decode(msgspec.json.encode(form.schema))
@@ -161,29 +163,29 @@ def test_fields(annotation: Any, default: Any, schema: dict[str, Any], text: Any
 @pytest.mark.parametrize(
     ("annotation", "words"),
     [
-        (Annotated[str, Meta(pattern="^a")], "field 'f' says pattern, which forms do not know"),
-        (Annotated[int, Meta(multiple_of=2)], "field 'f' says multipleOf"),
-        (Annotated[float, Meta(gt=0)], "field 'f' says exclusiveMinimum"),
-        (Annotated[float, Meta(lt=0, multiple_of=1)], "field 'f' says exclusiveMaximum"),
-        (Annotated[str, Meta(extra_json_schema={"x-own": 1})], "field 'f' says x-own"),
+        (Annotated[str, Meta(pattern="^a")], "field 'f' uses pattern, which forms do not support"),
+        (Annotated[int, Meta(multiple_of=2)], "field 'f' uses multipleOf"),
+        (Annotated[float, Meta(gt=0)], "field 'f' uses exclusiveMinimum"),
+        (Annotated[float, Meta(lt=0, multiple_of=1)], "field 'f' uses exclusiveMaximum"),
+        (Annotated[str, Meta(extra_json_schema={"x-own": 1})], "field 'f' uses x-own"),
         (
             Annotated[str, Meta(extra_json_schema={"format": "ipv4"})],
-            "no flat object of simple fields: Invalid enum",
+            "not a flat object of simple fields: Invalid enum",
         ),
-        (bytes, "field 'f' is of a type that forms do not have"),
-        (uuid.UUID, "field 'f' is of a type that forms do not have"),
-        (None, "that forms do not have"),
-        (Any, "that forms do not have"),
-        (dict[str, str], "that forms do not have"),
-        (list[str], "that forms do not have"),
-        (list[list[Literal["a"]]], "that forms do not have"),
-        (int | str, "that forms do not have"),
-        (Number, "that forms do not have"),
-        (Literal[1, 2], "that forms do not have"),
-        (msgspec.defstruct("Inner", [("a", int)]), "that forms do not have"),
+        (bytes, "field 'f' has a type that forms do not support"),
+        (uuid.UUID, "field 'f' has a type that forms do not support"),
+        (None, "that forms do not support"),
+        (Any, "that forms do not support"),
+        (dict[str, str], "that forms do not support"),
+        (list[str], "that forms do not support"),
+        (list[list[Literal["a"]]], "that forms do not support"),
+        (int | str, "that forms do not support"),
+        (Number, "that forms do not support"),
+        (Literal[1, 2], "that forms do not support"),
+        (msgspec.defstruct("Inner", [("a", int)]), "that forms do not support"),
     ],
 )
-def test_fields_that_forms_do_not_have(annotation: Any, words: str) -> None:
+def test_form_unsupported_field_raises(annotation: Any, words: str) -> None:
     with pytest.raises(DeclarationError, match=words):
         Form(with_field(annotation))
 
@@ -213,7 +215,7 @@ class Pair(NamedTuple):
     a: int
 
 
-def test_all_kinds_of_objects() -> None:
+def test_form_of_each_object_type() -> None:
     record = Form(Record)
     assert record.schema["properties"].keys() == {"firstName"}
     assert record.read(accepted(firstName="Ada")) == Accepted(Record("Ada"))
@@ -247,20 +249,20 @@ def test_all_kinds_of_objects() -> None:
         (Pair, "a form of Pair: a form is a Struct"),
         (list[Record], "a form of list: a form is a Struct"),
         ("Record", "a form of Record: "),
-        ({"type": "array"}, "a form's schema: it is no flat object of simple fields"),
+        ({"type": "array"}, "a form's schema: not a flat object of simple fields"),
         (
             {"type": "object", "properties": {"a": {"type": "object"}}},
-            "a form's schema: it is no flat object",
+            "a form's schema: not a flat object",
         ),
-        ({}, "a form's schema: it is no flat object"),
+        ({}, "a form's schema: not a flat object"),
     ],
 )
-def test_what_is_no_form(fields: Any, words: str) -> None:
+def test_form_of_an_unsuitable_type_or_schema_raises(fields: Any, words: str) -> None:
     with pytest.raises(DeclarationError, match=words):
         Form(fields)
 
 
-def test_annotations_that_do_not_resolve() -> None:
+def test_form_unresolvable_annotation_raises() -> None:
     class Broken(Struct):
         f: "Nowhere"  # type: ignore[name-defined]  # noqa: F821
 
@@ -276,7 +278,7 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def test_a_schema_that_somebody_wrote() -> None:
+def test_form_of_a_json_schema_is_sent_as_it_is() -> None:
     form = Form(GIVEN)
     assert form.schema == GIVEN
     assert form.question("Well?").params.requested_schema == GIVEN
@@ -285,7 +287,7 @@ def test_a_schema_that_somebody_wrote() -> None:
         form.read(accepted(n=0))
 
 
-def test_what_was_not_filled_in_as_it_should_be() -> None:
+def test_form_invalid_content_has_a_reason() -> None:
     form = Form(with_field(date))
     question = form.question("When?")
     for content, words in (
@@ -302,21 +304,21 @@ def test_what_was_not_filled_in_as_it_should_be() -> None:
 
 @pytest.mark.requirement("ELIC-23")
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-def test_a_user_may_refuse(action: Any) -> None:
+def test_form_declined_or_cancelled_content_is_ignored(action: Any) -> None:
     form = Form(Record)
     refused = ElicitResult(action=action, content={"first_name": 1})
     assert form.problem(form.question(""), refused) is None
     assert form.read(refused) == Refused(action)
 
 
-def test_what_makes_a_form() -> None:
+def test_as_form_accepts_forms_types_and_schemas() -> None:
     form = Form(Record)
     assert as_form(form) is form
     assert as_form(Record) is as_form(Record)
     assert as_form(GIVEN).schema == GIVEN
 
 
-def test_the_type_checker_knows() -> None:
+def test_form_result_types_are_known_to_the_type_checker() -> None:
     answer = Form(Record).read(accepted(firstName="Ada"))
     assert_type(answer, Accepted[Record] | Refused)
     if answer.action != "accept":

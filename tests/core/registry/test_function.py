@@ -1,4 +1,4 @@
-"""Functions: what is found out about them, and which of them cannot be offered."""
+"""Inspection of functions, and functions that cannot be declared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Special(Context):
-    """A runtime's own context."""
+    """A subclass of `Context`."""
 
 
 def names(function: Function) -> list[str]:
@@ -48,7 +48,7 @@ class Box:
 
 class Slow:
     async def __call__(self, x: int) -> int:
-        """Say it slowly."""
+        """Speak slowly."""
         return x
 
 
@@ -66,7 +66,7 @@ async def slow(a: int) -> int:
     return a
 
 
-def test_facts() -> None:
+def test_inspect_function_attributes() -> None:
     found = inspect_function(example)
     assert (found.name, found.is_async, found.context) == ("example", False, "")
     assert found.label == "function 'example'"
@@ -80,7 +80,7 @@ def test_facts() -> None:
     assert [p.required for p in found.parameters] == [True, False, False]
 
 
-def test_the_return_annotation_is_read_only_on_demand() -> None:
+def test_inspect_function_return_annotation_is_optional() -> None:
     def odd() -> NotThere: ...  # type: ignore[name-defined]  # noqa: F821
 
     assert inspect_function(odd, returns=False).returns is MISSING
@@ -108,21 +108,21 @@ def test_the_return_annotation_is_read_only_on_demand() -> None:
         (lambda x: x, "<lambda>", ["x"], False),
     ],
 )
-def test_kinds_of_callables(
+def test_inspect_function_each_kind_of_callable(
     function: Callable[..., Any], name: str, parameters: list[str], is_async: bool
 ) -> None:
     found = inspect_function(function)
     assert (found.name, names(found), found.is_async) == (name, parameters, is_async)
 
 
-def test_descriptions_of_objects_and_partials() -> None:
-    assert inspect_function(Slow()).description == "Say it slowly."
+def test_inspect_function_description_of_objects_and_partials() -> None:
+    assert inspect_function(Slow()).description == "Speak slowly."
     assert inspect_function(Box()).description == "Holds callables of every kind."
     assert inspect_function(functools.partial(example, 1)).description == "Do it."
     assert inspect_function(Box().method).description == "A method."
 
 
-def test_a_wrapped_function_keeps_its_annotations() -> None:
+def test_inspect_function_wrapped_function_keeps_its_annotations() -> None:
     @functools.wraps(example)
     def outer(*args: Any, **kwargs: Any) -> Any:
         return example(*args, **kwargs)
@@ -135,7 +135,7 @@ def test_a_wrapped_function_keeps_its_annotations() -> None:
     "annotation", [Context, Special, Special | None, Context | None, Annotated[Context, "c"]]
 )
 @pytest.mark.parametrize("position", [0, 1, 2])
-def test_the_context_may_stand_anywhere(annotation: Any, position: int) -> None:
+def test_inspect_function_context_parameter_at_any_position(annotation: Any, position: int) -> None:
     parameters = [
         inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int)
         for name in ("x", "y")
@@ -150,26 +150,26 @@ def test_the_context_may_stand_anywhere(annotation: Any, position: int) -> None:
     assert (found.context, names(found)) == ("where", ["x", "y"])
 
 
-def test_only_one_context() -> None:
+def test_inspect_function_two_contexts_raise() -> None:
     def two(a: Context, b: Special) -> None: ...
 
     with pytest.raises(DeclarationError, match="two parameters for the context: 'a', 'b'"):
         inspect_function(two)
 
 
-def test_a_union_with_more_than_the_context_is_an_argument() -> None:
+def test_inspect_function_union_with_context_is_an_argument() -> None:
     def odd(a: Context | int) -> None: ...
 
     assert inspect_function(odd).context == ""
 
 
-def test_trailing_underscores() -> None:
+def test_inspect_function_wire_name_drops_a_trailing_underscore() -> None:
     def f(from_: int, id: int, id_: int, dunder__: int, _: int) -> None: ...
 
     assert [p.wire_name for p in inspect_function(f).parameters] == ["from", "id", "id_", "dunder__", "_"]
 
 
-def test_a_class_in_the_closure_resolves() -> None:
+def test_inspect_function_class_in_the_closure_resolves() -> None:
     class Local:
         pass
 
@@ -238,12 +238,12 @@ def underscored(*, __x: int) -> None: ...
         (len, "positional-only"),
     ],
 )
-def test_what_cannot_be_offered(function: Any, why: str) -> None:
+def test_inspect_function_unusable_function_raises(function: Any, why: str) -> None:
     with pytest.raises(DeclarationError, match=why):
         inspect_function(function)
 
 
-def test_annotations_taken_apart() -> None:
+def test_plain_and_union_members_split_annotations() -> None:
     assert plain(Annotated[int, "x"]) is int
     assert plain(int) is int
     assert union_members(int) == (int,)

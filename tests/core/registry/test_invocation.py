@@ -1,4 +1,4 @@
-"""Invocations: the facts a runtime needs, the call, and what exceptions become."""
+"""Invocations: attributes, the call, and the responses for exceptions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ask() -> str:
     return "?"
 
 
-def test_facts() -> None:
+def test_invocation_attributes() -> None:
     plain = prepared(server, "tools/call", {"name": "add", "arguments": {"a": 1}})
     assert (plain.is_async, plain.thread, plain.wants_context) == (False, False, False)
     assert repr(plain) == "<ToolInvocation of function 'add'>"
@@ -50,7 +50,7 @@ def test_facts() -> None:
     assert (threaded.is_async, threaded.thread, threaded.wants_context) == (False, True, True)
 
 
-def test_calls() -> None:
+def test_invocation_call_passes_arguments_and_context() -> None:
     assert prepared(server, "tools/call", {"name": "add", "arguments": {"a": 1}}).call() == 3
     context = context_of(request("tools/call", {"name": "late"}), server)
     slow = prepared(server, "tools/call", {"name": "late", "arguments": {"a": 1}})
@@ -62,8 +62,8 @@ def test_calls() -> None:
     assert prepared(server, "tools/call", {"name": "blocking"}).call(context) == "id-1"
 
 
-def test_a_call_may_be_made_again() -> None:
-    """As the runtime does when the first outcome was a question to the user."""
+def test_invocation_call_can_be_repeated() -> None:
+    """A runtime calls the function again after a request for input."""
     context = context_of(request("tools/call", {"name": "late"}), server)
     plan = prepared(server, "tools/call", {"name": "blocking"})
     assert [plan.call(context), plan.call(context)] == ["id-1", "id-1"]
@@ -88,7 +88,7 @@ FAILURES = [
 
 @pytest.mark.requirement("TOOL-15")
 @pytest.mark.parametrize("exc", FAILURES, ids=lambda exc: type(exc).__name__)
-def test_a_tools_own_failure_tells_nothing_but_a_reference(exc: BaseException) -> None:
+def test_invocation_exception_of_a_tool_shows_the_reference_only(exc: BaseException) -> None:
     plan = prepared(server, "tools/call", {"name": "add", "arguments": {"a": 1}})
     answer = E.encode(plan.failure(exc, "7f3a")).decode()
     assert answer == (
@@ -98,14 +98,14 @@ def test_a_tools_own_failure_tells_nothing_but_a_reference(exc: BaseException) -
 
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("exc", FAILURES, ids=lambda exc: type(exc).__name__)
-def test_elsewhere_it_is_an_internal_error(exc: BaseException) -> None:
+def test_invocation_exception_of_a_prompt_is_an_internal_error(exc: BaseException) -> None:
     plan = prepared(server, "prompts/get", {"name": "ask"})
     assert plan.failure(exc, "7f3a") == ErrorData(-32603, "Internal error (reference 7f3a)")
 
 
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get"])
 @pytest.mark.parametrize("depth", [0, 1, 3])
-def test_an_error_meant_for_the_peer_is_sent_word_for_word(method: str, depth: int) -> None:
+def test_invocation_mcp_error_is_sent_unchanged(method: str, depth: int) -> None:
     name = {"tools/call": "add", "prompts/get": "ask"}[method]
     plan = prepared(server, method, {"name": name, "arguments": {"a": 1} if name == "add" else {}})
     for exc, expected in (
@@ -119,7 +119,7 @@ def test_an_error_meant_for_the_peer_is_sent_word_for_word(method: str, depth: i
 
 
 @pytest.mark.requirement("TOOL-15")
-def test_a_tool_error_is_for_the_model() -> None:
+def test_invocation_tool_error_shows_its_text() -> None:
     plan = prepared(server, "tools/call", {"name": "add", "arguments": {"a": 1}})
     assert E.encode(plan.failure(ToolError("No such city"), "r")) == (
         b'{"content":[{"type":"text","text":"No such city"}],"isError":true}'
@@ -130,7 +130,7 @@ def test_a_tool_error_is_for_the_model() -> None:
     )
 
 
-def test_a_coroutine_nobody_would_await() -> None:
+def test_invocation_coroutine_of_a_plain_function_raises() -> None:
     refuse_coroutine(3, "f")
 
     def hide(function: Any) -> Any:
@@ -154,6 +154,6 @@ def test_a_coroutine_nobody_would_await() -> None:
         plan.result(plan.call())
 
 
-def test_it_is_abstract() -> None:
+def test_invocation_is_abstract() -> None:
     with pytest.raises(TypeError):
         Invocation(None, False, {}, E)  # type: ignore[abstract, arg-type]

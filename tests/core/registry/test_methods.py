@@ -50,16 +50,16 @@ def answer_to(value: Any) -> Any:
         (Raw(b'{"a":1}'), {"a": 1}),
     ],
 )
-def test_results(value: Any, result: Any) -> None:
+def test_custom_method_result_is_encoded(value: Any, result: Any) -> None:
     assert answer_to(value) == result
 
 
 @pytest.mark.parametrize("value", [3, "x", [1], object()])
-def test_results_that_are_no_objects(value: Any) -> None:
+def test_custom_method_result_other_than_object_is_an_internal_error(value: Any) -> None:
     assert answer_to(value) == {"code": -32603, "message": "Internal error (reference ref)"}
 
 
-def test_the_rows_are_in_the_config() -> None:
+def test_custom_method_rows_are_in_the_config() -> None:
     server = Server("s")
 
     @server.method("acme/plain")
@@ -81,13 +81,13 @@ def test_the_rows_are_in_the_config() -> None:
     assert repr(server._methods["acme/typed"]).startswith("<method 'acme/typed': function ")
 
 
-def test_a_method_that_is_not_there() -> None:
+def test_custom_method_unknown_is_method_not_found() -> None:
     with pytest.raises(McpError, match="Unknown method: acme/x") as caught:
         Server("s").answer(request(Method("acme/x", Role.SERVER, RequestParams, Result), {}, E))
     assert caught.value.code == -32601
 
 
-def test_what_cannot_be_declared() -> None:
+def test_custom_method_invalid_declaration_raises() -> None:
     server = Server("s")
     for name in ("tools/list", "ping", "notifications/progress", "roots/list"):
         with pytest.raises(DeclarationError, match="is a method of MCP"):

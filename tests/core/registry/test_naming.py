@@ -1,4 +1,4 @@
-"""Names, URIs, icons and `_meta` keys that authors give."""
+"""Checks of names, URIs, icons and `_meta` keys."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from mcp_core.types import Icon
 
 @pytest.mark.requirement("TOOL-19")
 @pytest.mark.parametrize("name", ["a", "get_weather", "admin.tools.list", "DATA-9", "x" * 128])
-def test_tool_names(name: str) -> None:
+def test_check_tool_name_valid_name_does_not_warn(name: str) -> None:
     check_tool_name(name)
 
 
 @pytest.mark.requirement("TOOL-19")
 @pytest.mark.parametrize("name", ["", "get weather", "a/b", "a,b", "é", "x" * 129, "a\n"])
-def test_odd_tool_names_are_warned_of_and_served(name: str) -> None:
+def test_check_tool_name_unusual_name_warns(name: str) -> None:
     with pytest.warns(UserWarning, match="is not 1 to 128 characters"):
         check_tool_name(name)
 
 
-def test_a_warning_points_at_the_authors_line() -> None:
+def test_warn_author_points_at_the_line_of_the_declaration() -> None:
     server = Server("s")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -44,7 +44,7 @@ def test_a_warning_points_at_the_authors_line() -> None:
 @pytest.mark.parametrize(
     "uri", ["a:", "notes://today", "file:///x/y%20z", "urn:isbn:1", "a+b-c.d://x?y#z", "x://é"]
 )
-def test_uris(uri: str) -> None:
+def test_check_uri_valid_uri_passes(uri: str) -> None:
     check_uri(uri, "f")
 
 
@@ -52,12 +52,12 @@ def test_uris(uri: str) -> None:
 @pytest.mark.parametrize(
     "uri", ["", "notes", "/x", "1a:b", "a b:c", "x://a b", "x:\n", 'x:"', "x:{y}", "x:\x7f", "x:a\\b"]
 )
-def test_what_is_no_uri(uri: str) -> None:
+def test_check_uri_invalid_uri_raises(uri: str) -> None:
     with pytest.raises(DeclarationError, match=r"f: .* is no URI"):
         check_uri(uri, "f")
 
 
-def test_icons() -> None:
+def test_check_icons_scheme_must_be_https_or_data() -> None:
     good = [
         Icon("https://example.com/i.png"),
         Icon("data:image/png;base64,AAAA"),
@@ -76,7 +76,7 @@ def test_icons() -> None:
 @pytest.mark.parametrize(
     "key", ["a", "a.b", "a-b_c.d1", "com.example/", "com.example/a", "x-1.y2/name", "9", "", "a/b"]
 )
-def test_meta_keys(key: str) -> None:
+def test_check_meta_valid_key_passes(key: str) -> None:
     assert check_meta({key: 1}, "f") == {key: 1}
 
 
@@ -84,11 +84,11 @@ def test_meta_keys(key: str) -> None:
 @pytest.mark.parametrize(
     "key", ["-a", "a-", ".a", "a b", "a/b/c", "1a.b/c", "a-.b/c", "a..b/c", "/a", "é", "a/-b", "a\n"]
 )
-def test_what_is_no_meta_key(key: str) -> None:
+def test_check_meta_invalid_key_raises(key: str) -> None:
     with pytest.raises(DeclarationError, match="is no key for _meta"):
         check_meta({key: 1}, "f")
 
 
-def test_no_meta() -> None:
+def test_check_meta_empty_is_none() -> None:
     assert check_meta(None, "f") is None
     assert check_meta({}, "f") is None

@@ -109,13 +109,13 @@ DATA: list[tuple[Any, Any, str, Any, Any]] = [
     (int | str, "a", "a", {"result": "a"}, "a"),
     (Annotated[int, "count"], 3, "3", {"result": 3}, 3),
     (list[bytes], [b"hi"], '["aGk="]', {"result": ["aGk="]}, ["aGk="]),
-    # Without a promise the value decides.
+    # Without a declared type the value decides.
     (MISSING, {"a": 1}, '{"a":1}', {"a": 1}, {"a": 1}),
     (Any, 3, "3", {"result": 3}, 3),
     (list, ["a", "b"], '["a","b"]', {"result": ["a", "b"]}, ["a", "b"]),
     (list[Any], [], "[]", {"result": []}, []),
     (object, Point(1), '{"x":1,"y":0.0}', {"x": 1, "y": 0.0}, {"x": 1, "y": 0.0}),
-    # Text and content are no data.
+    # Text and content are not data.
     (str, "hi", "hi", NOTHING, NOTHING),
     (str | None, "hi", "hi", NOTHING, NOTHING),
     (Optional[str], "hi", "hi", NOTHING, NOTHING),  # noqa: UP045 - the old spelling
@@ -126,7 +126,7 @@ DATA: list[tuple[Any, Any, str, Any, Any]] = [
 
 @pytest.mark.requirement("TOOL-8", "TOOL-9", "TOOL-10", "TOOL-12", "TOOL-13", "DEC-8")
 @pytest.mark.parametrize(("returns", "value", "text", "older", "newest"), DATA)
-def test_values(returns: Any, value: Any, text: str, older: Any, newest: Any) -> None:
+def test_output_data_in_each_revision(returns: Any, value: Any, text: str, older: Any, newest: Any) -> None:
     promise = output(returns)
     for dialect, structured in ((A, NOTHING), (B, NOTHING), (C, older), (D, older), (E, newest)):
         result = sent(returns, value, dialect)
@@ -139,7 +139,7 @@ def test_values(returns: Any, value: Any, text: str, older: Any, newest: Any) ->
 
 
 @pytest.mark.requirement("TOOL-8", "TOOL-9")
-def test_schemas() -> None:
+def test_output_schema_in_each_revision() -> None:
     point = {
         "title": "Point",
         "type": "object",
@@ -189,17 +189,17 @@ def test_schemas() -> None:
         int | Any,
     ],
 )
-def test_annotations_that_promise_no_data(returns: Any) -> None:
+def test_output_annotation_without_data_has_no_schema(returns: Any) -> None:
     assert output(returns).schema(E) is None
     assert repr(output(returns)) == "<Output promises nothing>"
 
 
-def test_reprs() -> None:
+def test_output_reprs() -> None:
     assert repr(output(Point)) == "<Output promises an object>"
     assert repr(output(int)) == "<Output promises a value>"
 
 
-def test_content() -> None:
+def test_output_content_has_no_structured_content() -> None:
     png = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
     for returns in (MISSING, Image, str | Image, list[str | Image]):
         assert sent(returns, Image(b"hi"), E) == {"content": [png]}
@@ -210,7 +210,7 @@ def test_content() -> None:
 
 
 @pytest.mark.requirement("CONT-2", "CONT-7")
-def test_content_that_older_revisions_lack() -> None:
+def test_output_content_unknown_to_the_revision_becomes_text() -> None:
     link = ResourceLink(uri="x://y", name="y")
     kinds = {
         dialect.version: [
@@ -251,19 +251,19 @@ def test_content_that_older_revisions_lack() -> None:
     ],
 )
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-def test_a_broken_promise_is_never_sent(returns: Any, value: Any, dialect: Dialect) -> None:
+def test_output_value_of_another_type_raises(returns: Any, value: Any, dialect: Dialect) -> None:
     with pytest.raises(Misfit):
         output(returns).result(value, dialect)
 
 
 @pytest.mark.parametrize("value", [object(), {(1, 2): 3}, [object()], b"x", {"a": object()}, 1j])
-def test_what_cannot_be_sent(value: Any) -> None:
+def test_output_value_without_json_raises(value: Any) -> None:
     with pytest.raises(TypeError):
         output().result(value, E)
 
 
 @pytest.mark.parametrize("returns", [bytes, bytearray, memoryview, bytes | None, str | bytes, bytes | Image])
-def test_bare_bytes_are_refused_at_declaration(returns: Any) -> None:
+def test_output_bytes_annotation_raises(returns: Any) -> None:
     with pytest.raises(DeclarationError, match="return Image, Audio or File"):
         output(returns)
 
@@ -273,19 +273,19 @@ class Opaque:
 
 
 @pytest.mark.parametrize("returns", [Opaque, list[Opaque], Point | Data])
-def test_types_that_json_cannot_say(returns: Any) -> None:
+def test_output_annotation_without_json_schema_raises(returns: Any) -> None:
     with pytest.raises(DeclarationError, match="the return value cannot be described by a JSON Schema"):
         output(returns)
 
 
-# --- Given schemas ---
+# --- Declared schemas ---
 
 OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 NUMBERS = {"$ref": "#/$defs/l", "$defs": {"l": {"type": "array", "items": {"type": "integer"}}}}
 
 
 @pytest.mark.requirement("TOOL-8", "TOOL-9", "TOOL-10")
-def test_a_given_schema_is_sent_as_it_is() -> None:
+def test_output_declared_schema_is_listed_and_checked() -> None:
     promise = output(MISSING, OBJECT)
     assert [promise.schema(d) for d in EVERY_DIALECT] == [None, None, OBJECT, OBJECT, OBJECT]
     for dialect in (C, D, E):
@@ -300,7 +300,7 @@ def test_a_given_schema_is_sent_as_it_is() -> None:
 
 
 @pytest.mark.requirement("TOOL-8", "TOOL-9")
-def test_a_given_schema_of_no_object_is_for_the_newest_revision() -> None:
+def test_output_declared_schema_of_an_array_is_listed_in_2026_07_28_only() -> None:
     promise = output(MISSING, NUMBERS)
     assert [promise.schema(d) for d in EVERY_DIALECT] == [None, None, None, None, NUMBERS]
     assert sent(MISSING, [1], E, NUMBERS) == {
@@ -310,15 +310,15 @@ def test_a_given_schema_of_no_object_is_for_the_newest_revision() -> None:
     assert sent(MISSING, [1], D, NUMBERS) == {"content": [{"type": "text", "text": "[1]"}]}
 
 
-def test_a_given_schema_is_checked_at_declaration() -> None:
+def test_output_declared_schema_invalid_raises() -> None:
     with pytest.raises(DeclarationError, match="'f': output_schema: not a valid JSON Schema"):
         output(MISSING, {"type": "objekt"})
 
 
-# --- Results that a tool builds itself ---
+# --- Results that a tool makes itself ---
 
 
-def test_a_built_result_goes_out_as_it_is() -> None:
+def test_output_result_of_the_tool_is_sent_unchanged() -> None:
     mine = CallToolResult(content=[TextContent("x")], is_error=True, meta={"a": 1})
     assert output().result(mine, E) is mine
     other = InputRequiredResult(request_state="s")
@@ -327,7 +327,7 @@ def test_a_built_result_goes_out_as_it_is() -> None:
     assert output().result(plain, E) is plain
 
 
-def test_a_built_result_may_hold_what_handlers_hold() -> None:
+def test_output_result_of_the_tool_converts_its_content() -> None:
     content: Any = ["x", Image(b"hi")]
     mine = CallToolResult(content=content)
     result = output().result(mine, E)
@@ -339,7 +339,7 @@ def test_a_built_result_may_hold_what_handlers_hold() -> None:
 
 
 @pytest.mark.requirement("TOOL-9", "TOOL-10")
-def test_the_structured_part_of_a_built_result() -> None:
+def test_output_result_of_the_tool_checks_its_structured_content() -> None:
     promise = output(Point)
     good = CallToolResult(content=[], structured_content=Point(1))
     assert [sent(Point, good, d).get("structuredContent") for d in EVERY_DIALECT] == [None, None] + [
@@ -362,7 +362,7 @@ def test_the_structured_part_of_a_built_result() -> None:
     ]  # fmt: skip
 
 
-def test_structured_content_is_encoded_once() -> None:
+def test_output_structured_content_is_encoded_once() -> None:
     result = output(Point).result(Point(1), E)
     assert isinstance(result, CallToolResult)
     assert isinstance(result.structured_content, Raw)
@@ -379,13 +379,13 @@ def test_structured_content_is_encoded_once() -> None:
         (list[int] | InputRequiredResult, list[int]),
     ],
 )
-def test_questions_are_not_what_a_tool_promises(returns: Any, like: Any) -> None:
+def test_output_schema_ignores_input_required_result(returns: Any, like: Any) -> None:
     for dialect in EVERY_DIALECT:
         assert output(returns).schema(dialect) == output(like).schema(dialect)
     asked = InputRequiredResult(request_state="s")
     assert output(returns).result(asked, E) is asked
 
 
-def test_a_tool_may_promise_nothing_but_questions() -> None:
+def test_output_annotation_of_input_required_result_only() -> None:
     for returns in (InputRequiredResult, dict[str, InputRequiredResult]):
         assert output(returns).result(InputRequiredResult(request_state="s"), E).result_type is None

@@ -1,4 +1,4 @@
-"""Lists in pages: cursors that survive changes, cursors that were made up, and what is kept."""
+"""Pagination: cursors after changes, unknown cursors, and the cache of encoded pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LISTS = {
 
 
 def full(count: int, page_size: int, **options: Any) -> Server:
-    """A server with `count` of everything, named n0, n1 and so on."""
+    """Return a server with `count` declarations of each kind, named n0, n1 and so on."""
     server = Server("s", page_size=page_size, **options)
     for n in range(count):
         server.add_tool(lambda: None, name=f"n{n}", description="d")
@@ -40,13 +40,13 @@ def full(count: int, page_size: int, **options: Any) -> Server:
 def page(
     server: Server, method: str, cursor: str | None, dialect: Dialect = E
 ) -> tuple[list[str], str | None]:
-    """The names on a page, and the cursor of the next."""
+    """Return the names on a page, and the cursor of the next page."""
     answer = answered(server, method, {} if cursor is None else {"cursor": cursor}, dialect)
     return [entry["name"] for entry in answer[LISTS[method]]], answer.get("nextCursor")
 
 
 def walk(server: Server, method: str, dialect: Dialect = E) -> list[list[str]]:
-    """The names on each page."""
+    """Return the names on each page."""
     found, cursor = page(server, method, None, dialect)
     walked = [found]
     while cursor is not None:
@@ -61,13 +61,15 @@ def walk(server: Server, method: str, dialect: Dialect = E) -> list[list[str]]:
     ("count", "size", "lengths"),
     [(0, 2, [0]), (1, 2, [1]), (2, 2, [2]), (3, 2, [2, 1]), (4, 2, [2, 2]), (3, 1, [1, 1, 1])],
 )
-def test_walking(method: str, dialect: Dialect, count: int, size: int, lengths: list[int]) -> None:
+def test_list_pages_hold_each_entry_once_in_order(
+    method: str, dialect: Dialect, count: int, size: int, lengths: list[int]
+) -> None:
     walked = walk(full(count, size), method, dialect)
     assert [len(found) for found in walked] == lengths
     assert list(itertools.chain(*walked)) == [f"n{n}" for n in range(count)]
 
 
-def test_what_a_page_is_by_default() -> None:
+def test_list_page_has_1000_entries_by_default() -> None:
     server = Server("s")
     for n in range(1_000):
         server.add_tool(lambda: None, name=f"n{n}", description="d" * 1_500)
@@ -76,8 +78,8 @@ def test_what_a_page_is_by_default() -> None:
     assert [len(found) for found in walk(server, "tools/list")] == [1_000, 1]
 
 
-def test_long_entries_make_short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "_PAGE_BYTES", 200)
+def test_list_page_is_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "_MAX_PAGE_BYTES", 200)
     server = Server("s")
     for name, length in {"a": 1, "b": 1, "c": 300, "d": 1, "e": 190, "f": 1}.items():
         server.add_prompt(lambda: "", name=name, description="x" * length)
@@ -85,13 +87,13 @@ def test_long_entries_make_short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("size", [0, -1])
-def test_a_page_has_entries(size: int) -> None:
+def test_list_page_size_below_one_raises(size: int) -> None:
     with pytest.raises(ValueError, match=f"a page has at least one entry, not {size}"):
         Server("s", page_size=size)
 
 
 @pytest.mark.parametrize("method", LISTS)
-def test_all_pages_have_the_same_hints(method: str) -> None:
+def test_list_pages_all_have_the_cache_hints(method: str) -> None:
     server = full(3, 1, cache=Cache(60, "public"))
     params: dict[str, str] = {}
     for _ in range(3):
@@ -102,10 +104,10 @@ def test_all_pages_have_the_same_hints(method: str) -> None:
     assert params == {"cursor": ""}
 
 
-# --- Cursors ---------------------------------------------------------------------------------------
+# --- Cursors --------------------------------------------------------------------------------------
 
 
-def test_a_cursor_is_short_and_needs_no_escaping() -> None:
+def test_cursor_has_20_url_safe_characters() -> None:
     server = Server("s" * 1_000, page_size=1)
     for name in "ab":
         server.add_prompt(lambda: "", name=name * 1_000)
@@ -114,7 +116,7 @@ def test_a_cursor_is_short_and_needs_no_escaping() -> None:
     assert re.fullmatch(r"[A-Za-z0-9_-]{20}", cursor)
 
 
-def test_a_server_that_is_started_again_knows_the_cursor() -> None:
+def test_cursor_is_valid_after_a_restart() -> None:
     cursor = page(full(3, 2), "tools/list", None)[1]
     assert page(full(3, 2), "tools/list", cursor) == (["n2"], None)
     assert page(full(3, 2), "tools/list", cursor, D) == (["n2"], None)
@@ -125,7 +127,7 @@ UNKNOWN = {"code": -32602, "message": "Unknown cursor"}
 
 @pytest.mark.parametrize("method", LISTS)
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-def test_cursors_that_nobody_gave_out(method: str, dialect: Dialect) -> None:
+def test_cursor_not_issued_is_unknown(method: str, dialect: Dialect) -> None:
     server = full(3, 2)
     cursor = page(server, method, None, dialect)[1]
     assert cursor is not None
@@ -142,7 +144,7 @@ def test_cursors_that_nobody_gave_out(method: str, dialect: Dialect) -> None:
 
 
 @given(cursor=st.text() | st.text("ABCXYZabcxyz019_-=", min_size=18, max_size=22))
-def test_any_text_is_a_cursor_or_none(cursor: str) -> None:
+def test_cursor_of_any_text_is_unknown(cursor: str) -> None:
     for method in LISTS:
         assert answered(SERVER, method, {"cursor": cursor}) == UNKNOWN
 
@@ -161,7 +163,7 @@ SERVER = full(3, 2)
         (lambda server: [server.remove_prompt(f"n{n}") for n in (2, 3, 4)], [[]]),
     ],
 )
-def test_the_list_changes_between_two_pages(change: Any, rest: list[list[str]] | None) -> None:
+def test_cursor_after_a_change_of_the_list(change: Any, rest: list[list[str]] | None) -> None:
     server = full(5, 2)
     first, cursor = page(server, "prompts/list", None)
     assert first == ["n0", "n1"]
@@ -176,8 +178,8 @@ def test_the_list_changes_between_two_pages(change: Any, rest: list[list[str]] |
     assert found == rest
 
 
-def test_a_cursor_does_not_follow_a_name_to_another_place() -> None:
-    """Else what stands between the two places would be left out."""
+def test_cursor_of_a_redeclared_name_is_unknown() -> None:
+    """If it followed the name, the entries between the two places would be left out."""
     server = full(4, 2)
     cursor = page(server, "prompts/list", None)[1]
     server.remove_prompt("n1")
@@ -187,7 +189,7 @@ def test_a_cursor_does_not_follow_a_name_to_another_place() -> None:
 
 
 @given(data=st.data(), size=st.integers(1, 4), count=st.integers(0, 9))
-def test_a_walk_under_changes_gives_what_lasts_exactly_once(
+def test_list_pages_under_changes_hold_lasting_entries_once(
     data: st.DataObject, size: int, count: int
 ) -> None:
     server = Server("s", page_size=size)
@@ -222,11 +224,11 @@ def test_a_walk_under_changes_gives_what_lasts_exactly_once(
     assert [name for name in found if name in lasting] == sorted(lasting, key=lambda name: int(name[1:]))
 
 
-# --- What is kept ----------------------------------------------------------------------------------
+# --- The cache of encoded pages -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", LISTS)
-def test_pages_are_encoded_once_for_each_revision(method: str) -> None:
+def test_list_pages_are_encoded_once_for_each_revision(method: str) -> None:
     server = full(3, 2)
     first = server.answer(request(method))
     assert isinstance(first, Raw)
@@ -239,7 +241,7 @@ def test_pages_are_encoded_once_for_each_revision(method: str) -> None:
     assert server.answer(request(method)) is not first
 
 
-def test_made_up_cursors_leave_nothing_behind() -> None:
+def test_list_pages_cache_does_not_grow_with_cursors() -> None:
     lists = pages.Lists("s", {"prompts/list": {f"n{n}": Listed(n) for n in range(9)}}, 3, None)
     assert repr(lists) == "<Lists of 's', 0 encoded>"
     lists.page("prompts/list", None, E)
@@ -252,15 +254,15 @@ def test_made_up_cursors_leave_nothing_behind() -> None:
         [{"name": f"n{n}"}] for n in range(1, 9)
     ] + [[]]
     assert kept.by_start == before
-    assert len(kept.places) == 9
+    assert len(kept.start_after) == 9
     lists.page("prompts/list", "made up", E)
-    assert len(kept.places) == 9
+    assert len(kept.start_after) == 9
     lists.forget()
     assert repr(lists) == "<Lists of 's', 0 encoded>"
 
 
 def kept_cursors(lists: pages.Lists) -> list[str]:
-    """A cursor behind each entry, as somebody could work it out."""
+    """Return the cursor after each entry, which a client can compute too."""
     return [lists._cursor("prompts/list", f"n{n}", Listed(n)) for n in range(9)]
 
 
@@ -274,8 +276,8 @@ class Listed:
         return Prompt(name=f"n{self.number}")
 
 
-def test_pages_of_what_is_no_more_are_not_kept() -> None:
-    """A thread may change a list while another cuts it into pages."""
+def test_list_pages_of_outdated_entries_are_not_cached() -> None:
+    """A thread may change a list while another thread encodes its pages."""
 
     class Changing(Listed):
         def listed(self, dialect: Dialect) -> Prompt:

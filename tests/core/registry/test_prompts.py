@@ -1,4 +1,4 @@
-"""Prompts: listed with their arguments, used with text."""
+"""Prompts: their list, and calls with text arguments."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def make() -> Server:
 
 
 @pytest.mark.requirement("PRM-2", "META-19")
-def test_listing() -> None:
+def test_prompts_list_in_each_revision() -> None:
     arguments = [
         {"name": "code", "description": "The code.", "required": True},
         {"name": "lines", "description": "How many", "required": False},
@@ -60,7 +60,7 @@ def get(server: Server, name: str, arguments: Any = None, dialect: Dialect = E) 
 
 @pytest.mark.requirement("PRM-2", "PRM-3")
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-def test_using(dialect: Dialect) -> None:
+def test_prompts_get_converts_arguments(dialect: Dialect) -> None:
     assert get(make(), "review", {"code": "x", "lines": "3", "tone": "stern"}, dialect) == {
         "description": "Review code.",
         "messages": [{"role": "user", "content": {"type": "text", "text": "x/3/<Tone.STERN: 'stern'>"}}],
@@ -70,7 +70,7 @@ def test_using(dialect: Dialect) -> None:
 
 
 @pytest.mark.requirement("PRM-3", "CONT-2", "CONT-8")
-def test_messages_hold_one_block_each() -> None:
+def test_prompts_get_makes_a_message_of_each_value() -> None:
     assert get(make(), "plain")["messages"] == [
         {"role": "user", "content": {"type": "text", "text": "a"}},
         {"role": "assistant", "content": {"type": "text", "text": "b"}},
@@ -96,20 +96,22 @@ def test_messages_hold_one_block_each() -> None:
     ],
 )
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-def test_faults(name: str, arguments: Any, message: str, dialect: Dialect) -> None:
+def test_prompts_get_invalid_arguments_are_invalid_params(
+    name: str, arguments: Any, message: str, dialect: Dialect
+) -> None:
     assert get(make(), name, arguments, dialect) == {"code": -32602, "message": message}
 
 
 @pytest.mark.parametrize(
     "value", [3, None, {"role": "user"}, [["nested"]], b"x"], ids=["number", "none", "dict", "list", "bytes"]
 )
-def test_values_that_are_no_messages(value: Any) -> None:
+def test_prompts_get_value_other_than_a_message_is_an_internal_error(value: Any) -> None:
     server = Server("s")
     server.add_prompt(lambda: value, name="odd")
     assert get(server, "odd") == {"code": -32603, "message": "Internal error (reference ref)"}
 
 
-def test_a_built_result_goes_out_as_it_is() -> None:
+def test_prompts_get_result_of_the_function_is_sent_unchanged() -> None:
     server = Server("s")
     mine = GetPromptResult(messages=[], description="mine")
     server.add_prompt(lambda: mine, name="mine", description="other")
@@ -118,7 +120,7 @@ def test_a_built_result_goes_out_as_it_is() -> None:
     assert get(server, "picture")["description"] == "given"
 
 
-def test_what_cannot_be_declared() -> None:
+def test_prompt_invalid_declaration_raises() -> None:
     server = make()
     with pytest.raises(DeclarationError, match="there is a prompt 'plain' already"):
         server.add_prompt(lambda: "x", name="plain")

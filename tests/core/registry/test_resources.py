@@ -1,4 +1,4 @@
-"""Resources: listed, found by URI or template, and read."""
+"""Resources: their list, the lookup by URI or template, and reading."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def make() -> Server:
 
 
 @pytest.mark.requirement("RES-2", "CONT-5", "META-19")
-def test_listing() -> None:
+def test_resources_list_in_each_revision() -> None:
     oldest = {
         "uri": "notes://today",
         "name": "today",
@@ -91,7 +91,7 @@ def read(server: Server, uri: str, dialect: Dialect = E) -> Any:
 
 @pytest.mark.requirement("RES-3", "CONT-6")
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-def test_reading(dialect: Dialect) -> None:
+def test_resources_read_resource_or_template(dialect: Dialect) -> None:
     server = make()
     assert read(server, "notes://today", dialect) == {"mimeType": "text/markdown", "text": "# Hi!"}
     assert read(server, "notes://3", dialect) == {"mimeType": "text/plain", "text": "id-1: day 3"}
@@ -102,7 +102,7 @@ def test_reading(dialect: Dialect) -> None:
     assert read(server, "tree://r/a/b", dialect) == {"mimeType": "application/json", "text": '["a","b"]'}
 
 
-def test_the_exact_uri_comes_first_then_templates_in_order() -> None:
+def test_resources_read_prefers_the_exact_uri_then_the_first_template() -> None:
     server = Server("s")
     server.add_resource("x://{b}", lambda b: "late", name="late")
     server.add_resource("x://{a}", lambda a: "later", name="later")
@@ -113,7 +113,7 @@ def test_the_exact_uri_comes_first_then_templates_in_order() -> None:
 
 @pytest.mark.requirement("RES-7", "RES-8")
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-def test_not_found(dialect: Dialect) -> None:
+def test_resources_read_missing_resource_is_not_found(dialect: Dialect) -> None:
     code = -32602 if dialect is E else -32002
     for uri, message in (
         ("other://x", "Resource not found"),
@@ -137,11 +137,11 @@ def test_not_found(dialect: Dialect) -> None:
         "notes://a%2Fb",
     ],
 )
-def test_a_path_that_leads_outside_is_not_found(uri: str) -> None:
+def test_resources_read_path_traversal_is_not_found(uri: str) -> None:
     assert read(make(), uri)["data"] == {"uri": uri}
 
 
-def test_a_value_that_the_function_cannot_take_is_not_found() -> None:
+def test_resources_read_unconvertible_variable_is_not_found() -> None:
     assert read(make(), "files:///a?rev=new") == {
         "code": -32602,
         "message": "Resource not found",
@@ -182,7 +182,7 @@ def value_of(value: Any, **options: Any) -> Any:
         ),
     ],
 )
-def test_values(value: Any, contents: Any) -> None:
+def test_resources_read_converts_the_value(value: Any, contents: Any) -> None:
     assert value_of(value) == contents
     if len(contents) == 1 and isinstance(value, str | bytes | dict):
         assert value_of(value, mime_type="a/b")[0]["mimeType"] == "a/b"
@@ -190,16 +190,16 @@ def test_values(value: Any, contents: Any) -> None:
 
 @pytest.mark.requirement("RES-7", "RES-9")
 @pytest.mark.parametrize("value", [None, object(), [b"x", None]])
-def test_values_that_are_none(value: Any) -> None:
+def test_resources_read_unusable_value_is_an_internal_error(value: Any) -> None:
     assert value_of(value) == {"code": -32603, "message": "Internal error (reference ref)"}
 
 
-def test_a_built_result_goes_out_as_it_is() -> None:
+def test_resources_read_result_of_the_function_is_sent_unchanged() -> None:
     mine = ReadResourceResult(contents=[ResourceContents(uri="a:", text="b")], ttl_ms=5)
     assert value_of(mine) == [{"uri": "a:", "text": "b"}]
 
 
-def test_an_error_of_the_authors_own() -> None:
+def test_resources_read_mcp_error_of_the_function_is_sent_unchanged() -> None:
     server = Server("s")
 
     @server.resource("x://y")
@@ -228,7 +228,7 @@ def test_an_error_of_the_authors_own() -> None:
         ("taken://{x}/t", lambda x: "", {}, "there is a resource template"),
     ],
 )
-def test_what_cannot_be_declared(uri: str, function: Any, options: Any, why: str) -> None:
+def test_resource_invalid_declaration_raises(uri: str, function: Any, options: Any, why: str) -> None:
     server = Server("s")
     server.add_resource("taken://x", lambda: "", name="x")
     server.add_resource("taken://{x}/t", lambda x: "", name="x")
@@ -245,7 +245,7 @@ class Nameless:
         return ""
 
 
-def test_more_that_cannot_be_declared() -> None:
+def test_resource_unusable_function_raises() -> None:
     server = Server("s")
     with pytest.raises(DeclarationError, match="thread=True is for a plain def"):
         server.add_resource("x://y", _slow, thread=True)

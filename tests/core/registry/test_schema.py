@@ -1,4 +1,4 @@
-"""Schemas of types; and given ones, whose faults are told by name. What a given one may be is tested in `tests/core`."""
+"""Schemas of types, and the errors of declared schemas. Their rules are tested in `tests/core`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Node(msgspec.Struct):
     next: Node | None = None
 
 
-def test_a_root_is_written_out() -> None:
+def test_schema_of_has_no_reference_at_its_root() -> None:
     leaf = {"title": "Leaf", "type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
     assert schema_of(int) == {"type": "integer"}
     assert schema_of(Leaf) == leaf
@@ -33,7 +33,7 @@ def test_a_root_is_written_out() -> None:
     }
 
 
-def test_a_type_that_contains_itself() -> None:
+def test_schema_of_a_recursive_type() -> None:
     schema = schema_of(Node)
     assert schema["type"] == "object"
     assert set(schema["$defs"]) == {"Leaf", "Node"}
@@ -43,7 +43,7 @@ def test_a_type_that_contains_itself() -> None:
 
 
 @pytest.mark.requirement("TOOL-8")
-def test_wrapping_keeps_references_whole() -> None:
+def test_wrapped_schema_keeps_its_definitions() -> None:
     schema = wrapped(schema_of(list[Node]))
     assert schema["type"] == "object"
     assert schema["required"] == ["result"]
@@ -56,7 +56,7 @@ def test_wrapping_keeps_references_whole() -> None:
 
 
 @pytest.mark.requirement("JSCH-2", "JSCH-3", "JSCH-7")
-def test_a_given_schema_that_cannot_be_used_is_refused_by_name() -> None:
+def test_declared_schema_unusable_raises_with_its_label() -> None:
     schema = GivenSchema({"type": "integer"}, "tool 't': input_schema")
     assert schema.fault_of("x") == ("", "'x' is not of type 'integer'")
     assert not schema.describes_object
@@ -65,8 +65,8 @@ def test_a_given_schema_that_cannot_be_used_is_refused_by_name() -> None:
             GivenSchema(wrong, "tool 't': input_schema")
 
 
-def test_nothing_heavy_is_loaded_before_it_is_needed() -> None:
-    """`import mcp_core.registry`, and tools without a given schema, leave `jsonschema` alone."""
+def test_registry_import_does_not_load_jsonschema() -> None:
+    """`import mcp_core.registry`, and tools without a declared schema, do not import it."""
     program = (
         "import sys\n"
         "from mcp_core.registry import Server\n"

@@ -1,4 +1,4 @@
-"""The server object: what it declares, its lists, and the whole way through a `Connection`."""
+"""`Server`: its declarations and lists, and requests through a `Connection`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def full() -> Server:
     return server
 
 
-def test_identity() -> None:
+def test_server_config_has_the_declared_description() -> None:
     server = Server(
         "s", "1.2", title="S", description="d", instructions="i", website_url="https://example.com",
         icons=[Icon("data:,")], limits=Limits(in_flight=3), versions=["2025-06-18", "2026-07-28"],
@@ -55,7 +55,7 @@ def test_identity() -> None:
     assert Server("s").info.version == "0"
 
 
-def test_what_is_refused_about_a_server() -> None:
+def test_server_invalid_version_or_icon_raises() -> None:
     with pytest.raises(ValueError, match="not a revision"):
         Server("s", versions=["2024-01-01"])
     with pytest.raises(DeclarationError, match="icon"):
@@ -63,7 +63,7 @@ def test_what_is_refused_about_a_server() -> None:
 
 
 @pytest.mark.requirement("TOOL-1", "RES-1", "PRM-1")
-def test_capabilities_follow_from_what_is_declared() -> None:
+def test_server_capabilities_follow_the_declarations() -> None:
     def declared(server: Server) -> Any:
         return json.loads(E.encode(server.config().capabilities))
 
@@ -107,7 +107,7 @@ LISTS = ["tools/list", "resources/list", "resources/templates/list", "prompts/li
 @pytest.mark.requirement("TOOL-3")
 @pytest.mark.parametrize("method", LISTS)
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-def test_an_empty_list_is_a_list(method: str, dialect: Dialect) -> None:
+def test_server_without_declarations_lists_nothing(method: str, dialect: Dialect) -> None:
     answer = answered(Server("s"), method, {}, dialect)
     assert [value for value in answer.values() if isinstance(value, list)] == [[]]
     assert ("ttlMs" in answer, "cacheScope" in answer) == (dialect is E, dialect is E)
@@ -115,17 +115,17 @@ def test_an_empty_list_is_a_list(method: str, dialect: Dialect) -> None:
 
 @pytest.mark.requirement("TOOL-4", "TOOL-5")
 @pytest.mark.parametrize("method", LISTS)
-def test_a_list_is_the_same_for_everyone(method: str) -> None:
+def test_server_list_is_the_same_each_time(method: str) -> None:
     server = full()
     assert answered(server, method) == answered(server, method) == answered(full(), method)
 
 
 @pytest.mark.requirement("TOOL-5")
-def test_lists_are_in_the_order_of_declaration() -> None:
+def test_server_list_has_the_order_of_declaration() -> None:
     assert [tool["name"] for tool in answered(full(), "tools/list")["tools"]] == ["zeta", "alpha"]
 
 
-def test_lists_follow_changes() -> None:
+def test_server_list_follows_declarations_and_removals() -> None:
     server = full()
     for method, key in zip(LISTS, ("tools", "resources", "resourceTemplates", "prompts"), strict=True):
         assert answered(server, method)[key]
@@ -142,7 +142,7 @@ def test_lists_follow_changes() -> None:
             remove("nothing")
 
 
-def test_decorators_give_the_function_back() -> None:
+def test_server_decorators_return_the_function() -> None:
     server = Server("s")
 
     def function() -> str:
@@ -161,14 +161,14 @@ def test_decorators_give_the_function_back() -> None:
         server.completion("d", "a")(lambda typed: [])
 
 
-def test_repr() -> None:
+def test_server_repr_counts_the_declarations() -> None:
     assert repr(Server("s")) == "<Server 's' with nothing>"
     server = full()
     server.method("acme/x")(lambda: None)
     assert repr(server) == "<Server 's' with 2 tools, 2 resources, 1 prompts, 1 methods>"
 
 
-def test_a_method_that_only_looks_like_ours_is_unknown() -> None:
+def test_server_without_completions_rejects_completion_complete() -> None:
     answer = answered(full(), "completion/complete", {
         "ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""},
     })  # fmt: skip
@@ -176,10 +176,8 @@ def test_a_method_that_only_looks_like_ours_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("version", [v for v in DIALECTS if DIALECTS[v].stateful])
-def test_a_whole_conversation(version: str) -> None:
-    """Bytes in, bytes out, with the core's `Connection` between: the answers are legal messages of the
-    revision.
-    """
+def test_server_with_a_connection_from_bytes_to_bytes(version: str) -> None:
+    """A `Connection` sends only messages that are valid in the revision."""
     server = full()
     connection = Connection(Role.SERVER, server.config())
 
@@ -207,12 +205,12 @@ def test_a_whole_conversation(version: str) -> None:
     assert called["result"] == {"content": [{"type": "text", "text": "a"}]}
 
 
-def test_a_result_is_a_result() -> None:
+def test_server_answer_invalid_arguments_is_a_result() -> None:
     plan = full().answer(request("tools/call", {"name": "alpha", "arguments": {"x": 1}}))
     assert isinstance(plan, Result)
 
 
-def test_importing_the_registry_loads_no_runtime() -> None:
+def test_registry_import_loads_no_runtime() -> None:
     program = (
         "import sys, mcp_core.registry\n"
         "print(sorted({'asyncio', 'trio', 'threading', 'logging', 'socket', 'ssl', 'random'} & sys.modules.keys()))"
@@ -221,14 +219,14 @@ def test_importing_the_registry_loads_no_runtime() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_an_extension_is_checked_where_it_is_declared() -> None:
-    with pytest.raises(ValueError, match="no identifier of an extension"):
+def test_server_extension_without_a_valid_identifier_raises() -> None:
+    with pytest.raises(ValueError, match="not an extension identifier"):
         Server("s", extensions={"bad": {}})
     told = Server("s", extensions={"com.example/thing": {"a": 1}}).config().capabilities
     assert told.extensions == told.experimental == {"com.example/thing": {"a": 1}}
 
 
-def test_the_keys_of_a_server() -> None:
+def test_server_key_ring_is_declared_or_drawn_once() -> None:
     server = Server("s")
     had = server.has_keys
     ring = server.key_ring(lambda size: b"k" * size)
@@ -246,7 +244,7 @@ def test_the_keys_of_a_server() -> None:
             Server("s", state_keys=keys)
 
 
-def test_the_lifespan_is_entered_with_the_server() -> None:
+def test_server_lifespan_gets_the_server() -> None:
     @asynccontextmanager
     async def lifespan(served: Server) -> AsyncIterator[str]:
         yield f"of {served.info.name}"

@@ -1,4 +1,4 @@
-"""Arguments: which are read, as what, and what is said about those that do not fit."""
+"""Arguments: their conversion, and the errors of invalid ones."""
 
 # No postponed annotations here: types are made inside of test functions.
 
@@ -68,7 +68,7 @@ class Strict(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def reader_of(annotation: Any, *default: Any) -> ArgumentReader:
-    """A reader for `def f(x: annotation = default)`."""
+    """Return a reader for `def f(x: annotation = default)`."""
 
     def f(x): ...  # type: ignore[no-untyped-def]
 
@@ -122,7 +122,7 @@ ACCEPTED: list[tuple[Any, str, Any]] = [
 
 @pytest.mark.requirement("DEC-4")
 @pytest.mark.parametrize(("annotation", "value", "expected"), ACCEPTED)
-def test_what_is_accepted(annotation: Any, value: str, expected: Any) -> None:
+def test_argument_reader_valid_argument_is_converted(annotation: Any, value: str, expected: Any) -> None:
     found = read(annotation, value)
     assert found == expected
     assert type(found) is type(expected)
@@ -130,12 +130,12 @@ def test_what_is_accepted(annotation: Any, value: str, expected: Any) -> None:
 
 @pytest.mark.parametrize(("annotation", "value", "expected"), ACCEPTED)
 @pytest.mark.requirement("JSCH-3")
-def test_the_schema_is_valid_and_accepts_the_same(annotation: Any, value: str, expected: Any) -> None:
+def test_argument_reader_schema_accepts_the_same_values(annotation: Any, value: str, expected: Any) -> None:
     schema = reader_of(annotation).schema
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
     assert schema["additionalProperties"] is False
-    if annotation != set[str]:  # a set takes a value twice, its schema does not
+    if annotation != set[str]:  # a set accepts duplicates, its schema does not
         jsonschema.Draft202012Validator(schema).validate({"x": json.loads(value)})
 
 
@@ -159,7 +159,7 @@ def test_the_schema_is_valid_and_accepts_the_same(annotation: Any, value: str, e
         (datetime, '"soon"', "Invalid argument `x`: invalid RFC3339 encoded datetime"),
     ],
 )
-def test_what_is_refused_and_why(annotation: Any, value: str, why: str) -> None:
+def test_argument_reader_invalid_argument_has_a_reason(annotation: Any, value: str, why: str) -> None:
     with pytest.raises(Misfit) as caught:
         read(annotation, value)
     assert str(caught.value) == why
@@ -175,7 +175,7 @@ TWO = ArgumentReader(inspect_function(two))
 NOTHING = ArgumentReader(inspect_function(nothing))
 
 
-def test_absent_arguments_are_empty() -> None:
+def test_argument_reader_absent_arguments_are_empty() -> None:
     assert NOTHING.read(UNSET) == {}
     assert NOTHING.schema == {
         "type": "object",
@@ -196,7 +196,7 @@ def test_absent_arguments_are_empty() -> None:
         ('{"city":"\\ud800"}', "Invalid arguments: input data was truncated"),
     ],
 )
-def test_faults_of_the_whole(arguments: str, why: str) -> None:
+def test_argument_reader_invalid_arguments_have_a_reason(arguments: str, why: str) -> None:
     with pytest.raises(Misfit) as caught:
         TWO.read(arguments.encode())
     assert str(caught.value) == why
@@ -205,14 +205,14 @@ def test_faults_of_the_whole(arguments: str, why: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [b"[]", b"3", b'"x"', b"true", b"1.0"])
-def test_what_is_no_object(arguments: bytes) -> None:
+def test_arguments_other_than_an_object_raise(arguments: bytes) -> None:
     with pytest.raises(NotAnObject):
         TWO.read(arguments)
     with pytest.raises(NotAnObject):
         read_object(arguments)
 
 
-def test_bytes_that_no_text_can_hold() -> None:
+def test_arguments_of_invalid_utf8_or_deep_nesting_raise() -> None:
     with pytest.raises(Misfit):
         TWO.read(b'{"city":"\xff"}')
     with pytest.raises(Misfit):
@@ -221,14 +221,14 @@ def test_bytes_that_no_text_can_hold() -> None:
         read_object(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
 
 
-def test_read_object() -> None:
+def test_read_object_returns_the_arguments_unchanged() -> None:
     assert read_object(UNSET) == {}
     assert read_object(b'{"a":1.0}') == {"a": 1.0}
     with pytest.raises(Misfit):
         read_object(b"{")
 
 
-def test_defaults_are_the_functions_own() -> None:
+def test_argument_reader_defaults_are_the_same_objects() -> None:
     mine = ["a"]
     tree = Tree("t")
     marker = object()
@@ -261,7 +261,7 @@ def test_defaults_are_the_functions_own() -> None:
     assert reader.read(b'{"h":null}')["h"] is None
 
 
-def test_the_schema_of_a_signature() -> None:
+def test_argument_reader_schema_of_a_signature() -> None:
     def f(  # type: ignore[no-untyped-def]
         city: Annotated[str, "Where"],
         context: Context,
@@ -312,7 +312,7 @@ def test_the_schema_of_a_signature() -> None:
     }
 
 
-def test_arguments_are_named_as_python_names_them() -> None:
+def test_argument_reader_returns_python_names() -> None:
     def f(from_: int, self_: int, *, class_: int = 2) -> None: ...
 
     reader = ArgumentReader(inspect_function(f))
@@ -332,19 +332,19 @@ class Unfinished(msgspec.Struct):
     "annotation",
     [
         *(NoJson, object, list[NoJson], Place | Tree, complex, Unfinished),
-        # What makes them describable makes them no more readable.
+        # With a description they have a schema, but still cannot be decoded.
         *(Annotated[NoJson, "what it is"], list[Annotated[NoJson, Meta(description="what it is")]]),
-        Tree | Tagged | Any,  # has a schema that JSON cannot say
+        Tree | Tagged | Any,  # its schema cannot be encoded
     ],
 )
-def test_types_that_json_cannot_say_are_refused_at_once(annotation: Any) -> None:
+def test_readers_type_without_json_raises_at_declaration(annotation: Any) -> None:
     with pytest.raises(DeclarationError, match="parameter 'x' cannot be described by a JSON Schema: "):
         reader_of(annotation)
     with pytest.raises(DeclarationError, match="parameter 'x' cannot be described by a JSON Schema: "):
         text_reader_of(annotation)
 
 
-def test_a_constraint_that_makes_no_sense() -> None:
+def test_argument_reader_impossible_constraint_raises() -> None:
     def f(x: Annotated[int, Meta(min_length=3)]) -> None: ...
 
     with pytest.raises(DeclarationError):
@@ -367,8 +367,8 @@ VALIDATORS = [jsonschema.Draft202012Validator(reader.schema) for reader in READE
 
 
 @given(value=json_values, index=st.integers(min_value=0, max_value=len(TYPES) - 1))
-def test_reading_agrees_with_the_schema(value: Any, index: int) -> None:
-    """What the schema admits is read, what it does not admit is a Misfit, and nothing else happens."""
+def test_argument_reader_agrees_with_its_schema(value: Any, index: int) -> None:
+    """A value that the schema accepts is read; any other raises `InvalidArguments`."""
     admitted = VALIDATORS[index].is_valid({"x": value})
     try:
         READERS[index].read(json.dumps({"x": value}).encode())
@@ -378,7 +378,7 @@ def test_reading_agrees_with_the_schema(value: Any, index: int) -> None:
         assert admitted
 
 
-# --- Text ---
+# --- Text arguments ---
 
 
 def text_reader_of(annotation: Any, *default: Any) -> TextReader:
@@ -419,7 +419,7 @@ def text_reader_of(annotation: Any, *default: Any) -> TextReader:
         (decimal.Decimal, "1.50", decimal.Decimal("1.50")),
     ],
 )
-def test_text_is_read_leniently(annotation: Any, text: Any, value: Any) -> None:
+def test_text_reader_converts_text_leniently(annotation: Any, text: Any, value: Any) -> None:
     found = text_reader_of(annotation).read({"x": text})
     assert found == {"x": value}
     assert type(found["x"]) is type(value)
@@ -441,17 +441,17 @@ def test_text_is_read_leniently(annotation: Any, text: Any, value: Any) -> None:
         (Annotated[int, Meta(ge=5)], "3", "Invalid argument `x`: expected `int` >= 5"),
     ],
 )
-def test_text_that_does_not_fit(annotation: Any, text: Any, why: str) -> None:
+def test_text_reader_invalid_text_has_a_reason(annotation: Any, text: Any, why: str) -> None:
     with pytest.raises(Misfit) as caught:
         text_reader_of(annotation).read({"x": text})
     assert str(caught.value) == why
 
 
-def test_text_arguments_as_a_whole() -> None:
+def test_text_reader_missing_unknown_and_empty_arguments() -> None:
     reader = TextReader(inspect_function(two))
     assert reader.read({"city": "Oslo"}) == {"city": "Oslo"}
     assert reader.read({"city": "Oslo", "days": "2"}) == {"city": "Oslo", "days": 2}
-    assert reader.read({"city": "", "days": ""}) == {"city": ""}  # a form's empty field is a default
+    assert reader.read({"city": "", "days": ""}) == {"city": ""}  # an empty form field
     with pytest.raises(Misfit, match="Missing argument `city`"):
         reader.read({"days": "2"})
     with pytest.raises(Misfit, match="Unknown argument `day`; the arguments are: city, days"):
@@ -461,14 +461,14 @@ def test_text_arguments_as_a_whole() -> None:
     assert repr(reader) == "<TextReader city, days>"
 
 
-def test_reading_back() -> None:
+def test_read_back_value_of_another_type_raises() -> None:
     assert read_back(b"3", msgspec.json.Decoder(int).decode) == 3
     with pytest.raises(Misfit, match="Expected `int`"):
         read_back(b'"3"', msgspec.json.Decoder(int).decode)
 
 
 @pytest.mark.parametrize("arguments", [UNSET, b"{}", b"null", b" null "])
-def test_absent_and_null_are_no_arguments(arguments: Any) -> None:
+def test_arguments_absent_or_null_are_empty(arguments: Any) -> None:
     def tool(x: int = 1) -> None: ...
 
     assert ArgumentReader(inspect_function(tool)).read(arguments) == {"x": 1}

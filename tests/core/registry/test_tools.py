@@ -1,4 +1,4 @@
-"""Tools: how they are listed and called."""
+"""Tools: their list, and calls."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ OUTPUT = {
     "properties": {"city": {"type": "string"}, "degrees": {"type": "array", "items": {"type": "number"}}},
     "required": ["city", "degrees"],
 }
-# What a tool is called in each revision, from the oldest to the newest.
+# The entry of the list in each revision, from the oldest to the newest.
 IN_A: dict[str, Any] = {"name": "forecast", "description": "The weather to come.", "inputSchema": INPUT}
 IN_B = {**IN_A, "annotations": {"readOnlyHint": True}}
 IN_C = {**IN_B, "title": "Forecast", "outputSchema": OUTPUT, "_meta": {"example.com/kind": "weather"}}
@@ -73,7 +73,7 @@ IN_D = {**IN_C, "icons": [{"src": "https://example.com/i.png"}]}
 
 @pytest.mark.requirement("TOOL-2", "TOOL-6", "TOOL-7", "META-1", "META-19")
 @pytest.mark.parametrize(("dialect", "expected"), [(A, IN_A), (B, IN_B), (C, IN_C), (D, IN_D), (E, IN_D)])
-def test_listing(server: Server, dialect: Dialect, expected: Any) -> None:
+def test_tools_list_in_each_revision(server: Server, dialect: Dialect, expected: Any) -> None:
     listed = answered(server, "tools/list", {}, dialect)
     assert listed["tools"][0] == expected
     assert [tool["name"] for tool in listed["tools"]] == ["forecast", "now", "fail"]
@@ -84,7 +84,7 @@ def test_listing(server: Server, dialect: Dialect, expected: Any) -> None:
 
 @pytest.mark.requirement("TOOL-14")
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-def test_calling(server: Server, dialect: Dialect) -> None:
+def test_tools_call_returns_the_result(server: Server, dialect: Dialect) -> None:
     result = called(server, "forecast", {"city": "Oslo", "days": 2.0}, dialect)
     assert text_of(result) == '{"city":"Oslo","degrees":[1.5,1.5]}'
     assert text_of(called(server, "now", None, dialect)) == "sun, says weather"
@@ -102,7 +102,7 @@ def test_calling(server: Server, dialect: Dialect) -> None:
         ({"city": "Oslo", "days": 8}, "Invalid argument `days`: expected `int` <= 7"),
     ],
 )
-def test_wrong_arguments(server: Server, arguments: Any, why: str) -> None:
+def test_tools_call_invalid_arguments_in_each_revision(server: Server, arguments: Any, why: str) -> None:
     for dialect in (A, B):
         assert called(server, "forecast", arguments, dialect) == {"code": -32602, "message": why}
     for dialect in (C, D, E):
@@ -114,7 +114,7 @@ def test_wrong_arguments(server: Server, arguments: Any, why: str) -> None:
 
 @pytest.mark.requirement("TOOL-17")
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-def test_malformed_calls(server: Server, dialect: Dialect) -> None:
+def test_tools_call_malformed_request_is_invalid_params(server: Server, dialect: Dialect) -> None:
     assert called(server, "nothing", {}, dialect) == {"code": -32602, "message": "Unknown tool: nothing"}
     assert called(server, "Forecast", {"city": "x"}, dialect)["code"] == -32602
     assert len(called(server, "x" * 100_000, {}, dialect)["message"]) < 200
@@ -128,7 +128,7 @@ def test_malformed_calls(server: Server, dialect: Dialect) -> None:
 
 @pytest.mark.requirement("TOOL-15")
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-def test_failing(server: Server, dialect: Dialect) -> None:
+def test_tools_call_exception_of_the_function(server: Server, dialect: Dialect) -> None:
     assert called(server, "fail", {"how": "tool"}, dialect) == {
         "content": [{"type": "text", "text": "no"}],
         "isError": True,
@@ -140,7 +140,7 @@ def test_failing(server: Server, dialect: Dialect) -> None:
 
 
 @pytest.mark.requirement("TOOL-10")
-def test_a_value_of_the_wrong_type_is_a_failure_of_the_server() -> None:
+def test_tools_call_value_of_another_type_is_not_sent() -> None:
     server = Server("s")
 
     @server.tool
@@ -153,7 +153,7 @@ def test_a_value_of_the_wrong_type_is_a_failure_of_the_server() -> None:
     assert "secret" not in str(result)
 
 
-# --- Given input schemas ---
+# --- Declared input schemas ---
 
 GIVEN = {
     "$schema": "http://json-schema.org/draft-07/schema#",
@@ -174,7 +174,7 @@ def given_server() -> Server:
 
     @server.tool(input_schema={"type": "object"})
     def ignore() -> str:
-        """Ignore what is said."""
+        """Ignore the arguments."""
         return "ok"
 
     return server
@@ -182,13 +182,13 @@ def given_server() -> Server:
 
 @pytest.mark.requirement("TOOL-7", "JSCH-2")
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-def test_a_given_schema_is_sent_as_it_is(dialect: Dialect) -> None:
+def test_tool_declared_input_schema_is_listed_unchanged(dialect: Dialect) -> None:
     tools = answered(given_server(), "tools/list", {}, dialect)["tools"]
     assert tools[0]["inputSchema"] == GIVEN
     assert tools[1]["inputSchema"] == {"type": "object"}
 
 
-def test_a_given_schema_checks_the_arguments() -> None:
+def test_tool_declared_input_schema_validates_the_arguments() -> None:
     server = given_server()
     assert (
         text_of(called(server, "echo", {"user-name": "ann", "n": 3.0}))
@@ -208,7 +208,7 @@ def test_a_given_schema_checks_the_arguments() -> None:
 
 
 @pytest.mark.requirement("JSCH-8")
-def test_deep_arguments_do_not_reach_the_validator() -> None:
+def test_tool_declared_input_schema_rejects_deep_arguments() -> None:
     deep: Any = 1
     for _ in range(100):
         deep = [deep]
@@ -223,7 +223,7 @@ def annotated(annotation: Any) -> Any:
     return function
 
 
-def test_what_a_tool_with_a_given_schema_may_take() -> None:
+def test_tool_declared_input_schema_needs_one_dict_parameter() -> None:
     server = Server("s")
     annotation: Any
     for index, annotation in enumerate([None, Any, dict, dict[str, Any], Annotated[dict[str, int], "d"]]):
@@ -237,15 +237,15 @@ def test_what_a_tool_with_a_given_schema_may_take() -> None:
 
 @pytest.mark.requirement("TOOL-2", "TOOL-6")
 @pytest.mark.parametrize("schema", [{}, {"type": "string"}, {"type": ["object"]}, {"properties": {}}])
-def test_an_input_schema_describes_an_object(schema: Any) -> None:
+def test_tool_declared_input_schema_must_describe_an_object(schema: Any) -> None:
     with pytest.raises(DeclarationError, match='has to say "type": "object"'):
         Server("s").add_tool(lambda x: None, name="x", description="d", input_schema=schema)
 
 
-# --- Declaring ---
+# --- Declarations ---
 
 
-def test_what_cannot_be_declared(server: Server) -> None:
+def test_tool_invalid_declaration_raises(server: Server) -> None:
     def other() -> None:
         """Other."""
 
@@ -267,14 +267,14 @@ class Callable:
         return x
 
 
-def test_names_and_descriptions_can_be_given() -> None:
+def test_tool_name_and_description_options() -> None:
     server = Server("s")
     server.add_tool(Callable(), name="double", description="Mine.")
     assert called(server, "double", {"x": 2})["structuredContent"] == 2
     assert answered(server, "tools/list")["tools"][0]["description"] == "Mine."
 
 
-def test_a_tool_without_a_description_is_warned_of() -> None:
+def test_tool_without_description_warns() -> None:
     server = Server("s")
     with pytest.warns(UserWarning, match="tool 'mute' has no description"):
 
@@ -284,7 +284,7 @@ def test_a_tool_without_a_description_is_warned_of() -> None:
     assert "description" not in answered(server, "tools/list")["tools"][0]
 
 
-def test_reprs(server: Server) -> None:
+def test_tool_entry_repr(server: Server) -> None:
     assert repr(server._tools["now"]).startswith("<tool 'now': function ")
     assert request("tools/call", {"name": "x"}).params.name == "x"
 
@@ -296,7 +296,7 @@ def mirrored(name: str) -> msgspec.Meta:
     return msgspec.Meta(extra_json_schema={"x-mcp-header": name})
 
 
-def test_arguments_that_are_repeated_in_headers() -> None:
+def test_tool_param_headers_of_signature_and_schema() -> None:
     server = Server("routed")
 
     @server.tool
@@ -345,14 +345,14 @@ UNUSABLE: list[Any] = [
     (elsewhere, "'Zone' is not on a property that is reached from the root through `properties` alone"),
     (fraction, "of 'zone' its type is 'number'"),
     (spaced, "'My Zone' of 'zone' cannot be part of a header's name"),
-    (twice, "'ZONE' stands twice"),
+    (twice, "'ZONE' is used twice"),
 ]
 
 
 @pytest.mark.requirement("HDR-12")
 @pytest.mark.parametrize(("function", "problem"), UNUSABLE)
 @pytest.mark.filterwarnings("ignore:tool .* has no description")
-def test_annotations_that_clients_would_drop_the_tool_for(function: Any, problem: str) -> None:
+def test_tool_invalid_param_header_in_signature_raises(function: Any, problem: str) -> None:
     server = Server("routed")
     with pytest.raises(DeclarationError, match=f"function '{function.__name__}': x-mcp-header ") as caught:
         server.add_tool(function)
@@ -361,7 +361,7 @@ def test_annotations_that_clients_would_drop_the_tool_for(function: Any, problem
 
 
 @pytest.mark.requirement("HDR-12")
-def test_a_given_schema_with_a_wrong_annotation() -> None:
+def test_tool_invalid_param_header_in_schema_raises() -> None:
     server = Server("routed")
     given = {"type": "object", "properties": {"zones": {"type": "array", "items": ZONE}}}
     with pytest.raises(DeclarationError, match="x-mcp-header 'Zone' is not on a property"):

@@ -1,6 +1,4 @@
-"""Matching: what a template reads from a URI, what it refuses to read, and which templates are refused
-themselves.
-"""
+"""Matching of URIs: values, URIs that do not match, and templates that are rejected."""
 
 from __future__ import annotations
 
@@ -102,11 +100,11 @@ MATCHES: list[tuple[str, str, dict[str, Any] | None]] = [
 
 
 @pytest.mark.parametrize(("template", "uri", "values"), MATCHES)
-def test_match(template: str, uri: str, values: dict[str, Any] | None) -> None:
+def test_uri_matcher_match_gives_the_values(template: str, uri: str, values: dict[str, Any] | None) -> None:
     assert match(template, uri) == values
 
 
-# Every spelling by which a value could leave its place.
+# Every encoding with which a value could leave its path segment.
 ESCAPES = [
     "..",
     "%2e%2e",
@@ -138,7 +136,7 @@ ESCAPES = [
 @pytest.mark.parametrize(
     "template", ["f://{x}", "f://{x*}", "f://r{/x}", "f://r{/x*}", "f://r{?x}", "f://r{;x}", "f://{+x}"]
 )
-def test_no_value_leaves_its_place(template: str, value: str) -> None:
+def test_uri_matcher_value_that_leaves_its_segment_does_not_match(template: str, value: str) -> None:
     place = template.partition("{")[0]
     operator = template.partition("{")[2][0]
     lead = {"/": "/", "?": "?x=", ";": ";x="}.get(operator, "")
@@ -147,25 +145,25 @@ def test_no_value_leaves_its_place(template: str, value: str) -> None:
 
 @pytest.mark.requirement("RES-12")
 @pytest.mark.parametrize("value", ["a%2Fb", "a%2fb", "a%5Cb", "a\\b", "%2Fetc", "a%2F"])
-def test_a_separator_in_one_segment_is_refused_however_it_is_encoded(value: str) -> None:
+def test_uri_matcher_encoded_separator_does_not_match(value: str) -> None:
     assert match("f://{x}", f"f://{value}") is None
     assert match("f://r{/x*}", f"f://r/{value}") is None
     assert match("f://r{?x}", f"f://r?x={value}") is None
 
 
 @pytest.mark.parametrize("value", ["/etc/passwd", "%2Fetc/passwd", "\\etc", "%5Cetc"])
-def test_a_path_of_several_segments_is_relative(value: str) -> None:
+def test_uri_matcher_absolute_path_does_not_match(value: str) -> None:
     for place in ("f:///", "f://", "f:"):
         assert match(place + "{+x}", place + value) is None
 
 
 @pytest.mark.parametrize("value", ["...", ".", "..a", "a..", "a..b", "%252e%252e"])
-def test_dots_that_lead_nowhere(value: str) -> None:
+def test_uri_matcher_harmless_dots_match(value: str) -> None:
     found = match("f://{x}", f"f://{value}")
     assert found == {"x": value.replace("%25", "%")}
 
 
-def test_a_lone_surrogate_is_no_match() -> None:
+def test_uri_matcher_lone_surrogate_does_not_match() -> None:
     assert match("f://{x}", "f://%20\ud800") is None
 
 
@@ -179,16 +177,16 @@ def test_a_lone_surrogate_is_no_match() -> None:
         ("{.a,b}", "'a' and what follows"),
         ("x{.a*}", "dots"),
         ("{a}{+b}", "'a' and what follows"),
-        ("{a*,b}", "where the list ends"),
-        ("{/a*,b}", "where the list ends"),
+        ("{a*,b}", "the end of the list"),
+        ("{/a*,b}", "the end of the list"),
         ("{a*},{b}", "comma follows"),
         ("{+a,b}", "commas"),
         ("{+a*}", "commas"),
         ("{#a,b}", "commas"),
-        ("{+a}/{b}", "'a' may hold anything"),
-        ("{+a}/x{?b}", "'a' may hold anything"),
-        ("{+a}{&b}", "'a' may hold anything"),
-        ("{+a}{?b}#", "'a' may hold anything"),
+        ("{+a}/{b}", "'a' may hold any character"),
+        ("{+a}/x{?b}", "'a' may hold any character"),
+        ("{+a}{&b}", "'a' may hold any character"),
+        ("{+a}{?b}#", "'a' may hold any character"),
         ("x{/a*}/y", "'a' takes all segments"),
         ("x{/a*}{b}", "'a' takes all segments"),
         ("x{/a*}{;b}", "'a' takes all segments"),
@@ -202,18 +200,18 @@ def test_a_lone_surrogate_is_no_match() -> None:
         ("{?a,a}", "occurs twice"),
     ],
 )
-def test_a_template_with_two_readings_is_refused(template: str, why: str) -> None:
+def test_uri_matcher_ambiguous_template_raises(template: str, why: str) -> None:
     with pytest.raises(DeclarationError, match=why):
         UriMatcher(UriTemplate(template))
 
 
-def test_optional_variables_and_repr() -> None:
+def test_uri_matcher_optional_variables_and_repr() -> None:
     matcher = UriMatcher(UriTemplate("x:{a}{/p*}{?q,r*}"))
     assert matcher.optional == {"q"}
     assert repr(matcher) == "UriMatcher('x:{a}{/p*}{?q,r*}')"
 
 
-# Values that can be found again: not empty, no separators, not `..`.
+# Values that can be matched: not empty, without separators, not `..`.
 characters = "aZ0-._~:?#[]@!$&'()*+,;=%\"<> é漢😀"
 words = st.text(characters, min_size=1, max_size=8).filter(lambda word: word != "..")
 plain_words = st.text("aZ0-_~é漢😀 ", min_size=1, max_size=8)
@@ -244,7 +242,7 @@ ROUND_TRIPS: list[tuple[str, dict[str, st.SearchStrategy[Any]]]] = [
 
 @pytest.mark.parametrize(("template", "strategies"), ROUND_TRIPS)
 @given(data=st.data())
-def test_matching_undoes_expanding(
+def test_uri_matcher_match_inverts_expand(
     template: str, strategies: dict[str, st.SearchStrategy[Any]], data: st.DataObject
 ) -> None:
     values = data.draw(st.fixed_dictionaries(strategies))
@@ -256,7 +254,7 @@ def test_matching_undoes_expanding(
     uri=st.text("ab/?#;&=.,%2eEfF5cC\\:", max_size=40),
     template=st.sampled_from([row[0] for row in ROUND_TRIPS]),
 )
-def test_no_input_raises_and_no_value_escapes(uri: str, template: str) -> None:
+def test_uri_matcher_any_input_gives_safe_values(uri: str, template: str) -> None:
     values = match(template, template.partition("{")[0] + uri) or {}
     for value in values.values():
         for text in [value] if isinstance(value, str) else value:
@@ -273,7 +271,9 @@ def test_no_input_raises_and_no_value_escapes(uri: str, template: str) -> None:
         ("x:{;a*}", ";", "a=v", ";"),
     ],
 )
-def test_a_list_has_at_most_256_members(template: str, lead: str, item: str, separator: str) -> None:
+def test_uri_matcher_list_has_at_most_256_members(
+    template: str, lead: str, item: str, separator: str
+) -> None:
     assert match(template, "x:" + lead + separator.join([item] * 256)) == {"a": ["v"] * 256}
     assert match(template, "x:" + lead + separator.join([item] * 257)) is None
 
@@ -305,8 +305,8 @@ KIB_64 = 64 * 1024
     ],
 )
 @pytest.mark.parametrize("template", [row[0] for row in ROUND_TRIPS])
-def test_a_hostile_uri_costs_linear_time(template: str, filler: str) -> None:
-    """Counted in lines of Python, which no busy machine can change: a few for each character."""
+def test_uri_matcher_hostile_uri_takes_linear_time(template: str, filler: str) -> None:
+    """Counts executed lines of Python, which do not depend on the machine: a few per character."""
     matcher = UriMatcher(UriTemplate(template))
     uri = (template.partition("{")[0] + filler * KIB_64)[:KIB_64]
     lines = 0

@@ -1,4 +1,4 @@
-"""Expanding: the examples of RFC 6570, section 3.2, and the `uritemplate` package as a second opinion."""
+"""Expansion: the examples of RFC 6570, section 3.2, and the `uritemplate` package as oracle."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ EXPANSIONS = [
     ("{?x,y,undef}", "?x=1024&y=768"),
     ("{?keys}", "?keys=semi,%3B,dot,.,comma,%2C"),
     ("?fixed=yes{&x}", "?fixed=yes&x=1024"),
-    # 2.3 values that are no strings, section 3.1 literals
+    # 2.3 values other than strings, section 3.1 literals
     ("{number}", "5"),
     ("{yes}", "true"),
     ("café:{var}", "caf%C3%A9:value"),
@@ -110,7 +110,7 @@ EXPANSIONS = [
 
 
 @pytest.mark.parametrize(("template", "uri"), EXPANSIONS)
-def test_expansion(template: str, uri: str) -> None:
+def test_uri_template_expand_examples_of_rfc_6570(template: str, uri: str) -> None:
     assert UriTemplate(template).expand({**VALUES, "pct": "a%20b%"}) == uri
 
 
@@ -146,37 +146,37 @@ def test_expansion(template: str, uri: str) -> None:
         "a\n",
     ],
 )
-def test_what_is_no_template(template: str) -> None:
+def test_uri_template_invalid_text_raises(template: str) -> None:
     with pytest.raises(DeclarationError, match="URI template"):
         UriTemplate(template)
 
 
-def test_a_prefix_of_a_list_is_refused() -> None:
+def test_uri_template_prefix_of_a_list_raises() -> None:
     with pytest.raises(ValueError, match="prefix"):
         UriTemplate("{list:3}").expand(VALUES)
 
 
-def test_composite_values_without_members() -> None:
+def test_uri_template_empty_composite_values() -> None:
     assert UriTemplate("{?a,b}").expand({"a": [], "b": {}}) == ""
     assert UriTemplate("{?a*}").expand({"a": {"x": "", "y": None}}) == "?x="
     assert UriTemplate("{;a*}").expand({"a": {"x": ""}}) == ";x"
 
 
-def test_repr_and_variables() -> None:
+def test_uri_template_repr_and_variables() -> None:
     template = UriTemplate("a://{x}/{y,x}{?z}")
     assert repr(template) == "UriTemplate('a://{x}/{y,x}{?z}')"
     assert template.variables == ("x", "y", "z")
 
 
-# Every class of characters that the RFC tells apart, and encodings of one to four bytes.
+# Every class of characters that the RFC distinguishes, and encodings of one to four bytes.
 text = st.text("aZ0-._~:/?#[]@!$&'()*+,;=%\\\"<> \x00é漢😀", max_size=8)
 words = text.filter(bool)
 
 names = st.sampled_from(["a", "b", "long_name", "x.y"])
-# The oracle takes 0 for an empty string.
+# The oracle treats 0 as an empty string.
 scalars = text | st.integers(min_value=1, max_value=10**6)
 lists = st.lists(words, min_size=1, max_size=3)
-# The oracle orders the members of a mapping, so one member is all that can be compared.
+# The oracle sorts the members of a mapping, so only one member can be compared.
 mappings = st.dictionaries(st.text(string.ascii_letters, min_size=1), words, min_size=1, max_size=1)
 
 
@@ -191,7 +191,7 @@ def expressions(draw: st.DrawFn) -> str:
     parts=st.lists(expressions() | st.text(string.ascii_letters + "/?#-._", max_size=4), max_size=4),
     values=st.dictionaries(names, scalars | lists | mappings | st.none()),
 )
-def test_expansion_agrees_with_uritemplate(parts: list[str], values: dict[str, Any]) -> None:
+def test_uri_template_expand_agrees_with_uritemplate(parts: list[str], values: dict[str, Any]) -> None:
     template = "".join(parts)
     assert UriTemplate(template).expand(values) == uritemplate.expand(template, values)
 
@@ -201,12 +201,12 @@ def test_expansion_agrees_with_uritemplate(parts: list[str], values: dict[str, A
     length=st.integers(min_value=1, max_value=9),
     value=text,
 )
-def test_prefixes_agree_with_uritemplate(operator: str, length: int, value: str) -> None:
-    # Of `%00<` the other lets `<` through where reserved characters may stand, and it is none of them.
+def test_uri_template_prefix_agrees_with_uritemplate(operator: str, length: int, value: str) -> None:
+    # The oracle leaves the `<` of `%00<` raw where reserved characters are allowed. It is not one.
     assume("%" not in value or operator not in ("+", "#"))
     template = f"{{{operator}a:{length}}}"
     assert UriTemplate(template).expand({"a": value}) == uritemplate.expand(template, {"a": value})
 
 
-def test_what_is_no_reserved_character_is_encoded_behind_a_triplet() -> None:
+def test_uri_template_unreserved_character_after_a_triplet_is_encoded() -> None:
     assert UriTemplate("{#a:4}").expand({"a": "%00<"}) == "#%00%3C"

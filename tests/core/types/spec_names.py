@@ -1,7 +1,8 @@
-"""Which Struct of ours stands for a type of the official schemas, and what the gates say of it.
+"""The Structs that correspond to types of the official schemas, and their gates.
 
-A type is named by its path: `Tool`, or `CompleteRequest.params.argument` for what has no name of its own. The revisions
-name params in two ways (`CallToolRequest.params`, `CallToolRequestParams`); here they are one.
+A type is named by its path: `Tool`, or `CompleteRequest.params.argument` for a type without a name.
+The revisions name params in two ways (`CallToolRequest.params`, `CallToolRequestParams`), which are
+one here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mcp_core.types._revisions import GATES, REVISIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Where our name is not the schema's with `RequestParams` or `NotificationParams` shortened to `Params`.
+# Names that differ by more than `RequestParams` or `NotificationParams` shortened to `Params`.
 RENAMED: Final[Mapping[str, tuple[type[Struct], ...]]] = {
     # Params without a type of their own
     "JSONRPCRequestParams": (t.RequestParams,),
@@ -37,7 +38,7 @@ RENAMED: Final[Mapping[str, tuple[type[Struct], ...]]] = {
     "SubscriptionsAcknowledgedNotificationParams": (t.AcknowledgedParams,),
     "SubscriptionsListenResult": (t.ListenResult,),
     "TaskNotificationParams": (t.TaskStatusParams,),
-    # Two of theirs are one of ours
+    # Two types of the schema, one Struct
     "TextResourceContents": (t.ResourceContents,),
     "BlobResourceContents": (t.ResourceContents,),
     "ResourceReference": (t.ResourceTemplateReference,),
@@ -49,7 +50,7 @@ RENAMED: Final[Mapping[str, tuple[type[Struct], ...]]] = {
     "TitledSingleSelectEnumSchema": (t.StringSchema,),
     "UntitledMultiSelectEnumSchema": (t.MultiSelectSchema,),
     "TitledMultiSelectEnumSchema": (t.MultiSelectSchema,),
-    # One of theirs is two of ours: the tag of a Struct is a constant
+    # One type of the schema, two Structs: the tag of a Struct is a constant
     "NumberSchema": (t.NumberSchema, t.IntegerSchema),
     # Without a name in the schemas
     "ClientCapabilities.roots": (t.RootsCapability,),
@@ -85,12 +86,12 @@ PATTERNS: Final[tuple[tuple[str, type[Struct]], ...]] = (
 
 
 def one_name(path: str) -> str:
-    """`CallToolRequest.params` and `CallToolRequestParams` are the same."""
+    """Return one name for `CallToolRequest.params` and `CallToolRequestParams`."""
     return re.sub(r"(Request|Notification)\.params", r"\1Params", path)
 
 
 def structs_for(path: str) -> tuple[type[Struct], ...]:
-    """The Structs that stand for the type at `path`; none if there are none."""
+    """Return the Structs for the type at `path`, empty if there are none."""
     name = one_name(path)
     if name in RENAMED:
         return RENAMED[name]
@@ -105,7 +106,7 @@ def structs_for(path: str) -> tuple[type[Struct], ...]:
 
 
 def admits(struct: type[Struct], field: str | None, revision: str) -> bool:
-    """Whether the gates let `revision` have the field, or with None the type."""
+    """True if the gates allow the field in `revision`, or with None the type."""
     at = REVISIONS.index(revision)
     for gate in GATES:
         if issubclass(struct, gate.type) and gate.field == field:

@@ -1,4 +1,4 @@
-"""Names on the wire, what absence means, and what of `_meta` is kept."""
+"""JSON names, absent members, and `_meta`."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ META = "io.modelcontextprotocol"
         (t.CacheableResult(ttl_ms=0, cache_scope="public"), '{"ttlMs":0,"cacheScope":"public"}'),
     ],
 )
-def test_wire(value: msgspec.Struct, text: str) -> None:
+def test_base_types_round_trip(value: msgspec.Struct, text: str) -> None:
     says(value, text)
 
 
 @pytest.mark.requirement("CAP-9")
-def test_presence_is_support() -> None:
+def test_capabilities_present_member_is_support() -> None:
     read = msgspec.json.decode('{"tools":{},"logging":{},"prompts":null}', type=t.ServerCapabilities)
     assert read.tools == t.ToolsCapability()
     assert not read.tools.list_changed
@@ -56,7 +56,7 @@ def test_presence_is_support() -> None:
     says(read, '{"tools":{},"logging":{}}')
 
 
-def test_capabilities_keep_what_is_open() -> None:
+def test_capabilities_keep_open_members() -> None:
     says(
         t.ClientCapabilities(
             roots=t.RootsCapability(list_changed=True),
@@ -100,31 +100,31 @@ def test_capabilities_keep_what_is_open() -> None:
         ),
     ],
 )
-def test_meta_of_requests(meta: t.RequestMeta, text: str) -> None:
+def test_request_meta_round_trip(meta: t.RequestMeta, text: str) -> None:
     says(t.PingParams(meta=meta), f'{{"_meta":{text}}}')
 
 
-def test_a_progress_token_is_no_boolean() -> None:
+def test_progress_token_boolean_rejected() -> None:
     assert "_meta.progressToken" in refused('{"_meta":{"progressToken":true}}', t.PingParams)
 
 
 @pytest.mark.requirement("META-1")
 @pytest.mark.parametrize("type", [t.NotificationParams, t.EmptyResult, t.ListToolsResult, t.DiscoverResult])
-def test_meta_elsewhere_is_kept_whole(type: type[t.Result | t.NotificationParams]) -> None:
+def test_meta_of_results_is_kept_whole(type: type[t.Result | t.NotificationParams]) -> None:
     members = '"tools":[],"supportedVersions":[],"capabilities":{},'
     read = msgspec.json.decode(f'{{{members}"_meta":{{"a/b":{{"c":[null]}}}}}}', type=type)
     assert read.meta == {"a/b": {"c": [None]}}
 
 
-def test_levels_are_in_order() -> None:
+def test_logging_levels_are_ordered_by_severity() -> None:
     assert get_args(t.LoggingLevel) == t.LOGGING_LEVELS
     assert t.LOGGING_LEVELS[0] == "debug"
     assert t.LOGGING_LEVELS[-1] == "emergency"
 
 
-def test_repr_shows_what_is_set() -> None:
+def test_types_repr_omits_defaults() -> None:
     assert repr(t.EmptyResult(result_type="complete")) == "EmptyResult(result_type='complete')"
 
 
-def test_all_is_all() -> None:
+def test_types_all_lists_every_name() -> None:
     assert sorted(t.__all__) == sorted(name for name in vars(t) if not name.startswith("_"))

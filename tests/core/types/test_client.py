@@ -1,4 +1,4 @@
-"""What is asked of clients: the questions, the answers, forms, and questions inside results."""
+"""Requests to clients and their results, forms, and input requests inside results."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ FORM: dict[str, Any] = {"type": "object", "properties": {}}
         (t.ListRootsResult(roots=[t.Root("file:///a")]), '{"roots":[{"uri":"file:///a"}]}'),
     ],
 )
-def test_wire(value: msgspec.Struct, text: str) -> None:
+def test_client_types_round_trip(value: msgspec.Struct, text: str) -> None:
     says(value, text)
 
 
@@ -78,12 +78,12 @@ def test_wire(value: msgspec.Struct, text: str) -> None:
         ('"mode":"voice","requestedSchema":{}', "voice"),
     ],
 )
-def test_a_mode_needs_its_member(members: str, reason: str) -> None:
+def test_elicit_params_mode_requires_its_member(members: str, reason: str) -> None:
     assert reason in refused(f'{{"message":"m",{members}}}', t.ElicitParams)
 
 
 @pytest.mark.parametrize("value", ["null", "{}", "[1]", "[null]"])
-def test_no_answer_of_a_form(value: str) -> None:
+def test_elicit_result_invalid_content_rejected(value: str) -> None:
     assert "content" in refused(f'{{"action":"accept","content":{{"a":{value}}}}}', t.ElicitResult)
 
 
@@ -117,9 +117,9 @@ def test_no_answer_of_a_form(value: str) -> None:
         ),
     ],
 )
-def test_fields_of_forms(field: t.PrimitiveSchema, text: str) -> None:
+def test_form_fields_round_trip(field: t.PrimitiveSchema, text: str) -> None:
     says(field, text, t.PrimitiveSchema)
-    # A form stays a dict; its fields can be put there as they are, and be read from there.
+    # A form is a dict, to and from which its fields can be converted.
     form = t.ElicitParams(message="m", requested_schema={"type": "object", "properties": {"f": field}})
     sent = json.loads(msgspec.json.encode(form))["requestedSchema"]["properties"]
     assert sent == {"f": json.loads(text)}
@@ -141,7 +141,7 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize(("request_", "text"), REQUESTS)
-def test_questions_inside_results(request_: t.InputRequest, text: str) -> None:
+def test_input_requests_round_trip(request_: t.InputRequest, text: str) -> None:
     says(request_, text, t.InputRequest)
     assert f'"method":"{request_.method}"' in text
     says(
@@ -152,18 +152,18 @@ def test_questions_inside_results(request_: t.InputRequest, text: str) -> None:
     )
 
 
-def test_no_other_question() -> None:
+def test_input_requests_other_method_rejected() -> None:
     assert "ping" in refused('{"inputRequests":{"k":{"method":"ping"}}}', t.InputRequiredResult)
 
 
-def test_pages_of_an_error() -> None:
+def test_url_elicitation_error_data_round_trip() -> None:
     says(
         t.URLElicitationRequiredData([t.ElicitParams(message="m", mode="url", url="u:", elicitation_id="1")]),
         '{"elicitations":[{"message":"m","mode":"url","url":"u:","elicitationId":"1"}]}',
     )
 
 
-def test_what_a_model_said_as_blocks_and_as_text() -> None:
+def test_sampling_result_blocks_and_text() -> None:
     hi = t.TextContent("hi")
     use = t.ToolUseContent("1", "n", {})
     one = t.CreateMessageResult(role="assistant", content=hi, model="m")

@@ -1,4 +1,4 @@
-"""Content blocks: told apart by `type`, and which may stand where."""
+"""Content blocks: their `type`, and where each is allowed."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ FOR_MODELS = [
 
 @pytest.mark.requirement("CONT-1")
 @pytest.mark.parametrize(("block", "text"), BLOCKS)
-def test_blocks(block: t.ContentBlock, text: str) -> None:
+def test_content_blocks_round_trip(block: t.ContentBlock, text: str) -> None:
     says(block, text, t.ContentBlock)
     assert f'"type":"{block.type}"' in text
 
 
 @pytest.mark.requirement("CONT-2", "PRM-3")
 @pytest.mark.parametrize(("block", "text"), BLOCKS)
-def test_in_prompts_and_results(block: t.ContentBlock, text: str) -> None:
+def test_content_blocks_in_prompts_and_results(block: t.ContentBlock, text: str) -> None:
     says(t.PromptMessage("user", block), f'{{"role":"user","content":{text}}}')
     says(t.CallToolResult(content=[block, block]), f'{{"content":[{text},{text}]}}')
     assert "array" in refused(f'{{"role":"user","content":[{text}]}}', t.PromptMessage)
@@ -49,7 +49,7 @@ def test_in_prompts_and_results(block: t.ContentBlock, text: str) -> None:
 
 @pytest.mark.requirement("CONT-3")
 @pytest.mark.parametrize(("block", "text"), FOR_MODELS)
-def test_in_sampling(block: t.SamplingContent, text: str) -> None:
+def test_content_blocks_in_sampling(block: t.SamplingContent, text: str) -> None:
     says(t.SamplingMessage("user", block), f'{{"role":"user","content":{text}}}')
     says(t.SamplingMessage("user", [block]), f'{{"role":"user","content":[{text}]}}')
     says(
@@ -59,7 +59,7 @@ def test_in_sampling(block: t.SamplingContent, text: str) -> None:
 
 
 @pytest.mark.parametrize("block", [text for _, text in BLOCKS[3:]])
-def test_models_get_no_resources(block: str) -> None:
+def test_sampling_content_resource_rejected(block: str) -> None:
     assert "type" in refused(f'{{"role":"user","content":{block}}}', t.SamplingMessage)
 
 
@@ -67,28 +67,28 @@ def test_models_get_no_resources(block: str) -> None:
     "text",
     ['{"type":"video","text":"hi"}', '{"text":"hi"}', '{"type":"tool_use","id":"1","name":"a","input":{}}'],
 )
-def test_no_block_of_results(text: str) -> None:
+def test_content_block_of_sampling_rejected_in_results(text: str) -> None:
     assert "type" in refused(text, t.ContentBlock)
 
 
-def test_what_every_block_may_have() -> None:
+def test_content_blocks_have_annotations_and_meta() -> None:
     says(
         t.TextContent("hi", annotations=t.Annotations(priority=1.0), meta={"k": 1}),
         '{"type":"text","text":"hi","annotations":{"priority":1.0},"_meta":{"k":1}}',
     )
 
 
-def test_a_link_is_a_resource() -> None:
+def test_resource_link_is_a_resource() -> None:
     assert isinstance(t.ResourceLink(uri="x:y", name="y"), t.Resource)
 
 
-def test_the_type_is_fixed() -> None:
+def test_content_block_type_is_constant() -> None:
     with pytest.raises(AttributeError, match="read-only"):
         setattr(t.TextContent("hi"), "type", "image")  # noqa: B010
 
 
 @pytest.mark.parametrize("text", ['"isError":null', '"isError":false', ""])
-def test_no_error(text: str) -> None:
+def test_tool_result_content_null_is_error_is_false(text: str) -> None:
     members = ",".join(filter(None, ['"type":"tool_result","toolUseId":"1","content":[]', text]))
     read = msgspec.json.decode(f"{{{members}}}", type=t.ToolResultContent)
     assert read.is_error is False

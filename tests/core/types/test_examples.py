@@ -1,7 +1,8 @@
-"""Whole messages and values of every revision: read into our Structs and written again, nothing may be lost.
+"""Examples of every revision: decoded and encoded again without loss.
 
-`tests/spec/examples/<revision>.jsonl` has one `{"type", "name", "value"}` a line; `type` is the schema's name. Those of
-2026-07-28 have the form of the examples that the spec publishes with its schema, with other words; the rest are our own.
+`tests/spec/examples/<revision>.jsonl` has one `{"type", "name", "value"}` per line; `type` is the
+name in the schema. Those of 2026-07-28 follow the examples that the specification publishes with
+its schema; the others are our own.
 """
 
 from __future__ import annotations
@@ -37,26 +38,26 @@ def examples(revision: str) -> list[Any]:
     ]
 
 
-def parts(revision: str, name: str, value: Any) -> list[tuple[Any, Any]]:
-    """What of an example has a Struct of ours: the type to read it as, and the value."""
+def decodable_parts(revision: str, name: str, value: Any) -> list[tuple[Any, Any]]:
+    """Return the parts of an example that have a Struct: the type and the value."""
     if name == "InputRequests":
         return [(dict[str, t.InputRequest], value)]
     if name == "InputResponses":
         return [(next(ANSWERS[key] for key in ANSWERS if key in answer), answer) for answer in value.values()]
     if name.endswith("ResultResponse"):
-        return parts(revision, name.removesuffix("Response"), value["result"])
+        return decodable_parts(revision, name.removesuffix("Response"), value["result"])
     if name.endswith("Error") and "error" in value:
         data = [(struct, value["error"]["data"]) for struct in structs_for(f"{name}.error.data")]
         return [(t.ErrorData, value["error"]), *data]
     if name.endswith(("Request", "Notification")):
         if revision == R_2026_07_28 and structs_for(name):
             return [(structs_for(name)[0], {key: value[key] for key in ("method", "params") if key in value})]
-        return parts(revision, f"{name}Params", value.get("params", {}))
+        return decodable_parts(revision, f"{name}Params", value.get("params", {}))
     return [(functools.reduce(operator.or_, structs_for(name)), value)]
 
 
 def without_defaults(value: Any) -> Any:
-    """`value` without members that mean what their absence means."""
+    """Return `value` without members that have their default value."""
     if isinstance(value, dict):
         return {k: without_defaults(v) for k, v in value.items() if not (k == "isError" and v is False)}
     if isinstance(value, list):
@@ -68,15 +69,15 @@ ROWS: Final = [row for revision in REVISIONS for row in examples(revision)]
 
 
 @pytest.mark.parametrize(("revision", "name", "value"), ROWS)
-def test_round_trip(revision: str, name: str, value: Any) -> None:
-    for type, part in parts(revision, name, value):
+def test_examples_round_trip(revision: str, name: str, value: Any) -> None:
+    for type, part in decodable_parts(revision, name, value):
         ours = msgspec.json.decode(json.dumps(part), type=type)
         assert json.loads(msgspec.json.encode(ours)) == without_defaults(part)
 
 
 @pytest.mark.parametrize(("revision", "name", "value"), ROWS)
-def test_null_is_absent_and_unknown_is_ignored(revision: str, name: str, value: Any) -> None:
-    for type, part in parts(revision, name, value):
+def test_examples_null_is_absent_and_unknown_ignored(revision: str, name: str, value: Any) -> None:
+    for type, part in decodable_parts(revision, name, value):
         plain = msgspec.json.decode(json.dumps(part), type=type)
         if not isinstance(plain, Struct):
             continue
@@ -90,8 +91,8 @@ def test_null_is_absent_and_unknown_is_ignored(revision: str, name: str, value: 
 
 
 @pytest.mark.parametrize(("revision", "name", "value"), ROWS)
-def test_the_gates_leave_all_of_it(revision: str, name: str, value: Any) -> None:
-    for type, part in parts(revision, name, value):
+def test_examples_use_only_admitted_fields(revision: str, name: str, value: Any) -> None:
+    for type, part in decodable_parts(revision, name, value):
         for struct in structs_in(msgspec.json.decode(json.dumps(part), type=type)):
             assert admits(struct.__class__, None, revision), struct
             for field in fields(struct):
@@ -113,5 +114,5 @@ def structs_in(value: Any) -> Iterator[Struct]:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_there_are_many(revision: str) -> None:
+def test_examples_cover_every_revision(revision: str) -> None:
     assert len({row.values[1] for row in examples(revision)}) >= 50

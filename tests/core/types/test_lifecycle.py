@@ -1,4 +1,4 @@
-"""Opening, and what is said about running requests and subscriptions, on the wire."""
+"""Handshake, discovery, progress, logs and subscriptions as JSON."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ WHO = t.Implementation("a", "1")
         ),
     ],
 )
-def test_wire(value: msgspec.Struct, text: str) -> None:
+def test_lifecycle_types_round_trip(value: msgspec.Struct, text: str) -> None:
     says(value, text)
 
 
@@ -92,5 +92,5 @@ def test_wire(value: msgspec.Struct, text: str) -> None:
         ("{}", t.ListenParams),
     ],
 )
-def test_refused(text: str, type: type[msgspec.Struct]) -> None:
+def test_lifecycle_types_invalid_rejected(text: str, type: type[msgspec.Struct]) -> None:
     assert refused(text, type)

@@ -1,4 +1,4 @@
-"""Prompts and completion on the wire."""
+"""Prompts and completion as JSON."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from tests.core.types.wire import refused, says
         ),
     ],
 )
-def test_wire(value: msgspec.Struct, text: str) -> None:
+def test_prompt_types_round_trip(value: msgspec.Struct, text: str) -> None:
     says(value, text)
 
 
 @pytest.mark.requirement("PRM-2")
 @pytest.mark.parametrize("value", ["1", "true", "null", '["1"]', "{}"])
-def test_arguments_are_strings(value: str) -> None:
+def test_prompt_arguments_must_be_strings(value: str) -> None:
     assert "arguments" in refused(f'{{"name":"a","arguments":{{"b":{value}}}}}', t.GetPromptParams)
 
 
-def test_a_reference_says_its_type() -> None:
+def test_completion_reference_has_type() -> None:
     assert t.PromptReference("a").type == "ref/prompt"
     assert t.ResourceTemplateReference("x:y").type == "ref/resource"
     assert "ref/tool" in refused(

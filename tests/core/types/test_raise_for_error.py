@@ -1,4 +1,4 @@
-"""`CallToolResult.raise_for_error`: the tool's own words as an exception."""
+"""`CallToolResult.raise_for_error` and `text`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcp_core import ToolError
 from mcp_core.types import CallToolResult, ContentBlock, ImageContent, TextContent
 
 
-def test_a_good_result_is_given_back() -> None:
+def test_raise_for_error_success_returns_result() -> None:
     result = CallToolResult(content=[TextContent("fine")])
     assert result.raise_for_error() is result
 
@@ -22,13 +22,15 @@ def test_a_good_result_is_given_back() -> None:
         ([], "the tool failed and did not say why"),
     ],
 )
-def test_a_failed_one_is_raised(content: list[TextContent | ImageContent], says: str) -> None:
+def test_raise_for_error_failure_raises_tool_error(
+    content: list[TextContent | ImageContent], says: str
+) -> None:
     with pytest.raises(ToolError) as caught:
         CallToolResult(content=[*content], is_error=True).raise_for_error()
     assert str(caught.value) == says
 
 
-def test_text() -> None:
+def test_call_tool_result_text_joins_text_blocks() -> None:
     blocks: list[ContentBlock] = [TextContent("one"), ImageContent("aGk=", "image/png"), TextContent("two")]
     assert CallToolResult(content=blocks).text == "one\ntwo"
     assert CallToolResult(content=[]).text == ""

@@ -1,4 +1,4 @@
-"""Resources on the wire, and that contents are either text or base64."""
+"""Resources as JSON, with contents that are either text or base64."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from tests.core.types.wire import refused, says
         (t.ResourceUpdatedParams(uri="x:y", meta={"k": 1}), '{"_meta":{"k":1},"uri":"x:y"}'),
     ],
 )
-def test_wire(value: msgspec.Struct, text: str) -> None:
+def test_resource_types_round_trip(value: msgspec.Struct, text: str) -> None:
     says(value, text)
 
 
@@ -69,7 +69,7 @@ def test_wire(value: msgspec.Struct, text: str) -> None:
         ('"mimeType":"a/b"', False),
     ],
 )
-def test_either_text_or_blob(members: str, good: bool) -> None:
+def test_resource_contents_decode_requires_text_or_blob(members: str, good: bool) -> None:
     text = f'{{"uri":"x:y",{members}}}'
     if good:
         assert msgspec.json.decode(text, type=t.ResourceContents).uri == "x:y"
@@ -77,7 +77,7 @@ def test_either_text_or_blob(members: str, good: bool) -> None:
         assert "either text or blob" in refused(text, t.ResourceContents)
 
 
-def test_either_text_or_blob_for_authors_too() -> None:
+def test_resource_contents_init_requires_text_or_blob() -> None:
     with pytest.raises(ValueError, match="either text or blob"):
         t.ResourceContents(uri="x:y")
     with pytest.raises(ValueError, match="either text or blob"):

@@ -1,4 +1,4 @@
-"""The gates as data. That they say what the schemas say is shown in `test_shapes.py`."""
+"""The gates as data. `test_shapes.py` compares them with the schemas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.core.types.spec_names import admits
 A, B, C, D, E = REVISIONS
 
 
-def test_oldest_first() -> None:
+def test_revisions_are_sorted_oldest_first() -> None:
     assert list(REVISIONS) == sorted(REVISIONS)
     assert REVISIONS == (t.R_2024_11_05, t.R_2025_03_26, t.R_2025_06_18, t.R_2025_11_25, t.R_2026_07_28)
 
@@ -43,23 +43,25 @@ def test_oldest_first() -> None:
         (t.ElicitResult, "meta", (A, B, C, D)),
     ],
 )
-def test_who_has_what(type: type[t.Shape], field: str | None, revisions: tuple[str, ...]) -> None:
+def test_gates_admit_field_in_revisions(
+    type: type[t.Shape], field: str | None, revisions: tuple[str, ...]
+) -> None:
     assert tuple(revision for revision in REVISIONS if admits(type, field, revision)) == revisions
 
 
-def test_every_gate_names_a_field() -> None:
+def test_gates_name_existing_fields() -> None:
     for gate in GATES:
         assert gate.since or gate.until, gate
         assert gate.field is None or gate.field in gate.type.__struct_fields__, gate
 
 
-def test_a_gate_stands_once() -> None:
+def test_gates_are_unique() -> None:
     rows = [(gate.type, gate.field, gate.since, gate.until) for gate in GATES]
     assert len(rows) == len(set(rows))
 
 
-def test_what_is_left_out_has_a_default() -> None:
-    # Else there would be nothing to put in its place.
+def test_gated_fields_have_defaults() -> None:
+    # A removed field needs a default in its place.
     for gate in GATES:
         if gate.field is not None:
             defaults = {field.name: field.default for field in fields(gate.type)}

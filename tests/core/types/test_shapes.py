@@ -1,8 +1,9 @@
-"""Our shapes against the official schemas, property by property and revision by revision.
+"""Our types against the official schemas, by property and by revision.
 
-`tests/spec/shapes.json` holds what is compared: revision -> path of an object type -> its properties, with a `?` behind
-those that are optional. It was drawn from the five schema.json files, and from the schema of the tasks extension. Types that
-are unions, scalars or open maps have no properties and are not in it.
+`tests/spec/shapes.json` has the properties: revision -> path of an object type -> its properties,
+with a `?` behind optional ones. It was generated from the five schema.json files and the schema of
+the tasks extension. Types that are unions, scalars or open maps have no properties and are not in
+it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 EXTENSION: Final = "io.modelcontextprotocol/tasks"
 
-# Official types that are no Struct of ours: pattern of the path, reason.
+# Official types without a Struct: pattern of the path, reason.
 NOT_STRUCTS: Final = (
     (
         r"JSONRPC\w+|\w+ResultResponse|ClientNotification|\w+Error",
@@ -47,7 +48,7 @@ NOT_STRUCTS: Final = (
     (r".+\.(inputSchema|outputSchema|requestedSchema)", "JSON Schemas stay dicts"),
 )
 
-# Fields that every sender must set in some revision, and that may yet be absent in our Struct: class, field, reason.
+# Fields that are required in some revision, but optional in our Struct: class, field, reason.
 LENIENT: Final[tuple[tuple[type[Struct], str, str], ...]] = (
     (t.RequestParams, "meta", "required by 2026-07-28; who reads it gives its absence a precise error"),
     (t.RequestMeta, "protocol_version", "as meta"),
@@ -87,9 +88,9 @@ LENIENT: Final[tuple[tuple[type[Struct], str, str], ...]] = (
     ),
 )
 
-# Fields that no schema lists although the texts define them: class, field, the revisions that have them.
+# Fields that no schema lists although the texts define them: class, field, revisions.
 UNLISTED: Final[Mapping[tuple[type[Struct], str], tuple[str, ...]]] = {
-    (t.RequestMeta, "traceparent"): REVISIONS,  # a key of `_meta`, which is open; reserved by 2026-07-28
+    (t.RequestMeta, "traceparent"): REVISIONS,  # a reserved key of `_meta`, which is open
     (t.RequestMeta, "tracestate"): REVISIONS,
     (t.RequestMeta, "baggage"): REVISIONS,
     (t.RequestMeta, "related_task"): (R_2025_11_25,),  # the schema has the value's type alone
@@ -98,8 +99,8 @@ UNLISTED: Final[Mapping[tuple[type[Struct], str], tuple[str, ...]]] = {
 Properties = dict[str, bool]  # JSON name -> required
 
 
-def official(revision: str) -> dict[str, Properties]:
-    """The object types of a revision; the tasks extension belongs to the newest."""
+def schema_types(revision: str) -> dict[str, Properties]:
+    """Return the object types of a revision; the tasks extension belongs to the newest."""
     text = (Path(__file__).parents[2] / "spec" / "shapes.json").read_text()
     everything: dict[str, dict[str, str]] = json.loads(text)
     found: dict[str, Properties] = {}
@@ -108,17 +109,19 @@ def official(revision: str) -> dict[str, Properties]:
             here = found.setdefault(path, {})
             here.update({name.removesuffix("?"): not name.endswith("?") for name in properties.split()})
             if path.endswith(".params"):
-                here.setdefault("_meta", False)  # by its base, which the generator of the schemas leaves out
+                here.setdefault(
+                    "_meta", False
+                )  # from its base, which the generator of the schemas leaves out
     return found
 
 
 def is_envelope(properties: Properties, revision: str) -> bool:
-    """Whether it is a JSON-RPC message. The requests inside results of 2026-07-28 are none."""
+    """True if it is a JSON-RPC message. Requests inside results of 2026-07-28 are not."""
     return "jsonrpc" in properties or (properties.keys() == {"method", "params"} and revision != R_2026_07_28)
 
 
 def pairs(revision: str) -> Iterator[tuple[str, type[Struct], Properties]]:
-    for path, properties in official(revision).items():
+    for path, properties in schema_types(revision).items():
         if not is_envelope(properties, revision):
             for struct in structs_for(path):
                 yield path, struct, properties
@@ -133,8 +136,8 @@ def is_lenient(struct: type[Struct], field: str) -> bool:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_every_official_type_has_a_struct_or_a_reason(revision: str) -> None:
-    for path, properties in official(revision).items():
+def test_schema_types_have_struct_or_reason(revision: str) -> None:
+    for path, properties in schema_types(revision).items():
         if not properties:
             continue  # an object whose presence counts, or that is open: kept as a dict
         shaped = bool(structs_for(path)) and not is_envelope(properties, revision)
@@ -144,7 +147,7 @@ def test_every_official_type_has_a_struct_or_a_reason(revision: str) -> None:
 
 @pytest.mark.requirement("META-1", "META-14", "META-19", "PROG-1", "RES-2", "RES-3", "TOOL-2", "TOOL-14")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_every_official_property_has_a_field(revision: str) -> None:
+def test_schema_properties_have_field(revision: str) -> None:
     for path, struct, properties in pairs(revision):
         ours = json_names(struct)
         tag = struct.__struct_config__.tag_field
@@ -163,7 +166,7 @@ def test_every_official_property_has_a_field(revision: str) -> None:
 
 @pytest.mark.requirement("CAP-1", "CAP-2", "CONT-5", "META-1", "PROG-1", "RES-2", "TOOL-2", "TOOL-14")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_field_is_gated_off_where_the_official_type_lacks_it(revision: str) -> None:
+def test_schema_missing_properties_are_gated(revision: str) -> None:
     known: dict[type[Struct], set[str]] = {}
     for _, struct, properties in pairs(revision):
         known.setdefault(struct, set()).update(properties)
@@ -177,22 +180,22 @@ def test_a_field_is_gated_off_where_the_official_type_lacks_it(revision: str) ->
 
 @pytest.mark.requirement("CONT-1", "CONT-2")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_type_is_gated_off_where_the_official_schema_lacks_it(revision: str) -> None:
+def test_schema_missing_types_are_gated(revision: str) -> None:
     known = {struct for _, struct, _ in pairs(revision)}
     named = {gate.type for gate in GATES if gate.field is None}
     for struct in {*named, *get_args(t.ContentBlock), *get_args(t.SamplingContent)}:
         assert admits(struct, None, revision) is (struct in known), struct.__name__
 
 
-def test_every_struct_is_looked_at() -> None:
+def test_schema_comparison_covers_every_struct() -> None:
     seen = {struct for revision in REVISIONS for _, struct, _ in pairs(revision)}
     ours = {found for found in vars(t).values() if isinstance(found, type) and issubclass(found, Struct)}
-    # Bases, and what the schemas have under the name of its base.
+    # Base classes, and types that the schemas list under the name of their base.
     unseen = {t.Shape, t.Params, t.EmptyResult, t.DiscoverParams}
     assert ours - seen == unseen
 
 
-def test_no_excuse_is_idle() -> None:
+def test_schema_exceptions_are_all_used() -> None:
     required = {
         (struct, json_names(struct)[name].name)
         for revision in REVISIONS
@@ -202,7 +205,7 @@ def test_no_excuse_is_idle() -> None:
     }
     for base, name, _ in LENIENT:
         assert any(issubclass(struct, base) and field == name for struct, field in required), (base, name)
-    paths = {one_name(path) for revision in REVISIONS for path in official(revision)}
+    paths = {one_name(path) for revision in REVISIONS for path in schema_types(revision)}
     for pattern, _ in NOT_STRUCTS:
         assert any(re.fullmatch(pattern, path) for path in paths), pattern
 
@@ -215,5 +218,5 @@ def test_no_excuse_is_idle() -> None:
         (t.META_SUBSCRIPTION_ID, "SubscriptionsListenResultMetaObject"),
     ],
 )
-def test_keys_of_meta(key: str, path: str) -> None:
-    assert key in official(R_2026_07_28)[path]
+def test_schema_meta_keys_match(key: str, path: str) -> None:
+    assert key in schema_types(R_2026_07_28)[path]

@@ -1,4 +1,4 @@
-"""Both kinds of tasks on the wire."""
+"""Tasks of 2025-11-25 and of the extension as JSON."""
 
 from __future__ import annotations
 
@@ -54,25 +54,25 @@ TEXT = '"taskId":"1","status":"working","createdAt":"a","lastUpdatedAt":"b"'
         (t.TaskStatusParams(**FACTS, result=Raw(b"{}")), f'{{{TEXT},"result":{{}}}}'),
     ],
 )
-def test_wire(value: msgspec.Struct, text: str) -> None:
+def test_task_types_round_trip(value: msgspec.Struct, text: str) -> None:
     says(value, text)
 
 
-def test_for_ever_is_not_unsaid() -> None:
+def test_task_ttl_null_differs_from_absent() -> None:
     assert msgspec.json.decode(f"{{{TEXT}}}", type=t.Task).ttl is UNSET
     assert msgspec.json.decode(f'{{{TEXT},"ttl":null}}', type=t.Task).ttl is None
 
 
 @pytest.mark.parametrize("type", [t.Task, t.GetTaskResult, t.TaskStatusParams])
-def test_the_facts_are_required(type: type[msgspec.Struct]) -> None:
+def test_task_members_are_required(type: type[msgspec.Struct]) -> None:
     assert "status" in refused('{"taskId":"1"}', type)
     assert "status" in refused('{"taskId":"1","status":"done"}', type)
 
 
-def test_the_facts_are_the_same_everywhere() -> None:
+def test_task_members_are_equal_in_all_types() -> None:
     facts = set(t.Task.__struct_fields__)
     assert facts < set(t.GetTaskResult.__struct_fields__)
     assert facts < set(t.TaskStatusParams.__struct_fields__)
-    # Flat only in the extension, and there only with its names.
+    # Flat only in the extension, with the names of the extension.
     assert facts - set(t.CreateTaskResult.__struct_fields__) == {"ttl", "poll_interval"}
     assert facts - set(t.CancelTaskResult.__struct_fields__) == {"ttl_ms", "poll_interval_ms"}

@@ -1,4 +1,4 @@
-"""Tools on the wire, and what of a call and its result may be absent or null."""
+"""Tools as JSON, and absent or null members of a call and its result."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from tests.core.types.wire import refused, says
         (t.CallToolParams(name="a", request_state="s"), '{"requestState":"s","name":"a"}'),
     ],
 )
-def test_wire(value: msgspec.Struct, text: str) -> None:
+def test_tool_types_round_trip(value: msgspec.Struct, text: str) -> None:
     says(value, text)
 
 
-def test_no_arguments() -> None:
+def test_call_tool_params_absent_or_null_arguments() -> None:
     read = msgspec.json.decode('{"name":"a"}', type=t.CallToolParams)
     assert read.arguments is UNSET
     says(read, '{"name":"a"}')
@@ -59,7 +59,7 @@ def test_no_arguments() -> None:
         (',"structuredContent":0', 0),
     ],
 )
-def test_structured_content(members: str, value: Any) -> None:
+def test_call_tool_result_structured_content_absent_or_any(members: str, value: Any) -> None:
     result = t.CallToolResult(content=[], structured_content=value)
     says(result, f'{{"content":[]{members}}}')
 
@@ -69,7 +69,7 @@ def test_structured_content(members: str, value: Any) -> None:
     ("members", "error"),
     [("", False), (',"isError":null', False), (',"isError":false', False), (',"isError":true', True)],
 )
-def test_is_error(members: str, error: bool) -> None:
+def test_call_tool_result_is_error_absent_null_or_boolean(members: str, error: bool) -> None:
     read = msgspec.json.decode(f'{{"content":[]{members}}}', type=t.CallToolResult)
     assert bool(read.is_error) is error
     says(
@@ -79,7 +79,7 @@ def test_is_error(members: str, error: bool) -> None:
 
 
 @pytest.mark.requirement("TOOL-13")
-def test_content_is_required() -> None:
+def test_call_tool_result_requires_content() -> None:
     assert "content" in refused('{"structuredContent":{}}', t.CallToolResult)
 
 
@@ -88,7 +88,7 @@ def test_content_is_required() -> None:
     ("title", "annotated", "shown"),
     [("T", "A", "T"), (None, "A", "A"), (None, None, "name"), ("T", None, "T")],
 )
-def test_display_name(title: str | None, annotated: str | None, shown: str) -> None:
+def test_tool_display_name_order(title: str | None, annotated: str | None, shown: str) -> None:
     annotations = t.ToolAnnotations(title=annotated) if annotated else None
     assert t.Tool(name="name", input_schema={}, title=title, annotations=annotations).display_name == shown
     assert t.Tool(name="name", input_schema={}, annotations=t.ToolAnnotations()).display_name == "name"

@@ -1,4 +1,4 @@
-"""How the tests of the shapes read and write JSON."""
+"""JSON assertions for the tests of the types."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def says(value: Any, text: str, type: Any = None) -> None:
 
 
 def refused(text: str, type: Any) -> str:
-    """The reason why `text` is no `type`.
+    """Return the reason why `text` cannot be decoded as `type`.
 
     Raises:
-        AssertionError: it is one.
+        AssertionError: it can be decoded.
     """
     try:
         read = msgspec.json.decode(text, type=type)

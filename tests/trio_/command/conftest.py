@@ -1,4 +1,4 @@
-"""A server of the test's own."""
+"""A server of the test's own; and the process that runs the command in forks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.trio_.command.program import ServerFile
+from tests.trio_.command import program
+from tests.trio_.command.program import Forks, ServerFile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forks() -> Iterator[None]:
+    program.forks = Forks()
+    yield
+    program.forks.close()
+    program.forks = None
 
 
 @pytest.fixture

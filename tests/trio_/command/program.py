@@ -1,20 +1,24 @@
-"""The command as its users meet it: a process with arguments, output and an exit status; and servers for it."""
+"""The command run as a process, with arguments, output and exit status, and servers for it."""
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
+import threading
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 ROOT = Path(__file__).parents[3]
@@ -22,21 +26,71 @@ GREETER = ("--", sys.executable, str(ROOT / "examples" / "greeter.py"))
 TEAHOUSE = ("--", sys.executable, "-m", "mcp_trio.examples.teahouse")
 COMMAND = (sys.executable, "-m", "mcp_trio")
 DEAD = ("--", sys.executable, "-S", "-c", "import sys; sys.exit('the disk is full')")
+LONGEST = 25.0  # seconds for one run
 SILENT = ("--", sys.executable, "-S", "-c", "import sys; sys.stdin.read()")
+
+
+class Forks:
+    """Runs of the command as forks of a process that has imported it (`fork_server.py`)."""
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        with theirs:
+            words = [sys.executable, str(Path(__file__).with_name("fork_server.py")), str(theirs.fileno())]
+            # A Ctrl+C at the terminal is for the tests.
+            self._process = subprocess.Popen(words, pass_fds=[theirs.fileno()], start_new_session=True)
+        self._control.settimeout(LONGEST)
+        self._lock = threading.Lock()
+
+    def run(
+        self, words: Sequence[str], cwd: Path, env: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        with (
+            self._lock,
+            Path(os.devnull).open("rb") as stdin,
+            TemporaryFile() as stdout,
+            TemporaryFile() as stderr,
+        ):
+            files = [stdin, stdout, stderr]
+            request = json.dumps([words, str(cwd), dict(env)]).encode()
+            socket.send_fds(self._control, [request], [file.fileno() for file in files])
+            pid = int(self._control.recv(100))
+            try:
+                status = int(self._control.recv(100))
+            except BaseException:
+                os.kill(pid, signal.SIGKILL)
+                self._control.recv(100)
+                raise
+            said = []
+            for file in files[1:]:
+                file.seek(0)
+                said.append(file.read().decode())
+        return subprocess.CompletedProcess(words, status, *said)
+
+    def close(self) -> None:
+        self._control.close()
+        self._process.wait()
+
+
+forks: Forks | None = None  # `conftest.py` has them started and closed
 
 
 def run(
     *words: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end. A variable that an interpreter reads when it starts makes it a new interpreter."""
+    environment = {**os.environ, **(env or {})}
+    if forks is not None and not any(name.startswith("PYTHON") for name in env or ()):
+        return forks.run(words, cwd, environment)
     return subprocess.run(
         [*COMMAND, *words],
         cwd=cwd,
-        env={**os.environ, **(env or {})},
+        env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=LONGEST,
         check=False,
     )
 
@@ -49,46 +103,49 @@ def output_of(*words: str, status: int = 0) -> str:
 
 
 def on_a_terminal(*words: str, **env: str) -> str:
-    """All that is shown, with ESC written as ^."""
+    """Return the whole output at a terminal, with ESC written as ^."""
     with Terminal(*words, **env) as terminal:
         return terminal.rest()
 
 
 class Terminal:
-    """The command at a terminal, and someone who reads and types there. `status` is there after the `rest`."""
+    """The command at a pseudo-terminal, whose other end the test reads and types at.
+
+    `status` is the exit status, available after `rest`.
+    """
 
     status: int
 
     def __init__(self, *words: str, **env: str) -> None:
-        self._ours, theirs = pty.openpty()
+        self._our_end, their_end = pty.openpty()
         self.process = subprocess.Popen(
             [*COMMAND, *words],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=their_end,
+            stdout=their_end,
+            stderr=their_end,
             env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "60", **env},
         )
-        os.close(theirs)
+        os.close(their_end)
         self._shown = b""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._ours)
-        with self.process:  # hung up, it comes to its end
+        os.close(self._our_end)
+        with self.process:  # the closed terminal ends the command
             pass
 
     def type(self, text: str, *, behind: str) -> str:
-        """Wait until `behind` is shown, and type `text`; gives what was shown in between."""
+        """Wait until `behind` is shown, type `text`, and return the output so far."""
         while behind not in self._text:
             assert self._read(), f"{behind!r} is not in: {self._text}"
         seen, self._shown = self._text, b""
-        os.write(self._ours, text.encode())
+        os.write(self._our_end, text.encode())
         return seen
 
     def rest(self) -> str:
-        """All that is shown until the end."""
+        """Return the output until the command ends."""
         while self._read():
             pass
         self.status = self.process.wait()
@@ -99,18 +156,21 @@ class Terminal:
         return self._shown.decode(errors="replace").replace("\x1b", "^").replace("\r\n", "\n")
 
     def _read(self) -> bool:
-        ready, _, _ = select.select([self._ours], [], [], 30)
+        ready, _, _ = select.select([self._our_end], [], [], 30)
         assert ready, f"nothing more in 30 s after: {self._text}"
         try:
-            chunk = os.read(self._ours, 65_536)
-        except OSError:  # the last one has closed it, as Linux says it
+            chunk = os.read(self._our_end, 65_536)
+        except OSError:  # on Linux: the other end is closed
             chunk = b""
         self._shown += chunk
         return bool(chunk)
 
 
 class Served:
-    """`mcp-trio run FILE --http 0`. `url` is what it says, `log` the lines that come after that, once it is `ended`."""
+    """`mcp-trio run FILE --http 0`.
+
+    `url` is the printed URL. `log` has the lines after it, available after `end`.
+    """
 
     log: list[str]
 
@@ -122,12 +182,12 @@ class Served:
         self.url = next((word for word in self.greeting.split() if word.startswith("http://")), "")
 
     def wait_for(self, line: str) -> None:
-        """Until it says that on stderr."""
+        """Wait until the server prints `line` on stderr."""
         assert self.process.stderr is not None
         assert line + "\n" in iter(self.process.stderr.readline, "")
 
     def end(self, number: signal.Signals | None = signal.SIGTERM) -> None:
-        """Send it a signal, unless it has got one, and wait for its end."""
+        """Send a signal, unless `number` is None, and wait until the server ends."""
         if number is not None:
             self.process.send_signal(number)
         assert self.process.stderr is not None
@@ -137,7 +197,7 @@ class Served:
 
 @contextmanager
 def served(file: Path, *options: str) -> Iterator[Served]:
-    """Serve what a file declares over HTTP, at a port that is free."""
+    """Serve a file over HTTP, at a free port, for the duration of the block."""
     server = Served(file, *options)
     try:
         assert server.url, server.greeting
@@ -148,7 +208,7 @@ def served(file: Path, *options: str) -> Iterator[Served]:
 
 
 class ServerFile:
-    """A server file that a test writes, and the words that make it a target."""
+    """A server file that a test writes. Calling it returns the words that start the server."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

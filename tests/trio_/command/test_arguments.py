@@ -1,4 +1,4 @@
-"""How `KEY=VALUE` is read: as the schema says."""
+"""`KEY=VALUE` arguments: conversion by the schema of the tool, and errors."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ READ = [
 
 
 @pytest.mark.parametrize(("word", "value"), READ)
-def test_values_are_read_as_the_schema_says(word: str, value: object) -> None:
+def test_argument_value_is_converted_by_schema(word: str, value: object) -> None:
     found = arguments_from([word], SCHEMA, "the tool t")[word.partition("=")[0]]
     assert found == value
     assert type(found) is type(value)
@@ -88,15 +88,15 @@ MISFITS = [
     ("fixed=2", "fixed must be 2.5, not '2'"),
     ("tex=a", "the tool t has no argument tex; it takes text, days,"),
     ("tex=a", "Did you mean text?"),
-    ("=a", "'=a' is no argument"),
-    ("a", "'a' is no argument"),
+    ("=a", "'=a' is not an argument"),
+    ("a", "'a' is not an argument"),
     ("{a}", "'{a}' is not JSON"),
     ("text=\udcff", "is not UTF-8"),
 ]
 
 
 @pytest.mark.parametrize(("word", "complaint"), MISFITS)
-def test_what_does_not_fit_is_refused_with_a_cure(word: str, complaint: str) -> None:
+def test_argument_not_matching_schema_is_rejected_with_example(word: str, complaint: str) -> None:
     with pytest.raises(Problem) as caught:
         arguments_from([word], SCHEMA, "the tool t")
     assert complaint in str(caught.value)
@@ -112,18 +112,18 @@ def test_what_does_not_fit_is_refused_with_a_cure(word: str, complaint: str) -> 
         ({"properties": ["nonsense"], "required": 3}, ["a=1"], {"a": 1}),
     ],
 )
-def test_objects_and_open_schemas(
+def test_arguments_as_json_object_or_for_open_schema_are_accepted(
     schema: dict[str, Any], words: list[str], arguments: dict[str, Any]
 ) -> None:
     assert arguments_from(words, schema, "the tool t") == arguments
 
 
-def test_a_tool_without_arguments_takes_none() -> None:
+def test_argument_for_tool_without_arguments_is_rejected() -> None:
     with pytest.raises(Problem, match="has no argument a; it takes none"):
         arguments_from(["a=1"], {"additionalProperties": False}, "the tool t")
 
 
-def test_types_in_words() -> None:
+def test_describe_names_allowed_types() -> None:
     words = {name: describe(schema, SCHEMA) for name, schema in SCHEMA["properties"].items()}
     assert words["tags"] == "array of string"
     assert words["name"] == "string or null"

@@ -1,4 +1,4 @@
-"""`mcp-trio call`: a tool, its arguments, its result."""
+"""`mcp-trio call`: arguments, results and errors of a tool."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import pytest
 from tests.trio_.command.program import GREETER, TEAHOUSE, ServerFile, output_of, run
 
 
-def test_call_shows_the_text_alone() -> None:
+def test_call_prints_only_text() -> None:
     assert output_of("call", "greet", "name=World", *GREETER) == "Hello, World!\n"
 
 
-def test_call_as_json() -> None:
+def test_call_json_prints_result_document() -> None:
     result = json.loads(output_of("call", "price", "--json", "tea=assam", "cups=3", *TEAHOUSE))
     assert result["content"] == [{"type": "text", "text": "12.0"}]
     assert result["structuredContent"] == 12.0
 
 
-def test_json_is_utf_8_in_any_locale() -> None:
+def test_call_json_is_utf_8_in_ascii_locale() -> None:
     result = run("call", "greet", "--json", "name=Zoë", *GREETER, env={"PYTHONIOENCODING": "ascii"})
     assert json.loads(result.stdout)["content"][0]["text"] == "Hello, Zoë!"
 
 
-def test_call_says_when_the_tool_failed() -> None:
+def test_call_tool_error_exits_with_1() -> None:
     result = run("call", "price", "tea=coffee", *TEAHOUSE)
     assert result.returncode == 1
     assert result.stdout == "no coffee today; on the menu: assam, rooibos, sencha\n"
-    assert result.stderr == "mcp-trio: the tool price says that this is an error\n"
+    assert result.stderr == "mcp-trio: the tool price reported an error\n"
 
 
 CALLS = [
@@ -39,18 +39,20 @@ CALLS = [
     ("gret", ["name=1"], 2, "the server has no tool gret; its tools are greet. Did you mean greet?"),
     ("greet", ["nam=1"], 2, "the tool greet has no argument nam; it takes name. Did you mean name?"),
     ("greet", [], 2, "the tool greet needs name: add name=..."),
-    ("greet", ["World"], 2, "'World' is no argument: write KEY=VALUE"),
+    ("greet", ["World"], 2, "'World' is not an argument: write KEY=VALUE"),
 ]
 
 
 @pytest.mark.parametrize(("tool", "arguments", "status", "text"), CALLS)
-def test_call_takes_arguments(tool: str, arguments: list[str], status: int, text: str) -> None:
+def test_call_arguments_are_checked_against_schema(
+    tool: str, arguments: list[str], status: int, text: str
+) -> None:
     result = run("call", tool, *arguments, *GREETER)
     assert result.returncode == status
     assert text in (result.stderr if status == 2 else result.stdout)
 
 
-def test_call_shows_all_kinds_of_content(server: ServerFile) -> None:
+def test_call_prints_every_kind_of_content(server: ServerFile) -> None:
     target = server("""
         from mcp_core.registry import Audio, File, Image
         from mcp_core.types import CallToolResult, ResourceLink, TextContent

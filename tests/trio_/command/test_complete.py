@@ -1,4 +1,4 @@
-"""`mcp-trio complete`: how an argument of a prompt, or a variable of a template, may go on."""
+"""`mcp-trio complete`: completions of prompt arguments and template variables."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ VALUES = [
     (("visit", "city", "L", "country=Y"), "Yville\n", ""),
     (("visit", "city", "L", '{"country": "Z"}'), "Zville\n", ""),
     ((TEMPLATE, "city", "L", "country=007"), "007ville\n", ""),
-    (("visit", "city", "X"), "", "mcp-trio: the server knows nothing that it could be\n"),
-    (("visit", "when", "X"), "", "mcp-trio: the server knows nothing that it could be\n"),
+    (("visit", "city", "X"), "", "mcp-trio: the server suggests no values\n"),
+    (("visit", "when", "X"), "", "mcp-trio: the server suggests no values\n"),
 ]
 
 
 @pytest.mark.parametrize(("words", "shown", "aside"), VALUES)
-def test_values_come_one_a_line(
+def test_complete_prints_one_value_a_line(
     atlas: tuple[str, ...], words: tuple[str, ...], shown: str, aside: str
 ) -> None:
     result = run("complete", *words, *atlas)
     assert (result.returncode, result.stdout, result.stderr) == (0, shown, aside)
 
 
-def test_what_is_not_shown_is_told_of(atlas: tuple[str, ...]) -> None:
+def test_complete_truncated_values_are_reported(atlas: tuple[str, ...]) -> None:
     result = run("complete", "visit", "city", "", "country=many", *atlas)
     assert len(result.stdout.splitlines()) == 100
-    assert result.stderr == "mcp-trio: these are 100 of 150\n"
+    assert result.stderr == "mcp-trio: these are 100 of 150 values\n"
     found = json.loads(output_of("complete", "visit", "city", "", "country=many", "--json", *atlas))
     assert len(found["values"]) == 100
     assert (found["total"], found["hasMore"]) == (150, True)
@@ -71,7 +71,7 @@ PROBLEMS = [
     (("visits", "city", ""), "the server has no prompt visits; its prompts are visit. Did you mean visit?"),
     (("visit", "town", ""), "the prompt visit has no argument town; it takes city, country, when."),
     (("visit", "city", "", "land=X"), "the prompt visit has no argument land; it takes city, country, when."),
-    (("visit", "city", "", "X"), "'X' is no argument: write KEY=VALUE"),
+    (("visit", "city", "", "X"), "'X' is not an argument: write KEY=VALUE"),
     (("atlas://{city}", "city", ""), f"resource templates are {TEMPLATE}. Did you mean {TEMPLATE}?"),
     (
         ("atlas://x/y", "city", ""),
@@ -82,13 +82,15 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("words", "complaint"), PROBLEMS)
-def test_problems(atlas: tuple[str, ...], words: tuple[str, ...], complaint: str) -> None:
+def test_complete_unknown_name_is_rejected(
+    atlas: tuple[str, ...], words: tuple[str, ...], complaint: str
+) -> None:
     result = run("complete", *words, *atlas)
     assert (result.returncode, result.stdout) == (2, "")
     assert complaint in result.stderr
 
 
-def test_servers_that_have_nothing_to_complete(server: ServerFile) -> None:
+def test_complete_unsupported_by_server_is_rejected(server: ServerFile) -> None:
     for words, kind in ((("visit", "city", ""), "prompt"), ((TEMPLATE, "city", ""), "resource template")):
         result = run("complete", *words, *GREETER)
         assert (result.returncode, result.stdout) == (2, "")
@@ -107,10 +109,10 @@ def test_servers_that_have_nothing_to_complete(server: ServerFile) -> None:
 
 
 @pytest.mark.parametrize("version", ALL)
-def test_revisions(atlas: tuple[str, ...], version: str) -> None:
+def test_complete_in_revision_without_context_warns(atlas: tuple[str, ...], version: str) -> None:
     result = run("complete", "visit", "city", "Li", "country=X", "--revision", version, *atlas)
     knows_context = version in (E, D, C)
     assert result.returncode == 0
     assert result.stdout == ("Xville\n" if knows_context else "Lima\nLinz\n")
-    aside = "" if knows_context else f"mcp-trio: revision {version} cannot tell the server of country\n"
+    aside = "" if knows_context else f"mcp-trio: revision {version} cannot send other arguments: country\n"
     assert result.stderr == aside

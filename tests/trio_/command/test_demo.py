@@ -1,4 +1,4 @@
-"""`mcp-trio demo`: it shows what it promises, fast enough to be watched."""
+"""`mcp-trio demo`: its messages, and its duration."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_demo(tmp_path: Path) -> None:
+def test_demo_prints_every_kind_of_message(tmp_path: Path) -> None:
     (tmp_path / "trio.py").write_text("raise SystemExit('not the real one')")
     began = time.monotonic()
-    # Not `-m`, which would look for trio in that directory itself.
+    # Not `-m`: it would put that directory, with its `trio.py`, on the path.
     program = "import sys; sys.path.remove(''); from mcp_trio._command import main; sys.exit(main(['demo']))"
     result = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
@@ -37,11 +37,11 @@ def test_demo(tmp_path: Path) -> None:
         assert part in text
     assert text.count('→ {"method":"notifications/cancelled"') == 2
     assert max(map(len, text.splitlines())) <= 120
-    # Three seconds are promised to people; a machine under test may be busy.
+    # The demo promises three seconds; a machine that runs tests may be slower.
     assert time.monotonic() - began < 20
 
 
-def test_a_reader_that_leaves_early_is_no_error() -> None:
+def test_demo_closed_stdout_exits_with_0() -> None:
     with subprocess.Popen(
         [*COMMAND, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -1,4 +1,4 @@
-"""`mcp-trio inspect`: what a server offers."""
+"""`mcp-trio inspect`: what a server offers, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.trio_.command.program import GREETER, TEAHOUSE, output_of, run
 
 
-def test_inspect_shows_what_there_is() -> None:
+def test_inspect_prints_declared_parts_only() -> None:
     assert output_of("inspect", *GREETER) == textwrap.dedent("""\
         greeter 0, speaking revision 2026-07-28
           capabilities: tools, tools.listChanged, logging
@@ -22,7 +22,7 @@ def test_inspect_shows_what_there_is() -> None:
         """)
 
 
-def test_inspect_shows_everything() -> None:
+def test_inspect_prints_all_parts() -> None:
     text = output_of("inspect", *TEAHOUSE)
     for line in (
         "teahouse 1.0, speaking revision 2026-07-28",
@@ -38,7 +38,7 @@ def test_inspect_shows_everything() -> None:
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2024-11-05"])
-def test_inspect_as_json(version: str) -> None:
+def test_inspect_json_prints_document(version: str) -> None:
     found = json.loads(output_of("inspect", "--json", "--revision", version, *TEAHOUSE))
     assert list(found) == ["server", "tools", "resources", "resourceTemplates", "prompts"]
     assert found["server"]["name"] == "teahouse"
@@ -49,7 +49,7 @@ def test_inspect_as_json(version: str) -> None:
     assert [template["uriTemplate"] for template in found["resourceTemplates"]] == ["tea://menu/{tea}"]
 
 
-def test_inspect_does_not_ask_for_what_is_not_declared() -> None:
+def test_inspect_undeclared_capability_is_not_requested() -> None:
     result = run("inspect", "--json", "--trace", *GREETER)
     assert json.loads(result.stdout)["prompts"] == []
     assert "prompts/list" not in result.stderr

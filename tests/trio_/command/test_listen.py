@@ -1,4 +1,4 @@
-"""`mcp-trio listen`: a line for each change, to the end."""
+"""`mcp-trio listen`: one line for each change, and its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.trio_.command.program import COMMAND, GREETER, ServerFile, run
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Does one thing after the other, each as soon as a file with its number is there.
+# Runs one action after the other, each as soon as a file named by its number exists.
 SEASONAL = """
     import contextlib
     import os
@@ -57,7 +57,7 @@ SEASONAL = """
 
 
 class Listener:
-    """The command, listening; its server does what it does when it is told to."""
+    """`mcp-trio listen` as a process. Its server acts when the test creates a file."""
 
     def __init__(self, server: ServerFile, *words: str) -> None:
         self._here: Path = server.path.parent
@@ -68,16 +68,16 @@ class Listener:
             text=True,
         )
         assert self.process.stderr is not None
-        self.said = self.process.stderr.readline()  # so that the server is listened to
+        self.greeting = self.process.stderr.readline()  # printed when the subscription is active
 
     def line_after(self, number: int) -> str:
-        """Let the server do the thing with this number; gives the line that is printed then."""
+        """Let the server run action `number`, and return the next line of stdout."""
         assert self.process.stdout is not None
         (self._here / str(number)).touch()
         return self.process.stdout.readline()
 
     def end(self, number: int | None = None) -> str:
-        """The rest of stderr; with a number, let the server do that first."""
+        """Let the server run action `number`, if given, and return the rest of stderr."""
         if number is not None:
             (self._here / str(number)).touch()
         with self.process as process:
@@ -87,23 +87,23 @@ class Listener:
 
 GONE = "mcp-trio: the server closed the connection; its stderr, if any, is above\n"
 ENDS = [
-    ("2026-07-28", 0, "mcp-trio: the server has ended this\n"),
-    ("2025-11-25", 3, GONE),  # where there is no listening to end, changes may have been missed
+    ("2026-07-28", 0, "mcp-trio: the server has ended the subscription\n"),
+    ("2025-11-25", 3, GONE),  # without a subscription to end, changes may have been missed
     ("2024-11-05", 3, GONE),
 ]
 
 
-@pytest.mark.parametrize(("version", "status", "last_words"), ENDS)
-def test_a_line_for_each_change(server: ServerFile, version: str, status: int, last_words: str) -> None:
+@pytest.mark.parametrize(("version", "status", "ending"), ENDS)
+def test_listen_prints_one_line_a_change(server: ServerFile, version: str, status: int, ending: str) -> None:
     listener = Listener(server, "--tools", "--prompts", "tea://menu", "tea://menu", "--revision", version)
-    assert listener.said == "mcp-trio: listening to tools, tea://menu\n"
+    assert listener.greeting == "mcp-trio: listening to tools, tea://menu\n"
     assert listener.line_after(0) == "tools\n"
     assert listener.line_after(1) == "tea://menu\n"
-    assert listener.end(2) == f"mcp-trio: the server does not tell of changes of prompts\n{last_words}"
+    assert listener.end(2) == f"mcp-trio: the server sends no notifications about prompts\n{ending}"
     assert listener.process.returncode == status
 
 
-def test_json_has_the_names_of_the_protocol(server: ServerFile) -> None:
+def test_listen_json_prints_notifications(server: ServerFile) -> None:
     listener = Listener(server, "--json", "--tools", "tea://menu")
     assert json.loads(listener.line_after(0)) == {"method": "notifications/tools/list_changed"}
     assert json.loads(listener.line_after(1)) == {
@@ -113,16 +113,16 @@ def test_json_has_the_names_of_the_protocol(server: ServerFile) -> None:
     listener.end(2)
 
 
-def test_all_lists_if_nothing_is_named(server: ServerFile) -> None:
+def test_listen_without_names_subscribes_to_all_lists(server: ServerFile) -> None:
     listener = Listener(server)
-    assert listener.said == "mcp-trio: listening to tools, resources\n"
+    assert listener.greeting == "mcp-trio: listening to tools, resources\n"
     assert listener.line_after(0) == "tools\n"
     listener.process.send_signal(signal.SIGINT)
-    assert listener.end() == "mcp-trio: the server does not tell of changes of prompts\n"
+    assert listener.end() == "mcp-trio: the server sends no notifications about prompts\n"
     assert listener.process.returncode == 130
 
 
-def test_it_ends_when_nobody_reads_any_more(server: ServerFile) -> None:
+def test_listen_closed_stdout_exits_with_0(server: ServerFile) -> None:
     listener = Listener(server, "--tools", "tea://menu")
     assert listener.line_after(0) == "tools\n"
     assert listener.process.stdout is not None
@@ -131,15 +131,17 @@ def test_it_ends_when_nobody_reads_any_more(server: ServerFile) -> None:
     assert listener.process.returncode == 0
 
 
-DEAF = [
-    (("tea://menu",), "the server does not tell of changes of tea://menu\n"),
-    (("--prompts", "tea://menu"), "the server does not tell of changes of prompts or tea://menu\n"),
+UNSUPPORTED = [
+    (("tea://menu",), "the server sends no notifications about tea://menu\n"),
+    (("--prompts", "tea://menu"), "the server sends no notifications about prompts or tea://menu\n"),
 ]
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
-@pytest.mark.parametrize(("words", "complaint"), DEAF)
-def test_a_server_that_tells_nothing_of_it(words: tuple[str, ...], complaint: str, version: str) -> None:
+@pytest.mark.parametrize(("words", "complaint"), UNSUPPORTED)
+def test_listen_unsupported_subscription_is_rejected(
+    words: tuple[str, ...], complaint: str, version: str
+) -> None:
     result = run("listen", *words, "--revision", version, *GREETER)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == f"mcp-trio: {complaint}"

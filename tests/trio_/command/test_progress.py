@@ -1,4 +1,4 @@
-"""Progress: a bar for people, lines for programs, and always on stderr."""
+"""Progress: a bar on a terminal, lines elsewhere, always on stderr."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import json
 from tests.trio_.command.program import TEAHOUSE, on_a_terminal, run
 
 
-def test_call_shows_progress_and_messages_on_stderr() -> None:
+def test_call_progress_and_trace_are_printed_to_stderr() -> None:
     result = run("call", "brew", "tea=assam", "minutes=2", "--trace", "--revision", "2025-06-18", *TEAHOUSE)
     assert result.stdout == "A pot of assam, steeped for 2 minutes.\n"
     lines = result.stderr.splitlines()
     assert "1 of 2  the assam steeps" in lines
-    crossed = [line for line in lines if line.startswith(("→ ", "← "))]
-    assert len(crossed) == len(lines) - 2
-    messages = [json.loads(line[2:]) for line in crossed]
-    assert [line[0] for line in crossed[:3]] == ["→", "←", "→"]
+    traced = [line for line in lines if line.startswith(("→ ", "← "))]
+    assert len(traced) == len(lines) - 2
+    messages = [json.loads(line[2:]) for line in traced]
+    assert [line[0] for line in traced[:3]] == ["→", "←", "→"]
     assert messages[0]["params"]["protocolVersion"] == "2025-06-18"
     assert messages[-1]["result"]["content"][0]["text"] in result.stdout
 
 
-def test_a_terminal_gets_a_bar() -> None:
+def test_call_terminal_progress_is_a_bar() -> None:
     text = on_a_terminal("call", "brew", "tea=assam", "minutes=4", "--trace", *TEAHOUSE)
     assert "the assam steeps" in text
     assert "━" in text

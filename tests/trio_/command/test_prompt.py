@@ -1,4 +1,4 @@
-"""`mcp-trio prompt`: a prompt, its arguments, its messages with their roles."""
+"""`mcp-trio prompt`: arguments, and messages with their roles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NULL = "user:\nI feel null. Which tea of your menu suits that, and why?\n"
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2024-11-05"])
-def test_messages_stand_below_their_roles(server: ServerFile, version: str) -> None:
+def test_prompt_messages_are_printed_below_roles(server: ServerFile, version: str) -> None:
     target = server("""
         from mcp_core.types import ImageContent, PromptMessage, TextContent
 
@@ -33,7 +33,7 @@ def test_messages_stand_below_their_roles(server: ServerFile, version: str) -> N
     assert "^[1;36muser:^[0m\nHello,\nyou\u241b[2J.\n" in shown
 
 
-def test_prompt_as_json() -> None:
+def test_prompt_json_prints_result_document() -> None:
     result = json.loads(output_of("prompt", "recommend", "mood=calm", "--json", *TEAHOUSE))
     assert [message["role"] for message in result["messages"]] == ["user"]
     assert result["messages"][0]["content"]["type"] == "text"
@@ -50,8 +50,8 @@ PROMPTS = [
         "the server answered with an error",
     ),  # unchecked: it is the server that complains
     ("recommend", [], 2, "the prompt recommend needs mood: add mood=..."),
-    ("recommend", ["calm"], 2, "'calm' is no argument: write KEY=VALUE"),
-    ("recommend", ["=calm"], 2, "'=calm' is no argument"),
+    ("recommend", ["calm"], 2, "'calm' is not an argument: write KEY=VALUE"),
+    ("recommend", ["=calm"], 2, "'=calm' is not an argument"),
     (
         "recommend",
         ["mod=calm"],
@@ -63,13 +63,15 @@ PROMPTS = [
 
 
 @pytest.mark.parametrize(("name", "words", "status", "text"), PROMPTS)
-def test_prompt_takes_arguments(name: str, words: list[str], status: int, text: str) -> None:
+def test_prompt_arguments_are_checked_against_list(
+    name: str, words: list[str], status: int, text: str
+) -> None:
     result = run("prompt", name, *words, *TEAHOUSE)
     assert result.returncode == status
     assert text in (result.stderr if status else result.stdout)
 
 
-def test_a_server_without_prompts() -> None:
+def test_prompt_of_server_without_prompts_is_rejected() -> None:
     result = run("prompt", "recommend", *GREETER)
     assert (result.returncode, result.stderr) == (
         2,

@@ -1,4 +1,4 @@
-"""Questions as dialogues: what is typed, what is said to it, and the answer that it comes to."""
+"""Elicitation dialogues: the typed lines, the printed lines, and the answer."""
 
 from __future__ import annotations
 
@@ -23,8 +23,13 @@ NUMBERS = {"enum": ["4", "2", "1"]}
 SEVERAL = {"type": "array", "items": {"enum": ["tea", "coffee", "milk"]}}
 
 
-def held(begin: Callable[[Say], Dialogue], typed: Sequence[str | None]) -> tuple[ElicitResult, list[str]]:
-    """The answer when just this is typed, and all lines that were shown; prompts with what was typed behind them."""
+def run_dialogue(
+    begin: Callable[[Say], Dialogue], typed: Sequence[str | None]
+) -> tuple[ElicitResult, list[str]]:
+    """Run a dialogue with these typed lines. Return its answer and all printed lines.
+
+    A prompt and the line typed after it are one line.
+    """
     lines: list[str] = []
 
     def text(*parts: Any) -> str:
@@ -37,23 +42,23 @@ def held(begin: Callable[[Say], Dialogue], typed: Sequence[str | None]) -> tuple
         try:
             prompt = dialogue.send(line)
         except StopIteration as end:
-            assert at == len(typed) - 1, f"over after {line!r}"
+            assert at == len(typed) - 1, f"the dialogue ended after {line!r}"
             answer: ElicitResult = end.value
             return answer, lines
-    raise AssertionError(f"still asks: {text(*prompt)}")
+    raise AssertionError(f"the dialogue still asks: {text(*prompt)}")
 
 
-def filled(
+def fill_form(
     fields: dict[str, Any], typed: Sequence[str | None], *, required: Sequence[str] = ()
 ) -> tuple[ElicitResult, list[str]]:
     form = msgspec.convert({"type": "object", "properties": fields, "required": [*required]}, FormSchema)
-    return held(lambda say: fill_in("The server", "Fill this in", form, say), typed)
+    return run_dialogue(lambda say: fill_in("The server", "Fill this in", form, say), typed)
 
 
-# -- One field ----------------------------------------------------------------------------------------------------------------
+# -- One field --------------------------------------------------------------------------------
 
 ASKED = [
-    # of each kind: the prompt, what is typed, and the value
+    # a field of each kind, the prompt, the typed line, and the value
     ({"type": "string"}, "text: ", "  as it is ", "  as it is "),
     ({"type": "string", "minLength": 2, "maxLength": 4}, "text, 2 to 4 characters: ", "Zoë", "Zoë"),
     ({"type": "string", "minLength": 2}, "text, 2 or more characters: ", "Zoë", "Zoë"),
@@ -89,8 +94,8 @@ ASKED = [
 
 
 @pytest.mark.parametrize(("field", "prompt", "typed", "value"), ASKED)
-def test_a_field_of_each_kind(field: dict[str, Any], prompt: str, typed: str, value: Any) -> None:
-    answer, lines = filled({"a": field}, [typed], required=["a"])
+def test_form_field_of_each_kind_is_read(field: dict[str, Any], prompt: str, typed: str, value: Any) -> None:
+    answer, lines = fill_form({"a": field}, [typed], required=["a"])
     assert answer == ElicitResult(action="accept", content={"a": value})
     assert lines[-1].endswith(prompt + typed)
     assert type((answer.content or {})["a"]) is type(value)
@@ -114,41 +119,41 @@ MISTYPED = [
         "is not a time",
         "2023-02-28T09:00:00Z",
     ),
-    ({"type": "integer"}, "1.5", "1.5 is no integer; one is 3", "1"),
-    ({"type": "integer"}, "three", "three is no integer", "3"),
-    ({"type": "integer"}, "true", "true is no integer", "3"),
-    ({"type": "integer"}, '"3"', "is no integer", "3"),
+    ({"type": "integer"}, "1.5", "1.5 is not an integer, such as 3", "1"),
+    ({"type": "integer"}, "three", "three is not an integer", "3"),
+    ({"type": "integer"}, "true", "true is not an integer", "3"),
+    ({"type": "integer"}, '"3"', "is not an integer", "3"),
     ({"type": "integer", "maximum": 8}, "9", "9 is more than 8", "8"),
-    ({"type": "number"}, "1,5", "1,5 is no number; one is 1.5", "1.5"),
-    ({"type": "number"}, "NaN", "NaN is no number", "1"),
-    ({"type": "number"}, "1e999", "1e999 is no number", "1"),
-    ({"type": "number"}, "9" * 5000, " is no number", "1"),
+    ({"type": "number"}, "1,5", "1,5 is not a number, such as 1.5", "1.5"),
+    ({"type": "number"}, "NaN", "NaN is not a number", "1"),
+    ({"type": "number"}, "1e999", "1e999 is not a number", "1"),
+    ({"type": "number"}, "9" * 5000, " is not a number", "1"),
     ({"type": "boolean"}, "1", "1 is neither yes nor no", "yes"),
-    ({"type": "string", **ONE}, "3", "3 is none of the choices", "1"),
-    ({"type": "string", **ONE}, "0", "0 is none of the choices", "1"),
-    ({"type": "string", **ONE}, "9" * 5000, " is none of the choices", "1"),
-    ({"type": "string", "enum": ["A", "a", "b"]}, "B,", "B, is none of the choices", "B"),
+    ({"type": "string", **ONE}, "3", "3 is not one of the choices", "1"),
+    ({"type": "string", **ONE}, "0", "0 is not one of the choices", "1"),
+    ({"type": "string", **ONE}, "9" * 5000, " is not one of the choices", "1"),
+    ({"type": "string", "enum": ["A", "a", "b"]}, "B,", "B, is not one of the choices", "B"),
     (
         {"type": "string", "oneOf": [{"const": "a", "title": "x"}, {"const": "b", "title": "X"}]},
         "x",
-        "x is none",
+        "x is not one",
         "a",
     ),
-    ({"type": "string", **NUMBERS}, "3", "3 is none of the choices", "4"),
-    (SEVERAL, "tea, wine", "wine is none of the choices", "tea"),
+    ({"type": "string", **NUMBERS}, "3", "3 is not one of the choices", "4"),
+    (SEVERAL, "tea, wine", "wine is not one of the choices", "tea"),
     ({**SEVERAL, "minItems": 2}, "tea,tea", "tea is less than 2 items", "tea,milk"),
     ({**SEVERAL, "minItems": 1}, "-", "none is less than 1 items", "tea"),
     ({**SEVERAL, "minItems": 1}, ",", "none is less than 1 items", "tea"),
-    ({"type": "string"}, "", "This cannot be left out", "a"),
-    ({"type": "boolean"}, "  ", "This cannot be left out", "no"),
+    ({"type": "string"}, "", "This field is required", "a"),
+    ({"type": "boolean"}, "  ", "This field is required", "no"),
 ]
 
 
 @pytest.mark.parametrize(("field", "typed", "complaint", "better"), MISTYPED)
-def test_what_does_not_fit_is_asked_for_again(
+def test_form_invalid_input_is_asked_again(
     field: dict[str, Any], typed: str, complaint: str, better: str
 ) -> None:
-    answer, lines = filled({"a": field}, [typed, better], required=["a"])
+    answer, lines = fill_form({"a": field}, [typed, better], required=["a"])
     assert answer.action == "accept"
     assert complaint in lines[-2]
     assert lines[-3].removesuffix(typed) == lines[-1].removesuffix(better)
@@ -168,10 +173,10 @@ DEFAULTS = [
 
 @pytest.mark.parametrize("required", [["a"], []])
 @pytest.mark.parametrize(("field", "prompt", "value"), DEFAULTS)
-def test_an_empty_line_takes_the_default(
+def test_form_empty_line_takes_default(
     field: dict[str, Any], prompt: str, value: object, required: list[str]
 ) -> None:
-    answer, lines = filled({"a": field}, [""], required=required)
+    answer, lines = fill_form({"a": field}, [""], required=required)
     assert answer.content == {"a": value}
     assert lines[-1].endswith(prompt)
 
@@ -184,32 +189,32 @@ def test_an_empty_line_takes_the_default(
         {"type": "boolean"},
         {"type": "string", **ONE},
         {**SEVERAL, "minItems": 1},
-        {"type": "integer", "maximum": 1, "default": 2},  # a default that cannot stand there is none
+        {"type": "integer", "maximum": 1, "default": 2},  # an invalid default is ignored
         {"type": "string", **ONE, "default": "roof"},
     ],
 )
-def test_an_empty_line_leaves_out_what_is_optional(field: dict[str, Any]) -> None:
-    answer, lines = filled({"a": field}, [""])
+def test_form_empty_line_omits_optional_field(field: dict[str, Any]) -> None:
+    answer, lines = fill_form({"a": field}, [""])
     assert answer == ElicitResult(action="accept", content={})
     assert lines[-1].endswith(", optional: ")
 
 
-# -- The form -----------------------------------------------------------------------------------------------------------------
+# -- Whole forms -----------------------------------------------------------------------------
 
 
-def test_a_dialogue_from_its_beginning_to_its_end() -> None:
+def test_form_dialogue_prints_all_lines_in_order() -> None:
     fields = {
         "count": {"type": "integer", "title": "Seats", "description": "How many?", "minimum": 1},
         "where": {"type": "string", **TITLED, "default": "a"},
         "note": {"type": "string"},
     }
-    answer, lines = filled(fields, ["0", "2", "", "", "4", "no", "3", "quiet", "yes"], required=["count"])
+    answer, lines = fill_form(fields, ["0", "2", "", "", "4", "no", "3", "quiet", "yes"], required=["count"])
     assert answer.content == {"count": 2, "where": "a", "note": "quiet"}
     assert lines == [
         "",
         "The server asks:",
         "  Fill this in",
-        "An empty line takes what is in brackets, or leaves out what is optional; ! declines, Ctrl+D cancels.",
+        "An empty line takes the value in brackets, or leaves out an optional field; ! declines, Ctrl+D cancels.",
         "Seats: How many?",
         "  integer, 1 or more: 0",
         "  0 is less than 1",
@@ -220,7 +225,7 @@ def test_a_dialogue_from_its_beginning_to_its_end() -> None:
         "  number or name [a]: ",
         "note",
         "  text, optional: ",
-        "This is what goes out:",
+        "This will be sent:",
         "  1  Seats: 2",
         "  2  where: a",
         "  3  note: left out",
@@ -231,7 +236,7 @@ def test_a_dialogue_from_its_beginning_to_its_end() -> None:
         "Send it? yes, or the number of a line to change it: 3",
         "note",
         "  text, optional: quiet",
-        "This is what goes out:",
+        "This will be sent:",
         "  1  Seats: 2",
         "  2  where: a",
         "  3  note: quiet",
@@ -239,9 +244,9 @@ def test_a_dialogue_from_its_beginning_to_its_end() -> None:
     ]
 
 
-def test_what_was_typed_can_be_taken_back() -> None:
+def test_form_value_can_be_removed_in_review() -> None:
     fields = {"a": {"type": "string"}, "b": {"type": "string"}}
-    answer, _ = filled(fields, ["1", "2", "1", "", "y"])
+    answer, _ = fill_form(fields, ["1", "2", "1", "", "y"])
     assert answer.content == {"b": "2"}
 
 
@@ -263,22 +268,27 @@ REFUSED: list[tuple[dict[str, Any], list[str | None], str]] = [
 
 @pytest.mark.requirement("ELIC-22")
 @pytest.mark.parametrize(("fields", "typed", "action"), REFUSED)
-def test_a_form_can_be_refused_anywhere(fields: dict[str, Any], typed: list[str | None], action: str) -> None:
-    answer, lines = filled(fields, typed)
+def test_form_can_be_declined_or_cancelled_at_every_prompt(
+    fields: dict[str, Any], typed: list[str | None], action: str
+) -> None:
+    answer, lines = fill_form(fields, typed)
     assert answer == ElicitResult(action=action)  # type: ignore[arg-type]
     assert lines[1] == "The server asks:"
     assert "! declines, Ctrl+D cancels" in lines[3] or "no to decline (Ctrl+D cancels)" in lines[3]
 
 
-def test_a_form_without_fields_wants_a_word() -> None:
-    answer, lines = filled({}, ["", "1", "yes"])
+def test_form_without_fields_needs_explicit_yes() -> None:
+    answer, lines = fill_form({}, ["", "1", "yes"])
     assert answer == ElicitResult(action="accept", content={})
     assert lines.count("  Write yes or no") == 2
 
 
-# -- Pages --------------------------------------------------------------------------------------------------------------------
+# -- Pages ------------------------------------------------------------------------------------
 
-WARNINGS = ["  The name of this host is in Punycode", "  What you enter there is not encrypted"]
+WARNINGS = [
+    "  The name of this host is in Punycode (xn--)",
+    "  What you enter on this page is not encrypted.",
+]
 PAGES: list[tuple[str, str, list[str]]] = [
     ("https://example.com/login?next=https://a.b/", "example.com", []),
     ("http://example.com", "example.com", WARNINGS[1:]),
@@ -289,15 +299,15 @@ PAGES: list[tuple[str, str, list[str]]] = [
 
 @pytest.mark.requirement("ELIC-18")
 @pytest.mark.parametrize(("url", "host", "warnings"), PAGES)
-def test_a_page_is_shown_whole_and_its_host_stands_out(url: str, host: str, warnings: list[str]) -> None:
-    said: list[tuple[Any, ...]] = []
-    dialogue = visit("The server", "Log in", url, lambda *parts: said.append(parts))
+def test_page_address_is_shown_whole_with_bold_host(url: str, host: str, warnings: list[str]) -> None:
+    printed: list[tuple[Any, ...]] = []
+    dialogue = visit("The server", "Log in", url, lambda *parts: printed.append(parts))
     next(dialogue)
-    address = said[3]
+    address = printed[3]
     assert "".join(part if isinstance(part, str) else part[0] for part in address) == f"  {url}"
     assert (host, "bold") in address
-    assert [line[0][0].partition(":")[0].partition(" on its way")[0] for line in said[4:-1]] == warnings
-    assert said[-1][0][0] == f"It is not opened from here. If you trust {host}, open it yourself."
+    assert [line[0][0].partition(":")[0] for line in printed[4:-1]] == warnings
+    assert printed[-1][0][0] == f"This command does not open the page. If you trust {host}, open it yourself."
 
 
 CONSENTS: list[tuple[list[str | None], str]] = [
@@ -311,6 +321,6 @@ CONSENTS: list[tuple[list[str | None], str]] = [
 
 @pytest.mark.requirement("ELIC-18")
 @pytest.mark.parametrize(("typed", "action"), CONSENTS)
-def test_nobody_goes_to_a_page_without_a_word(typed: list[str | None], action: str) -> None:
-    answer, _ = held(lambda say: visit("The server", "Log in", "https://a.b/", say), typed)
+def test_page_needs_explicit_yes(typed: list[str | None], action: str) -> None:
+    answer, _ = run_dialogue(lambda say: visit("The server", "Log in", "https://a.b/", say), typed)
     assert answer == ElicitResult(action=action)  # type: ignore[arg-type]

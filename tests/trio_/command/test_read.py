@@ -1,4 +1,4 @@
-"""`mcp-trio read`: the very bytes of a resource for programs, text alone for people."""
+"""`mcp-trio read`: exact bytes for pipes and files, text only for terminals."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ READ = [
 
 
 @pytest.mark.parametrize(("uri", "data", "aside"), READ)
-def test_programs_get_the_very_bytes(
+def test_read_pipe_or_file_gets_exact_bytes(
     library: tuple[str, ...], tmp_path: Path, uri: str, data: bytes, aside: str
 ) -> None:
     piped = subprocess.run(
@@ -82,13 +82,13 @@ def test_programs_get_the_very_bytes(
     assert file.read_bytes() == data
 
 
-def test_a_terminal_gets_text_alone(library: tuple[str, ...]) -> None:
+def test_read_terminal_gets_text_only(library: tuple[str, ...]) -> None:
     assert on_a_terminal("read", "b://text", *library) == "Zoë\n\u241b[2J\n"
     both = on_a_terminal("read", "b://both", *library)
     assert "Zoë\n\u241b[2J\n[b://1, image/x, 4 bytes; --output FILE saves them]\n" in both
 
 
-def test_json_has_it_all(library: tuple[str, ...], tmp_path: Path) -> None:
+def test_read_json_prints_result_document(library: tuple[str, ...], tmp_path: Path) -> None:
     shown = json.loads(output_of("read", "--json", "b://blob", *library))
     assert shown["contents"] == [{"uri": "b://0", "mimeType": "image/x", "blob": "AP8KDQ=="}]
     output_of("read", "--json", "b://blob", "--output", str(tmp_path / "found"), *library)
@@ -107,20 +107,22 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("uri", "status", "complaint"), PROBLEMS)
-def test_problems(library: tuple[str, ...], tmp_path: Path, uri: str, status: int, complaint: str) -> None:
+def test_read_error_is_explained_and_writes_no_file(
+    library: tuple[str, ...], tmp_path: Path, uri: str, status: int, complaint: str
+) -> None:
     result = run("read", uri, "--output", str(tmp_path / "found"), *library)
     assert (result.returncode, result.stdout) == (status, "")
     assert complaint in result.stderr
     assert not (tmp_path / "found").exists()
 
 
-def test_what_a_template_has_is_not_taken_for_a_slip() -> None:
+def test_read_uri_matching_template_gets_no_suggestion() -> None:
     result = run("read", "tea://menu/coffee", *TEAHOUSE)
     assert result.stderr == "mcp-trio: the server answered with an error: Resource not found (-32602)\n"
     assert run("read", "tea://menus/tea", *TEAHOUSE).stderr.endswith("Did you mean tea://menu/{tea}?\n")
 
 
-def test_a_server_without_resources() -> None:
+def test_read_from_server_without_resources_is_rejected() -> None:
     result = run("read", "a://b", *GREETER)
     assert (result.returncode, result.stderr) == (
         2,
@@ -129,13 +131,13 @@ def test_a_server_without_resources() -> None:
 
 
 @pytest.mark.parametrize("place", ["", "nowhere/found"])
-def test_a_file_that_cannot_be_written(tmp_path: Path, place: str) -> None:
+def test_read_unwritable_output_file_is_reported(tmp_path: Path, place: str) -> None:
     result = run("read", "tea://menu", "--output", str(tmp_path / place), *TEAHOUSE)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith(f"mcp-trio: {tmp_path / place} cannot be written: ")
 
 
-def test_a_full_disk_is_told_once() -> None:
+def test_read_full_disk_is_reported_once() -> None:
     with Path("/dev/full").open("wb") as full:
         result = subprocess.run(
             [*COMMAND, "read", "tea://menu", *TEAHOUSE],
@@ -149,5 +151,5 @@ def test_a_full_disk_is_told_once() -> None:
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2024-11-05"])
-def test_revisions(version: str) -> None:
+def test_read_works_in_oldest_and_newest_revision(version: str) -> None:
     assert output_of("read", "tea://menu", "--revision", version, *TEAHOUSE) == MENU

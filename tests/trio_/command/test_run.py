@@ -1,4 +1,4 @@
-"""`mcp-trio run`: the server in a file is found and served, or what is wrong with the file is said."""
+"""`mcp-trio run`: finding the server in a file, and explaining what is wrong with the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("name", "source", "which"), FILES)
-def test_run_finds_the_server(tmp_path: Path, name: str, source: str, which: str) -> None:
+def test_run_finds_server_in_file(tmp_path: Path, name: str, source: str, which: str) -> None:
     (tmp_path / "other.py").write_text("import mcp_trio\nx = mcp_trio.Server('found')")
     (tmp_path / name).write_text("import mcp_trio\nprint('importing', flush=True)\n" + source)
     result = run("inspect", "--json", "--", *COMMAND, "run", f"{tmp_path / name}{which}")
@@ -44,21 +44,21 @@ BROKEN = [
         "two.py",
         "a, b = mcp_trio.Server('a'), mcp_trio.Server('b')",
         2,
-        "Say which one: mcp-trio run two.py:a",
+        "Name one: mcp-trio run two.py:a",
     ),
     ("two.py:c", "a, b = mcp_trio.Server('a'), mcp_trio.Server('b')", 2, "called c; its servers are: a, b"),
     ("none.py:c", "c = 1", 2, "called c; it has none"),
     ("syntax.py", "def f(:", 1, "syntax.py could not be imported: SyntaxError"),
     ("missing.py", "import no_such_module", 1, f"install it for {sys.executable}"),
     ("raises.py", "def f(): raise KeyError\nf()", 1, "raises.py could not be imported: KeyError\n"),
-    ("text.txt", "", 2, "text.txt is no Python file"),
+    ("text.txt", "", 2, "text.txt is not a Python file"),
     ("directory", None, 2, "directory is a directory"),
     ("absent.py", None, 2, "there is no file absent.py"),
 ]
 
 
 @pytest.mark.parametrize(("name", "source", "status", "complaint"), BROKEN)
-def test_run_explains_what_is_wrong(
+def test_run_invalid_file_is_explained(
     tmp_path: Path, name: str, source: str | None, status: int, complaint: str
 ) -> None:
     (tmp_path / "directory").mkdir()
@@ -73,7 +73,7 @@ def test_run_explains_what_is_wrong(
     assert "importlib" not in result.stderr
 
 
-def test_a_faulty_declaration_is_shown_where_it_stands(tmp_path: Path) -> None:
+def test_run_invalid_declaration_shows_its_line(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(
         "import mcp_trio\ns = mcp_trio.Server('s')\n@s.tool\ndef f(*a): 'Bad.'\n"
     )
@@ -82,7 +82,7 @@ def test_a_faulty_declaration_is_shown_where_it_stands(tmp_path: Path) -> None:
     assert "line 3" in result.stderr
 
 
-def test_run_logs_to_stderr_and_touches_nothing_else(server: ServerFile) -> None:
+def test_run_logs_to_stderr_without_root_handlers(server: ServerFile) -> None:
     target = server("""
         import logging
         import sys
@@ -107,7 +107,7 @@ def test_run_logs_to_stderr_and_touches_nothing_else(server: ServerFile) -> None
     assert "KeyError: 'secret'" in result.stderr
 
 
-def test_run_leaves_the_logging_of_the_file_alone(server: ServerFile) -> None:
+def test_run_keeps_logging_configured_by_file(server: ServerFile) -> None:
     target = server("""
         import logging
 
@@ -124,15 +124,15 @@ def test_run_leaves_the_logging_of_the_file_alone(server: ServerFile) -> None:
     assert result.stderr.count("Traceback") == 1
 
 
-def test_someone_who_starts_a_server_by_hand_is_told_what_it_waits_for() -> None:
-    ours, theirs = pty.openpty()
+def test_run_at_terminal_explains_wait_for_client() -> None:
+    our_end, their_end = pty.openpty()
     with subprocess.Popen(
-        [*COMMAND, "run", GREETER[-1]], stdin=theirs, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "run", GREETER[-1]], stdin=their_end, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
         assert "greeter is waiting for a client on stdin" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         assert process.stderr.read() == ""
     assert process.returncode == 130
-    os.close(ours)
-    os.close(theirs)
+    os.close(our_end)
+    os.close(their_end)

@@ -1,4 +1,4 @@
-"""`mcp-trio run --http`: the server in a file is served at a URL, and what is asked of it is told."""
+"""`mcp-trio run --http`: serving a file at a URL, and the access log."""
 
 from __future__ import annotations
 
@@ -66,23 +66,23 @@ class Answer(NamedTuple):
 
 
 def ask(url: str, message: dict[str, Any], **headers: str) -> Answer:
-    """What a message that is POSTed is answered with."""
+    """POST a message and return the response."""
     parts = urlsplit(url)
-    said = {"content-type": "application/json", "accept": "application/json, text/event-stream", **headers}
+    sent = {"content-type": "application/json", "accept": "application/json, text/event-stream", **headers}
     with closing(http.client.HTTPConnection(parts.netloc, timeout=30)) as connection:
         connection.request(
-            "POST", f"{parts.path}?{parts.query}", json.dumps({"jsonrpc": "2.0", "id": 1, **message}), said
+            "POST", f"{parts.path}?{parts.query}", json.dumps({"jsonrpc": "2.0", "id": 1, **message}), sent
         )
         answer = connection.getresponse()
         return Answer(answer.status, dict(answer.headers), answer.read())
 
 
-def calling(tool: str) -> dict[str, Any]:
+def call_of(tool: str) -> dict[str, Any]:
     return {"method": "tools/call", "params": {"name": tool, "_meta": {"progressToken": "here"}}}
 
 
 @pytest.mark.requirement("HTTP-3")
-def test_a_file_is_served_and_told_of() -> None:
+def test_run_http_serves_file_and_logs_exchanges() -> None:
     with served(GREETER) as server:
         assert server.greeting == f"Serving greeter at {server.url} (Ctrl+C ends it)\n"
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", server.url)
@@ -94,8 +94,8 @@ def test_a_file_is_served_and_told_of() -> None:
         assert ask(server.url + "?secret=1", {"method": "ping"}, **{"mcp-session-id": session}).status == 200
         assert ask(server.url.replace("mcp", "nothing"), INITIALIZE).status == 404
         server.end()
-    told = [re.fullmatch(r"\d\d:\d\d:\d\d (.*) (<1|[\d.]+) ms", line) for line in server.log]
-    assert [line and line[1] for line in told] == [
+    lines = [re.fullmatch(r"\d\d:\d\d:\d\d (.*) (<1|[\d.]+) ms", line) for line in server.log]
+    assert [line and line[1] for line in lines] == [
         "POST /mcp initialize 200",
         "POST /mcp ping 200",
         "POST /nothing 404",
@@ -104,7 +104,7 @@ def test_a_file_is_served_and_told_of() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_after_a_signal_what_runs_is_answered(server: ServerFile, number: signal.Signals) -> None:
+async def test_run_http_signal_lets_running_call_finish(server: ServerFile, number: signal.Signals) -> None:
     server(SLOW)
     with served(server.path) as site:
         async with mcp_trio.connect(site.url) as client, trio.open_nursery() as nursery:
@@ -122,40 +122,40 @@ async def test_after_a_signal_what_runs_is_answered(server: ServerFile, number: 
     assert site.process.returncode == 128 + number
 
 
-def test_json_response_and_stateless(server: ServerFile) -> None:
+def test_run_http_options_disable_streams_and_sessions(server: ServerFile) -> None:
     server(SLOW)
     with served(server.path) as site:
-        begun = ask(site.url, INITIALIZE)
-        session = {"mcp-session-id": begun.headers["mcp-session-id"]}
-        answer = ask(site.url, calling("count"), **session)
+        opened = ask(site.url, INITIALIZE)
+        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+        answer = ask(site.url, call_of("count"), **session)
         assert answer.headers["content-type"] == "text/event-stream"
         assert b"notifications/progress" in answer.body
     with served(server.path, "--json-response", "--stateless") as site:
         assert "mcp-session-id" not in ask(site.url, INITIALIZE).headers
-        answer = ask(site.url, calling("count"))
+        answer = ask(site.url, call_of("count"))
         assert answer.headers["content-type"] == "application/json"
         assert json.loads(answer.body)["result"]["content"][0]["text"] == "counted"
 
 
-def test_addresses_that_cannot_be_listened_on() -> None:
+def test_run_http_unusable_address_is_explained() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = run("run", str(GREETER), "--http", str(port))
     assert (result.returncode, result.stdout) == (3, "")
     assert result.stderr == (
-        f"mcp-trio: cannot listen on 127.0.0.1, port {port}: address already in use; choose another port, or 0 for one that"
-        " is free\n"
+        f"mcp-trio: cannot listen on 127.0.0.1, port {port}: address already in use; choose another port, or 0 for any"
+        " free port\n"
     )
     nowhere = run("run", str(GREETER), "--http", "192.0.2.1:0")
     assert nowhere.returncode == 3
-    assert nowhere.stderr.endswith("that is no address of this machine\n")
-    nobody = run("run", str(GREETER), "--http", "no-such-host.invalid:0")
-    assert nobody.returncode == 3
-    assert "no machine is called no-such-host.invalid" in nobody.stderr
+    assert nowhere.stderr.endswith("this machine has no such address\n")
+    unknown = run("run", str(GREETER), "--http", "no-such-host.invalid:0")
+    assert unknown.returncode == 3
+    assert "no host is called no-such-host.invalid" in unknown.stderr
 
 
 @pytest.mark.parametrize("raised", ["OSError(98, 'taken', 'a file')", "OSError(5, 'broken')"])
-def test_what_a_lifespan_raises_is_shown_as_it_is(server: ServerFile, raised: str) -> None:
+def test_run_http_lifespan_error_shows_traceback(server: ServerFile, raised: str) -> None:
     server(f"""
         import contextlib
 
@@ -176,14 +176,14 @@ LINES = [
     (Exchanged("POST", "/mcp", 200, 0.0004, 10, "tools/call"), "POST /mcp tools/call 200 <1 ms"),
     (Exchanged("POST", "/mcp", 202, 0.0123, 0), "POST /mcp 202 12.3 ms"),
     (Exchanged("GET", "/mcp?a=b", 200, 75.0, 10), "GET /mcp 200 1 min"),
-    (Exchanged("POST", "/mcp", 0, 1.25, 0, "tools/call"), "POST /mcp tools/call gone 1.2 s"),
+    (Exchanged("POST", "/mcp", 0, 1.25, 0, "tools/call"), "POST /mcp tools/call disconnected 1.2 s"),
     (Exchanged("GET", "/\x1b[2J", 404, 0.9999, 10), "GET /\u241b[2J 404 1.0 s"),
     (Exchanged("POST", "/mcp", 503, 0.01, 10, "tools/call"), "POST /mcp tools/call 503 10 ms"),
 ]
 
 
 @pytest.mark.parametrize(("done", "line"), LINES)
-def test_a_line_of_the_log(done: Exchanged, line: str) -> None:
+def test_access_log_line_has_path_method_status_and_duration(done: Exchanged, line: str) -> None:
     file = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     logging_to(Screen(file))(done)
     file.seek(0)
@@ -192,7 +192,7 @@ def test_a_line_of_the_log(done: Exchanged, line: str) -> None:
     assert rest == line + "\n"
 
 
-def test_a_terminal_gets_the_log_in_colour() -> None:
+def test_run_http_terminal_log_is_coloured() -> None:
     with Terminal("run", str(GREETER), "--http", "0") as terminal:
         shown = terminal.type("", behind="(Ctrl+C ends it)")
         url = re.search(r"http://[\d.:]+/mcp", shown)

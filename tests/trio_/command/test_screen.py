@@ -1,4 +1,4 @@
-"""What is written where: plain text for programs, colour and harmless text for people."""
+"""Output: plain text to pipes, styled and harmless text to terminals."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from mcp_trio._command._screen import clean
 from tests.trio_.command.program import ServerFile, on_a_terminal
 
 
-def test_a_description_cannot_steer_the_terminal() -> None:
+def test_clean_replaces_control_characters() -> None:
     assert clean("a\x1b[2Jb\r\nc\td\x9be\u202ef") == "a\u241b[2Jb\nc\td\ufffde\ufffdf"
 
 
-def test_a_terminal_gets_colour_and_folded_text(server: ServerFile) -> None:
+def test_inspect_terminal_output_is_coloured_and_wrapped(server: ServerFile) -> None:
     target = server("""
         app = mcp_trio.Server("wide", instructions="word " * 30)
 

@@ -1,4 +1,4 @@
-"""Conversations that go wrong: servers that do not do what they should, and people who have had enough."""
+"""Sessions: failing servers, signals, log messages and URLs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.trio_.command.program import COMMAND, DEAD, ROOT, SILENT, ServerFile, on_a_terminal, run, served
 
-ENDED = "(exit status 1). Is that an MCP server that speaks over stdin and stdout?"
+ENDED = "(exit status 1). Is that an MCP server on stdin and stdout?"
 NO_CONVERSATION = [
     (
         ("inspect",),
@@ -27,21 +27,23 @@ NO_CONVERSATION = [
 
 
 @pytest.mark.parametrize(("words", "target", "complaint"), NO_CONVERSATION)
-def test_no_conversation(words: tuple[str, ...], target: tuple[str, ...], complaint: str) -> None:
+def test_command_without_connection_exits_with_3(
+    words: tuple[str, ...], target: tuple[str, ...], complaint: str
+) -> None:
     result = run(*words, *target)
     assert result.returncode == 3
     assert complaint in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_the_last_words_of_a_server_are_shown_once() -> None:
+def test_stderr_of_server_is_shown_once() -> None:
     result = run("inspect", "--revision", "2025-11-25", *DEAD)
-    said, complaint = result.stderr.splitlines()
-    assert said == "the disk is full"
+    output, complaint = result.stderr.splitlines()
+    assert output == "the disk is full"
     assert complaint.startswith("mcp-trio: ")
 
 
-def test_servers_that_fail_during_a_call(server: ServerFile) -> None:
+def test_server_failure_during_call_is_explained(server: ServerFile) -> None:
     target = server("""
         import os
         import trio
@@ -70,12 +72,12 @@ def test_servers_that_fail_during_a_call(server: ServerFile) -> None:
         died = run(*words, *target)
         assert (died.returncode, died.stderr) == (
             3,
-            "mcp-trio: the server closed the connection before it had answered; its stderr, if any, is above\n",
+            "mcp-trio: the server closed the connection before it answered; its stderr, if any, is above\n",
         )
     slow = run("call", "sleep", "--timeout", "0.9", *target)
     assert slow.returncode == 3
     assert "no answer to tools/call within 0.9 s" in slow.stderr
-    assert slow.stderr.endswith("; --timeout gives the server longer\n")
+    assert slow.stderr.endswith("; a larger --timeout allows more time\n")
     refused = run("call", "refuse", *target)
     assert refused.returncode == 1
     assert refused.stderr == "mcp-trio: the server answered with an error: not today (-5)\n"
@@ -97,7 +99,7 @@ PATIENT = """
         try:
             await trio.sleep(60)
         finally:
-            print("the server was told", file=sys.stderr)
+            print("the call was cancelled", file=sys.stderr)
         return ""
 """
 
@@ -111,7 +113,7 @@ SIGNALS = [
 
 
 @pytest.mark.parametrize(("words", "number", "status"), SIGNALS)
-def test_a_signal_ends_it_quietly(
+def test_signal_cancels_call_without_output(
     server: ServerFile, words: tuple[str, ...], number: signal.Signals, status: int
 ) -> None:
     process = subprocess.Popen([*COMMAND, *words, *server(PATIENT)], stderr=subprocess.PIPE, text=True)
@@ -119,11 +121,11 @@ def test_a_signal_ends_it_quietly(
         assert process.stderr is not None
         assert process.stderr.readline() == "waiting\n"
         process.send_signal(number)
-        assert process.stderr.read() == "the server was told\n"
+        assert process.stderr.read() == "the call was cancelled\n"
     assert process.returncode == status
 
 
-# -- Log messages -----------------------------------------------------------------------------------------------------------
+# -- Log messages ------------------------------------------------------------------------------
 
 CHATTY = """
     app = mcp_trio.Server("chatty")
@@ -149,7 +151,7 @@ LEVELS = [
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
 @pytest.mark.parametrize(("options", "lines"), LEVELS)
-def test_log_messages_are_shown_on_stderr(
+def test_call_log_messages_are_printed_to_stderr(
     server: ServerFile, options: tuple[str, ...], lines: list[str], version: str
 ) -> None:
     result = run("call", "say", *options, "--revision", version, *server(CHATTY))
@@ -158,17 +160,17 @@ def test_log_messages_are_shown_on_stderr(
 
 
 @pytest.mark.parametrize("words", [("read", "a://b"), ("prompt", "say")])
-def test_resources_and_prompts_log_too(server: ServerFile, words: tuple[str, ...]) -> None:
+def test_read_and_prompt_log_messages_are_printed(server: ServerFile, words: tuple[str, ...]) -> None:
     assert run(*words, "--log-level", "error", *server(CHATTY)).stderr == f"{TROUBLE}\n"
 
 
-def test_a_terminal_gets_log_messages_in_colour(server: ServerFile) -> None:
+def test_call_terminal_log_messages_are_coloured(server: ServerFile) -> None:
     shown = on_a_terminal("call", "say", *server(CHATTY))
     assert "^[2m[info db]^[0m a\u241b[2Jb\n" in shown
     assert '^[1;31m[error]^[0m {"code":7}\n' in shown
 
 
-def test_a_server_that_does_not_log(server: ServerFile) -> None:
+def test_log_level_for_server_without_logging_warns(server: ServerFile) -> None:
     target = server("""
         app = mcp_trio.Server("mute", logging=False)
 
@@ -180,10 +182,10 @@ def test_a_server_that_does_not_log(server: ServerFile) -> None:
     assert run("call", "say", *target).stderr == ""
     asked = run("call", "say", "--log-level", "debug", *target)
     assert (asked.returncode, asked.stdout) == (0, "said\n")
-    assert asked.stderr == "mcp-trio: the server does not say that it has log messages to send\n"
+    assert asked.stderr == "mcp-trio: the server did not declare that it sends log messages\n"
 
 
-# -- Servers at a URL ---------------------------------------------------------------------------------------------------------
+# -- Servers at a URL --------------------------------------------------------------------------
 
 TEAHOUSE = ROOT / "mcp_trio" / "examples" / "teahouse.py"
 USES = [
@@ -195,7 +197,7 @@ USES = [
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
-def test_a_server_at_a_url(version: str) -> None:
+def test_commands_work_with_url(version: str) -> None:
     with served(TEAHOUSE) as site:
         for words, shown in USES:
             result = run(*words, "--revision", version, site.url)
@@ -204,28 +206,28 @@ def test_a_server_at_a_url(version: str) -> None:
         assert run("inspect", "--", site.url).returncode == 0
 
 
-def test_a_server_at_a_websocket() -> None:
+def test_commands_work_with_websocket_url() -> None:
     with served(TEAHOUSE) as site:
         url = site.url.replace("http", "ws", 1)
         result = run("call", "brew", "tea=assam", "minutes=2", "--trace", url)
         refused = run("inspect", url + "x")
     assert result.returncode == 0, result.stderr
-    assert "mcp-trio: the messages cross over WebSocket" in result.stderr
+    assert "mcp-trio: connected over WebSocket" in result.stderr
     assert '"notifications/progress"' in result.stderr
     assert refused.returncode != 0
     assert "no WebSocket: HTTP status 404" in refused.stderr
 
 
-def test_what_crosses_is_shown_for_a_url_too() -> None:
+def test_trace_of_url_prints_messages() -> None:
     with served(TEAHOUSE) as site:
         traced = run("call", "brew", "tea=assam", "minutes=2", "--trace", site.url).stderr.splitlines()
-    assert "mcp-trio: the messages cross over HTTP/1.1" in traced
+    assert "mcp-trio: connected over HTTP/1.1" in traced
     arrows = [line[0] for line in traced if line[0] in "→←"]
     assert arrows[:3] == ["→", "←", "→"]
     assert any('"notifications/progress"' in line for line in traced)
 
 
-def test_completing_and_listening_at_a_url(server: ServerFile) -> None:
+def test_complete_and_listen_work_with_url(server: ServerFile) -> None:
     server("""
         app = mcp_trio.Server("changing")
 
@@ -263,7 +265,7 @@ def test_completing_and_listening_at_a_url(server: ServerFile) -> None:
             assert "stderr, if any" not in listening.stderr.read()
 
 
-def test_nothing_is_there() -> None:
+def test_url_connection_refused_is_explained() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     result = run("inspect", f"http://127.0.0.1:{port}/mcp")
@@ -273,7 +275,7 @@ def test_nothing_is_there() -> None:
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
-def test_no_server_at_this_url(version: str) -> None:
+def test_url_answering_404_is_explained_once(version: str) -> None:
     with served(TEAHOUSE) as site:
         result = run("inspect", "--revision", version, site.url.replace("/mcp", "/"))
     assert result.returncode == 3
@@ -281,7 +283,7 @@ def test_no_server_at_this_url(version: str) -> None:
     assert result.stderr.count("the URL of an MCP server?") == 1
 
 
-def test_something_else_is_there() -> None:
+def test_url_without_response_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
         result = run("inspect", "--timeout", "0.5", url)
@@ -289,7 +291,7 @@ def test_something_else_is_there() -> None:
     assert f"{url} did not answer within 0.5 s. Is that the URL of an MCP server?" in result.stderr
 
 
-def test_a_server_at_a_url_that_dies_during_a_call(server: ServerFile) -> None:
+def test_url_server_exiting_during_call_is_explained(server: ServerFile) -> None:
     server("""
         import os
 
@@ -308,7 +310,7 @@ def test_a_server_at_a_url_that_dies_during_a_call(server: ServerFile) -> None:
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
-def test_a_signal_is_told_to_a_server_at_a_url(server: ServerFile, version: str) -> None:
+def test_signal_sends_cancellation_to_url(server: ServerFile, version: str) -> None:
     server(PATIENT)
     with served(server.path) as site:
         calling = subprocess.Popen(
@@ -320,4 +322,4 @@ def test_a_signal_is_told_to_a_server_at_a_url(server: ServerFile, version: str)
             assert calling.stderr is not None
             assert calling.stderr.read() == b""
         assert calling.returncode == 130
-        site.wait_for("the server was told")
+        site.wait_for("the call was cancelled")

@@ -1,4 +1,4 @@
-"""Who answers when a server asks: a person at the terminal, what was given by `--answer`, or nobody."""
+"""Elicitation: answers from `--answer`, from a user at a terminal, or none."""
 
 from __future__ import annotations
 
@@ -80,19 +80,21 @@ def asking(server: ServerFile) -> tuple[str, ...]:
     """)
 
 
-# -- What was given beforehand ------------------------------------------------------------------------------------------------
+# -- `--answer` --------------------------------------------------------------------------------
 
 
-def answered(given: list[str], fields: dict[str, Any], required: list[str]) -> tuple[ElicitResult, str, bool]:
-    """What a form is answered with, what is said about it, and whether that is a misuse."""
-    said = io.BytesIO()
-    user = User("server", given, Screen(io.TextIOWrapper(said)))
+def answer_form_with(
+    given: list[str], fields: dict[str, Any], required: list[str]
+) -> tuple[ElicitResult, str, bool]:
+    """Answer a form. Return the result, what was printed, and whether the answers were invalid."""
+    printed = io.BytesIO()
+    user = User("server", given, Screen(io.TextIOWrapper(printed)))
     schema = {"type": "object", "properties": fields, "required": required}
     on_elicit = user.options.get("on_elicit")
     assert on_elicit is not None
     answer = on_elicit(ElicitParams(message="Fill\x1b this in", requested_schema=schema))
     assert isinstance(answer, ElicitResult)
-    return answer, said.getvalue().decode(), user.misused
+    return answer, printed.getvalue().decode(), user.misused
 
 
 GIVEN: list[tuple[list[str], dict[str, Any]]] = [
@@ -109,16 +111,16 @@ GIVEN: list[tuple[list[str], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("given", "content"), GIVEN)
-def test_a_form_is_filled_in_as_if_typed(given: list[str], content: dict[str, Any]) -> None:
-    answer, said, misused = answered(given, SEATS, ["count"])
+def test_answer_option_is_read_as_if_typed(given: list[str], content: dict[str, Any]) -> None:
+    answer, printed, misused = answer_form_with(given, SEATS, ["count"])
     assert answer == ElicitResult(action="accept", content=content)
-    assert (said, misused) == ("", False)
+    assert (printed, misused) == ("", False)
 
 
 UNFIT = [
     (["count=9"], "--answer count=9: 9 is more than 8"),
-    (["count=two"], "--answer count=two: two is no integer; one is 3"),
-    (["count=1", "where=roof"], "--answer where=roof: roof is none of the choices"),
+    (["count=two"], "--answer count=two: two is not an integer, such as 3"),
+    (["count=1", "where=roof"], "--answer where=roof: roof is not one of the choices"),
     (["coun=1"], "the form has no argument coun; it takes count, where, extras, note. Did you mean count?"),
     (["note=a"], "the form needs count: add --answer count=..."),
     (['{"note": "a"}'], "the form needs count: add --answer count=..."),
@@ -129,30 +131,30 @@ UNFIT = [
 
 
 @pytest.mark.parametrize(("given", "complaint"), UNFIT)
-def test_what_does_not_fit_is_said_and_cancels(given: list[str], complaint: str) -> None:
-    answer, said, misused = answered(given, SEATS, ["count"])
+def test_answer_option_invalid_cancels_with_reason(given: list[str], complaint: str) -> None:
+    answer, printed, misused = answer_form_with(given, SEATS, ["count"])
     assert answer == ElicitResult(action="cancel")
-    assert (said, misused) == (f"mcp-trio: {complaint}\n", True)
+    assert (printed, misused) == (f"mcp-trio: {complaint}\n", True)
 
 
 NO_ANSWERS = [
-    (["count"], "'count' is no answer: write --answer KEY=VALUE"),
-    (["=2"], "'=2' is no answer"),
+    (["count"], "'count' is not an answer: write --answer KEY=VALUE"),
+    (["=2"], "'=2' is not an answer"),
     (["{count: 2}"], "'{count: 2}' is not JSON"),
-    (['{"a": NaN}'], "is not JSON: NaN is no JSON number"),
-    (['{"a": "\\ud800"}'], "is no text that can be sent"),
+    (['{"a": NaN}'], "is not JSON: NaN is not a JSON number"),
+    (['{"a": "\\ud800"}'], "cannot be sent: one of its"),
     (["count=2", "{}"], "KEY=VALUE, all for one form, or a JSON object for each form, but not both"),
 ]
 
 
 @pytest.mark.parametrize(("given", "complaint"), NO_ANSWERS)
-def test_what_is_no_answer_is_refused_at_once(given: list[str], complaint: str) -> None:
+def test_answer_option_malformed_is_rejected_at_start(given: list[str], complaint: str) -> None:
     with pytest.raises(Problem) as caught:
         User("server", given, Screen(None))
     assert complaint in str(caught.value)
 
 
-def test_nothing_is_offered_where_nobody_can_answer() -> None:
+def test_user_without_terminal_and_answers_declares_nothing() -> None:
     assert User("server", [], Screen(None)).options == {}
     assert not User("server", ["a=1"], Screen(None)).present
 
@@ -171,7 +173,7 @@ SCRIPTS = [
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("words", "options", "output", "status"), SCRIPTS)
-def test_scripts_answer(
+def test_answer_options_fill_in_forms_in_order(
     asking: tuple[str, ...],
     words: tuple[str, ...],
     options: tuple[str, ...],
@@ -183,25 +185,25 @@ def test_scripts_answer(
     assert (result.returncode, result.stdout) == (status, output), result.stderr
     assert "Traceback" not in result.stderr
     if words == ("call", "rebook") and status:
-        assert "mcp-trio: there is no --answer left for what the server asks: Flight 2\n" in result.stderr
+        assert "mcp-trio: no --answer is left for this form of the server: Flight 2\n" in result.stderr
 
 
 UNASKED = [
     (
         ("call", "book"),
         '"elicitation":{}',
-        "run this at a terminal, or with --answer KEY=VALUE",
+        "run this command in a terminal, or add --answer KEY=VALUE",
     ),
     (("read", "seats://booked"), '"elicitation":{}', "--answer KEY=VALUE"),
-    (("call", "log_in", "--answer", "a=b"), '"url":{}', "run this at a terminal"),
-    (("call", "look_around"), '"roots":{}', "--root PATH tells it where to work"),
-    (("call", "think"), '"sampling":{}', "it asks for a language model, and this command has none"),
+    (("call", "log_in", "--answer", "a=b"), '"url":{}', "run this command in a terminal"),
+    (("call", "look_around"), '"roots":{}', "it asks where it may work: add --root PATH"),
+    (("call", "think"), '"sampling":{}', "it asks for a language model, which this command does not have"),
 ]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("words", "lacking", "cure"), UNASKED)
-def test_what_cannot_be_asked_is_said_with_its_cure(
+def test_missing_client_capability_is_explained_with_cure(
     asking: tuple[str, ...], words: tuple[str, ...], lacking: str, cure: str, version: str
 ) -> None:
     result = run(*words, "--revision", version, *asking)
@@ -211,7 +213,7 @@ def test_what_cannot_be_asked_is_said_with_its_cure(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_roots_are_told(asking: tuple[str, ...], tmp_path: Path, version: str) -> None:
+def test_root_options_are_sent_as_roots(asking: tuple[str, ...], tmp_path: Path, version: str) -> None:
     place = tmp_path / "a place"
     place.mkdir()
     given = ("--root", str(place), "--root", str(place / ".."))
@@ -221,7 +223,7 @@ def test_roots_are_told(asking: tuple[str, ...], tmp_path: Path, version: str) -
         assert f'"{root.as_uri()}"' in result.stdout
 
 
-def test_a_page_that_has_to_be_visited_first_is_named(server: ServerFile) -> None:
+def test_required_url_elicitation_names_page(server: ServerFile) -> None:
     target = server("""
         from mcp_core.registry import UrlElicitationRequired
 
@@ -238,12 +240,12 @@ def test_a_page_that_has_to_be_visited_first_is_named(server: ServerFile) -> Non
     assert "; open https://example.com/login in a browser if you trust it, and try again" in seen
 
 
-# -- At a terminal ------------------------------------------------------------------------------------------------------------
+# -- At a terminal -----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("ELIC-11", "ELIC-22")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_person_fills_in_a_form(asking: tuple[str, ...], version: str) -> None:
+def test_user_at_terminal_fills_in_form(asking: tuple[str, ...], version: str) -> None:
     with Terminal("call", "book", "--revision", version, *asking, NO_COLOR="1") as terminal:
         seen = terminal.type("many\n", behind="integer, 1 to 8: ")
         seen += terminal.type("3\n", behind="integer, 1 to 8: ")
@@ -255,17 +257,19 @@ def test_a_person_fills_in_a_form(asking: tuple[str, ...], version: str) -> None
     assert terminal.status == 0
     assert "mcp_trio run " in seen.partition(" asks:")[0]
     assert "  Seats on KL 1234\n" in seen
-    assert "many\n  many is no integer; one is 3\n  integer, 1 to 8: 3\n" in seen
+    assert "many\n  many is not an integer, such as 3\n  integer, 1 to 8: 3\n" in seen
     assert "  2  ^[1mwhere^[0m: aisle\n" in seen
     assert "  2  ^[1mwhere^[0m: window\n" in seen
-    assert "looking" in seen.partition(" asks:")[0]  # the bar, which is back after the last answer
+    assert "looking" in seen.partition(" asks:")[0]  # the progress bar, shown again after the last answer
     assert "booking" in seen.partition("change it: yes")[2]
     assert "3 at the window\n" in seen
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("typed", "action"), [("!\n", "decline"), ("\x04", "cancel")])
-def test_a_person_turns_away(asking: tuple[str, ...], version: str, typed: str, action: str) -> None:
+def test_user_at_terminal_declines_or_cancels(
+    asking: tuple[str, ...], version: str, typed: str, action: str
+) -> None:
     with Terminal("call", "book", "--revision", version, *asking) as terminal:
         terminal.type(typed, behind="integer, 1 to 8: ")
         assert terminal.rest().endswith(f"{action}\n")
@@ -273,15 +277,15 @@ def test_a_person_turns_away(asking: tuple[str, ...], version: str, typed: str, 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_person_is_asked_about_a_page(asking: tuple[str, ...], version: str) -> None:
+def test_user_at_terminal_is_asked_to_open_page(asking: tuple[str, ...], version: str) -> None:
     with Terminal("call", "log_in", "--revision", version, *asking, NO_COLOR="1") as terminal:
-        seen = terminal.type("\n", behind="Do you go there? yes, or no to decline (Ctrl+D cancels): ")
+        seen = terminal.type("\n", behind="Will you open the page? yes, or no to decline (Ctrl+D cancels): ")
         assert "  https://^[1mexample.com^[0m/login?a=1\n" in seen
-        terminal.type("yes\n", behind="Do you go there? ")
+        terminal.type("yes\n", behind="Will you open the page? ")
         assert terminal.rest().endswith("accept\n")
 
 
-def test_what_was_given_comes_before_the_person(asking: tuple[str, ...]) -> None:
+def test_answer_option_is_used_before_terminal(asking: tuple[str, ...]) -> None:
     with Terminal("call", "rebook", "--answer", "count=1", *asking) as terminal:
         seen = terminal.type("!\n", behind="integer, 1 to 8: ")
         assert terminal.rest().endswith("1, decline\n")
@@ -290,7 +294,7 @@ def test_what_was_given_comes_before_the_person(asking: tuple[str, ...]) -> None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_ctrl_c_at_a_question(asking: tuple[str, ...], version: str) -> None:
+def test_ctrl_c_during_question_exits_with_130(asking: tuple[str, ...], version: str) -> None:
     with Terminal("call", "delete", "--revision", version, *asking) as terminal:
         terminal.type("ye", behind="Do you agree? ")
         terminal.process.send_signal(signal.SIGINT)
@@ -298,7 +302,7 @@ def test_ctrl_c_at_a_question(asking: tuple[str, ...], version: str) -> None:
     assert terminal.status == 130
 
 
-def test_who_is_asked_has_all_the_time_in_the_world() -> None:
+def test_call_with_user_present_has_no_maximum_time() -> None:
     def nothing(*_: object) -> None:
         raise AssertionError("there is no progress")
 

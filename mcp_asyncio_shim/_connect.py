@@ -1,0 +1,188 @@
+"""Connect to a server: in this process, in a child process, or at a URL.
+
+What `connect` starts does not outlive its block. No proxy is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias, Unpack
+
+from mcp_core import ConnectFailed
+from mcp_core.registry import Server
+from mcp_core.runtime import NETWORK_INITIALIZE_TIMEOUT, CallerOptions, client_config
+
+from ._client import Client
+from ._link import Link
+from ._server import serve_connection
+from ._stdio import child_streams
+
+if TYPE_CHECKING:
+    import ssl
+
+    from mcp_core.http import Upgrade, Url
+
+    from ._client import TransportFactory
+    from ._link import Streams
+
+__all__ = ["connect", "open_http_streams"]
+
+_CONNECT_TIMEOUT: Final = 10.0
+
+Target: TypeAlias = str | Server | Sequence[str | os.PathLike[str]]
+
+
+@asynccontextmanager
+async def connect(
+    target: Target,
+    *,
+    headers: Mapping[str, str] = {},
+    tls: ssl.SSLContext | None = None,
+    **options: Unpack[CallerOptions],
+) -> AsyncIterator[Client]:
+    """Connect to a server, for the time of an `async with` block.
+
+    Args:
+        target: a URL, which is `http://...` or `https://...`, or for a WebSocket `ws://...` or
+            `wss://...`; a `Server`, which runs in this process; or a command as a list of words,
+            which is started.
+        headers: for a URL: sent with each request, as `{"authorization": "Bearer ..."}`.
+        tls: for a URL: which certificates to trust; by default those of the system.
+        options: see `ClientConfigOptions`.
+
+    *Resource handling*: at the end of the block a session is ended, and all connections are closed.
+    A process gets the end of its stdin, after 2 s SIGTERM to its group, after 2 s more SIGKILL.
+    *Error handling*: an exception of the block passes through unchanged, in no group.
+
+    Raises:
+        ConnectFailed: the server could not be started or reached, or did not open a connection.
+        TypeError: the command is one string.
+        ValueError: an option is out of its range, or the URL or a header cannot be sent.
+    """
+    if isinstance(target, str) and "://" not in target:
+        raise TypeError(f"connect to a URL, a Server, or a command as a list of words, not to {target!r}")
+    if isinstance(target, str):
+        options.setdefault("initialize_timeout", NETWORK_INITIALIZE_TIMEOUT)
+    while True:
+        config = client_config(options)
+        async with AsyncExitStack() as opened:
+            make_transport: TransportFactory
+            if isinstance(target, str):
+                make_transport = await _transport_factory(target, headers, tls)
+            else:
+                streams = _memory_streams(target) if isinstance(target, Server) else child_streams(target)
+                make_transport = partial(Link, await opened.enter_async_context(streams))
+            client = await opened.enter_async_context(aclosing(Client(make_transport, config, options)))
+            try:
+                await client.open()
+            except ConnectFailed:
+                versions = client.versions_without_probe
+                if not versions or isinstance(target, str):
+                    raise
+                # Some old servers exit at the probe: start this one again, without a probe.
+                options["versions"] = versions
+                continue
+            yield client
+            return
+
+
+@asynccontextmanager
+async def _memory_streams(server: Server) -> AsyncIterator[Streams]:
+    """Run `server` in this process, and yield the client's end of a socket pair to it."""
+    client_end, server_end = socket.socketpair()
+    with client_end, server_end:
+        async with server.lifespan() as value:  # here, so that the caller gets what it raises
+            server_streams = await asyncio.open_connection(sock=server_end)
+            serving = asyncio.create_task(serve_connection(server, server_streams, value))
+            try:
+                yield await asyncio.open_connection(sock=client_end)
+            finally:
+                serving.cancel()
+                await asyncio.wait({serving})
+
+
+async def _transport_factory(
+    url: str, headers: Mapping[str, str], tls: ssl.SSLContext | None
+) -> TransportFactory:
+    """Return what makes the transport of a client. A WebSocket is opened here."""
+    from mcp_core import http  # on first use: a client on a pipe starts sooner without it
+
+    if url.lower().startswith("ws"):
+        from ._websocket import _WebSocketTransport
+
+        upgrade = http.Upgrade(url, headers, secrets.token_bytes(16))
+        return partial(_WebSocketTransport, await _open_websocket(upgrade, tls))
+
+    from ._http_transport import _HttpTransport
+
+    options = http.HttpClientOptions(headers=headers, entropy=secrets.token_bytes)
+    return partial(_HttpTransport, http.Url.parse(url), tls, options)
+
+
+async def open_http_streams(url: Url, tls: ssl.SSLContext | None) -> Streams:
+    """Open a TCP connection to the server at `url`, with TLS for `https`.
+
+    Raises:
+        ConnectFailed: the server cannot be reached within 10 s.
+    """
+    try:
+        async with asyncio.timeout(_CONNECT_TIMEOUT):
+            return await _open_streams(url, tls)
+    except OSError as exc:
+        raise _cannot_connect(url, exc) from exc
+
+
+async def _open_websocket(upgrade: Upgrade, tls: ssl.SSLContext | None) -> Streams:
+    """Open a WebSocket: a TCP connection, and the upgrade on it.
+
+    Raises:
+        ConnectFailed: the server cannot be reached within 10 s, or refuses the upgrade.
+    """
+    import h11
+
+    try:
+        async with asyncio.timeout(_CONNECT_TIMEOUT):
+            streams = await _open_streams(upgrade.url, tls)
+            await _upgrade(upgrade, *streams)
+            return streams
+    except (OSError, EOFError, asyncio.LimitOverrunError, h11.RemoteProtocolError) as exc:
+        raise _cannot_connect(upgrade.url, exc) from exc
+
+
+async def _open_streams(url: Url, tls: ssl.SSLContext | None) -> Streams:
+    context = (tls or True) if url.scheme == "https" else None
+    return await asyncio.open_connection(url.host, url.port, ssl=context)
+
+
+def _cannot_connect(url: Url, exc: Exception) -> ConnectFailed:
+    return ConnectFailed(f"cannot connect to {url.authority.decode()}: {str(exc) or 'no answer'}")
+
+
+async def _upgrade(upgrade: Upgrade, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send the opening handshake, and check the response. Abort the connection on any failure."""
+    import h11
+
+    from mcp_core.http import Head
+
+    head = upgrade.head
+    wire = h11.Connection(h11.CLIENT)
+    request = h11.Request(method=head.method, target=head.target, headers=head.headers)
+    try:
+        for event in (request, h11.EndOfMessage()):
+            writer.write(wire.send(event) or b"")
+        wire.receive_data(await reader.readuntil(b"\r\n\r\n"))
+        response = wire.next_event()
+        if not isinstance(response, h11.InformationalResponse | h11.Response):
+            raise EOFError  # blank lines only
+        refused = upgrade.refused(Head(response.status_code, list(response.headers)))
+        if refused is not None:
+            raise ConnectFailed(str(refused)) from refused
+    except BaseException:
+        writer.transport.abort()
+        raise

@@ -1,0 +1,124 @@
+"""Drive a machine of the core on asyncio: one timer for its deadlines, and a task for each job.
+
+1. Call `pump` after every call into the machine. It never waits.
+2. An exception of a job never leaves its task, and a job gets `dropped` even if its task is
+   cancelled before its first step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from contextlib import suppress
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core.runtime import Job
+
+__all__ = ["ConnectionDriver", "TimedMachine", "in_new_context"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class TimedMachine(Protocol):
+    """A machine with deadlines, such as a `Connection` or a `Router`."""
+
+    def next_deadline(self) -> float | None: ...
+    def handle_timeout(self, now: float) -> object: ...
+
+
+class ConnectionDriver:
+    """The timer and the job tasks of one machine.
+
+    Args:
+        machine: what is driven.
+        process_events: called by `pump` to process the machine's events. It must not wait.
+
+    `tasks` are the tasks of the jobs that are running.
+    """
+
+    def __init__(self, machine: TimedMachine, process_events: Callable[[], object]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.clock = self.loop.time
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._machine = machine
+        self._process_events = process_events
+        self._pumped = asyncio.Event()
+        self._timer: asyncio.Handle = self.loop.call_soon(self._on_deadline)
+
+    def pump(self) -> None:
+        """Process the machine's events, wake the tasks in `wait_until`, and set the timer."""
+        self._process_events()
+        # Events are one-shot: each pump sets the current one and installs the next.
+        self._pumped.set()
+        self._pumped = asyncio.Event()
+        self._timer.cancel()
+        deadline = self._machine.next_deadline()
+        if deadline is not None:
+            self._timer = self.loop.call_at(deadline, self._on_deadline)
+
+    def _on_deadline(self) -> None:
+        self._machine.handle_timeout(self.loop.time())
+        self.pump()
+
+    def stop_timer(self) -> None:
+        """Stop the timer. Call it last: the next `pump` starts the timer again."""
+        self._timer.cancel()
+
+    async def wait_until(self, condition: Callable[[], object], timeout: float | None = None) -> None:
+        """Wait until `condition()` is true, or for `timeout` seconds at most.
+
+        The condition is tested after each `pump`, so only an event or a call that is followed by
+        `pump` may change it.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while not condition():
+                    await self._pumped.wait()
+
+    def start_job(self, job: Job, pump: Callable[[], None] | None = None) -> None:
+        """Run `job` in a task, and call `pump` (by default our own) when it is over."""
+
+        def on_end(task: asyncio.Task[None]) -> None:
+            self.tasks.discard(task)
+            job.dropped()
+            if pump is None:
+                self.pump()
+            else:
+                pump()
+
+        task = self.loop.create_task(_run_job(job))
+        job.stop = task.cancel
+        self.tasks.add(task)
+        # A callback, not a `finally` in the task: a task that is cancelled before its first step
+        # never runs at all.
+        task.add_done_callback(on_end)
+
+
+async def _run_job(job: Job) -> None:
+    try:
+        job.done(await job.run())
+    except BaseException as exc:
+        task = asyncio.current_task()
+        assert task is not None
+        # A `CancelledError` that was raised without a cancellation is a failure like any other.
+        if isinstance(exc, asyncio.CancelledError) and task.cancelling():
+            raise
+        job.failed(exc)
+
+
+def in_new_context(function: Callable[P, T]) -> Callable[P, T]:
+    """Return a function that calls `function` in a copy of the present context.
+
+    Handlers start inside `pump`, which any task may call. They must not see the context variables
+    of that task.
+    """
+    context = contextvars.copy_context()
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return context.copy().run(function, *args, **kwargs)
+
+    return call

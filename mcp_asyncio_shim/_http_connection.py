@@ -1,0 +1,102 @@
+"""One HTTP/1.1 connection to a server, on asyncio's streams, as h11 reads and writes it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import h11
+
+from mcp_core import ConnectionLost
+from mcp_core.http import Body, End, Head
+
+from ._link import READ_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core.http import Action, RequestHead
+
+__all__ = ["_H11ClientConnection"]
+
+
+class _H11ClientConnection:
+    """One HTTP/1.1 connection, as a `PooledConnection`."""
+
+    protocol = "HTTP/1.1"
+    room = 1
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.heard = False
+        self._reader = reader
+        self._writer = writer
+        self._wire = h11.Connection(h11.CLIENT, max_incomplete_event_size=READ_SIZE)
+        # There is always one read under way, so that an idle connection notices when the server
+        # closes it.
+        self._incoming = asyncio.create_task(self._read())
+
+    async def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> bool:
+        """Send a request, and pass its response to `take`. See `PooledConnection.run`."""
+        self.heard = False
+        self._send(head, body)
+        await self._receive(take)
+        return self._next_cycle()
+
+    def _send(self, head: RequestHead, body: bytes) -> None:
+        """Write the whole request. The response is read while the transport sends it."""
+        headers = head.headers
+        if body:
+            headers = [*headers, (b"content-length", b"%d" % len(body))]
+        request = h11.Request(method=head.method, target=head.target, headers=headers)
+        # All of it is serialized before any of it is written: a head that h11 refuses raises here.
+        parts = [self._wire.send(event) for event in (request, h11.Data(data=body), h11.EndOfMessage())]
+        self._writer.writelines(part for part in parts if part)
+
+    async def _receive(self, take: Callable[[list[Action]], None]) -> None:
+        wire = self._wire
+        try:
+            while not isinstance(event := wire.next_event(), h11.EndOfMessage):
+                if event is h11.NEED_DATA:
+                    data = await self._incoming
+                    self._incoming = asyncio.create_task(self._read())
+                    self.heard = self.heard or bool(data)
+                    wire.receive_data(data)
+                elif isinstance(event, h11.Response):
+                    take([Head(event.status_code, list(event.headers))])
+                elif isinstance(event, h11.Data):
+                    take([Body(bytes(event.data))])
+            take([End()])
+        except h11.RemoteProtocolError as exc:
+            raise ConnectionLost(f"the server's answer is no HTTP/1.1, or breaks off: {exc}") from None
+
+    def _next_cycle(self) -> bool:
+        """Return True if the connection can be used again: it is at the start of a request now."""
+        wire = self._wire
+        done = wire.our_state is h11.DONE and wire.their_state is h11.DONE
+        # Bytes that are left over belong to no request: the two sides are out of step.
+        left_over = self._writer.transport.get_write_buffer_size() or wire.trailing_data[0]
+        if not done or left_over or self.closed_by_server():
+            return False
+        wire.start_next_cycle()
+        return True
+
+    async def _read(self) -> bytes:
+        """Read what comes next: b"" if the connection is closed or broken."""
+        with suppress(OSError):
+            return await self._reader.read(READ_SIZE)
+        return b""
+
+    def closed_by_server(self) -> bool:
+        """True if anything has arrived, or the connection has ended, while no request was made."""
+        return self._incoming.done()
+
+    def abort(self) -> None:
+        """Close the connection without waiting."""
+        self._incoming.cancel()
+        self._writer.transport.abort()
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        self.abort()
+        await asyncio.wait({self._incoming})

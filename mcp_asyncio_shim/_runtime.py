@@ -1,0 +1,104 @@
+"""What asyncio adds to a `Service`: logging, threads, waiting, the wall clock and entropy."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mcp_core.runtime import Runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from mcp_core import RequestReceived
+    from mcp_core.registry import Round
+    from mcp_core.types import RequestId
+
+    from ._driver import ConnectionDriver
+
+__all__ = ["AsyncioRuntime", "logger"]
+
+T = TypeVar("T")
+
+logger = logging.getLogger("mcp_asyncio_shim")
+
+
+def _not_released(id: RequestId, retry: float | None) -> bool:
+    """Release nothing: a byte stream has no response that could end early."""
+    return False
+
+
+class AsyncioRuntime(Runtime):
+    """The runtime of one connection.
+
+    Args:
+        driver: where `drain` waits.
+        pump: as `Runtime.pump`, for this connection.
+        full: as `Runtime.full`, for this connection.
+        release: as `Runtime.release`, for this connection; by default nothing can be released.
+    """
+
+    def __init__(
+        self,
+        driver: ConnectionDriver,
+        pump: Callable[[], None],
+        full: Callable[[RequestId], bool],
+        release: Callable[[RequestId, float | None], bool] = _not_released,
+    ) -> None:
+        self._driver = driver
+        self._pump = pump
+        self._full = full
+        self._release = release
+        self._thread_id = threading.get_ident()
+
+    def pump(self) -> None:
+        self._pump()
+
+    def full(self, id: RequestId) -> bool:
+        return self._full(id)
+
+    def release(self, id: RequestId, retry: float | None) -> bool:
+        return self._release(id, retry)
+
+    async def drain(self, id: RequestId) -> None:
+        await asyncio.sleep(0)  # let other tasks run, as a handler that only reports never waits
+        await self._driver.wait_until(lambda: not self.full(id))
+
+    async def ask(self, asked: Round[T]) -> T:
+        awake = asyncio.Event()
+        with asked.under_way(awake.set), suppress(TimeoutError):
+            async with asyncio.timeout(asked.seconds):
+                await awake.wait()
+        return asked.result()
+
+    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        logger.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
+
+    def soon(self, function: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._driver.loop.call_soon_threadsafe(function)
+
+    def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
+        return asyncio.to_thread(function)
+
+    @property
+    def in_worker_thread(self) -> bool:
+        return threading.get_ident() != self._thread_id
+
+    def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        # The coroutine is made in the loop's thread: `function` may call into the connection.
+        async def call() -> T:
+            return await function()
+
+        return asyncio.run_coroutine_threadsafe(call(), self._driver.loop).result()
+
+    def wall_time(self) -> float:
+        return time.time()
+
+    def entropy(self, size: int) -> bytes:
+        return secrets.token_bytes(size)

@@ -1,0 +1,157 @@
+"""The pipes of stdio: this process's own stdin and stdout, and those of a child. POSIX only.
+
+1. While a server serves, its fd 1 is a second name for fd 2, and fd 0 for the null device. Nothing
+   else in the process can then read or write the pipes.
+2. O_NONBLOCK belongs to an open file, which other processes may share. It is set on a file that is
+   opened anew, or else restored at the end.
+3. A child is ended with its process group. What it leaves running when it ends by itself is not
+   signalled.
+
+Files that asyncio cannot wait for, such as regular files, are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import sys
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from signal import SIGKILL, SIGTERM
+from typing import TYPE_CHECKING, Final
+
+from mcp_core import ConnectFailed
+
+from ._link import READ_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from ._link import Streams
+
+__all__ = ["child_streams", "standard_streams"]
+
+# Seconds that a child gets after the end of its stdin, and again after SIGTERM.
+_GRACE: Final = 2.0
+
+
+@asynccontextmanager
+async def _open_pipes(source: int, sink: int) -> AsyncIterator[Streams]:
+    """Yield streams over two descriptors, which are closed at the end."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    source_file = os.fdopen(source, "rb", 0)
+    read_transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), source_file
+    )
+    try:
+        with closing(read_transport):
+            # A StreamWriter needs the flow control of a protocol that has a reader of its own.
+            unused = asyncio.StreamReader()
+            sink_file = os.fdopen(sink, "wb", 0)
+            write_transport, protocol = await loop.connect_write_pipe(
+                lambda: asyncio.StreamReaderProtocol(unused), sink_file
+            )
+            with closing(write_transport):
+                yield reader, asyncio.StreamWriter(write_transport, protocol, unused, loop)
+    finally:
+        await asyncio.sleep(0)  # the transports close the descriptors in the loop's next round
+
+
+@asynccontextmanager
+async def standard_streams() -> AsyncIterator[Streams]:
+    """Yield streams over this process's stdin and stdout.
+
+    What is printed meanwhile goes to stderr, and so does what was printed before and not flushed.
+
+    Raises:
+        ConnectFailed: stdin or stdout is not open, or asyncio cannot wait for it; or both are one
+            socket.
+    """
+    for fd, file in enumerate((sys.__stdin__, sys.__stdout__)):
+        mode = os.fstat(fd).st_mode if file is not None else 0
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)):
+            raise ConnectFailed(f"fd {fd} is no pipe, socket or terminal: asyncio cannot wait for it")
+    if stat.S_ISSOCK(os.fstat(0).st_mode) and os.fstat(0).st_ino == os.fstat(1).st_ino:
+        raise ConnectFailed("stdin and stdout are one socket: that is for serve_streams")
+    with ExitStack() as undo:
+        null = os.open(os.devnull, os.O_RDWR)
+        undo.callback(os.close, null)
+        source = _divert(0, os.O_RDONLY, null, undo)
+        sink = _divert(1, os.O_WRONLY, null if sys.__stderr__ is None else 2, undo)
+        undo.callback(_flush)
+        # What stderr does not take is lost. Otherwise it would be flushed to the client, later.
+        undo.callback(os.dup2, null, 1)
+        undo.callback(_flush)
+        async with _open_pipes(source, sink) as streams:
+            yield streams
+
+
+def _divert(fd: int, mode: int, target: int, undo: ExitStack) -> int:
+    """Make `fd` a second name for `target`, until `undo`. Return a descriptor of what it was."""
+    kept = os.dup(fd)
+    undo.callback(os.close, kept)
+    undo.callback(os.set_blocking, kept, os.get_blocking(fd))
+    try:
+        own = os.open(f"/dev/fd/{fd}", mode | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:  # a socket, or a pipe whose other end is closed
+        own = os.dup(fd)
+    os.dup2(target, fd)
+    undo.callback(os.dup2, kept, fd)
+    return own
+
+
+def _flush() -> None:
+    # AttributeError: there is no stdout. ValueError: it is closed. OSError: no process reads it.
+    with suppress(AttributeError, OSError, ValueError):
+        sys.stdout.flush()
+
+
+@asynccontextmanager
+async def child_streams(argv: Sequence[str | os.PathLike[str]]) -> AsyncIterator[Streams]:
+    """Yield the stdout and stdin of a new process, which is ended at the end.
+
+    Raises:
+        ConnectFailed: the program cannot be started.
+    """
+    child_stdin, sink = os.pipe()
+    source, child_stdout = os.pipe()
+    async with _open_pipes(source, sink) as (reader, writer):
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv, stdin=child_stdin, stdout=child_stdout, start_new_session=True
+            )
+        except OSError as exc:
+            raise ConnectFailed(f"cannot start {argv[0]!s}: {exc.strerror}") from exc
+        finally:
+            os.close(child_stdin)
+            os.close(child_stdout)
+        try:
+            yield reader, writer
+        finally:
+            writer.close()
+            discarding = asyncio.create_task(_discard_output(reader))
+            try:
+                # 0 is no signal: the end of its stdin should be enough.
+                for number in (0, SIGTERM, SIGKILL):
+                    _signal_group(process, number)
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_GRACE):
+                            await process.wait()
+            finally:
+                _signal_group(process, SIGKILL)  # also if cancelled
+                discarding.cancel()
+
+
+async def _discard_output(reader: asyncio.StreamReader) -> None:
+    """Read until the end. A child that blocks in a write would not end."""
+    with suppress(OSError):
+        while await reader.read(READ_SIZE):
+            pass
+
+
+def _signal_group(process: asyncio.subprocess.Process, number: int) -> None:
+    """Signal the process group of a child that has not been waited for."""
+    if process.returncode is None:
+        with suppress(OSError):
+            os.killpg(process.pid, number)

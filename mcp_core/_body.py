@@ -1,0 +1,113 @@
+"""A message, or a batch of messages, decoded once for every part that reads it.
+
+1. A body is parsed in one place, so the authorization check, the HTTP endpoint and the connection
+   can never disagree about what is in it.
+2. Nothing is raised. What cannot be decoded is a `BadMessage` in `messages`, for the connection to
+   reject.
+3. No revision is known here: whether a batch is allowed is for the reader to decide (`as_message`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET, Struct
+
+from ._errors import Fault
+from ._jsonrpc import BadMessage, Envelope, decode, is_batch, split_batch
+
+if TYPE_CHECKING:
+    from ._config import Limits
+    from .types import RequestId
+
+__all__ = ["ParsedBody", "parse_body", "too_long"]
+
+
+class ParsedBody(Struct, gc=False):
+    """The messages in one body, in order: each decoded, or what is wrong with it.
+
+    A blank body has none. `size` is the number of bytes. `is_array` is True if the body is a JSON
+    array, and `is_batch` if that array has a valid number of members; an invalid one is a single
+    `BadMessage`.
+    """
+
+    messages: list[Envelope | BadMessage]
+    size: int
+    is_array: bool = False
+    is_batch: bool = False
+
+    @property
+    def request_ids(self) -> list[RequestId]:
+        """The ids under which this body gets responses, error responses included."""
+        ids: list[RequestId] = []
+        for message in self.messages:
+            if isinstance(message, BadMessage):
+                if message.id is not None and message.looks != "response":
+                    ids.append(message.id)
+            elif message.method is not UNSET and message.id is not UNSET and message.id is not None:
+                ids.append(message.id)
+        return ids
+
+    @property
+    def method(self) -> str:
+        """The method, if the body is a single request or notification; else an empty string."""
+        if len(self.messages) != 1:
+            return ""
+        message = self.messages[0]
+        return "" if isinstance(message, BadMessage) or message.method is UNSET else message.method
+
+    @property
+    def is_message(self) -> bool:
+        """True if the body is a single message that is valid: with a method, or a response."""
+        if len(self.messages) != 1:
+            return False
+        message = self.messages[0]
+        return not isinstance(message, BadMessage) and message.method != ""
+
+    def as_message(self) -> ParsedBody:
+        """Return the body as a revision without batches reads it: an array is one bad message."""
+        if not self.is_array:
+            return self
+        bad = BadMessage(Fault.INVALID_REQUEST, "a message is a JSON object, not an array")
+        return ParsedBody([bad], self.size)
+
+
+def parse_body(data: bytes, limits: Limits) -> ParsedBody:
+    """Decode a body: a JSON-RPC message, or a batch of 1 to `limits.batch` messages."""
+    size = len(data)
+    if size > limits.message:
+        return ParsedBody([too_long(limits)], size)
+    if not data.startswith(b"{"):
+        if not data or data.isspace():
+            return ParsedBody([], size)
+        if is_batch(data):
+            return _parse_batch(data, limits)
+    try:
+        return ParsedBody([decode(data, limits.method, limits.id)], size)
+    except BadMessage as bad:
+        return ParsedBody([bad.with_traceback(None)], size)
+
+
+def too_long(limits: Limits) -> BadMessage:
+    """Return what is wrong with a message that exceeds `limits.message`."""
+    return BadMessage(Fault.PARSE, f"the message is longer than {limits.message} bytes")
+
+
+def _parse_batch(data: bytes, limits: Limits) -> ParsedBody:
+    try:
+        members = split_batch(data)
+    except BadMessage as bad:
+        return ParsedBody([bad.with_traceback(None)], len(data), is_array=True)
+    count, limit = len(members), limits.batch
+    if not 0 < count <= limit:
+        problem = f"a batch has between 1 and {limit} messages, this one has {count}"
+        whole = BadMessage(Fault.INVALID_REQUEST, problem)
+        return ParsedBody([whole], len(data), is_array=True)
+    messages: list[Envelope | BadMessage] = []
+    for member in members:
+        try:
+            messages.append(decode(member, limits.method, limits.id))
+        except BadMessage as bad:
+            # Its traceback refers to this frame, and so to the list: a cycle that lives too long.
+            messages.append(bad.with_traceback(None))
+    return ParsedBody(messages, len(data), is_array=True, is_batch=True)

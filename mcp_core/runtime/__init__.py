@@ -1,0 +1,66 @@
+"""The parts of clients and servers that wait: `async def` that awaits what a driver hands in.
+
+A client is a subclass of `AbstractClient`. A server is a `Service` for each connection, with a
+`Runtime`. Both give a driver each `Job` that needs a task. Nothing here imports trio or asyncio.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mcp_core._caller_options import NETWORK_INITIALIZE_TIMEOUT as NETWORK_INITIALIZE_TIMEOUT
+from mcp_core._caller_options import AskedOptions as AskedOptions
+from mcp_core._caller_options import CallerOptions as CallerOptions
+from mcp_core._caller_options import answer_form as answer_form
+from mcp_core._caller_options import client_config as client_config
+from mcp_core._calls import CallOptions as CallOptions
+from mcp_core._calls import Pending as Pending
+from mcp_core._calls import Steps as Steps
+from mcp_core._calls import Turn as Turn
+from mcp_core._calls import Waiter as Waiter
+from mcp_core._calls import deliver as deliver
+from mcp_core._standing import Standing as Standing
+
+from ._auth_check import AUTH_CHECK_TIMEOUT as AUTH_CHECK_TIMEOUT
+from ._auth_check import run_auth_check as run_auth_check
+from ._client import AbstractClient as AbstractClient
+from ._client_callbacks import CallbackJob as CallbackJob
+from ._job import Job as Job
+from ._listen import Changes as Changes
+from ._listen import Subscription as Subscription
+from ._runtime import EventLike as EventLike
+from ._runtime import Runtime as Runtime
+from ._service import RequestJob as RequestJob
+from ._service import Service as Service
+
+if TYPE_CHECKING:
+    from ._asgi_app import AsgiApplication as AsgiApplication
+    from ._asgi_request import AsgiRequest as AsgiRequest
+    from ._asgi_request import AsgiRuntime as AsgiRuntime
+    from ._http_requests import AuthFlowRunner as AuthFlowRunner
+    from ._http_requests import HttpClientRuntime as HttpClientRuntime
+    from ._http_requests import HttpRequestJob as HttpRequestJob
+    from ._http_requests import HttpRequestRunner as HttpRequestRunner
+    from ._http_requests import PooledConnection as PooledConnection
+
+# A server or client on a pipe starts sooner without `mcp_core.http`.
+_NEED_HTTP = {
+    "AsgiApplication",
+    "AsgiRequest",
+    "AsgiRuntime",
+    "AuthFlowRunner",
+    "HttpClientRuntime",
+    "HttpRequestJob",
+    "HttpRequestRunner",
+    "PooledConnection",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NEED_HTTP:
+        from . import _asgi_app, _asgi_request, _http_requests
+
+        for module in (_asgi_app, _asgi_request, _http_requests):
+            if name in module.__all__:
+                return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

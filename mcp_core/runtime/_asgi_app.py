@@ -1,0 +1,157 @@
+"""An ASGI application without a runtime: what it serves, and the lifespan protocol of its server.
+
+An application mounted in another one may never see a `lifespan` scope. Its lifespan then begins
+with the first request and ends with the run. Nothing of a run is kept for the next: the same
+application may be served again.
+
+Source: asgi.readthedocs.io, Lifespan Protocol, version 2.0.
+"""
+
+from __future__ import annotations
+
+import abc
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core.http import Door, Endpoint, Site
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from mcp_core.http import Guard, HttpOptions
+
+    from ._runtime import EventLike
+
+    Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+    Send = Callable[[Any], Awaitable[None]]
+
+__all__ = ["AsgiApplication"]
+
+_ERROR: Final = 40  # as in `logging`
+
+
+class AsgiApplication(abc.ABC):
+    """An ASGI application that serves a server at one path.
+
+    A driver adds `__call__`. It awaits `_serve_lifespan` for a scope of type `lifespan`, and
+    `_started` for any other scope.
+
+    Args:
+        server: a `mcp_core.registry.Server`.
+        path: the path of its endpoint, which is also at the root of the application.
+        options: limits, names and timeouts.
+        auth: an `OAuthResourceServer`, or None to serve every client.
+    """
+
+    def __init__(self, server: Any, path: str, options: HttpOptions, auth: Guard | None = None) -> None:
+        self._server = server
+        self._path = path
+        self._options = options
+        self._auth = auth
+        self._driver: Any = None  # what `_open` gives, while the application runs
+        self._starting: _LifespanStart | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._server!r}, {self._driver!r}>"
+
+    # -- What a driver adds ----------------------------------------------------------------------
+
+    # The exception that is raised in a cancelled task, and the method `log` of a `logging.Logger`.
+    _cancelled: type[BaseException]
+    _log: Callable[..., object]
+
+    @abc.abstractmethod
+    def _open(self) -> AbstractAsyncContextManager[Any]:
+        """Return the context of one run of the application. It gives what serves requests."""
+
+    @abc.abstractmethod
+    def _spawn(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run `function` in a task that is cancelled at the end of the run."""
+
+    @abc.abstractmethod
+    def _new_event(self) -> EventLike:
+        """Create an event of this runtime."""
+
+    # -- What a driver calls ---------------------------------------------------------------------
+
+    def _site(
+        self, entropy: Callable[[int], bytes], wall_time: Callable[[], float], token: Any = None
+    ) -> Site:
+        """Build the router of one run. `token` is that of its endpoint."""
+        endpoint = Endpoint(
+            self._server.config,
+            self._options,
+            entropy=entropy,
+            param_headers=self._server.param_headers,
+            token=token,
+            door=None if self._auth is None else Door(self._auth, wall_time, self._log),
+        )
+        return Site({"/": endpoint, self._path: endpoint})
+
+    async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
+        """Serve a scope of type `lifespan`."""
+        stage = "startup"
+        await receive()  # lifespan.startup
+        try:
+            async with self._running():
+                await send({"type": "lifespan.startup.complete"})
+                stage = "shutdown"
+                await receive()  # lifespan.shutdown
+        except Exception as exc:  # noqa: BLE001 - the server decides how to go on without us
+            self._log(_ERROR, "the %s failed", stage, exc_info=exc)
+            message = f"{type(exc).__name__}: {exc}"
+            await send({"type": f"lifespan.{stage}.failed", "message": message})
+        else:
+            await send({"type": "lifespan.shutdown.complete"})
+
+    async def _started(self) -> Any:
+        """Return what `_open` gives. Begin a lifespan if the server has begun none.
+
+        Raises:
+            BaseException: what that lifespan raised at its start.
+        """
+        while self._driver is None:
+            start = self._starting
+            if start is None:
+                start = self._starting = _LifespanStart(self._new_event())
+                self._spawn(partial(self._run_unasked, start))
+            await start.over.wait()
+            if start.failure is not None:
+                raise start.failure
+        return self._driver
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[None]:
+        try:
+            async with self._open() as self._driver:
+                yield
+        finally:
+            self._driver = None
+
+    async def _run_unasked(self, start: _LifespanStart) -> None:
+        """Run a lifespan that the server has not asked for, until the task is cancelled."""
+        try:
+            async with self._running():
+                self._starting = None
+                start.over.set()
+                await self._new_event().wait()  # never set
+        except self._cancelled:
+            raise
+        except BaseException as exc:  # noqa: BLE001 - what this task raises might end the whole run
+            self._log(_ERROR, "the lifespan failed", exc_info=exc)
+            start.failure = exc
+        finally:
+            self._starting = None
+            start.over.set()
+
+
+class _LifespanStart:
+    """The start of a lifespan that began with a request. `over` is set once it is complete."""
+
+    __slots__ = ("failure", "over")
+
+    def __init__(self, over: EventLike) -> None:
+        self.over = over
+        self.failure: BaseException | None = None

@@ -1,0 +1,158 @@
+"""One request to an ASGI application, on any runtime: what is awaited, and in which order.
+
+Most requests are complete once their body is read, so no task is started for them. A task that
+receives (`http.disconnect`, WebSocket messages) runs only while a response is being streamed.
+Translation between ASGI messages and HTTP is in `AsgiHttpExchange` and `AsgiWebSocket`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mcp_core.http import asgi_exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from mcp_core.http import Exchange, Site
+
+    from ._asgi_app import Receive, Send
+    from ._runtime import EventLike
+
+__all__ = ["AsgiRequest", "AsgiRuntime"]
+
+
+class AsgiRuntime(Protocol):
+    """The driver of ASGI requests: a runtime, and a router whose events it processes."""
+
+    @property
+    def site(self) -> Site: ...
+
+    def clock(self) -> float:
+        """Return the current time, on the clock that the router uses."""
+
+    def new_event(self) -> EventLike:
+        """Create an event of this runtime."""
+
+    def pump(self) -> None:
+        """Process the router's events. Call it after every call into the router; never waits."""
+
+    def taken(self, exchange: Exchange) -> None:
+        """Let handlers that wait for capacity continue, then pump.
+
+        Call it when the server has accepted the output of `exchange`, or never will.
+        """
+
+    async def judged(self, exchange: Exchange) -> None:
+        """Run the auth check of `exchange`, if it has one, until it is granted or denied."""
+
+    def run_beside(
+        self, function: Callable[[], Coroutine[Any, Any, bool]]
+    ) -> AbstractAsyncContextManager[object]:
+        """Run `function` in a second task while the context is entered.
+
+        If it returns True the client has disconnected, and the body of the context may be
+        cancelled. Leaving the context cancels the task, waits for it, and raises its exception.
+        """
+
+
+class AsgiRequest:
+    """One call of an application with an `http` or `websocket` scope. Await `run` once.
+
+    The request is the token of its exchange: the driver calls `poke` on it.
+    """
+
+    __slots__ = (
+        "_asgi_exchange",
+        "_output_ready",
+        "_receive",
+        "_receive_ended",
+        "_runtime",
+        "_send",
+        "_wakeup",
+    )
+
+    def __init__(self, runtime: AsgiRuntime, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        self._runtime = runtime
+        self._receive = receive
+        self._send = send
+        self._output_ready = False
+        self._receive_ended = False
+        self._wakeup = runtime.new_event()
+        # Last: from here on the router may call `poke`.
+        self._asgi_exchange = asgi_exchange(runtime.site, scope, runtime.clock(), token=self)
+
+    def __repr__(self) -> str:
+        return f"<AsgiRequest {self._asgi_exchange!r}>"
+
+    def poke(self) -> None:
+        """Report that there is output to send, or that a paused WebSocket may receive again."""
+        # Events are one-shot: each wake-up sets the current event and installs the next one.
+        wakeup = self._wakeup
+        self._wakeup = self._runtime.new_event()
+        self._output_ready = True
+        wakeup.set()
+
+    async def run(self) -> None:
+        """Serve the request until its response is sent or the client disconnects."""
+        exchange = self._asgi_exchange.exchange
+        try:
+            self._runtime.pump()
+            await self._runtime.judged(exchange)
+            while exchange.reading:
+                await self._receive_message()
+            await self._send_output()
+            if not self._asgi_exchange.over:
+                await self._stream_response()
+        finally:
+            # Also after cancellation: the router must not keep an exchange that has no task.
+            self._disconnect()
+
+    async def _stream_response(self) -> None:
+        async with self._runtime.run_beside(self._receive_until_over):
+            while not (self._asgi_exchange.over or self._receive_ended):
+                while not self._output_ready:
+                    await self._wakeup.wait()
+                await self._send_output()
+
+    async def _receive_until_over(self) -> bool:
+        """Receive until the exchange is over. Return True if the client disconnected."""
+        try:
+            while not self._asgi_exchange.over:
+                await self._receive_message()
+                while self._asgi_exchange.paused:
+                    await self._wakeup.wait()
+            return self._asgi_exchange.gone
+        finally:
+            # The sending loop waits for output, which may never come after a disconnect. On
+            # asyncio `run_beside` does not cancel that loop, so it has to be woken to end.
+            self._receive_ended = True
+            self.poke()
+
+    async def _receive_message(self) -> None:
+        message = await self._receive()
+        self._asgi_exchange.receive(message, self._runtime.clock())
+        self._runtime.pump()
+
+    async def _send_output(self) -> None:
+        """Send what is queued, waiting until the server has accepted it: this is backpressure."""
+        self._output_ready = False  # before the queue is read, so that no later wake-up is lost
+        messages = self._asgi_exchange.messages_to_send(self._runtime.clock())
+        self._runtime.pump()
+        try:
+            for message in messages:
+                if self._asgi_exchange.gone:
+                    # The client disconnected during the last `send`. Some servers raise an
+                    # exception if the application sends anything after that.
+                    break
+                await self._send(message)
+        except OSError:  # ASGI: `send` raises it once the client has disconnected
+            self._disconnect()
+        self._runtime.taken(self._asgi_exchange.exchange)
+
+    def _disconnect(self) -> None:
+        """Detach from the exchange. Does nothing more once the response is complete."""
+        self._asgi_exchange.disconnected(self._runtime.clock())
+        self._runtime.pump()
+        self._runtime.taken(self._asgi_exchange.exchange)

@@ -1,0 +1,586 @@
+"""The client side of one connection: its calls, callbacks, cache and subscriptions.
+
+A driver adds a subclass with the abstract methods of `AbstractClient`: how to wait, how to run a
+job, and what follows a call into the connection.
+
+A call is a generator (`CallSteps`) that yields one request after the other. If the server asks for
+input in a result (2026-07-28), the same generator sends the request again with the responses.
+"""
+
+from __future__ import annotations
+
+import abc
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
+
+from mcp_core import types as t
+from mcp_core._cache import ResultCache
+from mcp_core._caller_options import check_headers, check_level
+from mcp_core._calls import Listing, Pending, loss
+from mcp_core._capabilities import has
+from mcp_core._connection import Connection
+from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
+from mcp_core._events import (
+    ChangesMissed,
+    ConnectionClosed,
+    InputRequested,
+    NotificationReceived,
+    PeerReady,
+    RequestCancelled,
+    RequestReceived,
+)
+from mcp_core._methods import Role
+from mcp_core._mrtr import Rounds
+from mcp_core._outputs import Outputs
+from mcp_core._standing import Standing
+from mcp_core._subscriptions import UPDATED, Change, changes
+
+from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerInitiatedRequests
+from ._listen import Subscription, SubscriptionClient
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from mcp_core._caller_options import CallerOptions
+    from mcp_core._calls import CallOptions, Params, Steps, Waiter
+    from mcp_core._config import Config
+    from mcp_core._events import Event, Peer, ProgressReceived
+    from mcp_core.types import RequestId
+
+    from ._job import Job
+
+__all__ = ["AbstractClient"]
+
+_CLIENT: Final = Role.CLIENT
+_SERVER: Final = Role.SERVER
+_LOG: Final = "notifications/message"
+_SET_LEVEL: Final = "logging/setLevel"
+_TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+_ROOTS_CHANGED: Final = "notifications/roots/list_changed"
+# Notifications for which there is a callback, and its option.
+_CALLBACKS: Final = {_LOG: "on_log", "notifications/elicitation/complete": "on_elicitation_complete"}
+# The member of a request's `_meta` that replaces `logging/setLevel` in 2026-07-28.
+_META_LEVEL: Final = "io.modelcontextprotocol/logLevel"
+
+T = TypeVar("T")
+
+
+class AbstractClient(abc.ABC):
+    """The client side of one connection, without a runtime.
+
+    Every call takes `CallOptions`. Beside what its own docstring names, a call raises:
+
+    - `PeerError`: the server responded with an error.
+    - `CallTimeout`: there was no response in time. The server is told that the request is
+      cancelled, as it is when the caller is cancelled.
+    - `ConnectionLost`: the connection ended first.
+    - `LocalProtocolError`: the server's revision or capabilities do not allow the call, or
+      `headers` are given and the transport has none; nothing was sent.
+    - `RemoteProtocolError`: the response does not fit the request; or the server asks for input for
+      which the client declared no capability, or asks again without end.
+    - `McpError`: the server asks for sampling or roots in the result (2026-07-28), and the callback
+      refuses.
+    - `ValueError`: an option is out of its range, or a header cannot be sent; nothing was sent.
+    - `AuthRequired`: over HTTP, the server requires an access token.
+
+    A call also raises any other exception of a callback that the server's result made necessary.
+
+    Lists and resources may come from the cache; then nothing is sent (`cache` of
+    `ClientConfigOptions`).
+
+    Args:
+        config: `client_config(options)`.
+        options: the options of this connection.
+        clock: returns the current time, monotonic, in seconds.
+        sleep: waits for a number of seconds.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        options: CallerOptions,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[object]],
+    ) -> None:
+        self._options = options
+        self._clock = clock
+        self._sleep = sleep
+        self._conn = Connection(_CLIENT, config)
+        self._status = Standing(self._conn)
+        self._cache = ResultCache() if options.get("cache", True) else None
+        self._outputs = Outputs()
+        self._log_level = options.get("log_level")
+        if self._log_level is None and options.get("on_log") is not None:
+            self._log_level = "info"
+        self._meta: Mapping[str, Any] = {}  # members that each request's `_meta` gets
+        self._callbacks = ClientCallbacks(options)
+        self._server_requests = ServerInitiatedRequests(
+            self._conn, self._callbacks, self._start_job, self.hold, self._report
+        )
+        self._subscriptions: SubscriptionClient | None = None
+        self._pending: dict[Waiter[Any], None] = {}
+        self._pause_count = 0  # responses and logins of this client that the server waits for
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._conn!r}>"
+
+    @property
+    def peer(self) -> Peer:
+        """The revision, capabilities, name and instructions of the server."""
+        peer = self._conn.peer
+        assert peer is not None
+        return peer
+
+    @property
+    def versions_without_probe(self) -> list[str]:
+        """The revisions to try with the same server, started once more, after a failed opening.
+
+        Empty if a second start is of no use.
+        """
+        return self._status.versions_without_probe
+
+    # -- What a driver adds, and what it calls ---------------------------------------------------
+
+    @abc.abstractmethod
+    async def _call(self, steps: Steps[T], options: CallOptions) -> T:
+        """Begin a `PendingCall`, wait for it, and return its result.
+
+        This is a checkpoint even if nothing is sent.
+        """
+
+    @abc.abstractmethod
+    def _start_job(self, job: Job) -> None:
+        """Run `job` in a task that ends with the client. Call `_pump` after its end."""
+
+    @abc.abstractmethod
+    def _pump(self) -> None:
+        """Send what is queued and process the connection's events, without waiting."""
+
+    @abc.abstractmethod
+    def _report(self, problem: str, error: BaseException) -> None:
+        """Log an error that ends no call."""
+
+    def _open(self) -> None:
+        """Begin the opening. `_status.settled` tells when it is over."""
+        self._conn.open(self._clock(), verdict=self._options.get("verdict"))
+
+    def _later(self, seconds: float, function: Callable[[], object]) -> None:
+        """Call `function` after some seconds, unless the client is closed before."""
+
+        def on_end(_: object, error: BaseException | None) -> None:
+            if error is None:
+                function()
+
+        self._start_job(CallbackJob(partial(self._sleep, seconds), on_end))
+
+    def _handle_event(self, event: Event) -> None:
+        """Process one event, without waiting."""
+        self._status.take(event)
+        handler = _HANDLERS.get(type(event))
+        if handler is not None:
+            handler(self, event)
+        if self._subscriptions is not None:
+            self._subscriptions.handle_event(event)
+
+    def _send(self, method: str, params: Params, waiter: Waiter[Any], options: CallOptions) -> RequestId:
+        """Send a request for the pending call `waiter`, and return the request's id."""
+        self._status.require_alive()
+        if waiter not in self._pending:
+            self._pending[waiter] = None
+            waiter.held += self._pause_count
+        meta = options.get("meta")
+        if self._meta:
+            meta = {**self._meta, **(meta or {})}
+        progress = options.get("progress") is not None
+        headers = options.get("headers")
+        if headers:
+            if not self._conn.has_headers:
+                raise LocalProtocolError("this transport sends no headers")
+            check_headers(headers)
+        return self._conn.send_request(
+            method, params, token=waiter, meta=meta, progress=progress, headers=headers
+        )
+
+    def _end_call(self, waiter: Waiter[Any]) -> None:
+        """End a call for which no task waits any more. Cancel its request if it has no response."""
+        self._pending.pop(waiter, None)
+        waiter.leave_turn()
+        if waiter.id is not None:
+            self._conn.send_cancel(waiter.id, "the call was cancelled or timed out")
+
+    def hold(self, more: int) -> None:
+        """Pause the timeouts of all calls while the server waits for this client.
+
+        `more` is 1 when the server begins to wait, for example for a user's response or a login,
+        and -1 when that wait is over. `max_timeout` goes on.
+        """
+        self._pause_count += more
+        for waiter in self._pending:
+            waiter.hold(more)
+
+    def forget(self) -> None:
+        """Empty the cache: its results may have been for another user."""
+        if self._cache is not None:
+            self._cache = ResultCache()
+
+    # -- Calls -----------------------------------------------------------------------------------
+
+    async def list_tools(self, **options: Unpack[CallOptions]) -> list[t.Tool]:
+        """List all tools, page after page (server/tools)."""
+        return await self._call(self._tools(options), options)
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> t.CallToolResult:
+        """Call a tool (server/tools).
+
+        A tool that failed gives a result with `is_error`, and `raise_for_error()` raises it.
+
+        Raises:
+            RemoteProtocolError: also if the result does not fit the output schema of an earlier
+                `list_tools`.
+        """
+        return await self._call(self._tool_call(name, arguments, options), options)
+
+    async def list_resources(self, **options: Unpack[CallOptions]) -> list[t.Resource]:
+        """List all resources, page after page (server/resources)."""
+        return await self._call(self._pages("resources/list", "resources", options), options)
+
+    async def list_resource_templates(self, **options: Unpack[CallOptions]) -> list[t.ResourceTemplate]:
+        """List all resource templates, page after page (server/resources)."""
+        steps = self._pages("resources/templates/list", "resource_templates", options)
+        return await self._call(steps, options)
+
+    async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> t.ReadResourceResult:
+        """Read a resource (server/resources)."""
+        return await self._call(self._cached("resources/read", {"uri": uri}, options), options)
+
+    async def list_prompts(self, **options: Unpack[CallOptions]) -> list[t.Prompt]:
+        """List all prompts, page after page (server/prompts)."""
+        return await self._call(self._pages("prompts/list", "prompts", options), options)
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
+    ) -> t.GetPromptResult:
+        """Get a prompt, filled in with `arguments` (server/prompts). Their values are strings."""
+        return await self._call(self._once("prompts/get", _named(name, arguments)), options)
+
+    async def complete(
+        self,
+        ref: str | t.PromptReference | t.ResourceTemplateReference,
+        argument: str,
+        value: str,
+        *,
+        arguments: Mapping[str, str] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> t.Completion:
+        """Get suggestions for an argument of a prompt, or a variable of a resource template.
+
+        Source: server/utilities/completion.
+
+        Args:
+            ref: a prompt's name, or the text of a template: a text with `{` or `://` in it counts
+                as a template. A reference of `mcp_core.types` names the kind.
+            argument: the name of the argument or variable.
+            value: what the user has typed so far.
+            arguments: the arguments that are settled already. Revisions before 2025-06-18 do not
+                send them.
+        """
+        params = t.CompleteParams(
+            ref=_reference(ref) if isinstance(ref, str) else ref,
+            argument=t.CompletionArgument(argument, value),
+            context=t.CompletionContext(arguments=dict(arguments)) if arguments else None,
+        )
+        return await self._call(_completion(params), options)
+
+    async def set_log_level(self, level: t.LoggingLevel, **options: Unpack[CallOptions]) -> None:
+        """Receive log messages of `level` and more severe ones (server/utilities/logging).
+
+        Until 2025-11-25 this sends a request; in 2026-07-28 every later request carries the level,
+        and nothing is sent now.
+
+        Raises:
+            ValueError: there is no such level.
+        """
+        check_level(level)
+        await self._call(self._set_level(level), options)
+
+    async def ping(self, **options: Unpack[CallOptions]) -> object:
+        """Check that the server responds: by `ping`, or by `server/discover` in 2026-07-28."""
+        return await self._call(self._once(self.peer.dialect.ping, None), options)
+
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool | Iterable[str] = False,
+        uris: Iterable[str] = (),
+        timeout: float | None = 60.0,
+    ) -> Subscription:
+        """Subscribe to changes for the time of an `async with` block::
+
+            async with client.listen(tools=True) as changes:
+                async for change in changes:
+                    ...
+
+        Each `Change` has a `list` or a `uri`; `changes.honoured` holds the wishes that the server
+        has accepted. Any number of blocks may be open at once.
+
+        A change is given once, however often it happened before it was taken. Its `uri` may be that
+        of a part of a resource that was asked for.
+
+        Args:
+            tools: the list of tools.
+            prompts: the list of prompts.
+            resources: the list of resources if True; or URIs of resources, as `uris`.
+            uris: the URIs of single resources.
+            timeout: seconds for the block to begin, as for calls.
+
+        *Resource handling*: at the end of the block the server is told to end the subscription.
+
+        Raises:
+            LocalProtocolError: at the beginning: the server offers nothing of what is wanted.
+            PeerError: at the beginning: the server refused. In the loop: it ended the subscription
+                with an error.
+            ConnectionLost: at the beginning or in the loop, after the last change: changes may have
+                been missed. If only the stream of the subscription is lost, it is opened again, and
+                everything counts as changed unless nothing was missed; after five failures in a
+                row this is raised.
+            CallTimeout: at the beginning.
+            ValueError: nothing is wanted.
+            TypeError: one string is given for URIs.
+        """
+        if isinstance(resources, str) or isinstance(uris, str):
+            raise TypeError("give URIs as a list, even a single one")
+        more_uris = () if isinstance(resources, bool) else resources
+        wanted = changes(tools=tools, prompts=prompts, resources=resources is True, uris=(*more_uris, *uris))
+        if self._subscriptions is None:
+            self._subscriptions = SubscriptionClient(
+                self._conn, self._status, self._call, self._pump, self._later
+            )
+        return Subscription(self._subscriptions, wanted, {"timeout": timeout})
+
+    def roots_changed(self) -> None:
+        """Tell the server that the roots have changed (client/roots). This does not wait.
+
+        In 2026-07-28 nothing is sent: a server asks for the roots whenever it needs them.
+
+        Raises:
+            LocalProtocolError: there is no `on_roots`.
+            ConnectionLost: the connection is closed.
+        """
+        self._status.require_alive()
+        if _ROOTS_CHANGED in self.peer.dialect.receives[_SERVER]:
+            self._conn.send_notification(_ROOTS_CHANGED)
+            self._pump()
+
+    async def request(self, method: str, params: Params = None, **options: Unpack[CallOptions]) -> Any:
+        """Send any request, without the cache.
+
+        A method of MCP gives its result type, any other method a dict.
+        """
+        return await self._call(self._once(method, params), options)
+
+    # -- What calls are made of ------------------------------------------------------------------
+
+    def _once(self, method: str, params: Params) -> Steps[Any]:
+        """Send one request. Respond if its result asks for input."""
+        result = yield method, params
+        if isinstance(result, InputRequested):
+            return (yield from self._send_with_input(method, params, result))
+        return result
+
+    def _send_with_input(self, method: str, params: Params, asked: InputRequested) -> Steps[Any]:
+        """Send a request again with what its result asked for, until there is a final result."""
+        config = self._conn.config
+        round_trips = Rounds(method, params, self.peer, config.capabilities)
+        result: Any = asked
+        while isinstance(result, InputRequested):
+            requests = round_trips.take(result.requests, result.state)
+            if len(requests) > config.limits.in_flight:
+                raise RemoteProtocolError(f"{method}: the server asks {len(requests)} questions at once")
+            work: dict[str, Callable[[], Awaitable[Any]]] = {
+                key: partial(self._callbacks.respond_in_retry, request) for key, request in requests.items()
+            }
+            if not work:  # the server only asks to be called again a little later
+                work[""] = partial(self._sleep, round_trips.pause)
+            responses = yield InputWait(self._start_job, work)
+            round_trips.answer(responses)
+            result = yield method, round_trips.params
+        return result
+
+    def _cached(self, method: str, params: Mapping[str, Any] | None, options: CallOptions) -> Steps[Any]:
+        """Return a fresh result from the cache, or send the request."""
+        cache = self._cache
+        if cache is None or options.get("meta") or options.get("headers"):
+            return (yield from self._once(method, params))
+        found = cache.find(method, params, self._clock())
+        if found is not None:
+            return found
+        turn = cache.turn
+        result = yield method, params
+        if isinstance(result, InputRequested):
+            # Not cached: the result depends on what the user says now.
+            return (yield from self._send_with_input(method, params, result))
+        cache.keep(method, params, result, self._clock(), turn)
+        return result
+
+    def _pages(self, method: str, member: str, options: CallOptions) -> Steps[list[Any]]:
+        """List all pages. Begin once more if the server no longer knows a cursor."""
+        invalid_params = self.peer.dialect.codes[Fault.INVALID_PARAMS]
+        pages: Listing[Any] = Listing(method, member)
+        may_restart = True
+        while pages.wanted:
+            try:
+                pages.take((yield from self._cached(method, pages.params, options)))
+            except (PeerError, RemoteProtocolError) as exc:
+                # A cached page has led to a cursor that does not work, and would do so again.
+                if self._cache is not None:
+                    self._cache.forget(method)
+                unknown_cursor = isinstance(exc, PeerError) and exc.code == invalid_params
+                if not (may_restart and pages.params and unknown_cursor):
+                    raise
+                may_restart = False
+                pages = Listing(method, member)
+        return pages.items
+
+    def _tools(self, options: CallOptions) -> Steps[list[t.Tool]]:
+        tools = yield from self._pages("tools/list", "tools", options)
+        if not self.peer.dialect.lacks(t.Tool, "output_schema"):
+            self._outputs.learn(tools)
+        return tools
+
+    def _tool_call(
+        self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
+    ) -> Steps[t.CallToolResult]:
+        params = _named(name, arguments)
+        result: t.CallToolResult
+        try:
+            result = yield from self._once("tools/call", params)
+        except PeerError as exc:
+            mismatch = exc.code == self.peer.dialect.codes[Fault.HEADER_MISMATCH]
+            if not (self._conn.has_headers and mismatch):
+                raise
+            # The list of tools says which arguments travel in headers, and ours is out of date
+            # (2026-07-28, basic/transports).
+            if self._cache is not None:
+                self._cache.forget("tools/list")
+            yield from self._tools(options)
+            result = yield from self._once("tools/call", params)
+        error = self._outputs.fault_of(name, result)
+        if error is not None:
+            raise RemoteProtocolError(f"the result of tool {name!r} {error}")
+        return result
+
+    def _set_level(self, level: t.LoggingLevel) -> Steps[None]:
+        peer = self.peer
+        if _SET_LEVEL in peer.dialect.receives[_SERVER]:
+            yield _SET_LEVEL, t.SetLevelParams(level=level)
+            self._log_level = level
+        elif _has_logging(peer):
+            self._meta = {_META_LEVEL: level}
+        else:
+            raise LocalProtocolError(
+                "the server did not declare the capability logging, so it sends no log messages",
+                Fault.MISSING_CAPABILITY,
+            )
+
+    # -- Events ----------------------------------------------------------------------------------
+
+    def _handle_ready(self, event: PeerReady) -> None:
+        """Set up the open connection, or the new session that replaces a lost one."""
+        peer = event.peer
+        self._outputs.forget()
+        if peer.dialect.lacks(t.CacheableResult, "ttl_ms"):
+            self._cache = None
+        if self._log_level is None or not _has_logging(peer):
+            return
+        if _SET_LEVEL in peer.dialect.receives[_SERVER]:
+            params = t.SetLevelParams(level=self._log_level)
+            self._conn.send_request(_SET_LEVEL, params, token=_IgnoredRequest(self._report))
+        else:
+            self._meta = {_META_LEVEL: self._log_level}
+
+    def _handle_notification(self, notification: NotificationReceived) -> None:
+        name = notification.method.name
+        if self._cache is not None:
+            self._cache.invalidate(name, self._updated_uri(notification))
+        if name == _TOOLS_CHANGED:
+            self._outputs.forget()
+        option = _CALLBACKS.get(name)
+        callback: Any = self._options.get(option) if option is not None else None
+        if callback is not None:
+            try:
+                callback(notification.params)
+            except Exception as exc:  # noqa: BLE001 - no call of the user's is to blame
+                self._report(f"{option} failed", exc)
+
+    def _updated_uri(self, notification: NotificationReceived) -> str | None:
+        """Return the URI of the only resource that a notification is about.
+
+        None if it may also be about the resource that contains it, or about anything else.
+        """
+        if notification.method.name != UPDATED or self._subscriptions is None:
+            return None
+        uri: str = notification.params.uri
+        return uri if self._subscriptions.wants(Change(uri=uri)) else None
+
+    def _handle_missed(self, event: ChangesMissed) -> None:
+        # The cache stays: nothing is cached in revisions whose notifications can be missed.
+        self._outputs.forget()
+
+    def _handle_request(self, event: RequestReceived) -> None:
+        self._server_requests.handle_request(event)
+
+    def _handle_cancelled(self, event: RequestCancelled) -> None:
+        self._server_requests.cancel(event.id)
+
+    def _handle_closed(self, event: ConnectionClosed) -> None:
+        # Calls that wait for a callback have no request in flight, so nothing else ends them.
+        for waiter in list(self._pending):
+            waiter.end(None, loss(event))
+
+
+_HANDLERS: Final[Mapping[type, Callable[[AbstractClient, Any], None]]] = {
+    ChangesMissed: AbstractClient._handle_missed,
+    NotificationReceived: AbstractClient._handle_notification,
+    PeerReady: AbstractClient._handle_ready,
+    RequestReceived: AbstractClient._handle_request,
+    RequestCancelled: AbstractClient._handle_cancelled,
+    ConnectionClosed: AbstractClient._handle_closed,
+}
+
+
+class _IgnoredRequest(Pending):
+    """A request whose result no task waits for. An error of the server is logged."""
+
+    def __init__(self, report: Callable[[str, BaseException], None]) -> None:
+        self._report = report
+
+    def end(self, result: Any, error: BaseException | None) -> None:
+        if isinstance(error, PeerError | RemoteProtocolError):
+            self._report("the server rejected the log level", error)
+
+    def progressed(self, event: ProgressReceived) -> None:
+        raise AssertionError("the request has no progress token")  # pragma: no cover
+
+
+def _completion(params: t.CompleteParams) -> Steps[t.Completion]:
+    result: t.CompleteResult = yield "completion/complete", params
+    return result.completion
+
+
+def _named(name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"name": name} if arguments is None else {"name": name, "arguments": arguments}
+
+
+def _reference(text: str) -> t.PromptReference | t.ResourceTemplateReference:
+    if "{" in text or "://" in text:
+        return t.ResourceTemplateReference(text)
+    return t.PromptReference(text)
+
+
+def _has_logging(peer: Peer) -> bool:
+    """True if the server declared that it sends log messages."""
+    return has(peer.capabilities, peer.dialect.receives[_CLIENT][_LOG].needs)

@@ -1,0 +1,277 @@
+"""What a client does when the server asks for input: it calls a callback and sends the response.
+
+Until 2025-11-25 the server asks by requests of its own. In 2026-07-28 its questions are in the
+result of a call, which the client then sends again with the responses (`ClientRoundTrips`).
+
+1. Each callback runs in a task of its own, as a `CallbackJob`. A slow user delays only what waits
+   for that one response.
+2. A callback may refuse with an `McpError`. A server's request gets that error. In the result of a
+   call, refusing a form is a response; for the other kinds the call ends with the error
+   (client/sampling: no retry).
+3. Any other exception is a fault of the client. The server's request gets an internal error, and
+   the log gets the exception; a call raises it. What is no `Exception` ends the task.
+
+Sources: client/elicitation, client/sampling and client/roots of all revisions; basic/patterns/mrtr
+of 2026-07-28.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core import types as t
+from mcp_core._caller_options import roots_result
+from mcp_core._calls import Turn
+from mcp_core._errors import Fault, McpError, RemoteProtocolError, single
+from mcp_core._questions import as_answer, check_question, form_of, question_of, refusal_of
+
+from ._job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core._caller_options import AskedOptions
+    from mcp_core._calls import Waiter
+    from mcp_core._connection import Connection
+    from mcp_core._events import RequestReceived
+    from mcp_core.types import RequestId
+
+__all__ = ["CallbackJob", "ClientCallbacks", "InputWait", "ServerInitiatedRequests"]
+
+# What client/sampling says for a user who rejects the request; it is outside the reserved range.
+_REJECTED: Final = -1
+_INTERNAL: Final = -32603  # JSON-RPC's own, in every revision
+
+
+class CallbackJob(Job):
+    """A client's callback, or another wait, in a task of its own.
+
+    The first outcome is passed to `on_end(result, error)`. `failed` raises what is no `Exception`.
+
+    Args:
+        start: called in the task; its awaitable gives the result.
+        on_end: gets the result and None, or None and the error.
+    """
+
+    __slots__ = ("_on_end", "_start")
+
+    def __init__(
+        self,
+        start: Callable[[], Awaitable[Any]],
+        on_end: Callable[[Any, BaseException | None], object],
+    ) -> None:
+        super().__init__()
+        self._start = start
+        self._on_end: Callable[[Any, BaseException | None], object] | None = on_end
+
+    def __repr__(self) -> str:
+        return f"<CallbackJob, {'over' if self._on_end is None else 'under way'}>"
+
+    async def run(self) -> Any:
+        return await self._start()
+
+    def done(self, result: Any) -> None:
+        self._end(result, None)
+
+    def failed(self, exc: BaseException) -> None:
+        if not isinstance(exc, Exception):
+            raise exc  # such as KeyboardInterrupt: it is meant for more than this task
+        self._end(None, single(exc))
+
+    def dropped(self) -> None:
+        self._end(None, McpError(_INTERNAL, "the callback was cancelled"))
+
+    def abandon(self) -> None:
+        """Cancel the task, and report no outcome. Do nothing if there was one."""
+        if self._on_end is not None:
+            self._on_end = None
+            self.stop()
+
+    def _end(self, result: Any, error: BaseException | None) -> None:
+        on_end = self._on_end
+        self._on_end = None
+        if on_end is not None:
+            on_end(result, error)
+
+
+class ClientCallbacks:
+    """The callbacks that respond to a server's requests for input."""
+
+    __slots__ = ("_on_roots", "_with_params")
+
+    def __init__(self, options: AskedOptions) -> None:
+        self._on_roots = options.get("on_roots")
+        self._with_params: dict[type, Callable[[Any], Any] | None] = {
+            t.ElicitRequest: options.get("on_elicit"),
+            t.CreateMessageRequest: options.get("on_sample"),
+        }
+
+    def __repr__(self) -> str:
+        kinds = [kind.__name__ for kind, callback in self._with_params.items() if callback is not None]
+        if self._on_roots is not None:
+            kinds.append(t.ListRootsRequest.__name__)
+        return f"<ClientCallbacks for {', '.join(kinds) or 'nothing'}>"
+
+    async def respond(self, request: t.InputRequest) -> t.Result:
+        """Call the callback for a server's request, and return its response.
+
+        Raises:
+            McpError: the callback refuses.
+            LocalProtocolError: the callback returned something that is no response to `request`.
+            Exception: the callback raised it.
+        """
+        answer = self._call(request)
+        if isinstance(answer, Awaitable):
+            answer = await answer
+        return as_answer(request, _to_result(request, answer))
+
+    async def respond_in_retry(self, request: t.InputRequest) -> t.Result:
+        """Respond to a request that was in the result of a call: a refused form is a response."""
+        try:
+            return await self.respond(request)
+        except Exception as exc:
+            refusal = single(exc)
+            if isinstance(refusal, McpError):
+                return refusal_of(request, refusal)
+            raise
+
+    def _call(self, request: t.InputRequest) -> Any:
+        """Call the callback. What it returns may be an awaitable."""
+        if isinstance(request, t.ListRootsRequest):
+            return self._on_roots() if callable(self._on_roots) else self._on_roots
+        callback = self._with_params[type(request)]
+        assert callback is not None, "a request for an undeclared capability is rejected earlier"
+        return callback(request.params)
+
+
+def _to_result(request: t.InputRequest, answer: Any) -> Any:
+    """Convert what a callback returned to the result that it stands for."""
+    if isinstance(request, t.ElicitRequest):
+        if answer is None:
+            return t.ElicitResult(action="cancel")
+        if isinstance(answer, Mapping):
+            return t.ElicitResult(action="accept", content={**_defaults(request), **answer})
+    elif isinstance(request, t.CreateMessageRequest):
+        if answer is None:
+            raise McpError(_REJECTED, "the user rejected the request")
+    else:
+        return roots_result(answer)
+    return answer
+
+
+def _defaults(request: t.ElicitRequest) -> dict[str, t.ElicitValue]:
+    if request.params.mode == "url":
+        return {}
+    fields = form_of(request).properties
+    return {name: field.default for name, field in fields.items() if field.default is not None}
+
+
+class ServerInitiatedRequests:
+    """The requests that a stateful server has sent to the client, and their callbacks.
+
+    Args:
+        conn: the connection on which they arrive.
+        callbacks: what responds to them.
+        start_job: runs a `CallbackJob` in a task.
+        pause_timeouts: called with 1 when the server begins to wait for a response, and with -1
+            when it has one.
+        report: logs an error that ends no call.
+    """
+
+    __slots__ = ("_callbacks", "_conn", "_jobs", "_pause_timeouts", "_report", "_start_job")
+
+    def __init__(
+        self,
+        conn: Connection,
+        callbacks: ClientCallbacks,
+        start_job: Callable[[CallbackJob], object],
+        pause_timeouts: Callable[[int], object],
+        report: Callable[[str, BaseException], object],
+    ) -> None:
+        self._conn = conn
+        self._callbacks = callbacks
+        self._start_job = start_job
+        self._pause_timeouts = pause_timeouts
+        self._report = report
+        self._jobs: dict[RequestId, CallbackJob] = {}
+
+    def __repr__(self) -> str:
+        return f"<ServerInitiatedRequests: {len(self._jobs)} on {self._conn!r}>"
+
+    def handle_request(self, event: RequestReceived) -> None:
+        """Start the callback for a request, or reject a request that no capability covers."""
+        request = question_of(event.method.name, event.params)
+        try:
+            check_question(request, self._conn.config.capabilities)
+        except RemoteProtocolError as exc:
+            code = event.peer.dialect.codes[exc.fault]
+            self._conn.send_error(event.id, t.ErrorData(code, str(exc)))
+            return
+        job = CallbackJob(partial(self._callbacks.respond, request), partial(self._respond, event))
+        self._jobs[event.id] = job
+        self._pause_timeouts(1)
+        self._start_job(job)
+
+    def cancel(self, id: RequestId) -> None:
+        """Cancel the callback: the server has cancelled its request."""
+        if id in self._jobs:
+            self._jobs[id].stop()
+
+    def _respond(self, event: RequestReceived, result: t.Result, error: BaseException | None) -> None:
+        """Send the response, or the error that stands for it."""
+        del self._jobs[event.id]
+        self._pause_timeouts(-1)
+        try:
+            if error is None:
+                self._conn.send_result(event.id, result)
+                return
+            if isinstance(error, McpError):
+                self._conn.send_error(event.id, t.ErrorData(error.code, error.message, error.data))
+                return
+        except Exception as exc:  # noqa: BLE001 - encoding a user's object may raise anything
+            error = exc
+        self._report(f"{event.method.name} could not be answered", error)
+        code = event.peer.dialect.codes[Fault.INTERNAL]
+        self._conn.send_error(event.id, t.ErrorData(code, "Internal error"))
+
+
+class InputWait(Turn):
+    """A call's wait for the client's own input, before the call is sent again.
+
+    All of `work` runs side by side, and its results are passed on under the same keys. The first
+    failure ends the call and cancels the rest.
+    """
+
+    ours = True
+
+    def __init__(
+        self,
+        start_job: Callable[[CallbackJob], object],
+        work: Mapping[str, Callable[[], Awaitable[Any]]],
+    ) -> None:
+        self._start_job = start_job
+        self._work = work
+        self._results: dict[str, Any] = {}
+        self._jobs: list[CallbackJob] = []
+
+    def __repr__(self) -> str:
+        return f"<InputWait, {len(self._results)} of {len(self._work)} results>"
+
+    def begin(self, waiter: Waiter[Any]) -> None:
+        for key, start in self._work.items():
+            self._jobs.append(CallbackJob(start, partial(self._on_end, waiter, key)))
+        for job in self._jobs:
+            self._start_job(job)
+
+    def stop(self) -> None:
+        for job in self._jobs:
+            job.abandon()
+
+    def _on_end(self, waiter: Waiter[Any], key: str, result: Any, error: BaseException | None) -> None:
+        self._results[key] = result
+        if error is not None:
+            waiter.end(None, error)
+        elif len(self._results) == len(self._work):
+            waiter.end(self._results, None)

@@ -1,0 +1,401 @@
+"""Make the requests of an `HttpClient`: on which connection, and how often.
+
+Each request has a task of its own, the `HttpRequestJob`; what takes time is awaited there. Which
+connection is used, and whether a request may be sent again, is decided by the `Pool`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+from mcp_core._errors import ConnectFailed, ConnectionLost, McpTrioError
+from mcp_core._pump import Pump
+from mcp_core.http import Body, End, Head, Place, Pool, idle_time
+
+from ._job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core._events import Event
+    from mcp_core.http import AccessAttempt, Action, HttpCall, HttpClient, RequestHead
+
+    from ._runtime import EventLike
+
+__all__ = [
+    "AuthFlowRunner",
+    "HttpClientRuntime",
+    "HttpRequestJob",
+    "HttpRequestRunner",
+    "PooledConnection",
+]
+
+# For a server that has never sent a byte: the URL may be wrong.
+_DOUBT: Final = "is it an HTTP server, with TLS or without as the URL says?"
+
+
+class PooledConnection(Protocol):
+    """A connection to the server.
+
+    `heard` is True if anything has arrived since the last request was sent. `protocol` is the name
+    of what is spoken, such as "HTTP/2". `room` is the number of requests that it can carry at the
+    same time now; 0 if it takes no more.
+    """
+
+    @property
+    def protocol(self) -> str: ...
+    @property
+    def room(self) -> int: ...
+    @property
+    def heard(self) -> bool: ...
+
+    async def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> bool:
+        """Send a request, and pass its response to `take` in pieces, up to `End`.
+
+        Return True if the connection may be used again.
+
+        Raises:
+            NotProcessed: the server says that it has not begun to process the request.
+            ConnectionLost: the response is incomplete. What arrived was passed to `take`.
+            ValueError: the request cannot be sent in HTTP; nothing was sent.
+        """
+
+    def closed_by_server(self) -> bool:
+        """True if an idle connection is known to be closed. This does not wait."""
+
+    async def aclose(self) -> None:
+        """Close the connection, also if cancelled."""
+
+
+L = TypeVar("L", bound=PooledConnection)
+
+
+class AuthFlowRunner(Protocol):
+    """Gets the access tokens of requests. Both methods may raise any `McpTrioError`.
+
+    The request then ends with that error.
+    """
+
+    async def ready(self) -> None:
+        """Get a token if one is needed. Called before each request."""
+
+    async def challenged(self, attempt: AccessAttempt) -> None:
+        """Do what the last response to `attempt` demands. The request is then sent again."""
+
+
+class HttpClientRuntime(Protocol[L]):
+    """The driver of an `HttpRequestRunner`. Only `dial` waits."""
+
+    async def dial(self) -> L:
+        """Open a connection to the server.
+
+        Raises:
+            ConnectFailed: the server cannot be reached.
+        """
+
+    def discard(self, lines: list[L]) -> object:
+        """Close connections that have expired."""
+
+    def start_job(self, job: HttpRequestJob) -> object:
+        """Run `job` in a task of its own. Call `pump` after its end."""
+
+    def pump(self) -> object:
+        """Call `HttpRequestRunner.run`, and set a timer to its `next_deadline`."""
+
+    def clock(self) -> float:
+        """Return the current time, on the clock of the `HttpClient`."""
+
+    def new_event(self) -> EventLike:
+        """Create an event of this runtime."""
+
+
+class HttpRequestRunner(Generic[L]):
+    """Makes the requests of an `HttpClient` on pooled connections.
+
+    Call `run` after each call into the client, and `handle_timeout` at `next_deadline`. Neither
+    waits.
+
+    Attributes:
+        protocol: the name of what is spoken on the newest connection, "" if there was none.
+        known: whether the server has ever responded.
+
+    Args:
+        http: the client.
+        driver: opens connections and starts tasks.
+        take: called for each event, in order; must not wait.
+        sent: called with the body of each request.
+        address: adapts the head of a request to the driver's connections, as a proxy needs it.
+        rights: gets access tokens, if the client uses authorization.
+    """
+
+    def __init__(
+        self,
+        http: HttpClient,
+        driver: HttpClientRuntime[L],
+        take: Callable[[Event], object],
+        *,
+        sent: Callable[[bytes], object] | None = None,
+        address: Callable[[RequestHead], RequestHead] = lambda head: head,
+        rights: AuthFlowRunner | None = None,
+    ) -> None:
+        self.http = http
+        self.pool: Pool[L] = Pool()
+        self.known = False
+        self.protocol = ""
+        self.driver = driver
+        self._address = address
+        self._sent = sent
+        self._rights = rights
+        self._jobs: dict[int, HttpRequestJob] = {}
+        # Requests that wait for a connection: short ones, and long-lived ones.
+        self._waiting: tuple[deque[EventLike], deque[EventLike]] = (deque(), deque())
+        self._had_event = False
+
+        def on_event(event: Event) -> None:
+            self._had_event = True
+            take(event)
+
+        self._pump = Pump(http, on_event)
+
+    def __repr__(self) -> str:
+        return f"<HttpRequestRunner of {self.http!r}: {len(self._jobs)} under way>"
+
+    @property
+    def idle(self) -> bool:
+        """True if no request is being made."""
+        return not self._jobs
+
+    def run(self) -> None:
+        """Start and cancel requests, and process every event."""
+        http = self.http
+        self._had_event = True
+        while self._had_event:  # an event may lead to another request
+            for call in http.calls_to_make(self.driver.clock()):
+                job = self._jobs[call.key] = HttpRequestJob(self, call)
+                self.driver.start_job(job)
+            for key in http.calls_to_drop():
+                if key in self._jobs:
+                    self._jobs[key].stop()
+            self._had_event = False
+            self._pump.run()
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which to call `handle_timeout`, or None."""
+        of_pool = self.pool.next_deadline()
+        of_client = self.http.next_deadline()
+        if of_pool is None or of_client is None:
+            return of_client if of_pool is None else of_pool
+        return min(of_pool, of_client)
+
+    def handle_timeout(self, now: float) -> None:
+        """Process the timeouts that are due at `now`. An early call does nothing."""
+        self.http.handle_timeout(now)
+        expired = self.pool.expired(now)
+        if expired:
+            self.driver.discard(expired)
+
+    def stop(self) -> None:
+        """Cancel all requests."""
+        for job in list(self._jobs.values()):
+            job.stop()
+
+    # -- One request -----------------------------------------------------------------------------
+
+    def _end(self, call: HttpCall, error: str | McpTrioError | None) -> None:
+        """Tell the client, once, how a request has ended: None stands for a complete response."""
+        del self._jobs[call.key]
+        if isinstance(error, McpTrioError):
+            self.http.denied(call.key, error, self.driver.clock())
+        else:
+            self.http.response_ended(call.key, self.driver.clock(), error=error)
+
+    async def _run(self, job: HttpRequestJob) -> str | McpTrioError | None:
+        """Make a request as often as authorization takes. Return what `_end` needs."""
+        call = job.call
+        rights = self._rights
+        if call.body and self._sent is not None:
+            self._sent(call.body)
+        if rights is None or call.attempt is None:
+            return await self._exchange(call)
+        try:
+            while True:
+                # Requests sent during shutdown (session DELETE, cancellations) never start an
+                # interactive login.
+                if not job.shutting_down:
+                    await rights.ready()
+                try:
+                    return await self._exchange(call)
+                except _Unauthorized:
+                    pass
+                self.http.hold(call.key, None)
+                self.driver.pump()
+                try:
+                    await rights.challenged(call.attempt)
+                finally:
+                    self.http.hold(call.key, self.driver.clock())
+                    self.driver.pump()
+        except McpTrioError as exc:
+            return exc
+
+    async def _exchange(self, call: HttpCall) -> str | None:
+        """Make a request. Return why its response is incomplete, or None if it is complete.
+
+        Raises:
+            _Unauthorized: the response demands another access token.
+        """
+        tries = 0
+        while True:
+            tries += 1
+            line = await self._idle_connection(call)
+            reused = line is not None
+            whole = False
+            attempt = _RequestAttempt(self, call)
+            try:
+                if line is None:
+                    line = await self.driver.dial()
+                    was_shared = self.pool.shared
+                    self.pool.opened(call, line)
+                    self.protocol = line.protocol
+                    if was_shared or self.pool.shared:
+                        # Waiting requests may now share this connection, or have to know that
+                        # it carries only one.
+                        self._wake_all()
+                head = self._address(self.http.sign(call))
+                whole = await line.run(head, call.body, attempt.handle_actions)
+                if attempt.refused:
+                    raise _Unauthorized
+                return None
+            except (ConnectFailed, ValueError) as exc:
+                return str(exc)
+            except ConnectionLost as exc:
+                if not Pool.may_retry(call, exc, reused=reused, answered=attempt.answered, tries=tries):
+                    assert line is not None
+                    return str(exc) if self.known or line.heard else f"{exc}; {_DOUBT}"
+            finally:
+                if line is None:
+                    self.pool.drop(call)
+                    self._wake_all()
+                else:
+                    await self._release(call, line, whole=whole, lasts=attempt.lasts)
+
+    async def _idle_connection(self, call: HttpCall) -> L | None:
+        """Wait until a request may have a connection. None stands for a new one."""
+        while True:
+            found = self.pool.take(call, self.driver.clock())
+            if found is Place.WAIT:
+                await self._wait(call)
+            elif isinstance(found, Place):
+                return None
+            elif found.closed_by_server():
+                await self._release(call, found, whole=False)
+            else:
+                return found
+
+    async def _release(self, call: HttpCall, line: L, *, whole: bool, lasts: float | None = None) -> None:
+        close = self.pool.give(line, self.driver.clock(), whole=whole, lasts=lasts)
+        self._wake_next(call)
+        if close:
+            await line.aclose()
+
+    async def _wait(self, call: HttpCall) -> None:
+        """Wait until a connection may be free."""
+        event = self.driver.new_event()
+        waiting = self._waiting[call.long]
+        waiting.append(event)
+        try:
+            await event.wait()
+        except BaseException:
+            if event in waiting:
+                waiting.remove(event)
+            else:
+                self._wake_next(call)  # this request was woken and is cancelled: wake another
+            raise
+
+    def _wake_all(self) -> None:
+        for waiting in self._waiting:
+            while waiting:
+                waiting.popleft().set()
+
+    def _wake_next(self, call: HttpCall) -> None:
+        queues = self._waiting if self.pool.shared else (self._waiting[call.long],)
+        for waiting in queues:
+            if waiting:
+                waiting.popleft().set()
+
+
+class HttpRequestJob(Job):
+    """One request of an `HttpClient`. The first outcome counts; `failed` always raises."""
+
+    __slots__ = ("_ended", "_runner", "call")
+
+    def __init__(self, runner: HttpRequestRunner[Any], call: HttpCall) -> None:
+        super().__init__()
+        self.call = call
+        self._runner = runner
+        self._ended = False
+
+    def __repr__(self) -> str:
+        return f"<HttpRequestJob {self.call.key}, {'over' if self._ended else 'under way'}>"
+
+    async def run(self) -> str | McpTrioError | None:
+        """Return why the request failed, or None if its response is complete."""
+        return await self._runner._run(self)
+
+    def done(self, result: str | McpTrioError | None) -> None:
+        if not self._ended:
+            self._ended = True
+            self._runner._end(self.call, result)
+
+    def failed(self, exc: BaseException) -> None:
+        self.done("internal error of the client")
+        raise exc
+
+    def dropped(self) -> None:
+        self.done("the request was cancelled")
+
+
+class _Unauthorized(Exception):
+    """The response to a request demands another access token."""
+
+
+class _RequestAttempt:
+    """The response to a request on one connection, on its way to the client.
+
+    `answered` is True once anything has arrived. `lasts` is the time in seconds for which the
+    server keeps the connection, if it says so. `refused` is True if the response demands another
+    access token; the client does not get such a response.
+    """
+
+    __slots__ = ("_call", "_runner", "answered", "lasts", "refused")
+
+    def __init__(self, runner: HttpRequestRunner[Any], call: HttpCall) -> None:
+        self.answered = False
+        self.refused = False
+        self.lasts: float | None = None
+        self._runner = runner
+        self._call = call
+
+    def handle_actions(self, actions: list[Action]) -> None:
+        runner = self._runner
+        key = self._call.key
+        self.answered = True
+        runner.known = True
+        http = runner.http
+        now = runner.driver.clock()
+        for action in actions:
+            if type(action) is Body:
+                http.response_data(key, action.data, now)
+            elif type(action) is Head:
+                self.lasts = idle_time(dict(action.headers).get(b"keep-alive"))
+                if http.refused(self._call, action):
+                    self.refused = True
+                    # The rest of the response is not needed. If it has arrived, which is usual,
+                    # the connection can be used again; otherwise it is closed.
+                    if type(actions[-1]) is not End:
+                        raise _Unauthorized
+                    return
+                http.response_started(key, action, now)
+        # The end is reported when the connection is free again: it may lead to the next request.
+        if type(actions[-1]) is not End:
+            runner.driver.pump()

@@ -1,0 +1,105 @@
+"""What a driver adds to a `Service`: a log, sending, waiting, threads, the time and entropy.
+
+A `Runtime` whose subclass adds nothing but `report` serves plain functions that send nothing while
+they run. For anything more, the methods below raise a `TypeError` that says what is missing.
+"""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from mcp_core._events import RequestReceived
+    from mcp_core.registry import Round
+    from mcp_core.types import RequestId
+
+__all__ = ["EventLike", "Runtime"]
+
+T = TypeVar("T")
+
+_REFERENCE_SIZE: Final = 4  # bytes
+
+
+class EventLike(Protocol):
+    """A one-shot event, as `trio.Event` and `asyncio.Event` are: once set, it stays set."""
+
+    def set(self) -> object: ...
+    def wait(self) -> Awaitable[object]: ...
+
+
+class Runtime(abc.ABC):
+    """The runtime of one connection, as its `Service` and its handlers see it."""
+
+    @abc.abstractmethod
+    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        """Log an exception of a handler, under the reference that the peer was given."""
+
+    def reference(self) -> str:
+        """Return a name for an exception: random if there is entropy, else a number."""
+        if type(self).entropy is not Runtime.entropy:
+            return self.entropy(_REFERENCE_SIZE).hex()
+        if not hasattr(self, "_faults"):
+            self._faults = itertools.count(1)
+        return str(next(self._faults))
+
+    def pump(self) -> None:  # noqa: B027 - not abstract: a driver that pumps after every event has nothing to add
+        """Send what is queued and process the connection's events, without waiting."""
+
+    def soon(self, function: Callable[[], object]) -> None:
+        """Call `function` in the thread of the connection, without waiting.
+
+        Any thread may call this. A function that is passed several times before it is called may
+        be called once. After the end of the run nothing happens.
+        """
+        function()
+
+    def full(self, id: RequestId) -> bool:
+        """True if progress and logs of the peer's request `id` should wait: much is queued."""
+        return False
+
+    def drain(self, id: RequestId) -> Coroutine[Any, Any, None]:
+        """Wait while `full`. Let other tasks run if they have not for a millisecond."""
+        _missing("wait")
+
+    def release(self, id: RequestId, retry: float | None) -> bool:
+        """End the response stream of request `id`; the client reconnects for the rest.
+
+        Return False if the transport or the revision cannot do that.
+        """
+        return False
+
+    def ask(self, asked: Round[T]) -> Coroutine[Any, Any, T]:
+        """Send nested requests, wait until they have ended, and return their result.
+
+        `NestedRequests` says how. Enter its context before the first wait.
+        """
+        _missing("wait for answers")
+
+    def in_thread(self, function: Callable[[], T]) -> Awaitable[T]:
+        """Run `function`, which blocks, in a worker thread."""
+        _missing("start threads")
+
+    def wall_time(self) -> float:
+        """Return the seconds since 1970. They are written into what a peer keeps."""
+        _missing("tell the time")
+
+    def entropy(self, size: int, /) -> bytes:
+        """Return `size` random bytes that cannot be predicted."""
+        _missing("draw random bytes")
+
+    @property
+    def in_worker_thread(self) -> bool:
+        """True if called in a worker thread of `in_thread`."""
+        return False
+
+    def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """From a worker thread, await `function()` in the connection's thread. Return its value."""
+        _missing("start threads")
+
+
+def _missing(what: str) -> NoReturn:
+    raise TypeError(f"this runtime does not {what}")

@@ -1,0 +1,344 @@
+"""The server side of one connection, without a runtime: it runs handlers and sends their responses.
+
+1. Every request is finished exactly once, a cancelled one too: otherwise its place among the
+   requests in flight would never be free again.
+2. An exception of a handler ends that request and nothing else. Unless it was raised for the peer,
+   the log gets it under a reference, and the peer gets the reference only.
+3. Input that a handler has asked for in the result (2026-07-28), and not received, wins over
+   everything else that the handler returned or raised.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core._calls import deliver
+from mcp_core._errors import Fault, LocalProtocolError, McpError, ToolError, single
+from mcp_core._events import ConnectionClosed, RequestCancelled, RequestReceived
+from mcp_core._seal import BadState
+from mcp_core._state import State
+from mcp_core.registry import Context, Invocation, ResourceNotFound, UrlElicitationRequired
+from mcp_core.registry._asking import Asking
+from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
+
+from ._job import Job
+from ._middleware import HandlerCall, run_middleware
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mcp_core._connection import Connection
+    from mcp_core._events import Event
+    from mcp_core._subscriptions import Change
+    from mcp_core.registry import Server
+    from mcp_core.types import RequestId
+
+    from ._runtime import Runtime
+
+__all__ = ["RequestJob", "Service"]
+
+_ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
+# Pages that one connection remembers. For an older one the client gets no notification when its
+# user has visited it, and has to call again without that.
+_MAX_PAGES: Final = 1_000
+
+
+class RequestJob(Job):
+    """The handler of one request, for a task of its own. `failed` never raises.
+
+    Args:
+        service: where the request arrived.
+        asking: collects what the handler asks of its client.
+        invocation: the call to make, or None to look it up inside of the middleware.
+        returned: what a plain `def` has returned already, if that needs nested requests.
+    """
+
+    __slots__ = ("_call", "_finished", "_returned", "_service", "asking", "request")
+
+    def __init__(
+        self,
+        service: Service,
+        asking: Asking,
+        invocation: Invocation | None,
+        returned: InputRequiredResult | None = None,
+    ) -> None:
+        super().__init__()
+        self._service = service
+        self.asking = asking
+        self._returned = returned
+        self.request = asking.request
+        self._call = self._new_call(invocation)
+        self._finished = False
+
+    def __repr__(self) -> str:
+        return f"<RequestJob {self.request.method.name} id={self.request.id!r}>"
+
+    async def run(self) -> Any:
+        """Return the handler's result, or raise what it raised."""
+        middlewares = self._service.server.middlewares
+        while True:
+            result: Any = self._returned
+            if result is None:
+                call = self._call
+                result = await (run_middleware(call, middlewares) if middlewares else call.run())
+            if not self.asking.needs_round(result):
+                return result
+            await self.asking.by_hand(result)
+            self._returned = None
+            self._call = self._new_call(None)
+
+    def _new_call(self, invocation: Invocation | None) -> HandlerCall:
+        service = self._service
+        wants_context = invocation is None or invocation.wants_context
+        context = Context(self.asking) if wants_context else None
+        return HandlerCall(service.server, self.request, context, service.runtime, invocation)
+
+    def done(self, result: Any) -> None:
+        """Send the handler's result."""
+        self._finish(self._service.outcome_of(self.asking, self._call.invocation, result))
+
+    def failed(self, exc: BaseException) -> None:
+        """Send what the peer may know of an exception."""
+        self._finish(self._service.outcome_of_error(self.asking, self._call.invocation, exc))
+
+    def dropped(self) -> None:
+        if self._finished:
+            return
+        # The connection does not send this to a peer that has itself cancelled the request.
+        if self._service.conn.state is State.CLOSING:
+            fault = Fault.BUSY
+            reason = "the server is being shut down"
+        else:
+            fault = Fault.INTERNAL
+            reason = "the request was cancelled"
+        self._finish(ErrorData(self.request.peer.dialect.codes[fault], reason))
+
+    def _finish(self, outcome: Any) -> None:
+        self._finished = True
+        self._service.finish(self.request, outcome)
+
+
+class Service:
+    """Responds to the requests that arrive on `conn`, as `server` declares.
+
+    Pass each event to `take`. The service detaches from the server when it gets `ConnectionClosed`;
+    call `close` only if the connection is dropped without that event.
+
+    Args:
+        server: the declarations.
+        conn: the connection.
+        runtime: what the driver adds.
+        lifespan: the value of the server's lifespan.
+        principal: the authenticated user, "" if there is none. Signed data that a client is given
+            is valid for this user only.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        conn: Connection,
+        runtime: Runtime,
+        lifespan: Any = None,
+        *,
+        principal: str = "",
+    ) -> None:
+        self.server = server
+        self.conn = conn
+        self.runtime = runtime
+        self.lifespan = lifespan
+        self.principal = principal
+        self._jobs: dict[RequestId, RequestJob] = {}
+        self._unsent: dict[Change, None] = {}
+        self._pages: dict[str, None] = {}  # pages that the client was asked to visit, oldest first
+        self._attached = True
+        server.attach(self)
+
+    def __repr__(self) -> str:
+        return f"<Service of {self.server!r}, {len(self._jobs)} jobs>"
+
+    @property
+    def idle(self) -> bool:
+        """True if no job is running."""
+        return not self._jobs
+
+    def changed(self, changes: Iterable[Change]) -> None:
+        """Send changes to the client soon, if it has subscribed. Any thread may call this."""
+        for change in changes:
+            self._unsent[change] = None
+        self.runtime.soon(self._send_changes)
+
+    def _send_changes(self) -> None:
+        # Other threads may add changes meanwhile, so each step here has to be atomic.
+        while self._unsent:
+            change, _ = self._unsent.popitem()
+            self.conn.send_change(change)
+        self.runtime.pump()
+
+    def remember_page(self, elicitation_id: str) -> None:
+        """Remember that the client was asked to visit a page. See `page_visited`."""
+        self._pages[elicitation_id] = None
+        if len(self._pages) > _MAX_PAGES:
+            del self._pages[next(iter(self._pages))]
+
+    def page_visited(self, elicitation_id: str) -> None:
+        """Tell the client soon that its user has visited a page, if this client was asked to.
+
+        Any thread may call this.
+        """
+        if self._pages.pop(elicitation_id, self) is None:
+            self.runtime.soon(partial(self._send_page_visited, elicitation_id))
+
+    def _send_page_visited(self, elicitation_id: str) -> None:
+        params = ElicitationCompleteParams(elicitation_id=elicitation_id)
+        with suppress(LocalProtocolError):  # the connection is closed
+            self.conn.send_notification(_ELICITATION_COMPLETE, params)
+        self.runtime.pump()
+
+    def close(self) -> None:
+        """Detach from the server: its changes are not sent any more. Idempotent."""
+        if self._attached:
+            self._attached = False
+            self.server.detach(self)
+
+    def stop(self) -> None:
+        """Cancel all jobs. Each of them is still finished, by `dropped` or otherwise."""
+        for job in list(self._jobs.values()):
+            job.stop()
+
+    def take(self, event: Event) -> RequestJob | None:
+        """Process one event, without waiting. Return the job to run in a task, if there is one.
+
+        A plain `def` without `thread=True` runs here and now.
+        """
+        if isinstance(event, RequestReceived):
+            return self._handle_request(event)
+        if isinstance(event, RequestCancelled):
+            job = self._jobs.get(event.id)
+            if job is not None:
+                job.stop()
+                job.asking.over()
+        else:
+            deliver(event)
+            if isinstance(event, ConnectionClosed):
+                self.close()
+        return None
+
+    def _handle_request(self, request: RequestReceived) -> RequestJob | None:
+        asking = Asking(self, request)
+        if request.method.input_ok and request.params.request_state is not None:
+            try:
+                asking.verify()
+            except BadState as exc:
+                self.runtime.report(request, self.runtime.reference(), exc.with_traceback(None))
+                self.finish(request, ErrorData(request.peer.dialect.codes[exc.fault], BadState.TOLD))
+                return None
+        if self.server.middlewares:
+            return self._new_job(asking, None)
+        try:
+            invocation = self.server.answer(request)
+        except McpError as exc:
+            self.finish(request, ErrorData(exc.code, exc.message, exc.data))
+            return None
+        except Exception as exc:  # noqa: BLE001 - rule 2; the author's own declarations may be at fault
+            self.finish(request, self._internal_error(request, exc))
+            return None
+        if not isinstance(invocation, Invocation):
+            self.finish(request, invocation)
+            return None
+        if invocation.is_async or invocation.thread:
+            return self._new_job(asking, invocation)
+        try:
+            context = Context(asking) if invocation.wants_context else None
+            outcome: Any = invocation.result(invocation.call(context))
+        except BaseException as exc:  # noqa: BLE001 - rule 2
+            outcome = self.outcome_of_error(asking, invocation, exc)
+        else:
+            if isinstance(outcome, InputRequiredResult):
+                if asking.needs_round(outcome):
+                    return self._new_job(asking, invocation, outcome)
+                outcome = self.outcome_of(asking, invocation, outcome)
+        self.finish(request, outcome)
+        return None
+
+    def _new_job(
+        self,
+        asking: Asking,
+        invocation: Invocation | None,
+        returned: InputRequiredResult | None = None,
+    ) -> RequestJob:
+        job = RequestJob(self, asking, invocation, returned)
+        self._jobs[asking.request.id] = job
+        return job
+
+    def outcome_of(self, asking: Asking, invocation: Invocation | None, result: Any) -> Any:
+        """Return what to send after a handler returned `result`."""
+        returned = result if isinstance(result, InputRequiredResult) else None
+        if returned is None and not asking.unanswered:
+            return result
+        try:
+            return asking.required(returned)
+        except Exception as exc:  # noqa: BLE001 - rule 2
+            return self._outcome_of_fault(asking.request, invocation, exc)
+
+    def outcome_of_error(self, asking: Asking, invocation: Invocation | None, exc: BaseException) -> Any:
+        """Return what to send after a handler or a middleware raised `exc`."""
+        if asking.unanswered:
+            return self.outcome_of(asking, invocation, None)
+        error = single(exc)
+        if error is asking.gone:
+            # The client closed the connection while it was asked. That is no fault of the handler,
+            # so nothing is logged.
+            code = asking.request.peer.dialect.codes[Fault.INTERNAL]
+            return ErrorData(code, "the connection closed while the client was asked for input")
+        if not isinstance(error, UrlElicitationRequired):
+            return self._outcome_of_fault(asking.request, invocation, exc)
+        try:
+            return self.outcome_of(asking, invocation, asking.page_required(error))
+        except Exception as worse:  # noqa: BLE001 - rule 2
+            return self._outcome_of_fault(asking.request, invocation, worse)
+
+    def finish(self, request: RequestReceived, outcome: Any) -> None:
+        """Send the response of `request`. This is the last thing that happens to it."""
+        job = self._jobs.pop(request.id, None)
+        if job is not None:
+            job.asking.over()
+        send = self.conn.send_error if isinstance(outcome, ErrorData) else self.conn.send_result
+        try:
+            send(request.id, outcome)
+        except Exception as exc:  # noqa: BLE001 - encoding an author's object may raise anything
+            self.conn.send_error(request.id, self._internal_error(request, exc))
+
+    def _outcome_of_fault(
+        self, request: RequestReceived, invocation: Invocation | None, exc: BaseException
+    ) -> Any:
+        """Log an exception, and return what the peer gets for it.
+
+        `invocation` is the call that was made, or None if there was none.
+        """
+        reference = self.runtime.reference()
+        try:
+            error = single(exc)
+            if invocation is not None:
+                outcome = invocation.failure(exc, reference)
+            elif isinstance(error, McpError):
+                outcome = ErrorData(error.code, error.message, error.data)
+            else:
+                outcome = _error_with_reference(request, reference)
+        except Exception as worse:  # noqa: BLE001 - rule 2; the exception's own `__str__` may raise
+            return self._internal_error(request, worse)
+        if not isinstance(error, (McpError, ToolError, ResourceNotFound)):
+            self.runtime.report(request, reference, exc)
+        return outcome
+
+    def _internal_error(self, request: RequestReceived, exc: BaseException) -> ErrorData:
+        reference = self.runtime.reference()
+        self.runtime.report(request, reference, exc)
+        return _error_with_reference(request, reference)
+
+
+def _error_with_reference(request: RequestReceived, reference: str) -> ErrorData:
+    """Return an error that tells the peer nothing but the reference of the log entry."""
+    code = request.peer.dialect.codes[Fault.INTERNAL]
+    return ErrorData(code, f"Internal error (reference {reference})")

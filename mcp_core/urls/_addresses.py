@@ -1,0 +1,200 @@
+"""The policy for URLs and addresses that a peer names: schemes, origins, networks.
+
+1. A URL is `https`, or `http` on loopback if the MCP server is itself on loopback (development).
+   The same holds for a URL that is fetched and for one that a browser opens.
+2. A host name is no proof of an address. The driver resolves it, asks `may_fetch` for each address,
+   and connects to an allowed address only. A second DNS answer (rebinding) then changes nothing.
+
+Sources: RFC 3986; security best practices of modelcontextprotocol.io (Server-Side Request Forgery).
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+from ._url import DEFAULT_PORTS, effective_port
+
+__all__ = [
+    "MAX_URL",
+    "is_local",
+    "is_loopback_host",
+    "is_private_address",
+    "is_public_address",
+    "may_fetch",
+    "origin_of",
+    "root_of",
+    "same_origin_redirect",
+    "url_fault",
+]
+
+MAX_URL: Final = 8192  # characters
+
+# The characters of RFC 3986: no space, control character, quote or backslash. A URL of these cannot
+# become an option, a second header or a command of the program that opens it.
+_CHARACTERS: Final = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
+_HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.\-_]*[A-Za-z0-9.])?")
+
+# IPv4 networks that are not the public internet (IANA special-purpose registry). A table of our
+# own: that of the standard library differs between Python releases.
+_NOT_PUBLIC_4: Final = tuple(
+    ip_network(net)
+    for net in (
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+        "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
+        "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+    )
+)  # fmt: skip
+_PUBLIC_6: Final = ip_network("2000::/3")
+# Within 2000::/3, but not public: Teredo and other IETF protocols, documentation, 6to4.
+_NOT_PUBLIC_6: Final = tuple(
+    ip_network(net) for net in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+)
+_PRIVATE: Final = tuple(
+    ip_network(net) for net in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
+)
+# NAT64 (RFC 6052): the last 32 bits are an IPv4 address, which decides.
+_NAT64: Final = ip_network("64:ff9b::/96")
+
+
+def url_fault(url: str, *, local: bool) -> str | None:
+    """Return what is wrong with a URL that a peer named, or None if it may be used.
+
+    Args:
+        url: as the peer wrote it.
+        local: whether the MCP server is on loopback (`is_local`); then `http` on loopback is
+            allowed.
+    """
+    if len(url) > MAX_URL:
+        return f"is longer than {MAX_URL} characters"
+    # `$(` is legal in a URL, but starts a command in a shell.
+    if not _CHARACTERS.fullmatch(url) or "$(" in url:
+        return "has characters that do not belong into a URL"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return "is not a URL"
+    if parts.scheme not in DEFAULT_PORTS:
+        return "is neither https nor http"
+    if "@" in parts.netloc:
+        return "contains a user name"
+    valid = _is_ipv6(host or "") if "[" in parts.netloc else _HOST.fullmatch(host or "")
+    if not host or port == 0 or not valid:
+        return "has no valid host"
+    if "#" in url:
+        return "has a fragment"
+    if parts.scheme == "http" and not (local and is_loopback_host(host)):
+        return "is not https"
+    return None
+
+
+# -- Origins ---------------------------------------------------------------------------------------
+
+
+def origin_of(url: str) -> tuple[str, str, int]:
+    """Return scheme, host in lower case, and port; the scheme's own port if the URL names none.
+
+    Raises:
+        ValueError: the URL cannot be read.
+    """
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", effective_port(parts)
+
+
+def root_of(url: str) -> str:
+    """Return the origin of a URL as text, in lower case, with its port as it is written."""
+    parts = urlsplit(url)
+    return f"{parts.scheme.lower()}://{parts.netloc.lower()}"
+
+
+def same_origin_redirect(url: str, location: str) -> str | None:
+    """Return the target of a redirect from `url`, or None if it is of another origin."""
+    try:
+        target = urljoin(url, location)
+        return target if origin_of(target) == origin_of(url) else None
+    except ValueError:
+        return None
+
+
+# -- Addresses -------------------------------------------------------------------------------------
+
+
+def is_local(url: str) -> bool:
+    """Return True if the host of a URL is a loopback host, see `is_loopback_host`."""
+    return is_loopback_host(urlsplit(url).hostname or "")
+
+
+def is_loopback_host(host: str) -> bool:
+    """Return True if a host is this machine: `localhost`, 127.0.0.0/8 or `::1`. No DNS query.
+
+    An IPv4 address inside an IPv6 one (`::ffff:127.0.0.1`) counts as itself.
+    """
+    if host == "localhost":
+        return True
+    try:
+        ip = ip_address(host)
+    except ValueError:
+        return False
+    mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    return (mapped or ip).is_loopback
+
+
+def is_public_address(address: str) -> bool:
+    """Return True if a text is an IP address of the public internet.
+
+    Not public are: private, link-local (cloud metadata services), loopback, carrier-grade NAT,
+    multicast, documentation, reserved, unique-local, 6to4, Teredo. An IPv4 address inside an IPv6
+    one (mapped, NAT64) counts as itself.
+    """
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return False
+    return _is_public(ip)
+
+
+def is_private_address(address: str) -> bool:
+    """Return True if an IP address belongs to a private network (RFC 1918, RFC 6598, RFC 4193).
+
+    Loopback and link-local are not private here: cloud metadata services are link-local.
+    """
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return False
+    ip = (ip.ipv4_mapped or ip) if isinstance(ip, IPv6Address) else ip
+    return any(ip in net for net in _PRIVATE)
+
+
+def may_fetch(address: str, *, local: bool, near: bool = False) -> bool:
+    """Return True if the driver may connect to a resolved address of a host that a peer named.
+
+    Args:
+        address: a resolved IP address. A public one is always allowed.
+        local: whether the MCP server is on loopback; then loopback is allowed.
+        near: whether the MCP server has a private address; then private addresses are allowed.
+    """
+    if is_public_address(address):
+        return True
+    return (local and is_loopback_host(address)) or (near and is_private_address(address))
+
+
+def _is_ipv6(host: str) -> bool:
+    # A zone (`fe80::1%eth0`) is refused: a peer cannot know the names of our interfaces (RFC 4007).
+    try:
+        return "%" not in host and isinstance(ip_address(host), IPv6Address)
+    except ValueError:
+        return False
+
+
+def _is_public(ip: IPv4Address | IPv6Address) -> bool:
+    if isinstance(ip, IPv4Address):
+        return not any(ip in net for net in _NOT_PUBLIC_4)
+    if ip.ipv4_mapped is not None:
+        return _is_public(ip.ipv4_mapped)
+    if ip in _NAT64:
+        return _is_public(IPv4Address(int(ip) & 0xFFFFFFFF))
+    return ip in _PUBLIC_6 and not any(ip in net for net in _NOT_PUBLIC_6)

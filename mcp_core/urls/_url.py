@@ -1,0 +1,128 @@
+"""The URL of a server or a proxy: where to connect, and the request target to send there.
+
+1. A URL that the user gives may be written as browsers accept it: non-ASCII names become IDNA,
+   other characters are percent-encoded. URLs of OAuth, which a peer names, pass `url_fault` first,
+   which is strict.
+2. Credentials in a URL are refused for a server, and kept apart for a proxy: no `Url` prints them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
+__all__ = ["DEFAULT_PORTS", "Url", "effective_port"]
+
+# RFC 9110 4.2: the port of a URL that names none.
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+# White space and control characters. `urlsplit` silently removes some of them, so they are looked
+# for in the text itself.
+_FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f]")
+# All that RFC 3986 allows in a path or a query, and `%`: what is encoded already stays as it is.
+_SAFE: Final = "/?%:@!$&'()*+,;=~-._[]"
+
+
+def effective_port(parts: SplitResult) -> int:
+    """Return the port of a URL, or that of its scheme if it names none; 0 for an unknown scheme.
+
+    Raises:
+        ValueError: the port is not a number up to 65535.
+    """
+    return parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+
+
+class Url(Struct, frozen=True):
+    """The URL of a server, over `http` or `https`.
+
+    `host` is in lower case, in IDNA form and without brackets. `target` is path and query,
+    percent-encoded, as the first line of a request carries it.
+    """
+
+    text: str
+    scheme: str
+    host: str
+    port: int
+    target: bytes
+
+    @classmethod
+    def parse(cls, text: str) -> Url:
+        """Read the URL of a server. A fragment is ignored.
+
+        Raises:
+            ValueError: it is not `http://` or `https://` with a host, or it contains credentials.
+        """
+        parts = urlsplit(text)
+        if parts.scheme not in DEFAULT_PORTS or _FORBIDDEN.search(text):
+            raise ValueError(f"a URL of http or https is needed, not {text!r}")
+        # Before the host is read: the errors below show the URL, which must not contain a password.
+        if "@" in parts.netloc:
+            raise ValueError("a URL must not contain a user name or password: send them in a header")
+        try:
+            port = effective_port(parts)
+            host = parts.hostname or ""
+            if not host.isascii():
+                host = host.encode("idna").decode()
+        except ValueError:
+            raise ValueError(f"host and port of {text!r} cannot be read") from None
+        if not host or parts.port == 0:
+            raise ValueError(f"host and port of {text!r} cannot be read")
+        target = quote(parts.path or "/", safe=_SAFE)
+        if parts.query:
+            target += "?" + quote(parts.query, safe=_SAFE)
+        return cls(text, parts.scheme, host, port, target.encode())
+
+    @classmethod
+    def parse_proxy(cls, text: str) -> tuple[Url, str | None]:
+        """Read the URL of a proxy as environment variables write it; without a scheme it is `http`.
+
+        Returns:
+            The URL without its credentials, and the credentials as `user:password`,
+            percent-decoded; None if it contains none.
+
+        Raises:
+            ValueError: the scheme is neither http nor https, or host or port cannot be read.
+        """
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        try:
+            port = effective_port(parts)
+        except ValueError as exc:
+            raise ValueError(f"the proxy {shown} has an invalid port: {exc}") from None
+        if parts.scheme not in DEFAULT_PORTS:
+            raise ValueError(f"the proxy {shown} cannot be used: only http:// and https:// proxies can")
+        if not parts.hostname:
+            raise ValueError(f"the proxy {shown} has no host")
+        credentials = None
+        if parts.username is not None:
+            credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        return cls(shown, parts.scheme, parts.hostname, port, b"/"), credentials
+
+    def __str__(self) -> str:
+        """Return the URL without its query, which may be secret."""
+        return self.text.partition("?")[0]
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """Scheme, host and port: the server to connect to."""
+        return self.scheme, self.host, self.port
+
+    @property
+    def authority(self) -> bytes:
+        """The value of the header `host`: without the port if that is the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return (host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}").encode()
+
+    def join(self, reference: str) -> Url:
+        """Resolve a reference that a document at this URL contains (RFC 3986, 5).
+
+        Raises:
+            ValueError: as `parse`.
+        """
+        return Url.parse(urljoin(self.text, reference))

@@ -1,0 +1,413 @@
+"""Real pipes and processes: stdin and stdout of a server, and the children of a client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_asyncio_shim import _stdio, connect
+from mcp_core import ConnectFailed, ConnectionLost
+from mcp_core.types import TextContent
+from tests.asyncio_shim.loop import run
+from tests.core.helpers import INITIALIZED, VERSIONS, D, Message, initialize, line, ping, request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = Path(__file__).parents[2]
+EVERYTHING = Path(__file__).with_name("everything.py")
+
+SERVER = '''
+import asyncio, os, subprocess, sys, time
+import mcp_asyncio_shim
+from mcp_core.registry import Server
+
+server = Server("s")
+
+@server.tool
+async def wait() -> str:
+    """Never come back by itself."""
+    print("waiting", file=sys.stderr, flush=True)
+    try:
+        await asyncio.sleep(1000)
+    finally:
+        print("cleaned up", file=sys.stderr, flush=True)
+
+@server.tool
+def hang() -> str:
+    """Never come back at all."""
+    print("waiting", file=sys.stderr, flush=True)
+    while True:
+        time.sleep(1000)
+
+@server.tool
+def noise() -> str:
+    """Print in all ways there are."""
+    print("printed")
+    os.write(1, b"written\\n")
+    subprocess.run(["echo", "echoed"], check=True)
+    assert sys.stdin.read() == ""
+    return "done"
+
+'''
+RUN = SERVER + "mcp_asyncio_shim.run(server)\n"
+
+
+class Started:
+    """Our server as a child process, and the test as its client."""
+
+    process: subprocess.Popen[bytes]
+
+    def __init__(self, program: str = RUN, **options: Any) -> None:
+        words = [sys.executable, "-W", "error", "-c", program]
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        self.process = subprocess.Popen(words, env=environment, **(pipes | options))
+
+    def tell(self, *messages: Message) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(b"".join(map(line, messages)))
+        self.process.stdin.flush()
+
+    def hear(self) -> Message:
+        assert self.process.stdout
+        message: Message = json.loads(self.process.stdout.readline())
+        return message
+
+    def open(self) -> Started:
+        self.tell(initialize(D))
+        self.hear()
+        self.tell(INITIALIZED)
+        return self
+
+    def call(self, name: str) -> None:
+        self.tell(request(name, "tools/call", {"name": name}))
+
+    def stderr_line(self) -> bytes:
+        assert self.process.stderr
+        return self.process.stderr.readline()
+
+    def end(self) -> tuple[str, str]:
+        """Return the rest of its stdout and stderr, once it has ended."""
+        stdout, stderr = self.process.communicate(timeout=20)
+        return (stdout or b"").decode(), (stderr or b"").decode()
+
+
+# -- Our own stdin and stdout ------------------------------------------------------------------------------------------------
+
+
+def test_print_goes_to_stderr() -> None:
+    server = Started(SERVER + "print('early')\nmcp_asyncio_shim.run(server)\nprint('late')\n").open()
+    server.call("noise")
+    assert server.hear()["result"]["content"][0]["text"] == "done"
+    stdout, stderr = server.end()
+    assert stdout == "late\n"
+    assert sorted(stderr.split()) == ["early", "echoed", "printed", "written"]
+
+
+def test_client_closing_stdout_ends_server() -> None:
+    server = Started().open()
+    server.call("wait")
+    assert server.stderr_line() == b"waiting\n"
+    assert server.process.stdout
+    server.process.stdout.close()
+    server.tell(ping())
+    assert server.process.stderr
+    assert server.process.stderr.read() == b"cleaned up\n"
+    assert server.process.wait(20) == 0
+    assert server.process.stdin
+    server.process.stdin.close()
+    server.process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ({"stdin": "/dev/null"}, "fd 0 is no pipe, socket or terminal"),
+        ({"stdin": __file__}, "fd 0 is no pipe, socket or terminal"),
+        ({"stdout": "/dev/null"}, "fd 1 is no pipe, socket or terminal"),
+    ],
+)
+def test_regular_file_as_stdio_is_refused(ends: dict[str, str], text: str) -> None:
+    with ExitStack() as files:
+        opened: dict[str, Any] = {
+            name: files.enter_context(Path(path).open("r+b")) for name, path in ends.items()
+        }
+        server = Started(**opened)
+        assert text in server.end()[1]
+    assert server.process.returncode == 1
+
+
+def test_closed_stdin_is_refused() -> None:
+    words = ["sh", "-c", 'exec "$0" -c "$1" <&-', sys.executable, RUN]
+    ended = subprocess.run(words, capture_output=True, timeout=20, check=False)
+    assert b"fd 0 is no pipe" in ended.stderr
+
+
+def test_one_socket_for_stdio_is_refused() -> None:
+    (ours, its), (theirs, its_stdout) = socket.socketpair(), socket.socketpair()
+    with ours, its, theirs, its_stdout:
+        assert "one socket" in Started(stdin=its, stdout=its).end()[1]
+        server = Started(stdin=its, stdout=its_stdout)
+        ours.sendall(line(ping()))
+        assert json.loads(theirs.recv(1000))["id"] == "ping"
+        ours.shutdown(socket.SHUT_WR)
+        assert server.end() == ("", "")
+        assert server.process.returncode == 0
+        assert its.getblocking()
+        assert os.get_blocking(its.fileno())
+
+
+def test_flags_of_shared_pipe_are_restored() -> None:
+    (its_stdin, ours), (theirs, its_stdout) = os.pipe(), os.pipe()
+    server = Started(stdin=its_stdin, stdout=its_stdout)
+    os.write(ours, line(ping()))
+    assert os.read(theirs, 1000)
+    assert os.get_blocking(its_stdin)
+    assert os.get_blocking(its_stdout)
+    os.close(ours)
+    server.end()
+    for fd in (its_stdin, its_stdout, theirs):
+        os.close(fd)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_first_signal_runs_finally_blocks(number: signal.Signals) -> None:
+    server = Started().open()
+    server.call("wait")
+    assert server.stderr_line() == b"waiting\n"
+    server.process.send_signal(number)
+    assert server.end() == ("", "cleaned up\n")
+    assert server.process.returncode == 128 + number
+
+
+def test_second_signal_ends_hanging_server() -> None:
+    server = Started().open()
+    server.call("hang")
+    assert server.stderr_line() == b"waiting\n"
+    server.process.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        server.process.wait(0.3)
+    server.process.send_signal(signal.SIGTERM)
+    server.end()
+    assert server.process.returncode == -signal.SIGTERM
+
+
+def memory(pid: int) -> int:
+    """Return the peak memory of a process, in KiB."""
+    (peak,) = [row for row in Path(f"/proc/{pid}/status").read_text().splitlines() if row.startswith("VmHWM")]
+    return int(peak.split()[1])
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is looked up in /proc")
+def test_unread_responses_are_bounded() -> None:
+    server = Started().open()
+    before = memory(server.process.pid)
+    written = 0
+
+    def write() -> None:
+        nonlocal written
+        for number in range(0, 200_000, 1000):
+            server.tell(*map(ping, range(number, number + 1000)))
+            written += 1000
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    seen = -1
+    while seen < written or not written:
+        seen = written
+        time.sleep(0.3)
+    assert written < 100_000, "the writer was to be blocked"
+    assert memory(server.process.pid) - before < 32 * 1024
+    assert server.process.stdout
+    for number in range(200_000):
+        assert server.process.stdout.readline() == b'{"jsonrpc":"2.0","id":%d,"result":{}}\n' % number
+    writer.join()
+    assert memory(server.process.pid) - before < 32 * 1024
+    assert server.end() == ("", "")
+
+
+# -- Children ----------------------------------------------------------------------------------------------------------------
+
+
+def python(program: str) -> Sequence[str]:
+    return [sys.executable, "-c", program]
+
+
+def test_greeter_example_on_trio() -> None:
+    async def main() -> None:
+        async with connect([sys.executable, ROOT / "examples" / "greeter.py"]) as client:
+            assert (await client.call_tool("greet", {"name": "World"})).content == [
+                TextContent("Hello, World!")
+            ]
+
+    run(main())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_trio_server_on_stdio(version: str) -> None:
+    async def main() -> None:
+        async with connect([sys.executable, EVERYTHING, "trio"], versions=[version]) as client:
+            assert client.peer.dialect.version == version
+            told: list[float] = []
+            counted = await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
+            assert counted.content == [TextContent("3")]
+            assert told == [1, 2, 3]
+            with pytest.raises(TimeoutError):
+                await client.call_tool("count", {"to": 100_000}, timeout=0.05)
+            await client.ping()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (["/nothing/there"], "cannot start /nothing/there: No such file or directory"),
+        (["/"], "cannot start /: Permission denied"),
+        (python("pass"), "ended"),
+    ],
+)
+def test_child_that_cannot_start_raises(argv: Sequence[str], text: str) -> None:
+    async def main() -> None:
+        with pytest.raises(ConnectFailed, match=text):
+            async with connect(argv):
+                pass
+
+    run(main())
+
+
+PROUD = """
+import json, sys
+
+for raw in sys.stdin:
+    message = json.loads(raw)
+    if message["method"] == "server/discover":
+        sys.exit("what is that?")
+    opened = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "proud", "version": "1"}}
+    if "id" in message:
+        result = opened if message["method"] == "initialize" else {}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+def test_server_exiting_at_probe_is_restarted_without_probe(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    async def main() -> None:
+        async with connect(python(PROUD)) as client:
+            assert client.peer.dialect.version == "2025-06-18"
+            await client.ping()
+
+    run(main())
+    assert capfd.readouterr().err == "what is that?\n"  # a child's stderr is ours
+
+
+def test_child_exiting_ends_pending_calls() -> None:
+    program = SERVER + (
+        "@server.tool\ndef die() -> str:\n    'Die.'\n    os.kill(os.getpid(), 9)\nmcp_asyncio_shim.run(server)\n"
+    )
+
+    async def main() -> None:
+        async with connect(python(program)) as client:
+            calls = [asyncio.create_task(client.call_tool(name)) for name in ("wait", "wait", "die")]
+            async with asyncio.timeout(2):
+                for ended in await asyncio.gather(*calls, return_exceptions=True):
+                    assert isinstance(ended, ConnectionLost)
+            with pytest.raises(ConnectionLost):
+                await client.ping()
+
+    run(main())
+
+
+# A server that outlives the end of its input, or more; it says which processes there are.
+STUBBORN = (
+    SERVER
+    + """
+import signal
+if "deaf" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, **({} if "holds" in sys.argv else {"stdout": 2}))
+
+@server.tool
+def pids() -> list[int]:
+    "Say which processes there are."
+    return [os.getpid(), child.pid]
+
+asyncio.run(mcp_asyncio_shim.serve_stdio(server))
+if "chatty" in sys.argv:
+    print("x" * 1_000_000)
+if "leaves" not in sys.argv:
+    time.sleep(1000)
+"""
+)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+@pytest.mark.parametrize(
+    ("words", "graces", "leaves"),
+    [
+        (["term"], 1, False),
+        (["deaf"], 2, False),
+        (["deaf", "chatty", "holds"], 2, False),
+        (["leaves", "chatty"], 0, True),
+        (["leaves", "holds", "chatty"], 0, True),
+    ],
+    ids=["term", "deaf", "deaf chatty holding", "leaving chatty", "leaving holding chatty"],
+)
+def test_child_is_ended_with_its_process_group(
+    words: list[str],
+    graces: int,
+    leaves: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(_stdio, "_GRACE", 0.6)
+
+    async def main() -> list[int]:
+        async with connect([*python(STUBBORN), *words]) as client:
+            pids = (await client.call_tool("pids")).structured_content
+            assert isinstance(pids, list)
+            before = time.monotonic()
+        assert graces * 0.6 <= time.monotonic() - before < graces * 0.6 + 2
+        return pids
+
+    leader, child = run(main())
+    assert not is_alive(leader)
+    if leaves:
+        os.kill(child, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while is_alive(child) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_alive(child)
+
+
+def test_connect_cancelled_ends_silent_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_stdio, "_GRACE", 0.1)
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2), connect(["sleep", "1000"]):
+                pass
+
+    run(main())

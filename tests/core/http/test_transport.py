@@ -1,0 +1,395 @@
+"""What both client transports share: the order of messages, and the outcome of a POST.
+
+The host of the operations is played by the test, as `OperationHost` describes it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_core import AuthRequired, ConnectionLost, PeerError, RemoteProtocolError, State
+from mcp_core import types as t
+from mcp_core._methods import Step
+from mcp_core._outbox import Kind, Outgoing
+from mcp_core.http import Head, HttpClient, HttpClientOptions
+from mcp_core.http._response import Response, error_in
+from mcp_core.http._transport import (
+    OperationHost,
+    Sent,
+    Transport,
+    Trip,
+    is_long_lived,
+    may_repeat,
+    operation_of,
+    own_headers,
+    step_of,
+)
+from mcp_core.urls import Url
+
+if TYPE_CHECKING:
+    from mcp_core import Connection, McpTrioError
+
+
+class FakeConnection:
+    """The part of a connection that transports read."""
+
+    def __init__(self) -> None:
+        self.state = State.READY
+        self.pending: set[Any] = set()
+
+    def awaits(self, id: Any) -> bool:
+        return id in self.pending
+
+
+class FakeHost:
+    """An `OperationHost` that records the calls of its methods."""
+
+    most = 1000
+
+    def __init__(self) -> None:
+        self.fake = FakeConnection()
+        self.url = Url.parse("http://a/mcp")
+        self.options = HttpClientOptions()
+        self.deadlines: dict[Any, float] = {}
+        self.dropped: list[Trip] = []
+        self.failures: list[tuple[Outgoing, McpTrioError, int]] = []
+        self.received: list[tuple[bytes, Any, int | None]] = []
+
+    @property
+    def conn(self) -> Connection:
+        return self.fake  # type: ignore[return-value]
+
+    def make(self, trip: Trip, *arguments: Any, **options: Any) -> None:
+        trip.key = 1
+
+    def withdraw(self, trip: Trip) -> bool:
+        return False
+
+    def drop(self, trip: Trip) -> None:
+        self.dropped.append(trip)
+        self.forget(trip)
+
+    def forget(self, trip: Trip) -> None:
+        self.deadlines.pop(trip, None)
+        trip.key = 0
+
+    def linger(self, trip: Trip, now: float) -> None:
+        raise AssertionError("not by these tests")
+
+    def at(self, who: Trip | Transport, when: float | None) -> None:
+        if when is None:
+            self.deadlines.pop(who, None)
+        else:
+            self.deadlines[who] = when
+
+    def receive(self, data: bytes, now: float, id: Any, status: int | None) -> None:
+        self.received.append((data, id, status))
+
+    def failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
+        self.failures.append((out, error, status))
+
+    def report(self, error: McpTrioError) -> None:
+        raise AssertionError("not by these tests")
+
+    def missed(self) -> None:
+        raise AssertionError("not by these tests")
+
+    def turn_to(self, transport: Transport) -> None:
+        raise AssertionError("not by these tests")
+
+    def param_headers(self, tool: str) -> None:
+        return None
+
+
+class PlainPost(Sent):
+    """A POST whose response is kept and not interpreted."""
+
+    def started(self, head: Head, now: float) -> None:
+        self.response = Response(head, 1000)
+
+    def data(self, data: bytes, now: float) -> None:
+        assert self.response is not None
+        assert list(self.response.feed(data)) == []
+
+    def ended(self, error: str | None, now: float) -> None:
+        self.key = 0
+
+
+class PlainTransport(Transport):
+    """Records each message that it posts, by method, and each cancellation, by id."""
+
+    def __init__(self, host: OperationHost) -> None:
+        super().__init__(host)
+        self.posts: list[PlainPost] = []
+        self.cancelled: list[Any] = []
+
+    def _make(self, out: Outgoing, now: float) -> Sent:
+        post = PlainPost(self.client, out)
+        self.client.make(post, b"POST", b"/", [])
+        self.posts.append(post)
+        return post
+
+    def cancel(self, out: Outgoing, now: float) -> None:
+        self.cancelled.append(out.id)
+
+    @property
+    def methods(self) -> list[str]:
+        return [post.out.method for post in self.posts]
+
+
+def a_request(method: str, id: int = 1, params: Any = None) -> Outgoing:
+    return Outgoing(b"{}", Kind.REQUEST, id, method=method, params=params)
+
+
+def a_notification(method: str) -> Outgoing:
+    return Outgoing(b"{}", Kind.NOTIFICATION, method=method)
+
+
+RESPONSE = Outgoing(b"{}", Kind.ANSWER, "q")
+
+
+def transport() -> tuple[FakeHost, PlainTransport]:
+    host = FakeHost()
+    return host, PlainTransport(host)
+
+
+def post_of(out: Outgoing) -> tuple[FakeHost, PlainPost]:
+    host = FakeHost()
+    return host, PlainPost(host, out)
+
+
+def test_operation_host_is_fulfilled_by_client() -> None:
+    """The type checker compares the signatures; here nothing but the names can be compared."""
+    names = {name for name in vars(OperationHost) if not name.startswith("_")}
+    attributes = {"conn", "url", "options"}  # set by `__init__`
+    assert names - attributes <= set(dir(HttpClient))
+    assert names >= {"make", "drop", "forget", "receive", "failed", "at", "linger"}
+
+
+# -- What a message is -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("out", "repeatable"),
+    [
+        (RESPONSE, True),
+        (a_request("tools/list"), True),
+        (a_notification("notifications/initialized"), True),
+        (a_request("tools/call"), False),
+        (a_request("x/custom"), False),
+        (a_notification("x/custom"), False),
+    ],
+)
+def test_may_repeat_excludes_custom_and_acting_methods(out: Outgoing, repeatable: bool) -> None:
+    assert may_repeat(out) is repeatable
+
+
+def test_long_lived_is_a_property_of_the_method() -> None:
+    assert is_long_lived(a_request("subscriptions/listen"))
+    assert not is_long_lived(a_request("tools/call"))
+    assert not is_long_lived(RESPONSE)
+
+
+def test_own_headers_are_encoded_in_lower_case() -> None:
+    out = Outgoing(b"{}", Kind.REQUEST, 1, method="x", headers={"X-A": "ü"})
+    assert own_headers(out) == [(b"x-a", b"\xfc")]
+    assert own_headers(RESPONSE) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "operation"),
+    [
+        ("tools/call", t.CallToolParams(name="add"), "tools/call add"),
+        ("tools/call", {"name": "add"}, "tools/call add"),
+        ("resources/read", {"uri": "file:///x"}, "resources/read file:///x"),
+        ("tools/list", None, "tools/list"),
+        ("x/custom", {"name": 1}, "x/custom"),
+    ],
+)
+def test_operation_names_method_and_target(method: str, params: Any, operation: str) -> None:
+    assert operation_of(a_request(method, params=params)) == operation
+
+
+def test_step_of_custom_method_is_none() -> None:
+    assert step_of(a_request("initialize")) is Step.INITIALIZE
+    assert step_of(a_request("x/custom")) is None
+
+
+# -- Order of messages -----------------------------------------------------------------------------
+
+
+def test_transport_holds_all_messages_behind_initialized() -> None:
+    host, way = transport()
+    way.send(a_notification("notifications/initialized"), 0.0)
+    way.send(a_request("tools/list"), 0.0)
+    way.send(RESPONSE, 0.0)
+    assert way.methods == ["notifications/initialized"]
+    assert way.queued == 4
+    assert host.deadlines[way] == 10.0
+    way.look(1.0)
+    assert way.queued == 4
+    way.posts[0].started(Head(202, []), 1.0)
+    way.look(1.0)
+    assert way.methods == ["notifications/initialized", "tools/list", ""]
+    assert way.queued == 0
+    assert way not in host.deadlines
+
+
+def test_transport_failed_initialized_releases_held_messages() -> None:
+    _, way = transport()
+    way.send(a_notification("notifications/initialized"), 0.0)
+    way.send(a_request("tools/list"), 0.0)
+    way.posts[0].lost(None, 1.0)
+    way.look(1.0)
+    assert way.methods == ["notifications/initialized", "tools/list"]
+
+
+def test_transport_holds_requests_behind_set_level_until_result() -> None:
+    """Response headers are not enough: the server may send them before it parses the request."""
+    host, way = transport()
+    host.fake.pending = {1}
+    way.send(a_request("logging/setLevel"), 0.0)
+    way.send(a_request("tools/list", 2), 0.0)
+    way.send(RESPONSE, 0.0)
+    way.send(a_notification("notifications/roots/list_changed"), 0.0)
+    assert way.methods == ["logging/setLevel", "", "notifications/roots/list_changed"]
+    way.posts[0].started(Head(200, [(b"content-type", b"text/event-stream")]), 0.0)
+    way.look(0.0)
+    assert len(way.posts) == 3
+    host.fake.pending.clear()
+    way.look(0.0)
+    assert way.methods[3:] == ["tools/list"]
+
+
+def test_transport_held_set_level_holds_later_requests_again() -> None:
+    host, way = transport()
+    way.send(a_notification("notifications/initialized"), 0.0)
+    way.send(a_request("logging/setLevel"), 0.0)
+    way.send(a_request("tools/list", 2), 0.0)
+    host.fake.pending = {1}
+    way.posts[0].started(Head(202, []), 3.0)
+    way.look(3.0)
+    assert way.methods == ["notifications/initialized", "logging/setLevel"]
+    assert host.deadlines[way] == 13.0
+
+
+def test_transport_gate_timeout_releases_held_messages() -> None:
+    host, way = transport()
+    host.fake.pending = {1}
+    way.send(a_request("logging/setLevel"), 0.0)
+    way.send(a_request("tools/list", 2), 0.0)
+    way.due(10.0)
+    assert way.methods == ["logging/setLevel", "tools/list"]
+    assert way not in host.deadlines
+
+
+def test_transport_initialize_is_never_held() -> None:
+    """A session that was lost is negotiated anew while messages wait for the old one."""
+    _, way = transport()
+    way.send(a_notification("notifications/initialized"), 0.0)
+    way.send(a_request("initialize"), 0.0)
+    assert way.methods == ["notifications/initialized", "initialize"]
+
+
+def test_transport_cancel_removes_held_request_or_is_sent() -> None:
+    _, way = transport()
+    way.send(a_notification("notifications/initialized"), 0.0)
+    way.send(a_request("tools/list", 2), 0.0)
+    way.send(Outgoing(b"{}", Kind.CANCEL, 2), 0.0)
+    assert (way.queued, way.cancelled) == (0, [])
+    way.send(Outgoing(b"{}", Kind.CANCEL, 2), 0.0)
+    assert way.cancelled == [2]
+
+
+def test_transport_close_discards_held_messages() -> None:
+    host, way = transport()
+    way.send(a_notification("notifications/initialized"), 0.0)
+    way.send(a_request("tools/list", 2), 0.0)
+    way.close(1.0)
+    assert way.queued == 0
+    assert way not in host.deadlines
+
+
+# -- The POST of one message -----------------------------------------------------------------------
+
+
+def test_post_of_request_has_no_response_timeout() -> None:
+    host, post = post_of(a_request("tools/call"))
+    post.resumed(5.0)
+    assert host.deadlines == {}
+    # A deadline is set by `linger` only, after the result: then the rest is not wanted.
+    post.due(5.0)
+    assert host.dropped == [post]
+    assert host.failures == []
+
+
+def test_post_of_notification_times_out_after_thirty_seconds() -> None:
+    host, post = post_of(a_notification("notifications/roots/list_changed"))
+    post.resumed(5.0)
+    assert host.deadlines == {post: 35.0}
+    post.due(35.0)
+    ((out, error, status),) = host.failures
+    assert (out, type(error), status) == (post.out, ConnectionLost, 0)
+    assert str(error) == "notifications/roots/list_changed: no response within 30 s"
+
+
+def test_post_error_names_method_but_not_while_connecting() -> None:
+    host, post = post_of(a_request("tools/call"))
+    assert post.prefix == "tools/call: "
+    assert str(post.doubt("odd")) == "tools/call: odd"
+    host.fake.state = State.OPENING
+    assert post.prefix == ""
+    assert str(post.doubt("odd")) == "odd; is this the URL of an MCP server?"
+    assert post_of(RESPONSE)[1].prefix == "a response: "
+
+
+def test_post_denied_fails_with_status_401() -> None:
+    host, post = post_of(a_request("tools/call"))
+    error = AuthRequired("log in")
+    post.denied(error, 0.0)
+    assert host.failures == [(post.out, error, 401)]
+    assert host.dropped == [post]
+
+
+@pytest.mark.parametrize("its_id", ["1", "null", '"x"'])
+def test_post_refused_prefers_json_rpc_error_in_body(its_id: str) -> None:
+    host, post = post_of(a_request("tools/call"))
+    body = '{"jsonrpc":"2.0","id":' + its_id + ',"error":{"code":-7,"message":"m"}}'
+    post.started(Head(400, [(b"content-type", b"application/json")]), 0.0)
+    post.data(body.encode(), 0.0)
+    assert post.response is not None
+    post.refused(post.response, 0.0)
+    ((data, id, status),) = host.received
+    error = error_in(data)
+    assert isinstance(error, PeerError)
+    assert (error.code, id, status) == (-7, 1, 400)
+    assert b'"id":1' in data
+    assert host.failures == []
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (401, '{"jsonrpc":"2.0","id":1,"error":{"code":-7,"message":"m"}}', AuthRequired),
+        (403, '{"jsonrpc":"2.0","id":1,"error":{"code":-7,"message":"m"}}', RemoteProtocolError),
+        (400, '{"jsonrpc":"2.0","id":1,"method":"x"}', RemoteProtocolError),
+        (400, '{"jsonrpc":"2.0","id":2,"result":{}}', RemoteProtocolError),
+        (500, "<h1>", RemoteProtocolError),
+    ],
+)
+def test_post_refused_without_json_rpc_error_fails_by_status(status: int, body: str, kind: type) -> None:
+    host, post = post_of(a_request("tools/call"))
+    post.started(Head(status, [(b"content-type", b"application/json")]), 0.0)
+    post.data(body.encode(), 0.0)
+    assert post.response is not None
+    post.refused(post.response, 0.0)
+    ((_, error, reported),) = host.failures
+    assert (type(error), reported) == (kind, status)
+    assert host.received == []
+
+
+def test_message_post_repr_shows_method_and_response() -> None:
+    _, post = post_of(RESPONSE)
+    assert repr(post) == "<PlainPost a response, no response>"

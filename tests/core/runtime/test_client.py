@@ -1,0 +1,878 @@
+"""`AbstractClient`, in which a test is the runtime, the server and the clock."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+from mcp_core import (
+    DIALECTS,
+    ChangesMissed,
+    ConnectionLost,
+    LocalProtocolError,
+    PeerError,
+    RemoteProtocolError,
+    Role,
+)
+from mcp_core import types as t
+from mcp_core._cache import _INVALIDATES
+from mcp_core.runtime import AbstractClient, CallerOptions, CallOptions, Job, Steps, Waiter, client_config
+from tests.core.helpers import (
+    STATEFUL,
+    VERSIONS,
+    A,
+    B,
+    C,
+    D,
+    E,
+    Message,
+    Talk,
+    error,
+    notification,
+    only,
+    result,
+)
+from tests.core.runtime.stepping import steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator
+
+    Call = Coroutine[Any, Any, Any]
+
+T = TypeVar("T")
+
+LEVEL = "io.modelcontextprotocol/logLevel"
+OFFERS: Message = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}}
+
+
+class ByHand(Waiter[T]):
+    """A call that no task waits for: the test looks whether it is done."""
+
+    def wake(self) -> None:
+        pass
+
+    def rearm(self) -> None:
+        pass
+
+
+@types.coroutine
+def rest() -> Generator[None, None, None]:
+    yield
+
+
+class Sleep:
+    """A sleep that shows its number of seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __await__(self) -> Generator[float, None, None]:
+        yield self._seconds
+
+
+class Played(AbstractClient):
+    """A client whose server is the test. `now` is the time, `reports` are its log entries."""
+
+    def __init__(self, version: str, **options: Any) -> None:
+        self.now = 1000.0
+        self.reports: list[tuple[str, BaseException]] = []
+        told: CallerOptions = {"versions": [version], **options}  # type: ignore[typeddict-item]
+        super().__init__(client_config(told), told, lambda: self.now, Sleep)
+        self.talk = Talk(self._conn)
+        self.work: list[Job] = []  # what a driver would run in tasks
+
+    async def _call(self, steps: Steps[T], options: CallOptions) -> T:
+        waiter = ByHand(self._send, self._clock, steps, options)
+        waiter.begin()
+        while not waiter.done:
+            await rest()
+        return waiter.result()
+
+    def _start_job(self, job: Job) -> None:
+        self.work.append(job)
+
+    def works(self) -> list[float]:
+        """Run all jobs, one after the other. Return for how many seconds each slept."""
+        slept: list[float] = []
+        while self.work:
+            job = self.work.pop(0)
+            steps = steps_of(job.run)
+            try:
+                slept.append(steps.send(None))
+            except StopIteration as end:
+                job.done(end.value)
+            except Exception as exc:  # noqa: BLE001 - as a driver does
+                job.failed(exc)
+            else:
+                job.done(None)
+            job.dropped()
+        return slept
+
+    def _pump(self) -> None:
+        for event in self.talk.events():
+            self._handle_event(event)
+
+    def _report(self, problem: str, error: BaseException) -> None:
+        self.reports.append((problem, error))
+
+    def hears(self, *messages: Message) -> None:
+        for event in self.talk.hears(*messages):
+            self._handle_event(event)
+
+    def open(self, offers: Message) -> None:
+        self._open()
+        version = self._conn.config.versions[0]
+        asked = only(self.talk.says())
+        opened: Message = {"capabilities": offers}
+        if DIALECTS[version].stateful:
+            opened |= {"protocolVersion": version, "serverInfo": {"name": "s", "version": "1"}}
+        else:
+            opened |= {"supportedVersions": [version], "resultType": "complete"}
+        self.hears(result(asked["id"], opened))
+
+
+def opened(version: str, offers: Message = OFFERS, **options: Any) -> Played:
+    client = Played(version, **options)
+    client.open(offers)
+    client.talk.says()
+    return client
+
+
+def told(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]:
+    """Respond to the requests of `call` in this order. Return its result and the requests.
+
+    An exception stands for an error response.
+    """
+    asked: list[Message] = []
+    left = list(answers)
+    try:
+        while True:
+            call.send(None)
+            request = only(client.talk.says())
+            asked.append(request)
+            answer = left.pop(0)
+            client.hears(
+                answer | {"id": request["id"]} if "error" in answer else result(request["id"], answer)
+            )
+    except StopIteration as end:
+        assert (left, client.talk.says()) == ([], [])
+        return end.value, asked
+
+
+def value(client: Played, call: Call, *answers: Any) -> Any:
+    return told(client, call, *answers)[0]
+
+
+def params(request: Message) -> Any:
+    """Return the params without the `_meta` that each request of 2026-07-28 carries."""
+    found = dict(request.get("params", {}))
+    found.pop("_meta", None)
+    return found
+
+
+# -- Calls -------------------------------------------------------------------------------------------------------------------
+
+CONTENT: Message = {"content": [{"type": "text", "text": "x"}]}
+MESSAGES: Message = {"messages": []}
+
+CALLS: list[tuple[Callable[[AbstractClient], Call], str, Any, Message, Any]] = [
+    (
+        lambda client: client.call_tool("t"),
+        "tools/call",
+        {"name": "t"},
+        CONTENT,
+        t.CallToolResult(content=[t.TextContent("x")]),
+    ),
+    (
+        lambda client: client.call_tool("t", {}),
+        "tools/call",
+        {"name": "t", "arguments": {}},
+        CONTENT,
+        t.CallToolResult(content=[t.TextContent("x")]),
+    ),
+    (
+        lambda client: client.read_resource("x:y"),
+        "resources/read",
+        {"uri": "x:y"},
+        {"contents": []},
+        t.ReadResourceResult(contents=[]),
+    ),
+    (
+        lambda client: client.get_prompt("p"),
+        "prompts/get",
+        {"name": "p"},
+        MESSAGES,
+        t.GetPromptResult(messages=[]),
+    ),
+    (
+        lambda client: client.get_prompt("p", {"a": "b"}),
+        "prompts/get",
+        {"name": "p", "arguments": {"a": "b"}},
+        MESSAGES,
+        t.GetPromptResult(messages=[]),
+    ),
+    (lambda client: client.request("acme/x", {"a": 1}), "acme/x", {"a": 1}, {"b": 2}, {"b": 2}),
+    (lambda client: client.request("acme/x"), "acme/x", {}, {}, {}),
+    (lambda client: client.list_tools(), "tools/list", {}, {"tools": []}, []),
+    (lambda client: client.list_resources(), "resources/list", {}, {"resources": []}, []),
+    (
+        lambda client: client.list_resource_templates(),
+        "resources/templates/list",
+        {},
+        {"resourceTemplates": []},
+        [],
+    ),
+    (
+        lambda client: client.list_prompts(),
+        "prompts/list",
+        {},
+        {"prompts": [{"name": "p"}]},
+        [t.Prompt(name="p")],
+    ),
+]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("call", "method", "sent", "answer", "gives"), CALLS)
+def test_call_sends_request_and_returns_result(
+    version: str, call: Callable[[AbstractClient], Call], method: str, sent: Any, answer: Message, gives: Any
+) -> None:
+    client = opened(version)
+    found, [asked] = told(client, call(client), answer)
+    assert (asked["method"], params(asked), found) == (method, sent, gives)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_ping_uses_method_of_revision(version: str) -> None:
+    client = opened(version)
+    method, answer = "ping", {}
+    if version == E:
+        method, answer = "server/discover", {"supportedVersions": [E], "capabilities": {}, "ttlMs": 60_000}
+    for _ in range(2):  # also the second time
+        _, [asked] = told(client, client.ping(), answer)
+        assert asked["method"] == method
+
+
+def test_call_options_are_sent_with_request() -> None:
+    client = opened(D)
+    assert client.peer.dialect.version == D
+    assert repr(client) == f"<Played of {client.talk.conn!r}>"
+    options: CallOptions = {"progress": lambda *_: None, "meta": {"com.example/word": "x"}}
+    _, [asked] = told(client, client.call_tool("t", **options), CONTENT)
+    assert asked["params"]["_meta"] == {"com.example/word": "x", "progressToken": asked["id"]}
+
+
+def test_call_that_cannot_be_sent_raises() -> None:
+    client = opened(D, {"tools": {}})
+    with pytest.raises(LocalProtocolError, match="prompts"):
+        value(client, client.list_prompts())
+    with pytest.raises(ValueError, match="timeout is a number of seconds"):
+        value(client, client.list_tools(timeout=-1))
+    client._conn.close()
+    for event in client.talk.events():
+        client._handle_event(event)
+    with pytest.raises(ConnectionLost, match="the client was closed"):
+        value(client, client.ping())
+    assert client.talk.says() == []
+
+
+def test_call_ended_early_cancels_request() -> None:
+    client = opened(D)
+    waiter: ByHand[Any] = ByHand(client._send, client._clock, client._pages("tools/list", "tools", {}), {})
+    client._end_call(waiter)  # before anything was asked
+    waiter.begin()
+    asked = only(client.talk.says())
+    client._end_call(waiter)
+    cancelled = only(client.talk.says())
+    assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
+    client._end_call(waiter)
+    assert client.talk.says() == []
+
+
+# -- Lists -------------------------------------------------------------------------------------------------------------------
+
+NO_CURSOR = error(0, -32602, "what cursor?")
+
+
+def page(*names: str, cursor: str | None = None, ttl: int | None = None) -> Message:
+    found: Message = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
+    found |= {} if cursor is None else {"nextCursor": cursor}
+    return found | ({} if ttl is None else {"ttlMs": ttl, "cacheScope": "private"})
+
+
+def names(tools: list[t.Tool]) -> str:
+    return " ".join(tool.name for tool in tools)
+
+
+@pytest.mark.requirement("PAGE-1", "PRM-7")
+@pytest.mark.parametrize(
+    ("call", "method", "member", "item"),
+    [
+        (AbstractClient.list_tools, "tools/list", "tools", {"name": "a", "inputSchema": {"type": "object"}}),
+        (AbstractClient.list_prompts, "prompts/list", "prompts", {"name": "a"}),
+        (AbstractClient.list_resources, "resources/list", "resources", {"uri": "a:b", "name": "a"}),
+        (
+            AbstractClient.list_resource_templates,
+            "resources/templates/list",
+            "resourceTemplates",
+            {"uriTemplate": "a:{b}", "name": "a"},
+        ),
+    ],
+)
+@pytest.mark.parametrize("version", [A, E])
+def test_list_several_pages_returns_all_items(
+    version: str, call: Callable[..., Call], method: str, member: str, item: Message
+) -> None:
+    client = opened(version)
+    pages = [{member: [item], "nextCursor": "x y"}, {member: [], "nextCursor": ""}, {member: [item]}]
+    found, asked = told(client, call(client), *pages)
+    assert [each.name for each in found] == ["a", "a"]
+    assert [request["method"] for request in asked] == [method] * 3
+    assert [params(request) for request in asked] == [{}, {"cursor": "x y"}, {"cursor": ""}]
+
+
+@pytest.mark.requirement("CACHE-9")
+@pytest.mark.parametrize("version", [D, E])
+def test_list_unknown_cursor_restarts_once(version: str) -> None:
+    client = opened(version)
+    answers = [page("a", cursor="1"), page("b", cursor="2"), NO_CURSOR, page("c", cursor="3"), page("d")]
+    found, asked = told(client, client.list_tools(), *answers)
+    assert names(found) == "c d"
+    assert [params(request).get("cursor") for request in asked] == [None, "1", "2", None, "3"]
+    with pytest.raises(PeerError, match="what cursor"):
+        value(client, client.list_tools(), page("a", cursor="1"), NO_CURSOR, page("a", cursor="1"), NO_CURSOR)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [NO_CURSOR],  # of the first page, which had none
+        [page("a", cursor="1"), error(0, -32603, "broken")],
+        [page("a", cursor="1"), page("b", cursor="1")],
+        [page("a", cursor="1"), {"tools": 5}],
+    ],
+)
+def test_list_other_error_raises(answers: list[Message]) -> None:
+    client = opened(D)
+    with pytest.raises((PeerError, RemoteProtocolError)):
+        value(client, client.list_tools(), *answers)
+    assert client.talk.says() == []
+
+
+# -- Cache ------------------------------------------------------------------------------------------------------------
+
+LONG = 60_000  # milliseconds
+
+
+@pytest.mark.requirement("CACHE-5", "CACHE-6")
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        (AbstractClient.list_tools, page("a", ttl=LONG)),
+        (AbstractClient.list_prompts, {"prompts": [{"name": "p"}], "ttlMs": LONG}),
+        (AbstractClient.list_resources, {"resources": [{"uri": "a:b", "name": "b"}], "ttlMs": LONG}),
+        (AbstractClient.list_resource_templates, {"resourceTemplates": [], "ttlMs": LONG}),
+        (
+            lambda client: client.read_resource("a:b"),
+            {"contents": [{"uri": "a:b", "text": "x"}], "ttlMs": LONG},
+        ),
+    ],
+)
+def test_cached_result_fresh_sends_nothing(call: Callable[[Played], Call], answer: Message) -> None:
+    client = opened(E)
+    first = value(client, call(client), answer)
+    client.now += LONG / 1000 - 0.001
+    assert value(client, call(client)) == first
+    client.now += 0.001
+    assert client.talk.says() == []  # time alone asks nothing
+    assert value(client, call(client), answer) == first
+
+
+def test_cached_result_changed_by_caller_stays_intact() -> None:
+    client = opened(E)
+    first = value(client, client.list_tools(), page("a", ttl=LONG))
+    first[0].input_schema.clear()
+    first.clear()
+    second = value(client, client.list_tools())
+    assert second[0].input_schema == {"type": "object"}
+
+
+def test_cached_pages_expire_one_by_one() -> None:
+    client = opened(E)
+    value(client, client.list_tools(), page("a", cursor="1", ttl=LONG), page("b", ttl=1))
+    client.now += 1
+    found, asked = told(client, client.list_tools(), page("c", ttl=LONG))
+    assert [params(request) for request in asked] == [{"cursor": "1"}]
+    assert names(found) == "a c"
+    assert names(value(client, client.list_tools())) == "a c"
+
+
+@pytest.mark.requirement("CACHE-9")
+@pytest.mark.parametrize("wrong", [NO_CURSOR, error(0, -32603, "broken"), page("x", cursor="1")])
+def test_cached_pages_with_bad_cursor_are_discarded(wrong: Message) -> None:
+    client = opened(E)
+    value(client, client.list_tools(), page("a", cursor="1", ttl=LONG), page("b", ttl=1))
+    client.now += 1
+    if wrong is NO_CURSOR:
+        found, asked = told(client, client.list_tools(), wrong, page("c", ttl=LONG))
+        assert [params(request) for request in asked] == [{"cursor": "1"}, {}]
+        assert names(found) == "c"
+    else:
+        with pytest.raises((PeerError, RemoteProtocolError)):
+            value(client, client.list_tools(), wrong)
+        found, asked = told(client, client.list_tools(), page("c", ttl=LONG))
+        assert [params(request) for request in asked] == [{}]
+    assert names(value(client, client.list_tools())) == "c"
+
+
+@pytest.mark.requirement("CACHE-10")
+@pytest.mark.parametrize("when", ["afterwards", "before the answer", "between two pages"])
+def test_cached_list_after_change_is_requested_again(when: str) -> None:
+    client = opened(E)
+    changed = notification("notifications/tools/list_changed")
+    call = client.list_tools()
+    call.send(None)
+    asked = only(client.talk.says())
+    if when == "before the answer":
+        client.hears(changed)
+    if when == "between two pages":
+        client.hears(result(asked["id"], page("o", cursor="1", ttl=LONG)))
+        asked = only(client.talk.says())
+        client.hears(changed)
+    client.hears(result(asked["id"], page("a", ttl=LONG)))
+    value(client, call)
+    if when == "afterwards":
+        client.hears(changed)
+    assert names(value(client, client.list_tools(), page("b", ttl=LONG))) == "b"
+    client.hears(notification("notifications/prompts/list_changed"))
+    assert names(value(client, client.list_tools())) == "b"
+
+
+def test_cached_resource_after_update_is_requested_again() -> None:
+    client = opened(E)
+    answer = {"contents": [{"uri": "a:b", "text": "x"}], "ttlMs": LONG}
+    value(client, client.read_resource("a:b"), answer)
+    value(client, client.read_resource("a:b"))
+    client.hears(notification("notifications/resources/updated", {"uri": "a:b/c"}))
+    value(client, client.read_resource("a:b"), answer)
+
+
+@pytest.mark.requirement("CACHE-3", "CACHE-7")
+def test_cache_fresh_is_bypassed_by_request_and_meta() -> None:
+    client, other = opened(E), opened(E)
+    fresh = page("a", ttl=LONG)
+    value(client, client.list_tools(), fresh)
+    value(client, client.list_tools(meta={"com.example/who": 1}), fresh)  # the server may read the `_meta`
+    value(client, client.request("tools/list"), fresh)
+    value(other, other.list_tools(), fresh)  # a client of its own, perhaps of another user
+    value(client, client.list_tools())
+
+
+def test_result_of_call_with_meta_is_not_cached() -> None:
+    client = opened(E)
+    value(client, client.list_tools(meta={"com.example/who": 1}), page("a", ttl=LONG))
+    assert names(value(client, client.list_tools(), page("b"))) == "b"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_cache_disabled_sends_every_request(version: str) -> None:
+    # In the revisions that do not have them, what looks like a hint is none.
+    client = opened(version, cache=version in STATEFUL)
+    for _ in range(2):
+        value(client, client.list_tools(), page("a", ttl=LONG))
+    client.hears(notification("notifications/tools/list_changed"))
+    with pytest.raises(PeerError):
+        value(client, client.list_tools(), error(0))
+
+
+# -- Output schemas ---------------------------------------------------------------------------------------------------------
+
+WEATHER: Message = {
+    "name": "w",
+    "inputSchema": {"type": "object"},
+    "outputSchema": {"type": "object", "required": ["c"]},
+}
+FITS: Message = {"content": [], "structuredContent": {"c": 21}}
+DOES_NOT: Message = {"content": [], "structuredContent": {"f": 70}}
+
+
+@pytest.mark.requirement("TOOL-11")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_tool_result_is_checked_against_listed_output_schema(version: str) -> None:
+    client = opened(version)
+    assert value(client, client.call_tool("w"), DOES_NOT).structured_content == {
+        "f": 70
+    }  # no list was read yet
+    value(client, client.list_tools(), {"tools": [WEATHER]})
+    assert value(client, client.call_tool("w"), FITS).structured_content == {"c": 21}
+    assert value(client, client.call_tool("x"), DOES_NOT).structured_content == {"f": 70}
+    assert value(client, client.call_tool("w"), {"content": [], "isError": True}).is_error
+    if version in (A, B):  # which have no output schemas
+        value(client, client.call_tool("w"), DOES_NOT)
+        return
+    fault = "the result of tool 'w' does not fit its outputSchema: 'c' is a required property"
+    with pytest.raises(RemoteProtocolError, match=fault):
+        value(client, client.call_tool("w"), DOES_NOT)
+    with pytest.raises(RemoteProtocolError, match="has an outputSchema and no structuredContent"):
+        value(client, client.call_tool("w"), CONTENT)
+    value(client, client.request("tools/call", {"name": "w"}), DOES_NOT)  # as it came
+    client.hears(notification("notifications/tools/list_changed"))
+    value(client, client.call_tool("w"), DOES_NOT)
+
+
+def test_output_schemas_after_missed_changes_are_forgotten() -> None:
+    client = opened(D)
+    value(client, client.list_tools(), {"tools": [WEATHER]})
+    client._handle_event(ChangesMissed())
+    value(client, client.call_tool("w"), DOES_NOT)
+
+
+def test_output_schemas_are_learned_from_cached_list() -> None:
+    client = opened(E)
+    value(client, client.list_tools(), {"tools": [WEATHER], "ttlMs": LONG})
+    value(client, client.list_tools())
+    with pytest.raises(RemoteProtocolError):
+        value(client, client.call_tool("w"), DOES_NOT)
+
+
+# -- Completion --------------------------------------------------------------------------------------------------------------
+
+PROMPT, TEMPLATE = {"type": "ref/prompt", "name": "p"}, {"type": "ref/resource", "uri": "a://{b}"}
+
+
+@pytest.mark.requirement("COMP-2")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("ref", "sent"),
+    [
+        ("p", PROMPT),
+        ("a://{b}", TEMPLATE),
+        ("a:{b}", TEMPLATE | {"uri": "a:{b}"}),
+        ("a://b", TEMPLATE | {"uri": "a://b"}),
+        ("a:b", PROMPT | {"name": "a:b"}),
+        ("", PROMPT | {"name": ""}),
+        (t.PromptReference("a://{b}"), PROMPT | {"name": "a://{b}"}),
+        (t.ResourceTemplateReference("p"), TEMPLATE | {"uri": "p"}),
+        (t.PromptReference("p", title="P"), PROMPT | {"title": "P"}),
+    ],
+)
+def test_complete_sends_reference_and_arguments(version: str, ref: Any, sent: Message) -> None:
+    client = opened(version)
+    call = client.complete(ref, "city", "Os", arguments={"country": "NO"}, timeout=5)
+    answer = {"completion": {"values": ["Oslo"], "total": 7, "hasMore": True}}
+    found, [asked] = told(client, call, answer)
+    assert found == t.Completion(["Oslo"], total=7, has_more=True)
+    if version in (A, B):
+        sent = {key: told for key, told in sent.items() if key != "title"}
+    expected: Message = {"ref": sent, "argument": {"name": "city", "value": "Os"}}
+    if version not in (A, B):
+        expected["context"] = {"arguments": {"country": "NO"}}
+    assert (asked["method"], params(asked)) == ("completion/complete", expected)
+
+
+def test_complete_without_arguments_sends_no_context() -> None:
+    client = opened(E)
+    nothing: dict[str, str] = {}
+    for arguments in (None, nothing):
+        call = client.complete("p", "a", "", arguments=arguments)
+        _, [asked] = told(client, call, {"completion": {"values": []}})
+        assert "context" not in asked["params"]
+
+
+@pytest.mark.parametrize(("version", "asks"), [(A, True), (B, False), (E, False)])
+def test_complete_undeclared_capability_depends_on_revision(version: str, asks: bool) -> None:
+    client = opened(version, {"prompts": {}})
+    call = client.complete("p", "a", "")
+    if asks:  # there was no such capability then
+        assert value(client, call, {"completion": {"values": []}}).values == []
+    else:
+        with pytest.raises(LocalProtocolError, match="completions"):
+            value(client, call)
+
+
+# -- Log messages ------------------------------------------------------------------------------------------------------------
+
+
+def message(level: str = "info", **more: Any) -> Message:
+    return notification("notifications/message", {"level": level, "data": {"a": 1}} | more)
+
+
+@pytest.mark.requirement("LOG-2")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_on_log_gets_log_messages(version: str) -> None:
+    heard: list[t.LoggingMessageParams] = []
+    client = opened(version, on_log=heard.append)
+    client.hears(message("emergency", logger="l"), message("no level"), notification("notifications/nobody"))
+    assert heard == [t.LoggingMessageParams(level="emergency", data={"a": 1}, logger="l")]
+    silent = opened(version)
+    silent.hears(message())
+    assert silent.reports == []
+
+
+def test_on_log_before_open_gets_log_messages() -> None:
+    heard: list[t.LoggingMessageParams] = []
+    client = Played(D, on_log=heard.append)
+    client._open()
+    client.hears(message("debug"))
+    assert [params.level for params in heard] == ["debug"]
+
+
+def test_on_elicitation_complete_is_called() -> None:
+    heard: list[t.ElicitationCompleteParams] = []
+    client = opened(D, on_elicitation_complete=heard.append)
+    client.hears(notification("notifications/elicitation/complete", {"elicitationId": "page-1"}))
+    assert [params.elicitation_id for params in heard] == ["page-1"]
+    client = opened(D)
+    client.hears(notification("notifications/elicitation/complete", {"elicitationId": "page-1"}))
+    assert client.reports == []
+
+
+def test_on_log_raising_is_reported_only() -> None:
+    raised = KeyError("mine")
+
+    def fail(params: t.LoggingMessageParams) -> None:
+        raise raised
+
+    client = opened(D, on_log=fail)
+    call = client.call_tool("t")
+    call.send(None)
+    asked = only(client.talk.says())
+    client.hears(message(), message(), result(asked["id"], CONTENT))
+    assert client.reports == [("on_log failed", raised)] * 2
+    assert value(client, call).text == "x"
+
+
+def test_on_log_raising_base_exception_propagates() -> None:
+    def fail(params: t.LoggingMessageParams) -> None:
+        raise KeyboardInterrupt
+
+    client = opened(D, on_log=fail)
+    with pytest.raises(KeyboardInterrupt):
+        client.hears(message())
+
+
+def levels_said(client: Played) -> list[Message]:
+    """Return the log levels that were sent as requests of their own."""
+    return [said for said in client.talk.says() if said["method"] == "logging/setLevel"]
+
+
+@pytest.mark.requirement("LOG-3")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ({}, None),
+        ({"log_level": None}, None),
+        ({"log_level": "warning"}, "warning"),
+        ({"on_log": print}, "info"),
+        ({"on_log": print, "log_level": None}, "info"),
+        ({"on_log": print, "log_level": "debug"}, "debug"),
+    ],
+)
+def test_log_level_is_sent_as_revision_defines(version: str, options: Any, level: str | None) -> None:
+    client = Played(version, **options)
+    client.open(OFFERS)
+    said = levels_said(client)
+    call = client.call_tool("t")
+    call.send(None)
+    meta = only(client.talk.says())["params"].get("_meta", {})
+    if version in STATEFUL:
+        assert [each["params"] for each in said] == ([{"level": level}] if level else [])
+        assert LEVEL not in meta
+    else:
+        assert said == []
+        assert meta.get(LEVEL) == level
+    call.close()
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_log_level_without_logging_capability_is_not_sent(version: str) -> None:
+    client = Played(version, on_log=print, log_level="debug")
+    client.open({"tools": {}})
+    assert levels_said(client) == []
+    _, [asked] = told(client, client.call_tool("t"), CONTENT)
+    assert LEVEL not in asked["params"].get("_meta", {})
+    with pytest.raises(LocalProtocolError, match="capability logging"):
+        value(client, client.set_log_level("debug"))
+
+
+@pytest.mark.requirement("LOG-3")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_set_log_level_in_old_revisions_sends_request(version: str) -> None:
+    client = opened(version, log_level="info")
+    found, [asked] = told(client, client.set_log_level("error", timeout=3), {})
+    assert found is None
+    assert (asked["method"], params(asked)) == ("logging/setLevel", {"level": "error"})
+    with pytest.raises(PeerError):
+        value(client, client.set_log_level("debug"), error(0))
+
+
+def test_set_log_level_in_2026_is_sent_with_next_request() -> None:
+    client = opened(E, log_level="info")
+    assert told(client, client.set_log_level("error")) == (None, [])
+    _, [asked] = told(client, client.call_tool("t"), CONTENT)
+    assert asked["params"]["_meta"][LEVEL] == "error"
+    _, [asked] = told(client, client.list_tools(meta={LEVEL: "debug", "com.example/x": 1}), page())
+    assert asked["params"]["_meta"][LEVEL] == "debug"  # of this request alone
+    assert asked["params"]["_meta"]["com.example/x"] == 1
+    _, [asked] = told(client, client.ping(), {"supportedVersions": [E], "capabilities": {}})
+    assert asked["params"]["_meta"][LEVEL] == "error"
+
+
+@pytest.mark.parametrize("level", ["loud", "INFO", "", 3, ["info"]])
+def test_set_log_level_unknown_raises(level: Any) -> None:
+    if level:
+        with pytest.raises(ValueError, match="there is no log level"):
+            Played(D, log_level=level)
+    client = opened(D)
+    with pytest.raises(ValueError, match="there are debug, info"):
+        value(client, client.set_log_level(level))
+    assert client.talk.says() == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "reported"), [({}, None), (error(0), PeerError), ([], RemoteProtocolError), (None, None)]
+)
+def test_log_level_rejected_at_open_is_reported(answer: Any, reported: Any) -> None:
+    client = Played(D, log_level="debug")
+    client.open(OFFERS)
+    [said] = levels_said(client)
+    if answer is None:
+        client._conn.close()
+        client.hears()
+    elif "error" in answer:
+        client.hears(error(said["id"]))
+    else:
+        client.hears(result(said["id"], answer))
+    assert [(problem, type(exc)) for problem, exc in client.reports] == (
+        [("the server rejected the log level", reported)] if reported else []
+    )
+
+
+# -- Opening -----------------------------------------------------------------------------------------------------------------
+
+
+def test_open_with_known_peer_sends_no_probe() -> None:
+    first = opened(E, {"tools": {}, "logging": {}})
+    second = Played(E, verdict=first.peer, log_level="debug")
+    second._open()
+    for event in second.talk.events():
+        second._handle_event(event)
+    assert second.talk.says() == []
+    _, [asked] = told(second, second.call_tool("t"), CONTENT)
+    assert asked["params"]["_meta"][LEVEL] == "debug"
+
+
+def test_versions_without_probe_after_failed_probe() -> None:
+    options: CallerOptions = {"versions": [E, D, C]}
+    client = Played(D, **options)
+    client._open()
+    client._conn.receive_data(b"", 0.0)
+    for event in client.talk.events():
+        client._handle_event(event)
+    assert client.versions_without_probe == [D, C]
+
+
+def test_notification_names_exist_in_protocol() -> None:
+    known = {row.name for dialect in DIALECTS.values() for row in dialect.receives[Role.CLIENT].values()}
+    assert {*_INVALIDATES, "notifications/message"} <= known
+
+
+# -- Over HTTP ----------------------------------------------------------------------------------------------------------------
+
+
+def with_headers(version: str, offers: Message = OFFERS, **options: Any) -> Played:
+    client = opened(version, offers, **options)
+    client._conn.has_headers = True
+    return client
+
+
+def sent_headers(client: Played) -> Any:
+    return [out.headers for out in client._conn.messages_to_send()]
+
+
+def test_call_headers_are_sent() -> None:
+    client = with_headers(E)
+    call = client.list_tools(headers={"X-A": "1"})
+    call.send(None)
+    assert sent_headers(client) == [{"X-A": "1"}]
+    call.close()
+
+
+def test_call_with_headers_bypasses_cache() -> None:
+    client = with_headers(E)
+    value(client, client.list_tools(), page("a", ttl=LONG))
+    assert len(told(client, client.list_tools(headers={"X-A": "1"}), page("b", ttl=LONG))[1]) == 1
+    assert names(value(client, client.list_tools())) == "a"
+
+
+def test_call_headers_without_http_raise() -> None:
+    client = opened(E)
+    with pytest.raises(LocalProtocolError, match="sends no headers"):
+        told(client, client.ping(headers={"X-A": "1"}))
+    told(client, client.ping(headers={}), {"supportedVersions": [E], "capabilities": {}})
+
+
+def test_call_header_invalid_raises() -> None:
+    client = with_headers(E)
+    with pytest.raises(ValueError, match="Mcp-Name is set by the protocol"):
+        told(client, client.ping(headers={"Mcp-Name": "1"}))
+
+
+@pytest.mark.requirement("HDR-14")
+@pytest.mark.parametrize("cache", [True, False])
+def test_header_mismatch_lists_tools_and_retries(cache: bool) -> None:
+    client = with_headers(E, cache=cache)
+    value(client, client.list_tools(), page("t", ttl=LONG))
+    answers: tuple[Message, ...] = (error(0, -32020, "Header mismatch"), page("t", ttl=LONG), {"content": []})
+    found, asked = told(client, client.call_tool("t", {"a": 1}), *answers)
+    assert isinstance(found, t.CallToolResult)
+    assert [each["method"] for each in asked] == ["tools/call", "tools/list", "tools/call"]
+    assert params(asked[0]) == params(asked[2])
+    assert asked[0]["id"] != asked[2]["id"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "version", "answers"),
+    [
+        (True, E, [error(0, -32020, "no"), page("t"), error(0, -32020, "no")]),  # once
+        (True, E, [error(0, -32021, "no")]),
+        (False, E, [error(0, -32020, "no")]),
+    ],
+)
+def test_tool_call_other_error_is_not_retried(headers: bool, version: str, answers: list[Any]) -> None:
+    client = opened(version)
+    client._conn.has_headers = headers
+    with pytest.raises(PeerError, match="no"):
+        told(client, client.call_tool("t"), *answers)
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("changed", [True, False])
+def test_new_session_gets_log_level(version: str, changed: bool) -> None:
+    client = opened(version, log_level="error")
+    if changed:
+        value(client, client.set_log_level("debug"), {})
+    client._conn.renew(client.now)
+    handshake = only(client.talk.says())
+    offers = {"protocolVersion": version, "capabilities": OFFERS, "serverInfo": {"name": "s", "version": "1"}}
+    client.hears(result(handshake["id"], offers))
+    _, level = client.talk.says()
+    assert (level["method"], level["params"]) == (
+        "logging/setLevel",
+        {"level": "debug" if changed else "error"},
+    )
+
+
+def test_new_session_forgets_output_schemas() -> None:
+    client = opened(D)
+    value(client, client.list_tools(), {"tools": [WEATHER]})
+    client._conn.renew(client.now)
+    offers = {"protocolVersion": D, "capabilities": OFFERS, "serverInfo": {"name": "s", "version": "1"}}
+    client.hears(result(only(client.talk.says())["id"], offers))
+    client.talk.says()
+    # What it gives is not held against what the tool of the same name gave before.
+    other = value(client, client.call_tool("weather"), {"content": [], "structuredContent": {"other": 1}})
+    assert other.structured_content == {"other": 1}

@@ -1,0 +1,532 @@
+"""`ClientCallbacks`, `ServerInitiatedRequests` and `InputWait`, whose jobs the test runs."""
+
+from __future__ import annotations
+
+import types
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from mcp_core import LocalProtocolError, McpError, RequestReceived, Role
+from mcp_core import types as t
+from mcp_core._caller_options import callback_capabilities
+from mcp_core.runtime import CallbackJob, Waiter, answer_form
+from mcp_core.runtime._client_callbacks import ClientCallbacks, InputWait, ServerInitiatedRequests
+from tests.core.helpers import STATEFUL, A, B, D, Message, Talk, client_config, only, opened, request
+from tests.core.questions import (
+    ALICE,
+    FILES,
+    MODEL,
+    NAME,
+    NAME_FORM,
+    PAGE,
+    ROOTS,
+    SAID,
+    TOOL,
+    dialogue,
+    form,
+)
+from tests.core.runtime.stepping import result_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from mcp_core import FormSchema
+
+
+def give(value: Any, *, later: bool = False) -> Any:
+    """Make a callback that returns `value`, or raises it; with `later` it is awaited."""
+
+    def said() -> Any:
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
+    async def later_said() -> Any:
+        return said()
+
+    return lambda *_: later_said() if later else said()
+
+
+def asked(question: t.InputRequest, value: Any, *, later: bool = False) -> Any:
+    """Return the response of a callback that returns `value`."""
+    callback = give(value, later=later)
+    callbacks = ClientCallbacks({"on_elicit": callback, "on_sample": callback, "on_roots": callback})
+    return result_of(callbacks.respond(question))
+
+
+# -- Values of callbacks -------------------------------------------------------------------------------------------------------
+
+ACCEPT, DECLINE = t.ElicitResult(action="accept"), t.ElicitResult(action="decline")
+CANCEL = t.ElicitResult(action="cancel")
+WITH_DEFAULTS = form(
+    name={"type": "string"},
+    size={"type": "string", "enum": ["S", "M"], "default": "M"},
+    news={"type": "boolean", "default": False},
+    tags={"type": "array", "items": {"enum": ["x", "y"]}, "default": []},
+)
+TWO_PLACES = t.ListRootsResult(roots=[t.Root("file:///a%20b"), t.Root("file:///c", name="C")])
+
+ANSWERS: list[tuple[t.InputRequest, Any, Any]] = [
+    (NAME, {"name": "Alice"}, ALICE),
+    (NAME, ALICE, ALICE),
+    (NAME, None, CANCEL),
+    (NAME, DECLINE, DECLINE),
+    (NAME, t.ElicitResult(action="decline", content={"name": "Alice"}), DECLINE),
+    (WITH_DEFAULTS, {}, replace(ACCEPT, content={"size": "M", "news": False, "tags": []})),
+    (
+        WITH_DEFAULTS,
+        types.MappingProxyType({"news": True, "name": "Al"}),
+        replace(ACCEPT, content={"name": "Al", "size": "M", "news": True, "tags": []}),
+    ),
+    (WITH_DEFAULTS, replace(ACCEPT, content={"size": "S"}), replace(ACCEPT, content={"size": "S"})),
+    (PAGE, {}, ACCEPT),
+    (PAGE, {"what": "ever"}, ACCEPT),
+    (PAGE, None, CANCEL),
+    (MODEL, SAID, SAID),
+    (ROOTS, FILES, FILES),
+    (ROOTS, ["file:///home"], FILES),
+    (ROOTS, [PurePosixPath("/a b"), t.Root("file:///c", name="C")], TWO_PLACES),
+    (ROOTS, (), t.ListRootsResult(roots=[])),
+]
+
+
+@pytest.mark.requirement("ELIC-11")
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize(("question", "given", "answer"), ANSWERS)
+def test_callback_value_becomes_response(
+    question: t.InputRequest, given: Any, answer: Any, later: bool
+) -> None:
+    assert asked(question, given, later=later) == answer
+
+
+def test_callback_gets_params() -> None:
+    heard: list[Any] = []
+
+    def hear(*args: Any) -> Any:
+        heard.append(args)
+        return None if args else []
+
+    callbacks = ClientCallbacks({"on_elicit": hear, "on_sample": hear, "on_roots": hear})
+    result_of(callbacks.respond(NAME))
+    with pytest.raises(McpError):
+        result_of(callbacks.respond(MODEL))
+    result_of(callbacks.respond(ROOTS))
+    assert heard == [(NAME.params,), (MODEL.params,), ()]
+
+
+def test_roots_list_is_read_at_each_request() -> None:
+    places = ["file:///a"]
+    callbacks = ClientCallbacks({"on_roots": places})
+    assert result_of(callbacks.respond(ROOTS)) == t.ListRootsResult(roots=[t.Root("file:///a")])
+    places.append("file:///b")
+    second: Any = result_of(callbacks.respond(ROOTS))
+    assert len(second.roots) == 2
+
+
+@pytest.mark.requirement("ELIC-10", "ERR-4")
+@pytest.mark.parametrize(
+    ("question", "given", "error", "words"),
+    [
+        (NAME, {"name": "A"}, LocalProtocolError, "content.name is less than 2"),
+        (NAME, {}, LocalProtocolError, "content.name is missing"),
+        (NAME, "Alice", LocalProtocolError, "not answered with str"),
+        (NAME, SAID, LocalProtocolError, "not answered with CreateMessageResult"),
+        (MODEL, "hi", LocalProtocolError, "not answered with str"),
+        (MODEL, None, McpError, r"the user rejected the request \(-1\)"),
+        (ROOTS, ["http://x"], LocalProtocolError, "no file:// URI"),
+        (ROOTS, None, TypeError, "not iterable"),
+        (ROOTS, DECLINE, LocalProtocolError, "not answered with ElicitResult"),
+        (NAME, McpError(7, "no"), McpError, "no"),
+        (MODEL, KeyError("mine"), KeyError, "mine"),
+    ],
+)
+@pytest.mark.parametrize("later", [False, True])
+def test_callback_value_invalid_raises(
+    question: t.InputRequest, given: Any, error: type[Exception], words: str, later: bool
+) -> None:
+    with pytest.raises(error, match=words):
+        asked(question, given, later=later)
+
+
+@pytest.mark.requirement("MRTR-16", "SAMP-13")
+@pytest.mark.parametrize(
+    ("question", "given", "answer"),
+    [
+        (NAME, {"name": "Alice"}, ALICE),
+        (NAME, McpError(-1, "no"), CANCEL),
+        (NAME, ExceptionGroup("", [ExceptionGroup("", [McpError(-1, "no")])]), CANCEL),
+        (PAGE, McpError(-1, "no"), CANCEL),
+        (MODEL, McpError(-1, "no"), McpError),
+        (MODEL, None, McpError),
+        (ROOTS, McpError(-1, "no"), McpError),
+        (NAME, KeyError("mine"), KeyError),
+        (NAME, ExceptionGroup("", [McpError(-1, "no"), KeyError("mine")]), ExceptionGroup),
+        (NAME, {}, LocalProtocolError),
+    ],
+)
+def test_respond_in_retry_converts_refusal(question: t.InputRequest, given: Any, answer: Any) -> None:
+    callback = give(given, later=True)
+    callbacks = ClientCallbacks({"on_elicit": callback, "on_sample": callback, "on_roots": callback})
+    job = callbacks.respond_in_retry(question)
+    if isinstance(answer, type):
+        with pytest.raises(answer):
+            result_of(job)
+    else:
+        assert result_of(job) == answer
+
+
+# -- Forms ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ({"name": "Al"}, {"name": "Al", "size": "M", "news": False, "tags": []}),
+        (None, "cancel"),
+        (DECLINE, "decline"),
+    ],
+)
+def test_answer_form_value_becomes_response(given: Any, answer: Any, later: bool) -> None:
+    heard: list[tuple[str, FormSchema]] = []
+
+    async def fill_later(message: str, form: FormSchema) -> Any:
+        heard.append((message, form))
+        return given
+
+    def fill(message: str, form: FormSchema) -> Any:
+        heard.append((message, form))
+        return given
+
+    callbacks = ClientCallbacks({"on_elicit": answer_form(fill_later if later else fill)})
+    found: Any = result_of(callbacks.respond(WITH_DEFAULTS))
+    assert (found.action if isinstance(answer, str) else found.content) == answer
+    [(message, asked_for)] = heard
+    assert message == "m"
+    assert list(asked_for.properties) == ["name", "size", "news", "tags"]
+    assert asked_for.properties["size"] == t.StringSchema(enum=["S", "M"], default="M")
+
+
+def test_answer_form_gets_message_and_form() -> None:
+    required: list[Any] = []
+    callback = answer_form(lambda _, form: required.append(form.required))
+    callback(NAME.params)
+    callback(WITH_DEFAULTS.params)
+    assert required == [["name"], None]
+
+
+def test_answer_form_declines_url() -> None:
+    assert answer_form(give(AssertionError()))(PAGE.params) == DECLINE
+
+
+# -- CallbackJob ------------------------------------------------------------------------------------------------------------------
+
+
+class Kept:
+    """A `CallbackJob`, and its outcomes in `ends`."""
+
+    def __init__(self, value: Any = 1) -> None:
+        self.ends: list[tuple[Any, BaseException | None]] = []
+        self.stopped = 0
+        self.job = CallbackJob(give(value, later=True), lambda *end: self.ends.append(end))
+        self.job.stop = self.stop
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+def test_callback_job_first_outcome_counts() -> None:
+    kept, error = Kept(), KeyError()
+    assert repr(kept.job) == "<CallbackJob, under way>"
+    assert result_of(kept.job.run()) == 1
+    kept.job.done(1)
+    kept.job.failed(error)
+    kept.job.dropped()
+    kept.job.abandon()
+    assert (kept.ends, kept.stopped) == ([(1, None)], 0)
+    assert repr(kept.job) == "<CallbackJob, over>"
+
+
+@pytest.mark.parametrize("wrap", [lambda exc: exc, lambda exc: ExceptionGroup("", [exc])])
+def test_callback_job_group_of_one_is_unwrapped(wrap: Any) -> None:
+    kept, error = Kept(), KeyError()
+    kept.job.failed(wrap(error))
+    assert kept.ends == [(None, error)]
+
+
+@pytest.mark.parametrize(
+    "raised", [KeyboardInterrupt(), SystemExit(), BaseExceptionGroup("", [KeyboardInterrupt(), KeyError()])]
+)
+def test_callback_job_base_exception_is_raised(raised: BaseException) -> None:
+    kept = Kept()
+    with pytest.raises(type(raised)) as caught:
+        kept.job.failed(raised)
+    assert caught.value is raised
+    assert kept.ends == []
+    kept.job.dropped()
+    ((_, error),) = kept.ends
+    assert isinstance(error, McpError)
+    assert error.code == -32603
+
+
+def test_callback_job_abandoned_is_stopped_without_outcome() -> None:
+    kept = Kept()
+    kept.job.abandon()
+    kept.job.abandon()
+    kept.job.done(1)
+    kept.job.dropped()
+    assert (kept.ends, kept.stopped) == ([], 1)
+    never_run = CallbackJob(give(1), give(AssertionError()))
+    never_run.abandon()
+
+
+# -- ServerInitiatedRequests ------------------------------------------------------------------------------------------------------
+
+CONTENT = {"role": "user", "content": {"type": "text", "text": "hello"}}
+ELICIT = request("s", "elicitation/create", {"message": "m", "requestedSchema": NAME_FORM})
+SAMPLE = request("s", "sampling/createMessage", {"messages": [CONTENT], "maxTokens": 10})
+LIST_ROOTS = request("s", "roots/list")
+
+
+class Asked:
+    """A client of a stateful server, which is the test. `held` lists the calls of `pause_timeouts`."""
+
+    def __init__(self, version: str = D, value: Any = None, **options: Any) -> None:
+        callback = give(value, later=True)
+        told: Any = {"on_elicit": callback, "on_sample": callback, "on_roots": callback, **options}
+        self.callbacks = ClientCallbacks(told)
+        config = client_config(version, capabilities=callback_capabilities(told))
+        self.talk: Talk = opened(Role.CLIENT, version, config)
+        self.work: list[CallbackJob] = []
+        self.held: list[int] = []
+        self.reports: list[tuple[str, BaseException]] = []
+        self.requests = ServerInitiatedRequests(
+            self.talk.conn,
+            self.callbacks,
+            self.work.append,
+            self.held.append,
+            lambda *report: self.reports.append(report),
+        )
+
+    def hears(self, *messages: Message) -> None:
+        for event in self.talk.hears(*messages):
+            if isinstance(event, RequestReceived):
+                self.requests.handle_request(event)
+
+    def works(self) -> None:
+        """Run the jobs, as a driver does."""
+        for job in self.work:
+            try:
+                job.done(result_of(job.run()))
+            except Exception as exc:  # noqa: BLE001 - as a driver does
+                job.failed(exc)
+            job.dropped()
+        self.work.clear()
+
+    def answer(self, message: Message) -> Message:
+        self.hears(message)
+        self.works()
+        return only(self.talk.says())
+
+
+REQUESTS: list[tuple[Message, Any, Message]] = [
+    (ELICIT, {"name": "Alice"}, {"action": "accept", "content": {"name": "Alice"}}),
+    (ELICIT, None, {"action": "cancel"}),
+    (
+        SAMPLE,
+        SAID,
+        {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"},
+    ),
+    (LIST_ROOTS, ["file:///home"], {"roots": [{"uri": "file:///home"}]}),
+]
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize(("asks", "given", "answer"), REQUESTS)
+def test_server_request_gets_response(version: str, asks: Message, given: Any, answer: Message) -> None:
+    asked = Asked(version, given)
+    if asks is ELICIT and version in (A, B):
+        assert asked.talk.refusal(asks)["error"]["code"] == -32601
+        return
+    asked.hears(asks)
+    assert repr(asked.requests) == f"<ServerInitiatedRequests: 1 on {asked.talk.conn!r}>"
+    assert (asked.talk.says(), asked.held) == ([], [1])
+    asked.works()
+    assert only(asked.talk.says()) == {"jsonrpc": "2.0", "id": "s", "result": answer}
+    assert (asked.held, asked.reports, asked.talk.conn.in_flight) == ([1, -1], [], 0)
+
+
+@pytest.mark.requirement("SAMP-12", "ROOT-5")
+@pytest.mark.parametrize(
+    ("asks", "given", "error"),
+    [
+        (SAMPLE, None, {"code": -1, "message": "the user rejected the request"}),
+        (SAMPLE, McpError(-1, "User rejected"), {"code": -1, "message": "User rejected"}),
+        (ELICIT, McpError(7, "no", {"why": 1}), {"code": 7, "message": "no", "data": {"why": 1}}),
+        (LIST_ROOTS, McpError(-32603, "gone"), {"code": -32603, "message": "gone"}),
+    ],
+)
+def test_server_request_refused_gets_error_of_callback(asks: Message, given: Any, error: Message) -> None:
+    asked = Asked(D, given)
+    assert asked.answer(asks) == {"jsonrpc": "2.0", "id": "s", "error": error}
+    assert asked.reports == []
+
+
+UNSAYABLE = t.CreateMessageResult(role="assistant", content=t.TextContent("\ud800"), model="m")
+
+
+@pytest.mark.requirement("ROOT-5")
+@pytest.mark.parametrize(
+    ("asks", "given", "reported"),
+    [
+        (LIST_ROOTS, KeyError("secret"), KeyError),
+        (ELICIT, KeyError("secret"), KeyError),
+        (ELICIT, {}, LocalProtocolError),
+        (ELICIT, {"name": "Alice", "more": object()}, TypeError),
+        (SAMPLE, "hi", LocalProtocolError),
+        (SAMPLE, UNSAYABLE, UnicodeEncodeError),
+        (SAMPLE, McpError(7, "no", object()), TypeError),
+    ],
+)
+def test_server_request_callback_failing_is_logged_as_internal_error(
+    asks: Message, given: Any, reported: type[Exception]
+) -> None:
+    asked = Asked(D, given)
+    assert asked.answer(asks)["error"] == {"code": -32603, "message": "Internal error"}
+    [(problem, error)] = asked.reports
+    assert problem == f"{asks['method']} could not be answered"
+    assert isinstance(error, reported)
+    assert (asked.held, asked.talk.conn.in_flight) == ([1, -1], 0)
+
+
+def test_server_request_response_unknown_to_revision_is_internal_error() -> None:
+    use = t.ToolUseContent("1", "t", {})
+    asked = Asked(A, replace(SAID, content=use))
+    assert asked.answer(SAMPLE)["error"]["code"] == -32603
+    assert isinstance(asked.reports[0][1], LocalProtocolError)
+
+
+@pytest.mark.requirement("SAMP-5", "SAMP-11", "ELIC-3", "ELIC-5")
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({"tools": [{"name": "t", "inputSchema": {}}]}, -32602, "did not declare"),
+        ({"toolChoice": {"mode": "auto"}}, -32602, "did not declare"),
+        ({"mode": "url", "url": "https://x/", "elicitationId": "1"}, -32602, "did not declare"),
+        ({"requestedSchema": {"type": "array"}}, -32602, "no flat object"),
+    ],
+)
+def test_server_request_undeclared_is_rejected(changes: Message, code: int, words: str) -> None:
+    asks = ELICIT if {"mode", "requestedSchema"} & changes.keys() else SAMPLE
+    asked = Asked(D, AssertionError())
+    error = asked.answer(asks | {"params": asks["params"] | changes})["error"]
+    assert error["code"] == code
+    assert words in error["message"]
+    assert (asked.work, asked.held, asked.reports, asked.talk.conn.in_flight) == ([], [], [], 0)
+
+
+@pytest.mark.requirement("SAMP-7", "SAMP-11")
+def test_sampling_request_with_unmatched_tool_results_is_rejected() -> None:
+    asked = Asked(D, SAID, sampling=t.SamplingCapability(tools={}))
+    gave, said = t.ToolResultContent("1", []), t.TextContent("x")
+    use = t.ToolUseContent("1", "t", {})
+    wrong = (dialogue(said, use, [gave, said]), dialogue(said, use), dialogue(said, use, said))
+    for question in wrong:
+        params = {"messages": to_builtins(question.params.messages), "maxTokens": 1}
+        assert asked.answer(request("s", "sampling/createMessage", params))["error"]["code"] == -32602
+    right = dialogue(said, use, gave)
+    params = {"messages": to_builtins(right.params.messages), "maxTokens": 1, "tools": [to_builtins(TOOL)]}
+    assert "result" in asked.answer(request("s", "sampling/createMessage", params))
+
+
+def test_server_request_cancelled_stops_callback() -> None:
+    asked = Asked(D, {"name": "Alice"})
+    asked.hears(ELICIT)
+    (job,) = asked.work
+    stopped: list[str] = []
+    job.stop = lambda: stopped.append("s")
+    asked.requests.cancel("t")
+    asked.requests.cancel("s")
+    assert stopped == ["s"]
+    asked.talk.hears({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "s"}})
+    job.dropped()
+    assert (asked.talk.says(), asked.held, asked.talk.conn.in_flight, asked.reports) == ([], [1, -1], 0, [])
+    asked.requests.cancel("s")
+
+
+def test_server_request_callback_cancelled_gets_error() -> None:
+    asked = Asked(D, {"name": "Alice"})
+    asked.hears(ELICIT)
+    asked.work[0].dropped()
+    assert only(asked.talk.says())["error"] == {"code": -32603, "message": "the callback was cancelled"}
+
+
+# -- InputWait --------------------------------------------------------------------------------------------------------------
+
+
+class UnwatchedCall(Waiter[Any]):
+    def wake(self) -> None:
+        pass
+
+    def rearm(self) -> None:
+        pass
+
+
+class WaitingCall:
+    """A call that waits for `work`."""
+
+    def __init__(self, **work: Any) -> None:
+        self.run: list[CallbackJob] = []
+        self.turn = InputWait(self.run.append, {key: give(value, later=True) for key, value in work.items()})
+        self.stopped: list[int] = []
+        self.waiter = UnwatchedCall(lambda *_: 1, lambda: 0.0, self.steps(), {})
+        self.waiter.begin()
+        for number, job in enumerate(self.run):
+            job.stop = lambda number=number: self.stopped.append(number)  # type: ignore[misc]
+
+    def steps(self) -> Generator[Any, Any, Any]:
+        answers = yield self.turn
+        return answers
+
+
+def test_input_wait_collects_all_results() -> None:
+    both = WaitingCall(a=1, b=2)
+    assert (both.waiter.held, len(both.run), both.waiter.done) == (1, 2, False)
+    both.run[1].done(2)
+    assert repr(both.turn) == "<InputWait, 1 of 2 results>"
+    both.run[0].done(1)
+    assert both.waiter.result() == {"a": 1, "b": 2}
+    assert (both.waiter.held, both.stopped) == (0, [])
+
+
+def test_input_wait_first_failure_ends_call_and_stops_rest() -> None:
+    both = WaitingCall(a=1, b=2, c=3)
+    error = KeyError()
+    both.run[0].done(1)
+    both.run[1].failed(error)
+    both.run[2].done(3)
+    assert both.stopped == [2]
+    with pytest.raises(KeyError) as caught:
+        both.waiter.result()
+    assert caught.value is error
+
+
+def test_input_wait_ended_stops_all_jobs() -> None:
+    both = WaitingCall(a=1, b=2)
+    both.waiter.leave_turn()
+    both.waiter.leave_turn()
+    assert both.stopped == [0, 1]
+    both.run[0].done(1)
+    both.run[1].dropped()
+    assert (both.waiter.done, both.waiter.held) == (False, 0)
+
+
+def test_input_wait_job_dropped_ends_call() -> None:
+    both = WaitingCall(a=1)
+    both.run[0].dropped()
+    with pytest.raises(McpError, match="was cancelled"):
+        both.waiter.result()

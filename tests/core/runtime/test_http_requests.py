@@ -1,0 +1,549 @@
+"""`HttpRequestRunner`, step by step: the test is the driver, and decides how each wait ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from mcp_core import NEED_DATA, AuthRequired, ConnectFailed, ConnectionLost
+from mcp_core.http import Body, End, Head, HttpCall, RequestHead
+from mcp_core.http import _pool as pool
+from mcp_core.runtime import HttpRequestRunner
+from tests.core.runtime.stepping import Cancelled, FakeEvent, Wait, steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mcp_core.http import Action
+    from mcp_core.runtime import HttpRequestJob
+
+HEAD = RequestHead(b"POST", b"/mcp", [])
+OK: list[Action] = [Head(200, [(b"keep-alive", b"timeout=9")]), Body(b"{}"), End()]
+
+
+class Line:
+    """A connection on which the test is the server."""
+
+    protocol = "HTTP/1.1"
+    room = 1
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.heard = self.ended = self.closed = False
+        self.sent: list[tuple[RequestHead, bytes]] = []
+        self.take: Callable[[list[Action]], None]
+
+    async def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> bool:
+        self.sent.append((head, body))
+        self.take = take
+        return bool(await Wait(f"run {self.name}"))
+
+    def closed_by_server(self) -> bool:
+        return self.ended
+
+    async def aclose(self) -> None:
+        self.closed = True
+        await Wait(f"close {self.name}")
+
+
+class Task:
+    """The task of a job. `waits` is what it waits for, None once it is over."""
+
+    def __init__(self, driver: Play, job: HttpRequestJob) -> None:
+        self.driver, self.job = driver, job
+        self.waits: str | None = None
+        self._run = steps_of(job.run)
+        job.stop = self.stop
+
+    def go(self, value: Any = None, error: BaseException | None = None) -> None:
+        try:
+            self.waits = self._run.send(value) if error is None else self._run.throw(error)
+            return
+        except StopIteration as end:
+            self.job.done(end.value)
+        except Cancelled:
+            pass
+        except BaseException as exc:  # noqa: BLE001 - it is looked at
+            with pytest.raises(type(exc)):
+                self.job.failed(exc)
+        self.waits = None
+        self.job.dropped()
+        self.driver.pump()
+
+    def stop(self) -> None:
+        self.go(error=Cancelled())
+
+
+class Http:
+    """The `HttpClient`: what the test wants done, and in `told` how it was called."""
+
+    def __init__(self) -> None:
+        self.make: list[HttpCall] = []
+        self.drop: list[int] = []
+        self.events: list[Any] = []
+        self.told: list[Any] = []
+        self.deadline: float | None = None
+        self.refuses = 0
+
+    def calls_to_make(self, now: float) -> list[HttpCall]:
+        calls, self.make = self.make, []
+        return calls
+
+    def calls_to_drop(self) -> list[int]:
+        drops, self.drop = self.drop, []
+        return drops
+
+    def next_event(self) -> Any:
+        return self.events.pop(0) if self.events else NEED_DATA
+
+    def next_deadline(self) -> float | None:
+        return self.deadline
+
+    def handle_timeout(self, now: float) -> None:
+        self.told.append(("time", now))
+
+    def sign(self, call: HttpCall) -> RequestHead:
+        return call.head
+
+    def refused(self, call: HttpCall, head: Head) -> bool:
+        self.refuses -= 1
+        return self.refuses >= 0
+
+    def hold(self, key: int, now: float | None) -> None:
+        self.told.append(("hold", now))
+
+    def response_started(self, key: int, head: Head, now: float) -> None:
+        self.told.append((key, head.status))
+
+    def response_data(self, key: int, data: bytes, now: float) -> None:
+        self.told.append((key, data))
+
+    def response_ended(self, key: int, now: float, *, error: str | None = None) -> None:
+        self.told.append((key, error))
+
+    def denied(self, key: int, error: Exception, now: float) -> None:
+        self.told.append((key, error))
+
+
+class Play:
+    """A driver. `opened` are the connections that were dialled so far."""
+
+    played: ClassVar[list[Play]] = []
+
+    def __init__(self, **options: Any) -> None:
+        self.played.append(self)
+        self.now = 0.0
+        self.http = Http()
+        self.tasks: list[Task] = []
+        self.opened: list[Line] = []
+        self.discarded: list[Line] = []
+        self.seen: list[Any] = []
+        self.take: Callable[[Any], None] = self.seen.append
+        self.runner: HttpRequestRunner[Line] = HttpRequestRunner(self.http, self, self._take, **options)  # type: ignore[arg-type]
+
+    new_event = FakeEvent
+
+    def _take(self, event: Any) -> None:
+        self.take(event)
+
+    async def dial(self) -> Line:
+        line: Line = await Wait("dial")
+        return line
+
+    def discard(self, lines: list[Line]) -> None:
+        self.discarded += lines
+
+    def start_job(self, job: HttpRequestJob) -> None:
+        task = Task(self, job)
+        self.tasks.append(task)
+        task.go()
+
+    def clock(self) -> float:
+        return self.now
+
+    def pump(self) -> None:
+        self.runner.run()
+
+    # -- What a test says ----------------------------------------------------------------------------------------------------
+
+    def call(self, key: int, **more: Any) -> Task:
+        self.http.make.append(HttpCall(key, HEAD, b"{}", **more))
+        self.pump()
+        return self.tasks[-1]
+
+    def connect(self, task: Task) -> Line:
+        line = Line(f"line {len(self.opened)}")
+        self.opened.append(line)
+        assert task.waits == "dial"
+        task.go(line)
+        assert task.waits == f"run {line.name}"
+        return line
+
+    def answered(self, task: Task, line: Line, actions: list[Action] = OK, *, whole: bool = True) -> None:
+        line.heard = True
+        line.take(actions)
+        task.go(whole)
+
+    def idle_line(self) -> Line:
+        """Return an idle connection that has carried a request."""
+        task = self.call(0)
+        line = self.connect(task)
+        self.answered(task, line)
+        self.http.told.clear()
+        return line
+
+
+@pytest.fixture(autouse=True)
+def stopped() -> Iterator[None]:
+    """Cancel the tasks that still run at the end of a test."""
+    yield
+    for play in Play.played:
+        for task in play.tasks:
+            while task.waits is not None:
+                task.stop()
+    Play.played.clear()
+
+
+def test_second_request_reuses_connection() -> None:
+    sent: list[bytes] = []
+    play = Play(sent=sent.append, address=lambda head: RequestHead(head.method, b"http://there", []))
+    task = play.call(1)
+    assert repr(task.job) == "<HttpRequestJob 1, under way>"
+    assert repr(play.runner).endswith(": 1 under way>")
+    line = play.connect(task)
+    assert play.runner.protocol == "HTTP/1.1"
+    assert line.sent == [(RequestHead(b"POST", b"http://there", []), b"{}")]
+    play.answered(task, line)
+    assert play.http.told == [(1, 200), (1, b"{}"), (1, None)]
+    assert task.waits is None
+    assert repr(task.job) == "<HttpRequestJob 1, over>"
+    assert play.runner.idle
+    assert play.runner.next_deadline() == 8.0  # keep-alive: timeout=9
+    again = play.call(2)
+    assert again.waits == "run line 0"
+    assert sent == [b"{}", b"{}"]
+
+
+def test_events_are_processed_before_end_of_response() -> None:
+    play = Play()
+    line = play.connect(play.call(1))
+    play.http.events = ["event"]
+    line.take(OK[:2])
+    assert play.seen == ["event"]
+    play.http.events = ["last"]
+    line.take(OK[2:])
+    assert play.seen == ["event"]
+    play.tasks[0].go(True)
+    assert play.seen == ["event", "last"]
+
+
+def test_event_handler_may_start_request() -> None:
+    play = Play()
+
+    def take(event: Any) -> None:
+        if event == "calls at once":
+            play.call(1)
+        else:
+            play.http.make.append(HttpCall(2, HEAD))
+
+    play.take = take
+    play.http.events = ["calls at once", "has something to say"]
+    play.pump()
+    assert [task.job.call.key for task in play.tasks] == [1, 2]
+
+
+def test_dial_failing_ends_request() -> None:
+    play = Play()
+    play.call(1).go(error=ConnectFailed("nobody is there"))
+    assert play.http.told == [(1, "nobody is there")]
+
+
+def test_request_invalid_in_http_ends_with_error() -> None:
+    play = Play()
+    task = play.call(1)
+    line = play.connect(task)
+    task.go(error=ValueError("no header"))
+    assert task.waits == "close line 0"
+    task.go()
+    assert play.http.told == [(1, "no header")]
+    assert line.closed
+
+
+@pytest.mark.parametrize(
+    ("heard", "said"),
+    [
+        (True, "it broke"),
+        (False, "it broke; is it an HTTP server, with TLS or without as the URL says?"),
+    ],
+)
+def test_connection_lost_ends_request(heard: bool, said: str) -> None:
+    play = Play()
+    task = play.call(1)
+    play.connect(task).heard = heard
+    task.go(error=ConnectionLost("it broke"))
+    assert task.waits == "close line 0"
+    task.go()
+    assert play.http.told == [(1, said)]
+
+
+def test_idle_connection_lost_retries_request() -> None:
+    play = Play()
+    play.idle_line()
+    task = play.call(1)
+    assert task.waits == "run line 0"
+    task.go(error=ConnectionLost("it broke"))
+    task.go()
+    line = play.connect(task)
+    play.answered(task, line)
+    assert play.http.told[-1] == (1, None)
+    act = play.call(2, idempotent=False)
+    assert act.waits == "run line 1"
+    act.go(error=ConnectionLost("it broke"))
+    act.go()
+    assert play.http.told[-1] == (2, "it broke")
+
+
+def test_idle_connection_closed_by_server_is_not_used() -> None:
+    play = Play()
+    play.idle_line().ended = True
+    task = play.call(1, idempotent=False)
+    assert task.waits == "close line 0"
+    task.go()
+    play.connect(task)
+
+
+def test_connection_not_reusable_is_closed() -> None:
+    play = Play()
+    task = play.call(1)
+    play.answered(task, play.connect(task), whole=False)
+    assert task.waits == "close line 0"
+    task.go()
+    assert play.http.told[-1] == (1, None)
+
+
+def test_request_cancelled_closes_connection() -> None:
+    play = Play()
+    task = play.call(1)
+    line = play.connect(task)
+    play.http.drop = [1, 99]
+    play.pump()
+    assert task.waits == "close line 0"
+    task.go(error=Cancelled())
+    assert play.http.told == [(1, "the request was cancelled")]
+    assert line.closed
+    play.http.drop = [1]
+    play.pump()
+    assert len(play.http.told) == 1
+
+
+def test_stop_cancels_all_requests() -> None:
+    play = Play()
+    tasks = [play.call(1), play.call(2)]
+    play.runner.stop()
+    assert [task.waits for task in tasks] == [None, None]
+    assert play.runner.idle
+
+
+def test_job_cancelled_before_start_ends_request() -> None:
+    play = Play()
+    play.start_job = lambda job: (job.stop(), job.dropped())  # type: ignore[assignment, func-returns-value]
+    play.http.make.append(HttpCall(1, HEAD))
+    play.pump()
+    assert play.http.told == [(1, "the request was cancelled")]
+
+
+def test_unexpected_exception_ends_request_and_is_raised() -> None:
+    play = Play()
+    task = play.call(1)
+    play.connect(task)
+    task.go(error=ZeroDivisionError())
+    task.go()
+    assert play.http.told == [(1, "internal error of the client")]
+
+
+# -- Waiting for a connection -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> Play:
+    """Return a driver with two connections for short requests, which is the maximum."""
+    monkeypatch.setattr(pool, "_MAX_IN_USE", 2)
+    play = Play()
+    for key in 1, 2:
+        play.connect(play.call(key))
+    return play
+
+
+def test_request_without_free_connection_waits(two: Play) -> None:
+    third, fourth = two.call(3), two.call(4)
+    assert third.waits == fourth.waits == "event"
+    events = list(two.runner._waiting[0])
+    two.answered(two.tasks[0], two.opened[0])
+    assert [event.is_set for event in events] == [True, False]  # type: ignore[attr-defined]
+    third.go()
+    assert third.waits == "run line 0"
+    long = two.call(5, long=True)
+    assert long.waits == "dial"
+
+
+def test_waiting_request_cancelled_wakes_next(two: Play) -> None:
+    third, fourth = two.call(3), two.call(4)
+    events = list(two.runner._waiting[0])
+    third.stop()
+    two.answered(two.tasks[0], two.opened[0])
+    assert [event.is_set for event in events] == [False, True]  # type: ignore[attr-defined]
+    fifth = two.call(5)
+    assert fifth.waits == "run line 0"
+    sixth = two.call(6)
+    fourth.stop()  # it was its turn
+    assert two.runner._waiting[0] == type(two.runner._waiting[0])()
+    sixth.go()
+    assert sixth.waits == "event"
+    two.call(7)
+    two.tasks[1].stop()
+    two.tasks[1].go()
+    sixth.go()
+    assert sixth.waits == "dial"
+
+
+class Shared(Line):
+    protocol = "HTTP/2"
+    room = 10
+
+
+def test_shared_connection_wakes_all_waiting_requests() -> None:
+    play = Play()
+    first = play.call(1)
+    line = Shared("line 0")
+    play.opened.append(line)
+    first.go(line)
+    assert play.runner.protocol == "HTTP/2"
+    second = play.call(2)
+    assert second.waits == "run line 0"
+    line.room = 0
+    third, fourth = play.call(3), play.call(4, long=True)
+    assert (third.waits, fourth.waits) == ("dial", "event")
+    third.go(Shared("line 1"))
+    fourth.go()
+    assert fourth.waits == "run line 1"
+    play.answered(first, line)
+    assert play.http.told[-1] == (1, None)
+
+
+def test_connection_not_shared_after_all_wakes_waiting_requests() -> None:
+    play = Play()
+    play.runner.pool.shared = True
+    first, second, third = play.call(1, long=True), play.call(2), play.call(3, long=True)
+    assert [task.waits for task in play.tasks] == ["dial", "event", "event"]
+    events = [event for waiting in play.runner._waiting for event in waiting]
+    play.connect(first)
+    assert [event.is_set for event in events] == [True, True]  # type: ignore[attr-defined]
+    second.go()
+    third.go()
+    assert (second.waits, third.waits) == ("dial", "dial")
+
+
+def test_shared_connection_failing_lets_waiting_requests_dial() -> None:
+    play = Play()
+    play.runner.pool.shared = True
+    first, second, third = play.call(1), play.call(2), play.call(3, long=True)
+    assert [task.waits for task in play.tasks] == ["dial", "event", "event"]
+    first.go(error=ConnectFailed("no"))
+    second.go()
+    third.go()
+    assert (second.waits, third.waits) == ("dial", "dial")
+
+
+# -- Timeouts ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("machine", "pool", "first"),
+    [(None, False, None), (5.0, False, 5.0), (None, True, 8.0), (5.0, True, 5.0)],
+)
+def test_next_deadline_is_earlier_of_pool_and_client(
+    machine: float | None, pool: bool, first: float | None
+) -> None:
+    play = Play()
+    if pool:
+        play.idle_line()
+    play.http.deadline = machine
+    assert play.runner.next_deadline() == first
+
+
+def test_idle_connection_expired_is_discarded() -> None:
+    play = Play()
+    line = play.idle_line()
+    play.runner.handle_timeout(7.9)
+    assert play.discarded == []
+    play.runner.handle_timeout(8.0)
+    assert play.discarded == [line]
+    assert play.http.told == [("time", 7.9), ("time", 8.0)]
+
+
+# -- Authorization -------------------------------------------------------------------------------------------------------
+
+
+class FakeAuth:
+    async def ready(self) -> None:
+        await Wait("ready")
+
+    async def challenged(self, attempt: Any) -> None:
+        await Wait(f"challenged {attempt}")
+
+
+DENIED: list[Action] = [Head(401, []), Body(b"no"), End()]
+
+
+def test_request_without_auth_attempt_gets_no_token() -> None:
+    assert Play(rights=FakeAuth()).call(1).waits == "dial"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_request_unauthorized_is_retried_after_challenge(at_once: bool) -> None:
+    play = Play(rights=FakeAuth())
+    play.http.refuses = 1
+    task = play.call(1, attempt="mine")
+    assert task.waits == "ready"
+    task.go()
+    line = play.connect(task)
+    if at_once:
+        play.answered(task, line, DENIED)
+    else:
+        with pytest.raises(Exception, match=r"^$") as refused:
+            line.take(DENIED[:1])
+        task.go(error=refused.value)
+        assert task.waits == "close line 0"
+        task.go()
+    assert task.waits == "challenged mine"
+    assert play.http.told == [("hold", None)]
+    play.now = 3.0
+    task.go()
+    assert task.waits == "ready"
+    task.go()
+    if at_once:
+        assert task.waits == "run line 0"
+        play.answered(task, line)
+    else:
+        play.answered(task, play.connect(task))
+    assert play.http.told == [("hold", None), ("hold", 3.0), (1, 200), (1, b"{}"), (1, None)]
+
+
+def test_request_denied_ends_with_auth_error() -> None:
+    play = Play(rights=FakeAuth())
+    task = play.call(1, attempt="mine")
+    no = AuthRequired("log in")
+    task.go(error=no)
+    assert play.http.told == [(1, no)]
+
+
+def test_request_during_shutdown_starts_no_login() -> None:
+    play = Play(rights=FakeAuth())
+
+    def start_job(job: HttpRequestJob) -> None:
+        job.shutting_down = True
+        Play.start_job(play, job)
+
+    play.start_job = start_job  # type: ignore[method-assign]
+    assert play.call(1, attempt="mine").waits == "dial"

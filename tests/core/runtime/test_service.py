@@ -1,0 +1,584 @@
+"""`Service` and `RequestJob`: events in, responses and jobs out, without a runtime."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+import pytest
+
+from mcp_core import NEED_DATA, Connection, McpError, RequestCancelled, Role, ToolError
+from mcp_core.registry import Context, ResourceNotFound, Server, UrlElicitationRequired
+from mcp_core.runtime import RequestJob, Runtime, Service
+from mcp_core.types import CallToolResult, InputRequiredResult, ListRootsRequest, ListRootsResult
+from tests.core.helpers import D, E
+from tests.core.registry.conversing import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core import RequestReceived
+
+T = TypeVar("T")
+
+CALL = (
+    b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s","_meta":{'
+    b'"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}\n'
+)
+CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}\n'
+
+
+class Quiet(Runtime):
+    """A runtime that keeps its log entries, and calls functions in place of starting threads."""
+
+    def __init__(self) -> None:
+        self.reports: list[tuple[str, BaseException]] = []
+
+    def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        self.reports.append((reference, exc))
+
+    def reference(self) -> str:
+        return "R1"
+
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        return function()
+
+
+def build() -> Server:
+    server = Server("s")
+
+    @server.tool
+    def plain() -> str:
+        """Give a text."""
+        return "plain"
+
+    @server.tool
+    def who(context: Context) -> str:
+        """Give the id of the request."""
+        return f"{context.request_id} {context.lifespan}"
+
+    @server.tool
+    async def later(context: Context) -> str:
+        """Give a text, in a task."""
+        return f"later {context.request_id}"
+
+    @server.tool(thread=True)
+    def blocking() -> str:
+        """Give a text, in a thread."""
+        return "blocking"
+
+    @server.tool
+    def unspeakable() -> Any:
+        """Give what JSON cannot say."""
+        return {"what": object()}
+
+    for error in (
+        ValueError("secret"),
+        SystemExit(1),
+        KeyboardInterrupt(),
+        RecursionError(),
+        ToolError("told"),
+        McpError(7, "mine"),
+        McpError(7, "mine", object()),
+        ResourceNotFound("gone"),
+    ):
+
+        def fail(error: BaseException = error) -> str:
+            raise error
+
+        name = f"{type(error).__name__}{'Data' if isinstance(error, McpError) and error.data is not msgspec.UNSET else ''}"
+        server.add_tool(
+            functools.partial(fail, error), name=name, description="Fail.", input_schema={"type": "object"}
+        )
+    return server
+
+
+class Conversation:
+    """A connection, its service, and the log entries of the service."""
+
+    def __init__(self, server: Server | None = None) -> None:
+        self.server = server or build()
+        self.conn = Connection(Role.SERVER, self.server.config())
+        self.runtime = Quiet()
+        self.reports = self.runtime.reports
+        self.service = Service(self.server, self.conn, self.runtime, "the value")
+
+    def feed(self, data: bytes) -> list[RequestJob]:
+        self.conn.receive_data(data, 0.0)
+        jobs = []
+        while (event := self.conn.next_event()) is not NEED_DATA:
+            job = self.service.take(event)  # type: ignore[arg-type]
+            if job is not None:
+                jobs.append(job)
+        return jobs
+
+    def call(self, name: str, id: int = 1) -> list[RequestJob]:
+        return self.feed(CALL % (id, name.encode()))
+
+    def said(self) -> list[Any]:
+        return [msgspec.json.decode(line) for line in self.conn.data_to_send().splitlines()]
+
+    def text(self) -> tuple[str, bool]:
+        (message,) = self.said()
+        result = message["result"]
+        return result["content"][0]["text"], result.get("isError", False)
+
+
+def run(awaitable: Any) -> Any:
+    """Return the value of a coroutine that never waits."""
+    try:
+        next(awaitable.__await__())
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("it waits")
+
+
+def test_plain_function_runs_without_job() -> None:
+    talk = Conversation()
+    assert talk.call("plain") == []
+    assert talk.text() == ("plain", False)
+
+
+def test_context_parameter_is_filled_in() -> None:
+    talk = Conversation()
+    talk.call("who", 5)
+    assert talk.text() == ("5 the value", False)
+
+
+def test_async_function_is_job() -> None:
+    talk = Conversation()
+    (job,) = talk.call("later", 3)
+    assert repr(job) == "<RequestJob tools/call id=3>"
+    assert repr(talk.service) == f"<Service of {talk.server!r}, 1 jobs>"
+    job.done(run(job.run()))
+    job.dropped()
+    assert talk.service.idle
+    assert talk.text() == ("later 3", False)
+
+
+def test_thread_function_is_job() -> None:
+    talk = Conversation()
+    (job,) = talk.call("blocking")
+    job.done(run(job.run()))
+    assert talk.text() == ("blocking", False)
+
+
+def test_job_cancelled_by_client_sends_nothing() -> None:
+    talk = Conversation()
+    (job,) = talk.call("later", 3)
+    stopped: list[str] = []
+    job.stop = lambda: stopped.append("stopped")
+    assert talk.feed(CANCEL % 3) == []
+    assert stopped == ["stopped"]
+    job.dropped()
+    assert talk.said() == []
+    assert talk.service.idle
+
+
+def test_cancellation_after_result_is_ignored() -> None:
+    talk = Conversation()
+    (job,) = talk.call("later", 3)
+    assert talk.feed(CANCEL % 3) == []  # no task runs it yet: stopping it does nothing
+    job.done(CallToolResult(content=[]))
+    assert talk.said() == []
+    assert talk.feed(CANCEL % 3) == []
+
+
+def test_job_stopped_by_server_sends_error() -> None:
+    talk = Conversation()
+    (job,) = talk.call("later")
+    job.dropped()
+    (message,) = talk.said()
+    assert message["error"] == {"code": -32603, "message": "the request was cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        ("ValueError", "The tool failed with an internal error (reference R1)."),
+        ("SystemExit", "The tool failed with an internal error (reference R1)."),
+        ("KeyboardInterrupt", "The tool failed with an internal error (reference R1)."),
+        ("RecursionError", "The tool failed with an internal error (reference R1)."),
+        ("unspeakable", "The tool failed with an internal error (reference R1)."),
+    ],
+)
+def test_handler_raising_is_logged_under_reference(tool: str, text: str) -> None:
+    talk = Conversation()
+    talk.call(tool)
+    assert talk.text() == (text, True)
+    assert [reference for reference, _ in talk.reports] == ["R1"]
+    talk.call("plain", 2)
+    assert talk.text() == ("plain", False)
+
+
+def test_error_raised_for_peer_is_not_logged() -> None:
+    talk = Conversation()
+    talk.call("ToolError")
+    assert talk.text() == ("told", True)
+    talk.call("McpError", 2)
+    (message,) = talk.said()
+    assert message["error"] == {"code": 7, "message": "mine"}
+    assert talk.reports == []
+
+
+def test_error_data_not_encodable_is_internal_error() -> None:
+    talk = Conversation()
+    talk.call("McpErrorData")
+    (message,) = talk.said()
+    assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
+    assert len(talk.reports) == 1
+
+
+def test_job_failed_sends_tool_error() -> None:
+    talk = Conversation()
+    (job,) = talk.call("later")
+    job.failed(ZeroDivisionError())
+    assert talk.text() == ("The tool failed with an internal error (reference R1).", True)
+
+
+def test_job_dropped_during_shutdown_is_busy() -> None:
+    talk = Conversation()
+    (job,) = talk.call("later")
+    talk.conn.wind_down()
+    job.dropped()
+    (message,) = talk.said()
+    assert message["error"] == {"code": 429, "message": "the server is being shut down"}
+
+
+def test_job_result_not_encodable_is_internal_error() -> None:
+    talk = Conversation()
+    (job,) = talk.call("later")
+    job.done(object())
+    (message,) = talk.said()
+    assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
+    assert [type(exc) for _, exc in talk.reports] == [TypeError]
+
+
+def test_exception_whose_str_raises_is_internal_error() -> None:
+    class Mute(ToolError):
+        def __str__(self) -> str:
+            raise ZeroDivisionError
+
+    talk = Conversation()
+    (job,) = talk.call("later")
+    job.failed(Mute())
+    (message,) = talk.said()
+    assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
+    assert [type(exc) for _, exc in talk.reports] == [ZeroDivisionError]
+
+
+def test_connection_closed_detaches_service_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Conversation()
+    detached: list[object] = []
+    monkeypatch.setattr(talk.server, "detach", detached.append)
+    talk.conn.close()
+    talk.feed(b"")
+    assert detached == [talk.service]
+    talk.service.close()
+    assert detached == [talk.service]
+
+
+def test_cancellation_of_unknown_request_is_ignored() -> None:
+    assert Conversation().service.take(RequestCancelled(9)) is None
+
+
+def test_unknown_tool_is_invalid_params() -> None:
+    talk = Conversation()
+    talk.call("nobody")
+    (message,) = talk.said()
+    assert message["error"] == {"code": -32602, "message": "Unknown tool: nobody"}
+
+
+def test_registry_raising_is_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Conversation()
+
+    def broken(request: RequestReceived) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(talk.server, "answer", broken)
+    talk.call("plain")
+    (message,) = talk.said()
+    assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
+
+
+def test_runtime_with_report_only_numbers_references() -> None:
+    class Bare(Runtime):
+        def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+            talk.reports.append((reference, exc))
+
+    talk = Conversation()
+    talk.service = Service(talk.server, talk.conn, Bare())
+    talk.call("ValueError")
+    assert talk.text() == ("The tool failed with an internal error (reference 1).", True)
+    (job,) = talk.call("blocking", 2)
+    with pytest.raises(TypeError, match="does not start threads") as caught:
+        run(job.run())
+    job.failed(caught.value)
+    assert talk.text() == ("The tool failed with an internal error (reference 2).", True)
+    assert [type(exc) for _, exc in talk.reports] == [ValueError, TypeError]
+
+
+# -- Input (see also test_asking.py) ---------------------------------------------------------------------------
+
+
+def asking(*, middleware: Any = None) -> Server:
+    server = Server("s")
+
+    @server.tool
+    async def stubborn(context: Context) -> str:
+        """Ask, and take no answer for an answer."""
+        try:
+            await context.roots()
+        except BaseException:  # noqa: BLE001 - as an author should not
+            return "never mind"
+        return "asked"
+
+    @server.tool
+    async def clumsy(context: Context) -> str:
+        """Ask, and stumble over it."""
+        try:
+            await context.roots()
+        finally:
+            raise ZeroDivisionError
+
+    @server.tool
+    async def grouped(context: Context) -> str:
+        """Ask in a task."""
+        try:
+            await context.roots()
+        except BaseException as exc:  # noqa: BLE001 - as a nursery does
+            raise BaseExceptionGroup("tasks", [exc]) from None
+        return "asked"
+
+    @server.prompt
+    async def told(context: Context) -> str:
+        """Ask, in a prompt."""
+        return str(len(await context.roots()))
+
+    @server.resource("roots:all")
+    async def read(context: Context) -> str:
+        """Ask, in a resource."""
+        return str(len(await context.roots()))
+
+    if middleware is not None:
+        server.middleware(middleware)
+    return server
+
+
+@pytest.mark.requirement("MRTR-2")
+@pytest.mark.parametrize("tool", ["stubborn", "clumsy", "grouped"])
+def test_input_request_wins_over_outcome_of_handler(tool: str) -> None:
+    stage = Stage(asking(), E)
+    (message,) = stage.calls(tool)
+    assert message["result"]["resultType"] == "input_required"
+    assert stage.runtime.reports == []
+
+
+@pytest.mark.requirement("MRTR-1", "MRTR-2")
+@pytest.mark.parametrize(
+    ("method", "params", "member"),
+    [("prompts/get", {"name": "told"}, "messages"), ("resources/read", {"uri": "roots:all"}, "contents")],
+)
+@pytest.mark.parametrize("version", [D, E])
+def test_prompts_and_resources_may_ask_for_input(version: str, method: str, params: Any, member: str) -> None:
+    stage = Stage(asking(), version)
+    stage.asks(1, method, **params)
+    (message,) = stage.said()
+    if stage.stateful:
+        (answer,) = stage.answers(message, {"roots": []})
+    else:
+        ((key, question),) = message["result"]["inputRequests"].items()
+        assert question == {"method": "roots/list"}
+        state = message["result"]["requestState"]
+        stage.asks(2, method, **params, requestState=state, inputResponses={key: {"roots": []}})
+        (answer,) = stage.said()
+    assert '"0"' in str(answer["result"][member]).replace("'", '"')
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_middleware_sees_each_run_of_handler(version: str) -> None:
+    seen: list[str] = []
+
+    async def watch(context: Context, proceed: Any) -> Any:
+        try:
+            result = await proceed()
+        except BaseException as exc:
+            seen.append(type(exc).__name__)
+            raise
+        seen.append(type(result).__name__)
+        return result
+
+    server = asking(middleware=watch)
+
+    @server.tool
+    def by_hand(context: Context) -> str | InputRequiredResult:
+        """Ask by hand."""
+        if context.input_response("roots", ListRootsResult) is None:
+            return InputRequiredResult(input_requests={"roots": ListRootsRequest()})
+        return "asked"
+
+    Stage(server, version).whole_call("by_hand", {"roots": []})
+    assert seen == ["InputRequiredResult", "CallToolResult"]
+    seen.clear()
+    Stage(server, version).whole_call("stubborn", {"roots": []})
+    assert seen == ["CallToolResult"] * (1 if version == D else 2)
+    seen.clear()
+    Stage(server, version).whole_call("grouped", {"roots": []})
+    assert seen == (["CallToolResult"] if version == D else ["BaseExceptionGroup", "CallToolResult"])
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_middleware_may_return_input_required(version: str) -> None:
+    """As under load: nothing runs, and the client retries later."""
+    calls: list[str | None] = []
+
+    async def busy(context: Context, proceed: Any) -> Any:
+        calls.append(context.request_state)
+        if len(calls) < 3:
+            return InputRequiredResult(request_state=f"{len(calls)}")
+        return await proceed()
+
+    stage = Stage(asking(middleware=busy), version)
+    if stage.stateful:
+        stage.asks(1, "tools/call", name="stubborn")
+        for _ in range(3):
+            stage.go_on()
+        (question,) = stage.said()
+        (answer,) = stage.answers(question, {"roots": []})
+        assert answer["result"]["content"][0]["text"] == "asked"
+    else:
+        (answer,) = stage.calls("stubborn")
+        for _ in range(2):
+            answer = stage.again("stubborn", answer["result"], {})
+        assert answer["result"]["inputRequests"]
+    assert calls == [None, "1", "2"]
+
+
+def test_request_state_is_verified_before_middleware() -> None:
+    async def refuse(context: Context, proceed: Any) -> Any:
+        raise AssertionError("it must not run")
+
+    (answer,) = Stage(asking(middleware=refuse), E).calls("stubborn", requestState="made up")
+    assert answer["error"]["code"] == -32602
+
+
+def by_hand() -> Server:
+    server = Server("s")
+
+    @server.tool
+    def plain(context: Context) -> str | InputRequiredResult:
+        """Ask by hand, in a plain def."""
+        answer = context.input_response("roots", ListRootsResult)
+        if answer is None:
+            return InputRequiredResult(input_requests={"roots": ListRootsRequest()})
+        return f"{len(answer.roots)} roots"
+
+    @server.tool
+    def nowhere() -> str:
+        """Want a page that is none."""
+        raise UrlElicitationRequired("Please log in.", "nowhere")
+
+    return server
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_plain_function_may_return_input_required(version: str) -> None:
+    stage = Stage(by_hand(), version)
+    assert stage.whole_call("plain", {"roots": []})["result"]["content"][0]["text"] == "0 roots"
+    assert stage.service.idle
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_returned_requests_invalid_are_error_of_tool(version: str) -> None:
+    stage = Stage(by_hand(), version, {"elicitation": {"url": {}}})
+    (answer,) = stage.calls("plain")
+    assert answer["error"]["data"] == {"requiredCapabilities": {"roots": {}}}
+    (answer,) = stage.calls("nowhere", 2)
+    assert answer["result"]["isError"]
+    assert [str(exc) for exc in stage.runtime.reports] == ["elicitation/create: url is no http or https URL"]
+
+
+def test_stop_cancels_jobs_that_wait_for_input() -> None:
+    stage = Stage(asking(), D)
+    stage.asks(1, "prompts/get", name="told")
+    assert stage.said()
+    ((job, steps),) = stage.running
+    stopped: list[None] = []
+    job.stop = lambda: stopped.append(None)
+    stage.service.stop()
+    assert stopped == [None]
+    steps.close()
+    job.dropped()
+    stage.running.clear()
+    _, answer = stage.said()
+    assert answer["error"]["message"] == "the request was cancelled"
+
+
+# -- Visited pages ----------------------------------------------------------------------------------------
+
+
+def visiting() -> Server:
+    server = Server("s")
+
+    @server.tool
+    async def page(name: str, context: Context) -> str:
+        """Have a page visited."""
+        answer = await context.elicit_url("Please log in.", "https://example.com", elicitation_id=name)
+        return answer.action
+
+    @server.tool
+    def first(name: str) -> str:
+        """Have a page visited before anything else."""
+        raise UrlElicitationRequired("Please log in.", "https://example.com", name)
+
+    return server
+
+
+@pytest.mark.requirement("ELIC-15", "ELIC-16")
+@pytest.mark.parametrize("tool", ["page", "first"])
+def test_page_visited_notifies_client_that_was_asked(tool: str) -> None:
+    server = visiting()
+    asked, other = Stage(server, D), Stage(server, D)
+    assert asked.calls(tool, arguments={"name": "v1"})
+    for _ in range(2):
+        server.elicitation_complete("v1")
+    server.elicitation_complete("v2")
+    (told,) = asked.said()
+    assert (told["method"], told["params"]) == ("notifications/elicitation/complete", {"elicitationId": "v1"})
+    assert other.said() == []
+
+
+@pytest.mark.requirement("ELIC-17")
+@pytest.mark.parametrize("tool", ["page", "first"])
+def test_page_visited_in_other_revisions_sends_nothing(tool: str) -> None:
+    server = visiting()
+    stage = Stage(server, E)
+    assert "elicitationId" not in str(stage.calls(tool, arguments={"name": "v1"}))
+    server.elicitation_complete("v1")
+    assert stage.said() == []
+
+
+def test_page_visited_after_close_sends_nothing() -> None:
+    server = visiting()
+    stage = Stage(server, D)
+    assert stage.calls("first", arguments={"name": "v1"})
+    stage.conn.close()
+    server.elicitation_complete("v1")
+    assert stage.said() == []
+    gone = Stage(server, D)
+    assert gone.calls("first", arguments={"name": "v1"})
+    gone.service.close()
+    server.elicitation_complete("v1")
+    assert gone.said() == []
+
+
+def test_pages_over_limit_forget_oldest() -> None:
+    server = visiting()
+    stage = Stage(server, D)
+    for n in range(1_001):
+        stage.calls("first", arguments={"name": f"v{n}"})
+    server.elicitation_complete("v0")
+    assert stage.said() == []
+    server.elicitation_complete("v1")
+    assert len(stage.said()) == 1

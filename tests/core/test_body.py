@@ -1,0 +1,129 @@
+"""What is in a body: each message decoded or found wrong, and nothing raised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import json
+
+from fuzz.messages import VERSIONS, messages
+from fuzz.mutations import damaged, malformed
+from fuzz.values import encoded
+from mcp_core import Limits
+from mcp_core._body import ParsedBody, parse_body
+from mcp_core._jsonrpc import BadMessage
+
+LIMITS = Limits(id=8, method=40, batch=3, message=400)
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+NOTE = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+RESPONSE = {"jsonrpc": "2.0", "id": 1, "result": {}}
+# A body, the ids of the requests in it, and the method of a single message.
+BODIES: list[tuple[Any, list[int | str], str]] = [
+    (PING, [1], "ping"),
+    ({**PING, "id": "a"}, ["a"], "ping"),
+    (NOTE, [], "notifications/initialized"),
+    (RESPONSE, [], ""),
+    ({"jsonrpc": "2.0", "id": 1, "error": {}}, [], ""),
+    # A request that is invalid gets its error response under its id, if it has one.
+    ({**PING, "jsonrpc": "1.0"}, [1], ""),
+    ({"jsonrpc": "2.0", "id": 1}, [1], ""),
+    ({**PING, "method": "m" * 41}, [1], ""),
+    ({**PING, "method": "m" * 40}, [1], "m" * 40),
+    ({**PING, "id": "i" * 9}, [], ""),
+    ({**PING, "id": "i" * 8}, ["i" * 8], "ping"),
+    ({**PING, "id": None}, [], ""),
+    ({**PING, "id": True}, [], ""),
+    ({**RESPONSE, "error": {}}, [], ""),
+    (5, [], ""),
+    (b"", [], ""),
+    (b" \r\n", [], ""),
+    (b"{", [], ""),
+    (b"\xff", [], ""),
+    (b" " * 401, [], ""),
+]
+BATCHES: list[tuple[Any, list[int | str], str]] = [
+    ([PING], [1], "ping"),
+    ([PING, NOTE, {**PING, "id": "1"}], [1, "1"], ""),
+    ([PING, PING], [1, 1], ""),
+    ([RESPONSE, 5], [], ""),
+    ([PING] * 3, [1, 1, 1], ""),
+]
+NO_BATCHES: list[tuple[Any, str]] = [
+    ([PING] * 4, "a batch has between 1 and 3 messages, this one has 4"),
+    ([], "a batch has between 1 and 3 messages, this one has 0"),
+    (b"[", "not JSON"),
+    (b"[\xff]", "not UTF-8"),
+]
+
+
+def parsed(body: Any) -> ParsedBody:
+    data = body if isinstance(body, bytes) else json.encode(body)
+    found = parse_body(data, LIMITS)
+    assert found.size == len(data)
+    return found
+
+
+@pytest.mark.parametrize(("body", "ids", "method"), BODIES)
+def test_body_of_one_message_has_its_ids_and_method(body: Any, ids: list[int | str], method: str) -> None:
+    found = parsed(body)
+    assert (found.request_ids, found.method) == (ids, method)
+    assert (found.is_array, found.is_batch) == (False, False)
+    assert found.as_message() is found
+
+
+@pytest.mark.parametrize(
+    ("body", "valid"),
+    [
+        *((message, True) for message in (PING, NOTE, RESPONSE)),
+        *((message, False) for message in ({**PING, "method": ""}, 5, b"", [PING, NOTE])),
+    ],
+)
+def test_body_is_message_if_it_is_one_valid_message(body: Any, valid: bool) -> None:
+    assert parsed(body).is_message is valid
+
+
+@pytest.mark.parametrize(("body", "ids", "method"), BATCHES)
+def test_batch_has_the_ids_of_all_members(body: Any, ids: list[int | str], method: str) -> None:
+    found = parsed(body)
+    assert (found.request_ids, found.method, len(found.messages)) == (ids, method, len(body))
+    assert (found.is_array, found.is_batch) == (True, True)
+
+
+@pytest.mark.parametrize(("body", "problem"), NO_BATCHES)
+def test_batch_that_is_invalid_is_one_bad_message(body: Any, problem: str) -> None:
+    found = parsed(body)
+    (bad,) = found.messages
+    assert isinstance(bad, BadMessage)
+    assert problem in bad.message
+    assert (found.is_array, found.is_batch, found.request_ids) == (True, False, [])
+
+
+@pytest.mark.parametrize("body", [body for body, *_ in [*BATCHES, *NO_BATCHES]])
+def test_array_as_message_is_one_bad_message(body: Any) -> None:
+    found = parsed(body).as_message()
+    (bad,) = found.messages
+    assert isinstance(bad, BadMessage)
+    assert bad.message == "a message is a JSON object, not an array"
+    assert (found.is_array, found.is_batch, found.request_ids, found.method) == (False, False, [], "")
+
+
+def test_bad_messages_keep_no_frames_alive() -> None:
+    for body in (b"{", b"[", [5, 5]):
+        for message in parsed(body).messages:
+            assert isinstance(message, BadMessage)
+            assert message.__traceback__ is None
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=30),
+        malformed(messages(VERSIONS[1])),
+        damaged(messages(VERSIONS[3]).map(encoded)),
+    )
+)
+def test_parsing_never_raises(body: bytes) -> None:
+    found = parse_body(body, LIMITS)
+    assert all(type(id) in (int, str) for id in found.request_ids)

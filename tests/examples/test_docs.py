@@ -1,0 +1,249 @@
+"""The pages of `docs/`: their code runs, their transcripts are true, and the files that they name exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from tests.examples.pages import EXAMPLES, PAGES, ROOT, code, read, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HOWTO = "docs/howto/"
+WITH_CODE = [page for page in PAGES if page != "README.md" and code(page, "python")]
+TRANSCRIPTS = [
+    (words, shown)
+    for page in ("README.md", HOWTO + "command-line.md")
+    for block in code(page, "console")
+    for words, shown in re.findall(r"^\$ mcp-trio (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+    if "--http" not in words
+]
+
+
+@pytest.fixture(autouse=True)
+def examples_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+
+
+@pytest.mark.parametrize("page", WITH_CODE)
+def test_page_with_code_runs(page: str) -> None:
+    run(page)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith(HOWTO)])
+def test_howto_page_has_task_and_errors(page: str) -> None:
+    text = read(page)
+    assert text.count("\n**Task:** ") == 1
+    assert "\n## Errors\n" in text
+
+
+def test_index_lists_every_page() -> None:
+    listed = set(re.findall(r"\]\(([\w/-]+\.md)\)", read("docs/index.md")))
+    assert listed == {page.removeprefix("docs/") for page in PAGES} - {"README.md", "index.md"}
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_page_names_existing_files_only(page: str) -> None:
+    folder = (ROOT / page).parent
+    text = read(page)
+    linked = {folder / path for path in re.findall(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)", text)}
+    named = {
+        ROOT / path
+        for path in re.findall(r"`((?:mcp_\w+|tests|examples|benchmarks|fuzz|docs|\.ci)/[\w/.-]*)`", text)
+    }
+    assert [str(path) for path in sorted(linked | named) if not path.exists()] == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md"])
+def test_page_links_to_existing_headings_only(page: str) -> None:
+    folder = (ROOT / page).parent
+    for path, heading in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", read(page)):
+        target = (folder / path).resolve() if path else ROOT / page
+        titles = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), re.MULTILINE)
+        assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+# -- The command ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("words", "shown"), TRANSCRIPTS)
+def test_command_prints_what_page_shows(words: str, shown: str) -> None:
+    argv = [sys.executable if word == "python" else word for word in shlex.split(words)]
+    done = subprocess.run(
+        [sys.executable, "-m", "mcp_trio", *argv],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout.splitlines() == shown.splitlines()
+
+
+# -- HTTP -----------------------------------------------------------------------------------------
+
+OVER_HTTP = code(HOWTO + "serve-http.md", "console")
+# These differ from run to run: the port, the date, and the session id, which later commands repeat.
+PORT = "8000"
+DATE = re.compile(r"^date: .*$", re.MULTILINE)
+SESSION = re.compile(r"^mcp-session-id: (.*)$", re.MULTILINE)
+
+
+def commands(block: str) -> list[tuple[str, str]]:
+    """Return each command of a transcript, which may have several lines, and its output."""
+    found: list[tuple[str, str]] = []
+    for line in block.splitlines(keepends=True):
+        if line.startswith("$ "):
+            found.append((line[2:], ""))
+            continue
+        words, shown = found.pop()
+        found.append((words + line, "") if is_incomplete(words) else (words, shown + line))
+    return found
+
+
+def is_incomplete(words: str) -> bool:
+    """True if the command goes on: it ends with a backslash, or inside quotes."""
+    if words.endswith("\\\n"):
+        return True
+    try:
+        shlex.split(words)
+    except ValueError:
+        return True
+    return False
+
+
+@pytest.fixture
+def server_over_http() -> Iterator[tuple[str, str]]:
+    """The server that the page starts: its port, and the line that it prints."""
+    [(words, _)] = commands(OVER_HTTP[0])
+    program, *argv = shlex.split(words)
+    assert (program, argv[-1]) == ("mcp-trio", PORT)
+    argv = [sys.executable, "-m", "mcp_trio", *argv[:-1], "0"]
+    with subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            line = server.stderr.readline()
+            [port] = re.findall(r":(\d+)/", line)
+            yield port, line
+        finally:
+            server.terminate()
+            server.communicate(timeout=60)
+
+
+@pytest.fixture
+def curl() -> None:
+    if shutil.which("curl") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("needs curl")
+        pytest.skip("needs curl")
+
+
+def test_curl_prints_what_page_shows(curl: None, server_over_http: tuple[str, str]) -> None:
+    port, line = server_over_http
+    serving, *transcripts = OVER_HTTP
+    assert [shown for _, shown in commands(serving)] == [line.replace(port, PORT)]
+    played = [command for block in transcripts for command in commands(block)]
+    assert len(played) > 5
+    actual = {PORT: port}
+    for words, shown in played:
+        assert words.startswith("curl ")
+        for on_page, here in actual.items():
+            words = words.replace(on_page, here)
+        done = subprocess.run(
+            ["sh", "-c", words],
+            env={**os.environ, "no_proxy": "*"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.stderr, done.returncode) == ("", 0)
+        printed = done.stdout
+        actual.update(zip(SESSION.findall(shown), SESSION.findall(printed), strict=True))
+        for on_page, here in actual.items():
+            printed = printed.replace(here, on_page)
+        # A body does not end with a newline.
+        assert DATE.sub("", printed).rstrip("\n") == DATE.sub("", shown).rstrip("\n")
+
+
+def test_asgi_apps_of_page_respond() -> None:
+    names = run(HOWTO + "asgi.md")
+    sent: list[Any] = []
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "OPTIONS",
+        "path": "/mcp",
+        "raw_path": b"/mcp",
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1")],
+    }
+
+    async def receive() -> dict[str, Any]:
+        if sent:
+            await trio.sleep_forever()
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    trio.run(names["app"], scope, receive, send)
+    assert sent[0]["status"] == 204
+    assert names["outer"].routes[0].app is names["inner"]
+
+
+@pytest.mark.requirement("CUST-2")
+def test_websocket_page_documents_transport() -> None:
+    """Connection, framing, cancellation, and each close code that is sent, are documented; the code runs."""
+    from mcp_core.http.wire._websocket import CODES
+
+    page = HOWTO + "websockets.md"
+    run(page)
+    section = read(page).partition("## The protocol\n")[2].partition("\n## ")[0]
+    subjects = dict(re.findall(r"^- \*(\w+)\.\* (?s:(.*?))(?=^- \*|\Z)", section, re.MULTILINE))
+    assert list(subjects) == ["Connection", "Framing", "Cancellation", "Closing"]
+    assert {int(number) for number in re.findall(r"\b1\d{3}\b", subjects["Closing"])} == set(CODES.values())
+
+
+# -- Input, authorization, the core ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+def test_tools_of_asking_page_work_in_both_eras(version: str) -> None:
+    import mcp_trio
+
+    names = run(HOWTO + "asking-the-user.md")
+    fill = mcp_trio.answer_form(lambda message, form: {"count": 2})
+
+    async def main() -> None:
+        async with mcp_trio.connect(names["server"], versions=[version], on_elicit=fill) as client:
+            for tool, text in (("book", "2 at the aisle on KL 1234"), ("rebook", "2 on KL 1234")):
+                assert (await client.call_tool(tool, {"flight": "KL 1234"})).text == text
+
+    trio.run(main)
+
+
+def test_protected_server_of_page_is_the_example() -> None:
+    example = without_blank_lines((EXAMPLES / "protected.py").read_text("utf-8").partition('"""\n')[2])
+    assert without_blank_lines(code(HOWTO + "authorization.md", "python")[0]) == example
+
+
+def test_loop_of_page_is_the_example() -> None:
+    example = without_blank_lines((EXAMPLES / "blocking_loop.py").read_text("utf-8").partition('"""\n')[2])
+    assert without_blank_lines(code(HOWTO + "embedding-the-core.md", "python")[0]) == example
+
+
+def without_blank_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]

@@ -1,0 +1,363 @@
+"""The ASGI applications of both drivers: what holds for either, under the runtime that it is for.
+
+Conversations are in `asgi.py`, and byte for byte the same. What only one driver promises is in `trio_/test_asgi.py` and
+`asyncio_shim/test_asgi.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import anyio
+import anyio.lowlevel
+import pytest
+import trio
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+
+import mcp_asyncio_shim
+import mcp_trio
+from mcp_core.registry import Server
+from tests.asgi import SCENARIOS, Call, Lived, Neutral, hosting, text_of, transcript
+from tests.asyncio_shim import loop
+from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
+from tests.core.http.site import GET, HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from tests.asgi import App, Make
+
+    Main = Callable[[], Coroutine[Any, Any, None]]
+T = TypeVar("T")
+
+
+class Driver(NamedTuple):
+    """How to make an application, and to run a function in its runtime; `package` is where its modules are.
+
+    `run_to_the_end` also runs what the function leaves behind: the application that was told of no lifespan ends with
+    the run.
+    """
+
+    package: str
+    asgi: Make
+    run: Callable[[Main], None]
+    run_to_the_end: Callable[[Main], None]
+
+
+TRIO = Driver("mcp_trio", mcp_trio.asgi, trio.run, trio.run)
+ASYNCIO = Driver(
+    "mcp_asyncio_shim",
+    mcp_asyncio_shim.asgi,
+    lambda main: loop.run(main()),
+    lambda main: asyncio.run(main()),
+)
+
+
+@pytest.fixture(params=[TRIO, ASYNCIO], ids=["trio", "asyncio"])
+def driver(request: pytest.FixtureRequest) -> Driver:
+    found: Driver = request.param
+    return found
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_asgi_conversation_has_the_same_bytes_with_both_drivers(
+    scenario: Callable[[Make], Awaitable[list[Call]]],
+) -> None:
+    async def main() -> list[Call]:
+        return await scenario(mcp_asyncio_shim.asgi)
+
+    said = transcript(loop.run(main()))
+    assert said
+    assert said == transcript(trio.run(scenario, mcp_trio.asgi))
+
+
+# -- With a lifespan -------------------------------------------------------------------------------------------------------------
+
+
+def test_asgi_lifespan_runs_the_server_lifespan(driver: Driver) -> None:
+    lived = Lived()
+    app = driver.asgi(Neutral(lifespan=lived).server)
+
+    async def main() -> None:
+        async with hosting(app) as host:
+            assert lived.seen == ["in"]
+            assert text_of(await host.calling(1, "value").end()) == "alive"
+        assert lived.seen == ["in", "out"]
+        lived.seen.clear()
+
+    driver.run(main)
+    driver.run(main)  # it may be served again
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ("in", [{"type": "lifespan.startup.failed", "message": "OSError: no disk"}]),
+        (
+            "out",
+            [
+                {"type": "lifespan.startup.complete"},
+                {"type": "lifespan.shutdown.failed", "message": "OSError: no disk"},
+            ],
+        ),
+    ],
+)
+def test_asgi_lifespan_failure_is_reported_and_logged(
+    driver: Driver, stage: str, said: list[dict[str, str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    lived = Lived()
+    lived.fails[stage] = OSError("no disk")
+
+    async def main() -> None:
+        call = Call({"type": "lifespan"})
+        call.tell({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"})
+        await call.run(driver.asgi(Neutral(lifespan=lived).server))
+        assert call.failure is None
+        assert call.said == said
+
+    driver.run(main)
+    [record] = caplog.records
+    assert record.exc_info is not None
+    assert str(record.exc_info[1]) == "no disk"
+
+
+def test_asgi_shutdown_cancels_handlers_and_answers_clients(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{driver.package}._asgi._GRACE", 0.01)
+
+    async def main() -> None:
+        neutral = Neutral()
+        async with hosting(driver.asgi(neutral.server)) as host:
+            session = await host.session()
+            call, stream = session.calling(1, "wait"), session.get()
+            await stream.until(lambda: stream.said)
+            await neutral.started.wait()
+        assert neutral.seen == ["cancelled"]
+        await call.end()
+        await stream.end()
+        assert call.answer["error"]["message"] == "the server is being shut down"
+        assert stream.complete
+
+    driver.run(main)
+
+
+def test_asgi_shutdown_lets_handlers_finish_first(driver: Driver) -> None:
+    async def main() -> None:
+        neutral = Neutral()
+        async with hosting(driver.asgi(neutral.server)) as host:
+            call = host.calling(1, "wait")
+            await neutral.started.wait()
+
+            async def later() -> None:
+                while (await host.calling(2, "echo").end()).status != 503:
+                    pass
+                neutral.go.set()
+
+            host.group.start_soon(later)
+        await call.end()
+        assert text_of(call) == "went on"
+
+    driver.run(main)
+
+
+# -- Without one: for these it is the run that ends it ----------------------------------------------------------------------------
+
+
+def test_asgi_without_lifespan_starts_at_the_first_request(driver: Driver) -> None:
+    lived = Lived()
+    app = driver.asgi(Neutral(lifespan=lived).server)
+
+    async def main() -> None:
+        async with hosting(app, lifespan=False) as host:
+            calls = [host.calling(1, "value") for _ in range(3)]
+            for call in calls:
+                assert text_of(await call.end()) == "alive"
+            session = await host.session()
+            assert text_of(await session.calling(1, "value").end()) == "alive"
+        assert lived.seen == ["in"]
+
+    for _ in range(2):
+        driver.run_to_the_end(main)
+        assert lived.seen == ["in", "out"]
+        lived.seen.clear()
+
+
+def test_asgi_start_failure_is_retried(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
+    lived = Lived()
+    lived.fails["in"] = OSError("no disk")
+    app = driver.asgi(Neutral(lifespan=lived).server)
+
+    async def main() -> None:
+        async with hosting(app, lifespan=False) as host:
+            calls = [host.calling(1, "value") for _ in range(2)]
+            for call in calls:
+                with pytest.raises(OSError, match="no disk"):
+                    await call.end()
+            assert lived.seen == ["in"]
+            lived.fails.clear()
+            assert text_of(await host.calling(1, "value").end()) == "alive"
+
+    driver.run_to_the_end(main)
+    assert lived.seen == ["in", "in", "out"]
+    assert [record.getMessage() for record in caplog.records] == ["the lifespan failed"]
+
+
+def test_asgi_start_survives_a_cancelled_request(driver: Driver) -> None:
+    lived = Lived()
+    app = driver.asgi(Neutral(lifespan=lived).server)
+
+    async def main() -> None:
+        async with hosting(app, lifespan=False) as host:
+            given_up = host.calling(1, "value")
+            while not lived.seen:
+                await anyio.lowlevel.checkpoint()
+            given_up.task.cancel()
+            assert text_of(await host.calling(2, "value").end()) == "alive"
+            assert given_up.said == []
+        assert lived.seen == ["in"]
+
+    driver.run_to_the_end(main)
+
+
+# -- One request -------------------------------------------------------------------------------------------------------------------
+
+
+def test_asgi_request_task_cancelled_cancels_the_handler(driver: Driver) -> None:
+    async def main() -> None:
+        neutral = Neutral()
+        async with hosting(driver.asgi(neutral.server)) as host:
+            call = host.calling(1, "wait")
+            await neutral.started.wait()
+            call.task.cancel()
+            await call.end()
+            await neutral.until(lambda: neutral.seen == ["cancelled"])
+            assert call.said == []
+
+    driver.run(main)
+
+
+@pytest.mark.parametrize("tool", ["echo", "count"])
+def test_asgi_send_oserror_ends_the_request(driver: Driver, tool: str) -> None:
+    async def main() -> None:
+        async with hosting(driver.asgi(Neutral().server)) as host:
+            call = host.begin("POST", [HOST], None)
+            call.refuses = OSError("gone")
+            await call.end()
+            call = host.calling(1, tool, arguments={"to": 3} if tool == "count" else {})
+            call.refuses = OSError("gone")
+            await call.end()
+            assert call.said == []
+
+    driver.run(main)
+
+
+def test_asgi_errors_of_the_server_propagate(driver: Driver) -> None:
+    async def main() -> None:
+        neutral = Neutral()
+        async with hosting(driver.asgi(neutral.server)) as host:
+            early = host.begin("POST", host.calling(1, "echo").scope["headers"], None)
+            early.tell(ZeroDivisionError("in receive"))
+            late = host.calling(2, "wait")
+            await neutral.started.wait()
+            late.tell(ZeroDivisionError("in receive"))
+            for call in (early, late):
+                with pytest.raises(ZeroDivisionError, match="in receive"):
+                    await call.end()
+            refusing = host.calling(3, "echo")
+            refusing.refuses = ZeroDivisionError("in send")
+            with pytest.raises(ZeroDivisionError, match="in send"):
+                await refusing.end()
+            await neutral.until(lambda: neutral.seen == ["cancelled"])
+
+    driver.run(main)
+
+
+def test_asgi_unknown_scope_type_raises(driver: Driver) -> None:
+    async def main() -> None:
+        async with hosting(driver.asgi(Neutral().server)) as host:
+            with pytest.raises(ValueError, match="knows no 'telephone'"):
+                await host.call(type="telephone").end()
+
+    driver.run(main)
+
+
+# -- In frameworks -----------------------------------------------------------------------------------------------------------------
+
+
+def mounted(app: App, where: str) -> Any:
+    if where == "fastapi":
+        outer = FastAPI()
+        outer.mount("/tools", app)
+        return outer
+    if where == "route":
+        return Starlette(routes=[Route("/mcp", app)])
+    if where == "root":
+        return Starlette(routes=[Mount("/", app)])
+    inner = Mount("/tools", app) if where == "mount" else Mount("/v1", routes=[Mount("/tools", app)])
+
+    async def home(request: object) -> PlainTextResponse:
+        return PlainTextResponse("home")
+
+    return Starlette(routes=[inner, Route("/", home)])
+
+
+@pytest.mark.parametrize(
+    ("where", "path"),
+    [
+        ("mount", "/tools/"),
+        ("mount", "/tools/mcp"),
+        ("deep", "/v1/tools/"),
+        ("deep", "/v1/tools/mcp"),
+        ("route", "/mcp"),
+        ("root", "/mcp"),
+        ("fastapi", "/tools/"),
+        ("fastapi", "/tools/mcp"),
+    ],
+)
+@pytest.mark.parametrize("root", ["", "/behind/a/proxy"])
+def test_asgi_mounted_in_a_framework_works(driver: Driver, where: str, path: str, root: str) -> None:
+    async def main() -> None:
+        app = mounted(driver.asgi(Neutral().server), where)
+        # It is the framework that is told of the lifespan, and does not tell ours.
+        async with hosting(app, root=root) as host:
+            called = await host.calling(1, "echo", arguments={"text": "hi"}, path=path).end()
+            assert text_of(called) == "hi"
+            stream = host.begin("GET", GET, path=path)
+            await stream.until(lambda: stream.raw)
+            assert stream.events[0]["data"].startswith(f"{root}{path}?")
+            stream.disconnect()
+            await stream.end()
+            assert (await host.ask("GET", GET, path=f"{path.rstrip('/')}/more")).status == 404
+
+    driver.run_to_the_end(main)
+
+
+def test_asgi_framework_can_run_the_lifespan(driver: Driver) -> None:
+    """As in the README: the application lives as long as the one in which it is mounted."""
+    lived = Lived()
+    app = driver.asgi(Neutral(lifespan=lived).server)
+
+    async def main() -> None:
+        async with hosting(Starlette(routes=[Mount("/tools", app)])) as host:
+            assert lived.seen == []
+            assert text_of(await host.calling(1, "value", path="/tools/").end()) == "alive"
+        assert lived.seen == ["in"]
+
+    driver.run_to_the_end(main)
+    assert lived.seen == ["in", "out"]
+
+
+# -- Mistakes ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options", [{"hosts": ["*.example.com"]}, {"origins": ["example.com"]}, {"hosts": "a"}]
+)
+def test_asgi_invalid_host_or_origin_raises_at_once(driver: Driver, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"is not a host|is not an origin|is a list"):
+        driver.asgi(Server("x"), **options)

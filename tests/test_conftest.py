@@ -1,0 +1,88 @@
+"""What `tests/conftest.py` promises of every run: interrupts arrive, a test that hangs fails by name, and what was left out is said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SETTINGS = """
+[pytest]
+addopts = -p tests.conftest -p no:cacheprovider -m "not slow and not interop and not conformance and not node"
+trio_mode = true
+markers =
+    requirement
+    slow
+    node
+"""
+
+
+def run_in_background(place: Path, tests: str) -> str:
+    """Run `tests` as a job that a shell starts in the background: SIGINT is ignored. Give the output of pytest."""
+    (place / "pytest.ini").write_text(SETTINGS)
+    (place / "test_it.py").write_text(tests)
+    words = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(place), str(place)]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=25,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+SIGNALS = """
+import signal, subprocess, sys
+
+CHILD = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+
+def test_in_the_run():
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+def test_in_a_program():
+    assert subprocess.run([sys.executable, "-c", CHILD], capture_output=True).stdout.split() == [b"True"]
+"""
+
+
+def test_sigint_ignored_by_the_shell_is_handled_in_tests_and_programs(tmp_path: Path) -> None:
+    told = run_in_background(tmp_path, SIGNALS)
+    assert "2 passed" in told, told
+
+
+HANGS = """
+import subprocess, threading
+import pytest, trio
+
+pytestmark = pytest.mark.timeout(1)
+
+def test_waits_for_a_program():
+    with subprocess.Popen(["sleep", "1000"]):
+        pass
+
+def test_waits_for_a_thread():
+    threading.Event().wait()
+
+async def test_waits_in_trio():
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.sleep_forever)
+        await trio.sleep_forever()
+
+@pytest.mark.parametrize("after", [1])
+async def test_nothing_hangs(after):
+    pass
+
+@pytest.mark.slow
+def test_takes_long():
+    pass
+"""
+
+
+def test_a_test_that_hangs_fails_by_name_and_the_run_goes_on(tmp_path: Path) -> None:
+    told = run_in_background(tmp_path, HANGS)
+    for name in "test_waits_for_a_program", "test_waits_for_a_thread", "test_waits_in_trio":
+        assert f"test_it.py::{name}\n" in told, told
+    assert "3 failed, 1 passed, 1 deselected" in told
+    assert 'Tests were left out. To run them too: pytest -m slow, pytest -m "interop or node"' in told
