@@ -26,7 +26,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mcp_core import NEED_DATA, Config, Connection, Limits, Role
-from mcp_core.types import CallToolResult, Implementation, ServerCapabilities, TextContent, ToolsCapability
+from mcp_core.types import (
+    CallToolResult,
+    Implementation,
+    ServerCapabilities,
+    TextContent,
+    ToolsCapability,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,20 +11,37 @@ import traceback
 from pathlib import Path
 from typing import Any, TextIO
 
-from .engines import Finding, Run, check_case, run_atheris, run_hypothesis
-from .targets import FINDINGS, Target, as_row, invariant_of, load, read_case, target_names, write_case
+from fuzz.engines import Finding, Run, check_case, run_atheris, run_hypothesis
+from fuzz.targets import (
+    FINDINGS,
+    Target,
+    as_row,
+    invariant_of,
+    load,
+    read_case,
+    target_names,
+    write_case,
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m fuzz", description="Try to break an invariant of the core.")
+    parser = argparse.ArgumentParser(
+        "python -m fuzz", description="Try to break an invariant of the core."
+    )
     parser.add_argument(
         "target", nargs="?", choices=target_names(), metavar="TARGET", help="the target to run"
     )
-    parser.add_argument("file", nargs="*", type=Path, metavar="FILE", help="check only these recorded cases")
+    parser.add_argument(
+        "file", nargs="*", type=Path, metavar="FILE", help="check only these recorded cases"
+    )
     parser.add_argument("--list", action="store_true", help="list the targets and their invariants")
-    parser.add_argument("--seconds", type=float, help="how long to run (60, unless --cases is given)")
+    parser.add_argument(
+        "--seconds", type=float, help="how long to run (60, unless --cases is given)"
+    )
     parser.add_argument("--cases", type=int, help="how many cases to check")
-    parser.add_argument("--seed", type=int, default=0, help="a different seed gives different cases")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="a different seed gives different cases"
+    )
     parser.add_argument("--engine", choices=["hypothesis", "atheris"], default="hypothesis")
     args = parser.parse_args(arguments)
     if args.list:
@@ -52,7 +69,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run_atheris(args: argparse.Namespace, seconds: float | None) -> int:
     try:
-        run_atheris(lambda: load(args.target), _report, seconds=seconds, cases=args.cases, seed=args.seed)
+        run_atheris(
+            lambda: load(args.target), _report, seconds=seconds, cases=args.cases, seed=args.seed
+        )
     except ModuleNotFoundError as exc:
         if exc.name != "atheris":
             raise

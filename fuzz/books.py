@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from fuzz.verdicts import Classification, classify, classify_batch
 from mcp_core import (
     Connection,
     ConnectionClosed,
@@ -30,8 +31,6 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
-
-from .verdicts import Classification, classify, classify_batch
 
 __all__ = ["ACKNOWLEDGED", "CANCELLED", "CLOSED_REASON", "ConnectionModel", "Id", "SentRequest"]
 
@@ -147,7 +146,9 @@ class ConnectionModel:
         message = classify(line)
         params = _params(message)
         id: Any = params.get("requestId")
-        sound = params.keys() <= {"requestId", "reason"} and isinstance(params.get("reason", ""), str)
+        sound = params.keys() <= {"requestId", "reason"} and isinstance(
+            params.get("reason", ""), str
+        )
         if not (_is_cancellation(message) and sound and type(id) in (int, str)):
             return None
         return id if self.running.get(id) is False else None
@@ -228,7 +229,9 @@ class ConnectionModel:
         elif isinstance(event, ConnectionClosed):
             assert not self.closed, "ConnectionClosed came twice"
             self.closed = True
-            assert event.lost == [request.token for request in self.pending.values()], f"lost {event.lost}"
+            assert event.lost == [request.token for request in self.pending.values()], (
+                f"lost {event.lost}"
+            )
             self.pending.clear()
             if isinstance(event.error, RemoteProtocolError):  # its queue is discarded
                 self._cancellations_due.clear()
@@ -260,7 +263,9 @@ class ConnectionModel:
     def check_sent(self, line: bytes) -> None:
         """Check and record a message that the connection sends."""
         message = classify(line)
-        assert message.kind in ("request", "notification", "response"), f"it sends {line!r}: {message.why}"
+        assert message.kind in ("request", "notification", "response"), (
+            f"it sends {line!r}: {message.why}"
+        )
         assert b"\n" not in line
         if message.kind == "request":
             self._check_sent_request(message)
@@ -273,7 +278,9 @@ class ConnectionModel:
             assert self._null_id_allowed >= 0, "an error response without a bad message"
         elif _is_cancellation(message):
             id = _params(message)["requestId"]
-            assert id in self._cancellations_due | self._internal_ids, f"it cancels {id!r}, which is not due"
+            assert id in self._cancellations_due | self._internal_ids, (
+                f"it cancels {id!r}, which is not due"
+            )
             self._cancellations_due.discard(id)
             self._internal_ids.discard(id)
         else:
@@ -308,7 +315,9 @@ class ConnectionModel:
         """Check the state after a step, when all events are read."""
         conn, limits = self._conn, self._conn.config.limits
         stats = conn.stats()
-        assert conn.in_flight == stats.in_flight == len(self.running), f"{conn!r}: {list(self.running)} run"
+        assert conn.in_flight == stats.in_flight == len(self.running), (
+            f"{conn!r}: {list(self.running)} run"
+        )
         assert conn.in_flight <= limits.in_flight
         assert stats.waiting <= limits.waiting
         assert len(self.pending) <= stats.calls
@@ -327,7 +336,9 @@ class ConnectionModel:
         taken.
         """
         unanswered = self._must_answer - self._cancellations - self._responses
-        assert ended_early or sum(unanswered.values()) <= self._ambiguous, f"never answered: {unanswered}"
+        assert ended_early or sum(unanswered.values()) <= self._ambiguous, (
+            f"never answered: {unanswered}"
+        )
         assert not self._cancellations_due, f"cancellations not sent: {self._cancellations_due}"
         assert all(self.running.values()), "running requests were not cancelled at the end"
 

@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.database import InMemoryExampleDatabase
 
-from .targets import FINDINGS, FOUND_PREFIX, HERE, Target, committed_cases, write_case
+from fuzz.targets import FINDINGS, FOUND_PREFIX, HERE, Target, committed_cases, write_case
 
 __all__ = ["CaseTimeout", "Finding", "Run", "check_case", "run_atheris", "run_hypothesis"]
 
@@ -124,7 +124,9 @@ def run_hypothesis(
     while True:
         trial = _make_trial(target, run.attempt, run.seeds)
         for _ in range(ROUND_SIZE):
-            if (cases is not None and run.cases >= cases) or (seconds is not None and run.seconds > seconds):
+            if (cases is not None and run.cases >= cases) or (
+                seconds is not None and run.seconds > seconds
+            ):
                 return run, None
             try:
                 trial.hypothesis.fuzz_one_input(rng.randbytes(CHOICE_BYTES))
@@ -179,7 +181,9 @@ def check_case(target: Target, case: Any) -> list[str]:
 
 @contextlib.contextmanager
 def _time_limit() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+    if threading.current_thread() is not threading.main_thread() or not hasattr(
+        signal, "setitimer"
+    ):
         yield
         return
     previous = signal.signal(signal.SIGVTALRM, _on_alarm)
@@ -233,7 +237,9 @@ def run_atheris(
         feed = attempt
         folders.append(target.corpus)
     else:
-        feed = _make_trial(target, attempt, list(committed_cases(target).values())).hypothesis.fuzz_one_input
+        feed = _make_trial(
+            target, attempt, list(committed_cases(target).values())
+        ).hypothesis.fuzz_one_input
     options = [f"-seed={seed or 1}", f"-artifact_prefix={FINDINGS}/"]
     if seconds is not None:
         options.append(f"-max_total_time={max(1, round(seconds))}")

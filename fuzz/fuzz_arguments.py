@@ -26,15 +26,24 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from msgspec import Struct
 
-from mcp_core import ALL, DIALECTS, NEED_DATA, Connection, Fault, MessageRejected, Peer, RequestReceived, Role
+from fuzz.messages import CLIENT_CAPABILITIES, meta_of
+from fuzz.mutations import damage, damaged
+from fuzz.targets import Target
+from fuzz.values import encoded, json_objects, json_values, texts, weighted
+from fuzz.verdicts import classify
+from mcp_core import (
+    ALL,
+    DIALECTS,
+    NEED_DATA,
+    Connection,
+    Fault,
+    MessageRejected,
+    Peer,
+    RequestReceived,
+    Role,
+)
 from mcp_core.registry import Server
 from mcp_core.runtime import Runtime, Service
-
-from .messages import CLIENT_CAPABILITIES, meta_of
-from .mutations import damage, damaged
-from .targets import Target
-from .values import encoded, json_objects, json_values, texts, weighted
-from .verdicts import classify
 
 # revision; method; name or URI; the encoded arguments, None for none
 Case: TypeAlias = tuple[str, str, str, bytes | None]
@@ -223,7 +232,9 @@ def _server() -> Server:
     return server
 
 
-TOOLS: Final = tuple("text numbers choices lists objects exotic anything none given unknown".split())
+TOOLS: Final = tuple(
+    "text numbers choices lists objects exotic anything none given unknown".split()
+)
 
 # -- One request -----------------------------------------------------------------------------------
 
@@ -276,7 +287,10 @@ def _message(version: str, method: str, name: str, arguments: bytes | None) -> b
         members.append(b'"arguments":%b' % arguments)
     if not DIALECTS[version].stateful:
         members.append(b'"_meta":%b' % encoded(meta_of(version)))
-    return b'{"jsonrpc":"2.0","id":7,"method":%b,"params":{%b}}' % (encoded(method), b",".join(members))
+    return b'{"jsonrpc":"2.0","id":7,"method":%b,"params":{%b}}' % (
+        encoded(method),
+        b",".join(members),
+    )
 
 
 class _Runtime(Runtime):
@@ -289,7 +303,12 @@ class _Runtime(Runtime):
 _ODD: Final = (
     *(b"null", b"[]", b"1", b'"x"', b"{}", b"{", b'{"a":1,"a":2}', b'{"a":1e400}', b'{"a":NaN}'),
     b'{"n":4.0}',
-    *(b'{"a":3.0,"b":1,"c":true}', b'{"a":1e22,"b":0,"c":false}', b'{"a":"\\ud800"}', b'{"a":"\xff"}'),
+    *(
+        b'{"a":3.0,"b":1,"c":true}',
+        b'{"a":1e22,"b":0,"c":false}',
+        b'{"a":"\\ud800"}',
+        b'{"a":"\xff"}',
+    ),
     b'{"a":' + b"[" * 2_000 + b"]" * 2_000 + b"}",
     b'{"n":2,"tree":' + b"[" * 80 + b"]" * 80 + b"}",
     b'{"a":1' + b"0" * 400 + b"}",
@@ -298,7 +317,13 @@ _ODD: Final = (
 
 _PLAUSIBLE: Final[tuple[Any, ...]] = (
     *("x", "abc", "red", "blue", "aGk=", "1.50", 1, 2, 3.0, 2.5, -1, True, False, None),
-    *("2026-07-28", "2026-07-28T10:00:00Z", "10:00:00", "P1D", "00000000-0000-0000-0000-000000000000"),
+    *(
+        "2026-07-28",
+        "2026-07-28T10:00:00Z",
+        "10:00:00",
+        "P1D",
+        "00000000-0000-0000-0000-000000000000",
+    ),
     *([1, 2], ["a", 1], [[]], [{"x": 1}], {"x": 1}, {"x": 1.0, "y": 2}, {"limit": 3}, {"a": 1.5}),
     {"name": "n", "point": {"x": 1}},
 )
@@ -324,8 +349,12 @@ def _arguments() -> SearchStrategy[bytes | None]:
 
 
 def _prompt_arguments() -> SearchStrategy[bytes | None]:
-    some = st.sampled_from(("1", "2.0", "true", "False", "[1,2]", "[", "red", "null", "1e3", "-0", " 1", "٣"))
-    made = st.dictionaries(st.sampled_from("abcde"), st.one_of(texts(), some), max_size=5).map(encoded)
+    some = st.sampled_from(
+        ("1", "2.0", "true", "False", "[1,2]", "[", "red", "null", "1e3", "-0", " 1", "٣")
+    )
+    made = st.dictionaries(st.sampled_from("abcde"), st.one_of(texts(), some), max_size=5).map(
+        encoded
+    )
     return weighted((4, made), (1, damaged(made)), (1, _arguments()))
 
 
@@ -352,8 +381,35 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
 def _uris() -> SearchStrategy[str]:
     pieces = st.sampled_from(
         (
-            *("weather://", "file:///", "fixed:x", "Oslo", "/now", "?days=", "3", "&tags=", "a", "days"),
-            *("/", "\\", ".", "..", "?", "&", "#", "=", "é", "%", "%2F", "%2e%2e", "%00", "%C3%A9", "%FF"),
+            *(
+                "weather://",
+                "file:///",
+                "fixed:x",
+                "Oslo",
+                "/now",
+                "?days=",
+                "3",
+                "&tags=",
+                "a",
+                "days",
+            ),
+            *(
+                "/",
+                "\\",
+                ".",
+                "..",
+                "?",
+                "&",
+                "#",
+                "=",
+                "é",
+                "%",
+                "%2F",
+                "%2e%2e",
+                "%00",
+                "%C3%A9",
+                "%FF",
+            ),
             "x" * 100,
         )
     )

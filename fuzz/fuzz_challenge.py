@@ -17,11 +17,10 @@ from typing import Any, Final, TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from fuzz.targets import Target
+from fuzz.values import weighted
 from mcp_core.auth import Guard
 from mcp_core.auth._challenge import MAX_LENGTH, Challenge, challenges_in, demand_in
-
-from .targets import Target
-from .values import weighted
 
 # a scheme; its token68, if it has one; or else its parameters
 Intended: TypeAlias = tuple[str, str | None, list[tuple[str, str]]]
@@ -85,12 +84,20 @@ def _check_generated(
     assert [challenge.scheme for challenge in found] == ["bearer", "dpop"][: 1 + dpop]
     for challenge in found:
         parameters = challenge.parameters
-        assert parameters.keys() <= {"error", "error_description", "scope", "resource_metadata", "algs"}
+        assert parameters.keys() <= {
+            "error",
+            "error_description",
+            "scope",
+            "resource_metadata",
+            "algs",
+        }
         assert (
             parameters["resource_metadata"]
             == "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
         )
-        assert set(parameters.get("scope", "").split()) <= set(["base"] if scopes is None else scopes)
+        assert set(parameters.get("scope", "").split()) <= set(
+            ["base"] if scopes is None else scopes
+        )
     written_description = found[0].parameters.get("error_description", "")
     assert len(written_description) == len(description or "")
     assert all(
@@ -121,7 +128,9 @@ def _spell(intended: list[Intended], rng: Random) -> list[str]:
             spelled += f" {token68}"
         for place, (name, value) in enumerate(parameters):
             between = _comma(rng) if place else " "
-            spelled += f"{between}{_random_case(name, rng)}{_space(rng)}={_space(rng)}{_value(value, rng)}"
+            spelled += (
+                f"{between}{_random_case(name, rng)}{_space(rng)}={_space(rng)}{_value(value, rng)}"
+            )
         if not headers[-1]:
             headers[-1] = spelled
         elif rng.random() < 0.5:
@@ -154,12 +163,39 @@ def _value(value: str, rng: Random) -> str:
 # -- Cases -----------------------------------------------------------------------------------------
 
 _PIECES: Final = (
-    *("Bearer", "DPoP", "Basic", " ", ",", "=", '"', "\\", "realm", 'scope="a b"', "error=x", "abc==", "a"),
-    *("\t", "\r\n", "\0", "é", "\u2028", 'resource_metadata="https://e.com/x"', "Bearer ", '="', '",', ", "),
+    *(
+        "Bearer",
+        "DPoP",
+        "Basic",
+        " ",
+        ",",
+        "=",
+        '"',
+        "\\",
+        "realm",
+        'scope="a b"',
+        "error=x",
+        "abc==",
+        "a",
+    ),
+    *(
+        "\t",
+        "\r\n",
+        "\0",
+        "é",
+        "\u2028",
+        'resource_metadata="https://e.com/x"',
+        "Bearer ",
+        '="',
+        '",',
+        ", ",
+    ),
     "x" * 300,
 )
 _SCHEMES: Final = st.sampled_from(("Bearer", "DPoP", "Basic", "Negotiate", "X!y"))
-_NAMES: Final = st.sampled_from(("realm", "scope", "error", "resource_metadata", "algs", "a", "charset*"))
+_NAMES: Final = st.sampled_from(
+    ("realm", "scope", "error", "resource_metadata", "algs", "a", "charset*")
+)
 _TEXTS: Final = st.one_of(
     st.sampled_from(("", "a", "a b", 'say "x", y=z', "\\", "https://e.com/mcp", "é", "Bearer a=b")),
     st.text(max_size=8),
@@ -176,7 +212,12 @@ _CASES: Final = weighted(
             st.lists(st.lists(st.sampled_from(_PIECES), max_size=12).map("".join), max_size=3),
         ),
     ),
-    (4, st.tuples(st.just("spelled"), st.lists(_INTENDED, min_size=1, max_size=4), st.integers(0, 2**16))),
+    (
+        4,
+        st.tuples(
+            st.just("spelled"), st.lists(_INTENDED, min_size=1, max_size=4), st.integers(0, 2**16)
+        ),
+    ),
     (
         2,
         st.tuples(

@@ -17,15 +17,14 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from fuzz.books import ACKNOWLEDGED, CANCELLED
+from fuzz.messages import VERSIONS, messages, meta_of, methods, objects
+from fuzz.mutations import damaged, malformed, reordered
+from fuzz.talk import CUSTOM, OPTIONS, Case, ConnectionScript, Step
+from fuzz.targets import Target, committed_cases
+from fuzz.values import encoded, scripts, weighted
 from mcp_core import Role
 from mcp_core._subscriptions import LISTS
-
-from .books import ACKNOWLEDGED, CANCELLED
-from .messages import VERSIONS, messages, meta_of, methods, objects
-from .mutations import damaged, malformed, reordered
-from .talk import CUSTOM, OPTIONS, Case, ConnectionScript, Step
-from .targets import Target, committed_cases
-from .values import encoded, scripts, weighted
 
 # The script is repeated with its bytes in about this many chunks.
 CHUNKS: Final = 200
@@ -34,9 +33,13 @@ CHUNKS: Final = 200
 def check(case: Case) -> Iterable[str]:
     script = ConnectionScript(case)
     script.run()
-    repeated = ConnectionScript(case, chunk=1 + script.received_bytes // CHUNKS + script.received_bytes % 7)
+    repeated = ConnectionScript(
+        case, chunk=1 + script.received_bytes // CHUNKS + script.received_bytes % 7
+    )
     repeated.run()
-    assert repeated.transcript == script.transcript, _first_difference(script.transcript, repeated.transcript)
+    assert repeated.transcript == script.transcript, _first_difference(
+        script.transcript, repeated.transcript
+    )
     return script.outcomes
 
 
@@ -61,13 +64,19 @@ def _peer_step(version: str, role: Role, recorded: SearchStrategy[bytes]) -> Sea
         (2, malformed(valid)),
         (1, damaged(whole)),
         (1, recorded),
-        (1, st.lists(whole, min_size=1, max_size=3).map(lambda members: b"[" + b",".join(members) + b"]")),
+        (
+            1,
+            st.lists(whole, min_size=1, max_size=3).map(
+                lambda members: b"[" + b",".join(members) + b"]"
+            ),
+        ),
     )
     ended = line.map(lambda data: data + b"\n")
     several = st.lists(ended, max_size=4).map(b"".join)
     long = st.tuples(st.just("receive_long"), st.integers(-2, 3))
     return weighted(
-        (20, weighted((8, ended), (2, several), (1, line)).map(lambda data: ("receive", data))), (1, long)
+        (20, weighted((8, ended), (2, several), (1, line)).map(lambda data: ("receive", data))),
+        (1, long),
     )
 
 
@@ -83,14 +92,26 @@ def _frequent(version: str, role: Role) -> SearchStrategy[bytes]:
                 if draw(st.booleans()):
                     meta["progressToken"] = id
                 name = "tools/call" if role is Role.SERVER else "sampling/createMessage"
-                params: dict[str, Any] = {"name": "t", "messages": [], "maxTokens": 1, "_meta": meta}
+                params: dict[str, Any] = {
+                    "name": "t",
+                    "messages": [],
+                    "maxTokens": 1,
+                    "_meta": meta,
+                }
                 return encoded({"jsonrpc": "2.0", "id": id, "method": name, "params": params})
             case 2 | 3:
                 named = {"requestId": id, "reason": "no"}
-                return encoded({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": named})
+                return encoded(
+                    {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": named}
+                )
             case 4:
-                value = {"progressToken": draw(st.integers(1, 6)), "progress": draw(st.integers(-1, 5))}
-                return encoded({"jsonrpc": "2.0", "method": "notifications/progress", "params": value})
+                value = {
+                    "progressToken": draw(st.integers(1, 6)),
+                    "progress": draw(st.integers(-1, 5)),
+                }
+                return encoded(
+                    {"jsonrpc": "2.0", "method": "notifications/progress", "params": value}
+                )
             case _:
                 number = draw(st.integers(1, 6))
                 result = {"resultType": "complete", "content": []}
@@ -103,13 +124,20 @@ def _own_step(version: str, role: Role) -> SearchStrategy[Step]:
     """A step of our own side."""
     request_rows = methods(version, role.other, requests=True)
     notification_rows = [
-        row for row in methods(version, role.other, requests=False) if row.name not in _SENT_INTERNALLY
+        row
+        for row in methods(version, role.other, requests=False)
+        if row.name not in _SENT_INTERNALLY
     ]
     place, related = st.integers(0, 3), st.sampled_from((None, None, 0, 1, 2))
     requests = st.sampled_from(
-        [(CUSTOM, st.just({"a": 1})), *((row.name, objects(version, row.params)) for row in request_rows)]
+        [
+            (CUSTOM, st.just({"a": 1})),
+            *((row.name, objects(version, row.params)) for row in request_rows),
+        ]
     )
-    notifications = st.sampled_from([(row.name, objects(version, row.params)) for row in notification_rows])
+    notifications = st.sampled_from(
+        [(row.name, objects(version, row.params)) for row in notification_rows]
+    )
 
     @st.composite
     def request(draw: DrawFn) -> Step:
@@ -124,7 +152,9 @@ def _own_step(version: str, role: Role) -> SearchStrategy[Step]:
     answers = st.sampled_from(
         ("minimal", "minimal", "full", "raw", "error", "dict", "unencodable", "with_meta")
     )
-    replies = st.sampled_from(("minimal", "minimal", "full", "error", "input", "progress1", "progress2"))
+    replies = st.sampled_from(
+        ("minimal", "minimal", "full", "error", "input", "progress1", "progress2")
+    )
     return weighted(
         (4, st.tuples(st.just("respond"), place, answers)),
         (4, request()),
@@ -160,7 +190,9 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
     lines = list(committed_cases(_MESSAGES).values()) or [b"{}"]
     recorded = st.sampled_from(lines)
     steps_in = {
-        (version, role): weighted((1, _peer_step(version, role, recorded)), (1, _own_step(version, role)))
+        (version, role): weighted(
+            (1, _peer_step(version, role, recorded)), (1, _own_step(version, role))
+        )
         for version in VERSIONS
         for role in Role
     }
@@ -172,8 +204,12 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
     def made(draw: DrawFn) -> Case:
         role = draw(st.sampled_from((Role.SERVER, Role.SERVER, Role.CLIENT)))
         version = draw(st.sampled_from(VERSIONS))
-        versions = draw(st.sampled_from((VERSIONS, (version,), (version,), VERSIONS[:4], VERSIONS[2:])))
-        start = draw(st.sampled_from((version, version, version, ""))) if version in versions else ""
+        versions = draw(
+            st.sampled_from((VERSIONS, (version,), (version,), VERSIONS[:4], VERSIONS[2:]))
+        )
+        start = (
+            draw(st.sampled_from((version, version, version, ""))) if version in versions else ""
+        )
         limits = draw(st.sampled_from(_LIMITS))
         script = scripts_in[version, role]
         steps = draw(script if draw(st.integers(0, 3)) else reordered(script))
@@ -186,7 +222,14 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
         place = draw(st.integers(0, len(steps)))
         extra = draw(st.lists(steps_in[version, Role(role)], max_size=3))
         skipped = draw(st.integers(0, 2))
-        return role, versions, start, limits, options, [*steps[:place], *extra, *steps[place + skipped :]]
+        return (
+            role,
+            versions,
+            start,
+            limits,
+            options,
+            [*steps[:place], *extra, *steps[place + skipped :]],
+        )
 
     return weighted((3, made()), (1, replayed())) if seeds else made()
 

@@ -17,11 +17,12 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from .messages import VERSIONS, messages
-from .mutations import damaged, malformed
-from .targets import Target
-from .values import encoded, scripts, weighted
-from .visits import CLIENTS, LIMITS, Case, RouterScript, Step
+from fuzz.messages import VERSIONS, messages
+from fuzz.mutations import damaged, malformed
+from fuzz.sightings import CLIENTS
+from fuzz.targets import Target
+from fuzz.values import encoded, scripts, weighted
+from fuzz.visits import LIMITS, Case, RouterScript, Step
 
 
 def check(case: Case) -> Iterable[str]:
@@ -68,12 +69,22 @@ def _steps() -> SearchStrategy[Step]:
     return weighted(
         (3, st.tuples(st.just("initialize"), _CLIENT_INDEX)),
         (6, st.tuples(st.just("call"), _CLIENT_INDEX, _IDS)),
-        (1, st.tuples(st.just("batch"), st.sampled_from((3, 3, 0, 4, 5)), st.lists(_IDS, max_size=4))),
+        (
+            1,
+            st.tuples(
+                st.just("batch"), st.sampled_from((3, 3, 0, 4, 5)), st.lists(_IDS, max_size=4)
+            ),
+        ),
         (1, st.tuples(st.just("ping"), _CLIENT_INDEX, _IDS)),
         (1, st.tuples(st.just("post"), _CLIENT_INDEX, posted)),
         (2, st.tuples(st.just("begin_post"), _CLIENT_INDEX)),
         (2, st.tuples(st.just("finish_post"), _PLACE)),
-        (2, st.tuples(st.just("cancel"), _CLIENT_INDEX, st.sampled_from((1, 2, "1", 3, True, 1.0, None)))),
+        (
+            2,
+            st.tuples(
+                st.just("cancel"), _CLIENT_INDEX, st.sampled_from((1, 2, "1", 3, True, 1.0, None))
+            ),
+        ),
         (1, st.tuples(st.just("respond"), _CLIENT_INDEX, _PLACE)),
         (2, st.tuples(st.just("get"), _CLIENT_INDEX)),
         (4, st.tuples(st.just("resume"), _CLIENT_INDEX, st.integers(0, 5), st.integers(0, 9))),
@@ -87,9 +98,19 @@ def _steps() -> SearchStrategy[Step]:
         (2, st.tuples(st.just("request"), _PLACE)),
         (1, st.tuples(st.just("log"), _PLACE)),
         (1, st.tuples(st.just("release"), _PLACE, st.sampled_from((0, 0, 1, 6)))),
-        (5, st.tuples(st.just("finish"), _PLACE, st.sampled_from(("result", "result", "error", "large")))),
+        (
+            5,
+            st.tuples(
+                st.just("finish"), _PLACE, st.sampled_from(("result", "result", "error", "large"))
+            ),
+        ),
         (1, st.just(("change",))),
-        (2, st.tuples(st.just("wait"), st.sampled_from((0.0, 1.0, 15.0, 31.0, 61.0, 400.0, 2000.0)))),
+        (
+            2,
+            st.tuples(
+                st.just("wait"), st.sampled_from((0.0, 1.0, 15.0, 31.0, 61.0, 400.0, 2000.0))
+            ),
+        ),
     )
 
 
@@ -104,7 +125,9 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
 
     @st.composite
     def made(draw: DrawFn) -> Case:
-        steps: list[Step] = [("initialize", client) for client in draw(st.sampled_from(_INITIALIZED))]
+        steps: list[Step] = [
+            ("initialize", client) for client in draw(st.sampled_from(_INITIALIZED))
+        ]
         steps += draw(script)
         end = draw(st.sampled_from(_ENDS))
         if end:

@@ -16,12 +16,11 @@ from typing import Any, Final, TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from fuzz.mutations import damage, split
+from fuzz.targets import Target
+from fuzz.timing import run_within
+from fuzz.values import weighted
 from mcp_core._framing import OVERLONG, LineBuffer
-
-from .mutations import damage, split
-from .targets import Target
-from .timing import run_within
-from .values import weighted
 
 # limit; chunks; how many times they are repeated; how many lines are read after each chunk, 0 for
 # all
@@ -44,7 +43,9 @@ def check(case: Case) -> Iterable[str]:
     found = run_within(allowed, lambda: _lines(limit, chunks * repeats, maximum))
     assert found == expected, "the split, or the time of reading, changes the lines"
     if len(data) <= 64:
-        assert _lines(limit, [data[i : i + 1] for i in range(len(data))]) == expected, "byte by byte"
+        assert _lines(limit, [data[i : i + 1] for i in range(len(data))]) == expected, (
+            "byte by byte"
+        )
     lines, in_line = expected
     yield f"{min(len(lines), 3)} lines, {'in a line' if in_line else 'at an end'}"
     yield f"{min(lines.count(OVERLONG), 3)} overlong"
@@ -72,7 +73,9 @@ def _lines(limit: int, chunks: list[bytes], maximum: int = 0) -> tuple[list[Any]
         buffer.feed(chunk)
         lines += _next_lines(buffer, maximum)
         if not maximum:
-            assert _memory(buffer) <= 2 * limit + len(chunk) + SLACK, f"{buffer!r} keeps what it has read"
+            assert _memory(buffer) <= 2 * limit + len(chunk) + SLACK, (
+                f"{buffer!r} keeps what it has read"
+            )
     lines += _next_lines(buffer, 0)
     assert buffer.next_line() is None, "there was another line"
     return lines, buffer.in_line
@@ -112,7 +115,9 @@ def _case(draw: DrawFn) -> Case:
 @st.composite
 def _large(draw: DrawFn) -> Case:
     limit = draw(st.sampled_from((0, 10, 1_000, 65_536, 100_000)))
-    chunk = draw(st.sampled_from((b"x", b"x" * 1_000, b"x\n", b"\n", b"\r\n", b"x" * 70_000 + b"\n")))
+    chunk = draw(
+        st.sampled_from((b"x", b"x" * 1_000, b"x\n", b"\n", b"\r\n", b"x" * 70_000 + b"\n"))
+    )
     repeats = draw(st.sampled_from((10, 1_000, 100_000 // len(chunk) + 1)))
     return limit, [chunk], min(repeats, 300_000 // len(chunk)), draw(st.integers(0, 1))
 

@@ -19,14 +19,13 @@ from typing import Any, Final, TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from fuzz.mutations import damage
+from fuzz.targets import Target
+from fuzz.values import encoded, json_objects, json_values, texts, weighted
 from mcp_core import DIALECTS, Role
 from mcp_core._param_headers import param_headers
 from mcp_core.http._headers import decode_value, encode_value
 from mcp_core.http._mirror import Mirror, request_headers
-
-from .mutations import damage
-from .targets import Target
-from .values import encoded, json_objects, json_values, texts, weighted
 
 # the tool's schema; its name; arguments; edits of the headers: operation, index, value
 Case: TypeAlias = tuple[Any, str, Any, list[tuple[str, int, bytes]]]
@@ -35,9 +34,23 @@ VERSION: Final = "2026-07-28"
 ROW: Final = DIALECTS[VERSION].receives[Role.SERVER]["tools/call"]
 SAFE: Final = 2**53 - 1
 # Each result of the server contains one of these.
-_OUTCOMES: Final = ("taken", "missing", "more than once", "no value", "malformed", "the body has", "2^53-1")
+_OUTCOMES: Final = (
+    "taken",
+    "missing",
+    "more than once",
+    "no value",
+    "malformed",
+    "the body has",
+    "2^53-1",
+)
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_SUBSCHEMA_MAPS: Final = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+_SUBSCHEMA_MAPS: Final = {
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+}
 
 
 def check(case: Case) -> Iterable[str]:
@@ -65,7 +78,9 @@ def check(case: Case) -> Iterable[str]:
         yield "an unsafe integer"
         headers = request_headers(ROW, params, VERSION)
     else:
-        assert _find_error(headers, params, mirrored) is None, "a server rejects what a client sends"
+        assert _find_error(headers, params, mirrored) is None, (
+            "a server rejects what a client sends"
+        )
         assert all(value.isascii() and value.decode().isprintable() for _, value in headers)
         assert _matches_body(headers, name, arguments, mirrored)
     edited = _edited(headers, edits)
@@ -96,7 +111,9 @@ def _edited(
             case "drop":
                 del headers[index : index + 1]
             case "set":
-                headers[index : index + 1] = [(header, value) for header, _ in headers[index : index + 1]]
+                headers[index : index + 1] = [
+                    (header, value) for header, _ in headers[index : index + 1]
+                ]
             case "repeat":
                 headers += [(header, value) for header, _ in headers[index : index + 1]]
             case "copy":
@@ -138,13 +155,17 @@ def _text(value: bytes) -> str | None:
     found = re.fullmatch(rb"=\?base64\?(.*)\?=", value, re.DOTALL)
     try:
         return (
-            base64.b64decode(found[1], validate=True).decode() if found is not None else value.decode("ascii")
+            base64.b64decode(found[1], validate=True).decode()
+            if found is not None
+            else value.decode("ascii")
         )
     except ValueError:
         return None
 
 
-def _matches_body(headers: list[tuple[bytes, bytes]], name: str, arguments: Any, mirrored: Any) -> bool:
+def _matches_body(
+    headers: list[tuple[bytes, bytes]], name: str, arguments: Any, mirrored: Any
+) -> bool:
     """True if every reader of the headers would act on what the body says."""
     values: dict[bytes, list[str | None]] = {}
     for header, value in headers:
@@ -156,7 +177,9 @@ def _matches_body(headers: list[tuple[bytes, bytes]], name: str, arguments: Any,
         found = values.get(b"mcp-param-" + suffix.lower().encode(), [])
         value = _value_at(arguments, path)
         if not found:
-            if isinstance(value, str | bool | int) or (isinstance(value, float) and value.is_integer()):
+            if isinstance(value, str | bool | int) or (
+                isinstance(value, float) and value.is_integer()
+            ):
                 return False
         elif len(found) > 1 or value is None or not _matches_value(found[0], value):
             return False
@@ -231,10 +254,38 @@ _BASE64_LIKE: Final = (
 )
 _KEYS: Final = st.sampled_from(("a", "b", "c", "x-mcp-header", ""))
 _NAMES: Final = st.sampled_from(
-    ("A", "B", "C", "Region", "a", "b", "Method", "x!", "é", "a b", "", "a\n", "N" * 129, None, 5, ["A"])
+    (
+        "A",
+        "B",
+        "C",
+        "Region",
+        "a",
+        "b",
+        "Method",
+        "x!",
+        "é",
+        "a b",
+        "",
+        "a\n",
+        "N" * 129,
+        None,
+        5,
+        ["A"],
+    )
 )
 _TYPES: Final = st.sampled_from(
-    ("string", "integer", "boolean", "string", "integer", "boolean", "number", "object", None, ["string"])
+    (
+        "string",
+        "integer",
+        "boolean",
+        "string",
+        "integer",
+        "boolean",
+        "number",
+        "object",
+        None,
+        ["string"],
+    )
 )
 
 
@@ -273,7 +324,10 @@ _SCHEMAS: Final = weighted(
 )
 # Texts at the border of needing an encoding, or of looking like one.
 _TEXTS: Final = texts() | st.sampled_from(
-    (*("query", " a", "a ", "a\t", "a\tb", " ", "\x7f", "\xa0a", "a b", "é", "a\r\nx: 1"), *_BASE64_LIKE)
+    (
+        *("query", " a", "a ", "a\t", "a\tb", " ", "\x7f", "\xa0a", "a b", "é", "a\r\nx: 1"),
+        *_BASE64_LIKE,
+    )
 )
 _VALUES: Final = st.one_of(
     st.none(),

@@ -20,11 +20,10 @@ from hpack import Encoder
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from fuzz.mutations import damage, split
+from fuzz.targets import Target
+from fuzz.values import weighted
 from mcp_core.http import FrameWatch, RequestHead, request_fields, request_head
-
-from .mutations import damage, split
-from .targets import Target
-from .values import weighted
 
 # whether a client sends it; chunks; how many times they are repeated; a list of headers
 Case: TypeAlias = tuple[bool, list[bytes], int, list[tuple[bytes, bytes]]]
@@ -32,7 +31,15 @@ Case: TypeAlias = tuple[bool, list[bytes], int, list[tuple[bytes, bytes]]]
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 PROTOCOL_ERROR, FRAME_SIZE_ERROR, ENHANCE_YOUR_CALM = 1, 6, 11
 # The counter of each frame kind, and the maximum of each counter.
-COUNTER_OF_KIND: Final = {0: "small", 2: "idle", 3: "reset", 4: "idle", 6: "idle", 7: "idle", 8: "update"}
+COUNTER_OF_KIND: Final = {
+    0: "small",
+    2: "idle",
+    3: "reset",
+    4: "idle",
+    6: "idle",
+    7: "idle",
+    8: "update",
+}
 MAXIMUM: Final = {"small": 1_000, "idle": 200, "reset": 100, "update": 1_000}
 
 
@@ -129,7 +136,10 @@ def _check_head(headers: list[tuple[bytes, bytes]]) -> Iterable[str]:
         yield f"no head: {head.reason[:40]}"
         return
     # Host names are case-insensitive, which h2 does not know.
-    known = [(name, value.lower() if name in (b":authority", b"host") else value) for name, value in headers]
+    known = [
+        (name, value.lower() if name in (b":authority", b"host") else value)
+        for name, value in headers
+    ]
     assert _is_head(known), f"h2 rejects {headers}"
     again = request_head(request_fields(head, "https"))
     assert again == head, f"{head} is encoded, and decoded as {again}"
@@ -155,7 +165,9 @@ def _is_head(headers: list[tuple[bytes, bytes]]) -> bool:
 
 
 def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
+    return (
+        len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
+    )
 
 
 _STREAMS: Final = st.sampled_from((0, 1, 3, 2**31 + 1))

@@ -17,6 +17,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec import UNSET
 
+from fuzz.messages import VERSIONS, messages
+from fuzz.mutations import damaged, malformed
+from fuzz.targets import Target
+from fuzz.values import encoded, json_values, weighted
+from fuzz.verdicts import Classification, classify, classify_batch
 from mcp_core import Role
 from mcp_core._jsonrpc import (
     BadMessage,
@@ -30,12 +35,6 @@ from mcp_core._jsonrpc import (
     one_line,
     split_batch,
 )
-
-from .messages import VERSIONS, messages
-from .mutations import damaged, malformed
-from .targets import Target
-from .values import encoded, json_values, weighted
-from .verdicts import Classification, classify, classify_batch
 
 ID_LIMIT: Final = 256
 METHOD_LIMIT: Final = 256
@@ -78,7 +77,9 @@ def _check_one(data: bytes) -> Iterable[str]:
 def _check_agreement(envelope: Envelope, expected: Classification) -> None:
     for name in ("id", "method"):
         decoded, member = getattr(envelope, name), expected.members.get(name, UNSET)
-        assert (type(decoded), decoded) == (type(member), member), f"{name}: {decoded!r} and {member!r}"
+        assert (type(decoded), decoded) == (type(member), member), (
+            f"{name}: {decoded!r} and {member!r}"
+        )
     for name in ("params", "result", "error"):
         raw = getattr(envelope, name)
         assert (raw is UNSET) is (name not in expected.members), f"only one parser finds {name}"
@@ -92,7 +93,11 @@ def _are_same(one: Any, other: Any) -> bool:
     waiting = [(one, other)]
     while waiting:
         left, right = waiting.pop()
-        if isinstance(left, list | tuple) and isinstance(right, list | tuple) and len(left) == len(right):
+        if (
+            isinstance(left, list | tuple)
+            and isinstance(right, list | tuple)
+            and len(left) == len(right)
+        ):
             waiting.extend(zip(left, right, strict=True))
         elif type(left) is not type(right) or left != right:
             return False

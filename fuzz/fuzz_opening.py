@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from msgspec import Raw
 
+from fuzz.messages import CLIENT_CAPABILITIES, objects, result_of
+from fuzz.mutations import damaged
+from fuzz.targets import Target
+from fuzz.values import encoded, json_values, weighted
 from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError
 from mcp_core import types as t
 from mcp_core._opening import Ask, Reply, opening, question
-
-from .messages import CLIENT_CAPABILITIES, objects, result_of
-from .mutations import damaged
-from .targets import Target
-from .values import encoded, json_values, weighted
 
 # result as JSON, error as code, message and data, HTTP status, a late result
 Script: TypeAlias = tuple[bytes | None, tuple[int, str, Any] | None, int | None, bytes | None]
@@ -54,7 +53,10 @@ def check(case: Case) -> Iterable[str]:
     else:
         assert version in versions, f"opened in {version}, which the client does not support"
         received = [
-            raw for reply in replies[: len(requests)] for raw in (reply.result, reply.late) if raw is not None
+            raw
+            for reply in replies[: len(requests)]
+            for raw in (reply.result, reply.late)
+            if raw is not None
         ]
         assert any(version in _texts_in(raw) for raw in received), (
             f"opened in {version}, which the server did not name"
@@ -63,7 +65,9 @@ def check(case: Case) -> Iterable[str]:
     yield f"{_methods(requests)}: {version}"
 
 
-def _open(config: Config, known_peer: Peer | None, requests: list[Ask], replies: Sequence[Reply]) -> Peer:
+def _open(
+    config: Config, known_peer: Peer | None, requests: list[Ask], replies: Sequence[Reply]
+) -> Peer:
     """Return the negotiated peer. Every request is appended to `requests`.
 
     Raises:
@@ -77,7 +81,9 @@ def _open(config: Config, known_peer: Peer | None, requests: list[Ask], replies:
             assert len(requests) <= MAX_REQUESTS, f"{len(requests)} requests: {requests}"
             assert requests.count(request) <= 2
             _check_request(request, config, known_peer)
-            request = machine.send(replies[len(requests) - 1] if len(requests) <= len(replies) else Reply())
+            request = machine.send(
+                replies[len(requests) - 1] if len(requests) <= len(replies) else Reply()
+            )
     except StopIteration as stop:
         assert isinstance(stop.value, Peer)
         return stop.value
@@ -129,7 +135,21 @@ def _texts_in(raw: Raw | bytes) -> set[str]:
     return found
 
 
-_CODES: Final = (-32022, -32020, -32021, -32601, -32602, -32600, -32700, -32603, -32004, -32000, 0, 401, 1)
+_CODES: Final = (
+    -32022,
+    -32020,
+    -32021,
+    -32601,
+    -32602,
+    -32600,
+    -32700,
+    -32603,
+    -32004,
+    -32000,
+    0,
+    401,
+    1,
+)
 _STATUSES: Final = (None, None, None, 200, 400, 401, 403, 404, 405, 429, 500, 503, 0)
 
 

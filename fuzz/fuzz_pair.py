@@ -15,14 +15,13 @@ from typing import Final, TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from fuzz.messages import VERSIONS, methods, objects
+from fuzz.pair import Case, PairScript, negotiated_version
+from fuzz.talk import Step
+from fuzz.targets import Target
+from fuzz.values import scripts, weighted
 from mcp_core import ALL, Method, Role
 from mcp_core import types as t
-
-from .messages import VERSIONS, methods, objects
-from .pair import Case, PairScript, negotiated_version
-from .talk import Step
-from .targets import Target
-from .values import scripts, weighted
 
 # Messages that a connection sends and handles itself.
 _INTERNAL_METHODS: Final = frozenset(
@@ -89,7 +88,9 @@ def _step(version: str) -> SearchStrategy[Step]:
 def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
     steps = {version: _step(version) for version in VERSIONS}
     played = {version: scripts(step) for version, step in steps.items()}
-    some_versions = st.sets(st.sampled_from(ALL), min_size=1).map(lambda found: tuple(sorted(found)))
+    some_versions = st.sets(st.sampled_from(ALL), min_size=1).map(
+        lambda found: tuple(sorted(found))
+    )
     ends = st.sampled_from(("", "", "client", "server"))
 
     @st.composite
@@ -111,7 +112,12 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
         version = negotiated_version(client, server)
         place = draw(st.integers(0, len(script)))
         extra = draw(st.lists(steps[version], max_size=3)) if version else []
-        return client, server, [*script[:place], *extra, *script[place:]], draw(st.one_of(st.just(end), ends))
+        return (
+            client,
+            server,
+            [*script[:place], *extra, *script[place:]],
+            draw(st.one_of(st.just(end), ends)),
+        )
 
     return weighted((3, made()), (1, recorded()))
 

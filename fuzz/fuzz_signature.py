@@ -24,13 +24,12 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from jsonschema import Draft202012Validator
 from msgspec import Meta, Raw, Struct
 
+from fuzz.mutations import damage
+from fuzz.targets import Target
+from fuzz.values import encoded, json_values, weighted
 from mcp_core.registry import DeclarationError
 from mcp_core.registry._function import inspect_function
 from mcp_core.registry._signature import ArgumentReader, Misfit
-
-from .mutations import damage
-from .targets import Target
-from .values import encoded, json_values, weighted
 
 # A type: its name in `NAMED`, or a constructor and what it is made of.
 Spec: TypeAlias = Any
@@ -182,7 +181,9 @@ def _reader_of(written: bytes) -> tuple[ArgumentReader, Draft202012Validator]:
 
 
 def _remove_keyword(schema: Any, keyword: str) -> None:
-    for node in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+    for node in (
+        schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    ):
         _remove_keyword(node, keyword)
     if isinstance(schema, dict):
         schema.pop(keyword, None)
@@ -220,7 +221,10 @@ def _is_accepted(validator: Draft202012Validator, arguments: bytes) -> bool | No
     """
     try:
         value = json.loads(
-            arguments.decode(), object_pairs_hook=_pairs, parse_constant=_reject_constant, parse_int=_integer
+            arguments.decode(),
+            object_pairs_hook=_pairs,
+            parse_constant=_reject_constant,
+            parse_int=_integer,
         )
         encoded(value).decode()
         return bool(validator.is_valid(value))
@@ -257,9 +261,9 @@ def _is_equal(value: Any, given: Any) -> bool:
     if isinstance(given, list) and isinstance(value, list):
         if len(value) == len(given) and all(map(_is_equal, value, given)):
             return True
-        return all(any(_is_equal(one, other) for one in value) for other in given) and len(value) <= len(
-            given
-        )
+        return all(any(_is_equal(one, other) for one in value) for other in given) and len(
+            value
+        ) <= len(given)
     rounded = isinstance(value, float) and isinstance(given, int) and value == float(given)
     return rounded or bool(value == given)
 
@@ -270,7 +274,9 @@ _JSON_TYPES: Final = tuple(name for name in NAMED if name not in ("type", "objec
 
 
 def _specs(depth: int = 2) -> SearchStrategy[Spec]:
-    named = weighted((30, st.sampled_from(_JSON_TYPES)), (1, st.sampled_from(("type", "object", "complex"))))
+    named = weighted(
+        (30, st.sampled_from(_JSON_TYPES)), (1, st.sampled_from(("type", "object", "complex")))
+    )
     if not depth:
         return named
     inner = _specs(depth - 1)
@@ -311,8 +317,12 @@ _VALUES: Final[Mapping[str, SearchStrategy[Any]]] = {
     "Colour": st.sampled_from(("red", "blue", "green")),
     "Number": st.sampled_from((1, 2, 3, 1.0)),
     "Point": st.sampled_from(({"x": 1}, {"x": 1.0, "y": 2}, {"x": 1, "z": 1}, {})),
-    "Node": st.sampled_from(({"name": "a"}, {"name": "a", "children": [{"name": "b"}]}, {"name": 1})),
-    "Pet": st.sampled_from(({"type": "cat", "lives": 9}, {"type": "dog"}, {"type": "dog", "x": 1}, {})),
+    "Node": st.sampled_from(
+        ({"name": "a"}, {"name": "a", "children": [{"name": "b"}]}, {"name": 1})
+    ),
+    "Pet": st.sampled_from(
+        ({"type": "cat", "lives": 9}, {"type": "dog"}, {"type": "dog", "x": 1}, {})
+    ),
     "Options": st.sampled_from(({}, {"deep": True}, {"limit": 2.0}, {"deep": 1})),
     "Literal": st.sampled_from(("a", 1, None, 1.0, True, "b")),
     "natural": st.sampled_from((0, 5, 6, -1, 5.0, 5.5)),
@@ -331,7 +341,11 @@ def cases(seeds: Sequence[Case]) -> SearchStrategy[Case]:
         parameters: list[Parameter] = []
         for name in names[:count]:
             spec = draw(_SPECS)
-            default = (draw(st.sampled_from((None, 0, "x", True))),) if draw(st.integers(0, 3)) == 3 else ()
+            default = (
+                (draw(st.sampled_from((None, 0, "x", True))),)
+                if draw(st.integers(0, 3)) == 3
+                else ()
+            )
             parameters.append((name, spec, default))
         given: dict[str, Any] = {}
         for name, spec, _ in parameters:

@@ -16,15 +16,16 @@ from typing import Any, Final, TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from fuzz.mutations import damage, split
+from fuzz.targets import Target
+from fuzz.timing import run_within
+from fuzz.values import weighted
 from mcp_core.http._sse import EventTooLong, SseDecoder, encode_event
 
-from .mutations import damage, split
-from .targets import Target
-from .timing import run_within
-from .values import weighted
-
 # limit; chunks; how many times they are repeated; events to encode: data, id, type, retry
-Case: TypeAlias = tuple[int, list[bytes], int, list[tuple[bytes, bytes | None, bytes | None, int | None]]]
+Case: TypeAlias = tuple[
+    int, list[bytes], int, list[tuple[bytes, bytes | None, bytes | None, int | None]]
+]
 
 # For the objects themselves.
 SLACK: Final = 3_000
@@ -47,7 +48,9 @@ def check(case: Case) -> Iterable[str]:
     found = run_within(allowed, lambda: _outcome(chunks * repeats, limit))
     assert found == expected, "the split changes the events"
     if len(data) <= 64:
-        assert _outcome([data[i : i + 1] for i in range(len(data))], limit) == expected, "byte by byte"
+        assert _outcome([data[i : i + 1] for i in range(len(data))], limit) == expected, (
+            "byte by byte"
+        )
     events, last_id, retry = expected
     yield f"{min(len(events), 3)} events, {'an id' if last_id else 'no id'}, {'retry' if retry else 'no retry'}"
     yield "too long" if TOO_LONG in events else "accepted"
@@ -55,7 +58,9 @@ def check(case: Case) -> Iterable[str]:
         yield from _check_encoded(written)
 
 
-def _check_encoded(events: list[tuple[bytes, bytes | None, bytes | None, int | None]]) -> Iterable[str]:
+def _check_encoded(
+    events: list[tuple[bytes, bytes | None, bytes | None, int | None]],
+) -> Iterable[str]:
     stream, expected, last = b"", [], b""
     for data, id, type, retry in events:
         wrong = bool(set((id or b"") + (type or b"")) & set(b"\r\n\0"))
@@ -165,7 +170,9 @@ def _memory(decoder: SseDecoder) -> int:
 
 # -- Cases -----------------------------------------------------------------------------------------
 
-_ENDS: Final = st.sampled_from((b"\n", b"\n", b"\n", b"\r\n", b"\r", b"\n\n", b"\n\n", b"\r\n\r\n", b"\r\r"))
+_ENDS: Final = st.sampled_from(
+    (b"\n", b"\n", b"\n", b"\r\n", b"\r", b"\n\n", b"\n\n", b"\r\n\r\n", b"\r\r")
+)
 _FIELDS: Final = (
     *(
         b"data: {}",
@@ -259,7 +266,9 @@ _DATA: Final = st.one_of(
     ),
     st.binary(max_size=8),
 )
-_EVENTS: Final = st.lists(st.tuples(_DATA, _FIELD, _FIELD, st.none() | st.integers(-1, 5_000)), max_size=3)
+_EVENTS: Final = st.lists(
+    st.tuples(_DATA, _FIELD, _FIELD, st.none() | st.integers(-1, 5_000)), max_size=3
+)
 
 
 @st.composite

@@ -23,12 +23,11 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from joserfc.jwk import ECKey
 from joserfc.jws import JWSRegistry
 
+from fuzz.mutations import damage
+from fuzz.targets import Target
+from fuzz.values import encoded, json_values, weighted
 from mcp_core.auth import Grant, Guard, JwtVerifier, Refusal
 from mcp_core.auth._challenge import demand_in
-
-from .mutations import damage
-from .targets import Target
-from .values import encoded, json_values, weighted
 
 # Header and claims, as JSON or not.
 Parts: TypeAlias = tuple[bytes, bytes]
@@ -76,7 +75,9 @@ def check(case: Case) -> Iterable[str]:
     sent = [_sign(*parts, ISSUER_KEY)]
     if proof_parts is not None:
         header, claims = proof_parts
-        sent.append(_sign(header, claims.replace(HASH_PLACEHOLDER.encode(), _hash(sent[0])), CLIENT_KEY))
+        sent.append(
+            _sign(header, claims.replace(HASH_PLACEHOLDER.encode(), _hash(sent[0])), CLIENT_KEY)
+        )
     if edit is not None:
         which, place, data = edit
         which %= len(sent)
@@ -115,10 +116,14 @@ def _outcome(server: Guard, headers: list[tuple[bytes, bytes]]) -> Grant | Refus
 
 def _check_denial(denial: Refusal, sent: Iterable[bytes]) -> None:
     text = repr(denial).encode()
-    assert not any(len(part) > 20 and part in text for secret in sent for part in secret.split(b"."))
+    assert not any(
+        len(part) > 20 and part in text for secret in sent for part in secret.split(b".")
+    )
     assert denial.status in (400, 401)  # never 403: the scope check comes later
     assert denial.reason.isprintable()
-    challenges = [value.decode("ascii") for name, value in denial.headers if name == b"www-authenticate"]
+    challenges = [
+        value.decode("ascii") for name, value in denial.headers if name == b"www-authenticate"
+    ]
     assert len(challenges) == 2
     assert demand_in(challenges).scopes == ("read",)
 
@@ -195,26 +200,56 @@ def _base64url(data: bytes) -> bytes:
 
 _VALUES: Final = st.one_of(
     st.sampled_from(
-        (None, "", 0, -1, True, [], {}, "ES256", "none", "HS256", "k", "JWT", "ID", ISSUER, RESOURCE)
+        (
+            None,
+            "",
+            0,
+            -1,
+            True,
+            [],
+            {},
+            "ES256",
+            "none",
+            "HS256",
+            "k",
+            "JWT",
+            "ID",
+            ISSUER,
+            RESOURCE,
+        )
     ),
     st.sampled_from(
         ([RESOURCE, "x"], ["read", "write"], [1], {"jkt": "x"}, CLIENT_JWK, 2**53, 1e300, "a\0b")
     ),
     st.sampled_from(
-        (NOW, NOW - 61, NOW + 61, NOW - 59, str(NOW), "POST", "GET", RESOURCE + "?a=b", HASH_PLACEHOLDER)
+        (
+            NOW,
+            NOW - 61,
+            NOW + 61,
+            NOW - 59,
+            str(NOW),
+            "POST",
+            "GET",
+            RESOURCE + "?a=b",
+            HASH_PLACEHOLDER,
+        )
     ),
     json_values(1),
 )
 _NAMES: Final = {
     "header": st.sampled_from((*HEADER, "crit", "b64", "enc", "zip", "jwk", "jku", "x5u", "cty")),
-    "claims": st.sampled_from((*CLAIMS, "nbf", "azp", "scp", "cnf", "nonce", "token_use", "typ", "act")),
+    "claims": st.sampled_from(
+        (*CLAIMS, "nbf", "azp", "scp", "cnf", "nonce", "token_use", "typ", "act")
+    ),
     "proof_header": st.sampled_from((*PROOF_HEADER, "kid", "crit")),
     "proof_claims": st.sampled_from((*PROOF_CLAIMS, "nonce", "exp")),
 }
 _EDITS: Final = st.tuples(
     st.integers(0, 1),
     st.integers(0, 700),
-    st.sampled_from((b".", b"..", b"=", b"A", b"AAAA", b"-_", b" ", b",", b"\xff", b"+/", b"." * 40)),
+    st.sampled_from(
+        (b".", b"..", b"=", b"A", b"AAAA", b"-_", b" ", b",", b"\xff", b"+/", b"." * 40)
+    ),
 )
 _RARELY: Final = st.sampled_from((True, False, False, False, False, False))
 
@@ -237,7 +272,10 @@ def _made(draw: DrawFn) -> Case:
     claims = BOUND_CLAIMS if bound is not draw(_RARELY) else CLAIMS
     token = _part(draw, HEADER, _NAMES["header"]), _part(draw, claims, _NAMES["claims"])
     proof = (
-        (_part(draw, PROOF_HEADER, _NAMES["proof_header"]), _part(draw, PROOF_CLAIMS, _NAMES["proof_claims"]))
+        (
+            _part(draw, PROOF_HEADER, _NAMES["proof_header"]),
+            _part(draw, PROOF_CLAIMS, _NAMES["proof_claims"]),
+        )
         if bound
         else None
     )

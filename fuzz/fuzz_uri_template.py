@@ -16,12 +16,11 @@ from typing import Any, Final, TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from fuzz.mutations import damage
+from fuzz.targets import Target
+from fuzz.timing import run_within
+from fuzz.values import weighted
 from mcp_core.registry import DeclarationError, UriMatcher, UriTemplate
-
-from .mutations import damage
-from .targets import Target
-from .timing import run_within
-from .values import weighted
 
 # template; values to expand; a URI to match; how many times its middle is repeated, to make it long
 Case: TypeAlias = tuple[str, dict[str, Any], str, int]
@@ -46,12 +45,16 @@ def check(case: Case) -> Iterable[str]:
         return
     kinds = _kinds(template)
     values_to_write = {
-        name: value for name, value in values.items() if name in kinds and _can_carry(kinds[name], value)
+        name: value
+        for name, value in values.items()
+        if name in kinds and _can_carry(kinds[name], value)
     }
     if values_to_write.keys() | matcher.optional | _optional_lists(kinds) >= kinds.keys():
         written = template.expand(values_to_write)
         found = matcher.match(written)
-        assert found is not None, f"{written!r} was expanded from the template, but does not match it"
+        assert found is not None, (
+            f"{written!r} was expanded from the template, but does not match it"
+        )
         expected = {name: [] for name in _optional_lists(kinds)} | values_to_write
         assert found == expected, f"{written!r} matches as {found}"
         yield "round trip: " + " ".join(sorted(set(kinds.values())))
@@ -122,7 +125,9 @@ def _check_arbitrary(
     yield "matched: " + " ".join(sorted(set(kinds.values())))
     if all(_can_carry(kinds[name], value) or value in ([], "") for name, value in found.items()):
         again = matcher.match(template.expand(found))
-        assert again == found, f"{found} expands to {template.expand(found)!r} and matches as {again}"
+        assert again == found, (
+            f"{found} expands to {template.expand(found)!r} and matches as {again}"
+        )
 
 
 _NAMES: Final = ("a", "b", "c", "d_1", "e.f", "%41")
@@ -135,14 +140,31 @@ _INVALID: Final = (
     *("%", "%4", " ", "<", "\0"),
 )
 _TEXTS: Final = (
-    *("", "a", "x", "Oslo", "é", "\U0001f600", "true", "a b", "a,b", "a=b", "a&b", "a;b", "a.b", "a-b"),
+    *(
+        "",
+        "a",
+        "x",
+        "Oslo",
+        "é",
+        "\U0001f600",
+        "true",
+        "a b",
+        "a,b",
+        "a=b",
+        "a&b",
+        "a;b",
+        "a.b",
+        "a-b",
+    ),
     *("/", "\\", ".", "..", "...", "/etc", "a/b", "a/../b", "?", "#", "\0", "x://", "+", "~"),
     *("%", "%41", "%2F", "%00", "%2e%2e"),
 )
 
 
 def _text() -> SearchStrategy[str]:
-    return st.one_of(st.sampled_from(_TEXTS), st.text("ab./,=&;?#%-\\é 2F", max_size=5), st.text(max_size=4))
+    return st.one_of(
+        st.sampled_from(_TEXTS), st.text("ab./,=&;?#%-\\é 2F", max_size=5), st.text(max_size=4)
+    )
 
 
 def _template() -> SearchStrategy[str]:

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from wsproto import frame_protocol
 
+from fuzz.mutations import damage, split
+from fuzz.targets import Target
+from fuzz.values import weighted
 from mcp_core.http import Close, Ping, Pong, SocketAction, Spelling, Text, WebSocket
-
-from .mutations import damage, split
-from .targets import Target
-from .values import weighted
 
 Case: TypeAlias = list[bytes]  # chunks
 
@@ -85,7 +84,13 @@ def check(case: Case) -> Iterable[str]:
         found = _read(chunks).received
         assert found == expected, f"{how} it is {found} and not {expected}"
     for each in expected:
-        yield each if isinstance(each, str) else f"{each[0]} {each[1]}" if each[0] == "fault" else each[0]
+        yield (
+            each
+            if isinstance(each, str)
+            else f"{each[0]} {each[1]}"
+            if each[0] == "fault"
+            else each[0]
+        )
     yield f"{min(len(expected), 4)} in all"
     _check_round_trip(expected)
 

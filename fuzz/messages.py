@@ -21,10 +21,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from msgspec import Struct
 
+from fuzz.values import example, ids, structs, texts, weighted
 from mcp_core import ALL, DIALECTS, LATEST, LocalProtocolError, Method, Role
 from mcp_core import types as t
-
-from .values import example, ids, structs, texts, weighted
 
 __all__ = [
     "CLIENT_CAPABILITIES",
@@ -88,7 +87,9 @@ def objects(version: str, type: type[Struct]) -> SearchStrategy[Message]:
             return None  # the revision cannot express it
         return {key: item for key, item in members.items() if key not in ("_meta", "resultType")}
 
-    anything: SearchStrategy[Any] = structs(type).map(members_of).filter(lambda found: found is not None)
+    anything: SearchStrategy[Any] = (
+        structs(type).map(members_of).filter(lambda found: found is not None)
+    )
     fixed = [members_of(example(type, full=full)) for full in (False, True)]
     plain = [found for found in fixed if found is not None]
     return weighted((2, st.sampled_from(plain)), (1, anything)) if plain else anything

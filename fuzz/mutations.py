@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from .values import encoded, json_values
+from fuzz.values import encoded, json_values
 
 __all__ = ["damage", "damaged", "malformed", "reordered", "split"]
 
@@ -26,7 +26,22 @@ T = TypeVar("T")
 
 # Bytes that are special to JSON, to UTF-8, to framing or to a careless parser.
 _TOKENS: Final = (
-    *(b"{", b"}", b"[", b"]", b'"', b",", b":", b"\\", b"0", b"-", b"1e999", b"1.0", b"NaN", b"null"),
+    *(
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b'"',
+        b",",
+        b":",
+        b"\\",
+        b"0",
+        b"-",
+        b"1e999",
+        b"1.0",
+        b"NaN",
+        b"null",
+    ),
     *(b"\n", b"\r", b"\r\n", b"\t", b" ", b"\0", b"\\ud800", b"\\u0000", b"\\u0069d", b"true"),
     *(b"\xff", b"\xc3", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\xe2\x80\xa8"),
     *(b"9" * 30, b"-" * 3, b"[" * 40, b'{"a":' * 40, b'"a' + b"a" * 300),
@@ -35,10 +50,47 @@ _TOKENS: Final = (
 )
 
 # Replacements for members and for their values.
-_FIELDS: Final = ("jsonrpc", "id", "method", "params", "result", "error", "ID", "extra", "\u0131d", "")
+_FIELDS: Final = (
+    "jsonrpc",
+    "id",
+    "method",
+    "params",
+    "result",
+    "error",
+    "ID",
+    "extra",
+    "\u0131d",
+    "",
+)
 _VALUES: Final[tuple[Any, ...]] = (
-    *(None, True, False, 0, 1, "1", 1.0, -1, 2**53, 10**30, "", "2.0", 2.0, [], {}, [1], {"a": 1}, "x" * 257),
-    *("ping", "initialize", "tools/call", "notifications/cancelled", "\u0000", [[[[[[[[[[]]]]]]]]]]),
+    *(
+        None,
+        True,
+        False,
+        0,
+        1,
+        "1",
+        1.0,
+        -1,
+        2**53,
+        10**30,
+        "",
+        "2.0",
+        2.0,
+        [],
+        {},
+        [1],
+        {"a": 1},
+        "x" * 257,
+    ),
+    *(
+        "ping",
+        "initialize",
+        "tools/call",
+        "notifications/cancelled",
+        "\u0000",
+        [[[[[[[[[[]]]]]]]]]],
+    ),
 )
 _ANY_TOKEN, _ANY_FIELD = st.sampled_from(_TOKENS), st.sampled_from(_FIELDS)
 _ANY_VALUE = st.sampled_from(_VALUES)
@@ -154,7 +206,12 @@ def _escape(members: Members, draw: DrawFn) -> Members:
     """Write the first character of a key as a `u` escape, which is the same key to JSON."""
     place = _place(members, draw)
     return [
-        (f'"\\u{ord(key[1]):04x}{key[2:]}' if i == place and len(key) > 2 and key[1] != "\\" else key, value)
+        (
+            f'"\\u{ord(key[1]):04x}{key[2:]}'
+            if i == place and len(key) > 2 and key[1] != "\\"
+            else key,
+            value,
+        )
         for i, (key, value) in enumerate(members)
     ]
 

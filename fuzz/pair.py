@@ -25,6 +25,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from fuzz.books import CLOSED_REASON
+from fuzz.talk import Step, config_of
+from fuzz.values import encoded, example
 from mcp_core import (
     ALL,
     DIALECTS,
@@ -50,10 +53,6 @@ from mcp_core import (
 )
 from mcp_core import types as t
 
-from .books import CLOSED_REASON
-from .talk import Step, config_of
-from .values import encoded, example
-
 __all__ = ["Case", "PairScript", "negotiated_version"]
 
 # revisions of the client and of the server; the steps; the side that closes, "" for neither
@@ -70,7 +69,9 @@ def negotiated_version(client: Sequence[str], server: Sequence[str]) -> str | No
     accepts it or proposes its own newest (basic/lifecycle, basic/versioning).
     """
     newest_first = [version for version in ALL if version in client]
-    modern = [version for version in newest_first if not DIALECTS[version].stateful and version in server]
+    modern = [
+        version for version in newest_first if not DIALECTS[version].stateful and version in server
+    ]
     if modern:
         return modern[0]
     stateful = [version for version in newest_first if DIALECTS[version].stateful]
@@ -138,7 +139,9 @@ class PairScript:
             self._respond_to_all()
             self._close(CLIENT)
         for side in self.sides.values():
-            assert repr(side.conn).endswith(" 0 in flight, 0 calls, 0 bytes queued>"), repr(side.conn)
+            assert repr(side.conn).endswith(" 0 in flight, 0 calls, 0 bytes queued>"), repr(
+                side.conn
+            )
 
     @property
     def _dialect(self) -> Dialect:
@@ -187,7 +190,9 @@ class PairScript:
         related = self._running_at(side, place)
         value = row.read_params(encoded(params))
         try:
-            id = side.conn.send_request(method, value, token=self._token, related=related, progress=progress)
+            id = side.conn.send_request(
+                method, value, token=self._token, related=related, progress=progress
+            )
         except LocalProtocolError:
             # A stateless server sends no requests of its own.
             assert by is SERVER or related is not None
@@ -227,7 +232,11 @@ class PairScript:
         else:
             kind = request.row.result
             assert kind is not None
-            value = example(kind) if how == "minimal" else request.row.read_result(encoded(request.result))
+            value = (
+                example(kind)
+                if how == "minimal"
+                else request.row.read_result(encoded(request.result))
+            )
             fact = ("result", id, self._encoded_members(value))
             sent = side.conn.send_result(id, value)
         assert sent is not cancelled
@@ -277,7 +286,9 @@ class PairScript:
         """Move at most `maximum` bytes to the other side; 0 means all of them."""
         side, other = self.sides[by], self.sides[by.other]
         side.wire += side.conn.data_to_send()
-        data, side.wire = (side.wire[:maximum], side.wire[maximum:]) if maximum else (side.wire, b"")
+        data, side.wire = (
+            (side.wire[:maximum], side.wire[maximum:]) if maximum else (side.wire, b"")
+        )
         if data:
             other.conn.receive_data(data, 0.0)
             for event in self._events(by.other):

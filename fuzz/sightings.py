@@ -15,13 +15,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fuzz.messages import VERSIONS
+from fuzz.values import encoded
 from mcp_core.http import Body, Conversation, End, Endpoint, Exchange, Head
 from mcp_core.http._conversation import Session
 from mcp_core.http._sse import SseDecoder, SseEvent
 from mcp_core.http._stream import _MESSAGE, _STREAM, Stream
-
-from .messages import VERSIONS
-from .values import encoded
 
 __all__ = ["CLIENTS", "MARK", "ExchangeChecker", "FuzzClient", "ObservedExchange", "ToolCall"]
 
@@ -64,7 +63,9 @@ class FuzzClient:
 class ObservedExchange:
     """One exchange, as its client sees it. `last_event_id` is the id with which it resumed."""
 
-    def __init__(self, exchange: Exchange, client: FuzzClient, last_event_id: bytes | None = None) -> None:
+    def __init__(
+        self, exchange: Exchange, client: FuzzClient, last_event_id: bytes | None = None
+    ) -> None:
         self.exchange = exchange
         self.client = client
         self.last_event_id = last_event_id
@@ -79,7 +80,10 @@ class ObservedExchange:
 
     @property
     def is_stream(self) -> bool:
-        return self.head is not None and dict(self.head.headers).get(b"content-type") == b"text/event-stream"
+        return (
+            self.head is not None
+            and dict(self.head.headers).get(b"content-type") == b"text/event-stream"
+        )
 
 
 class ToolCall:
@@ -111,7 +115,9 @@ class ExchangeChecker:
     @property
     def unfinished(self) -> list[ObservedExchange]:
         """The exchanges on which more can arrive."""
-        return [observed for observed in self.exchanges if not (observed.ended or observed.disconnected)]
+        return [
+            observed for observed in self.exchanges if not (observed.ended or observed.disconnected)
+        ]
 
     def add(self, observed: ObservedExchange) -> None:
         self.exchanges.append(observed)
@@ -205,7 +211,9 @@ class ExchangeChecker:
             ):
                 assert observed.exchange.stream is session.own
                 continue
-            assert observed.exchange.stream is call.stream, "a message on the stream of another request"
+            assert observed.exchange.stream is call.stream, (
+                "a message on the stream of another request"
+            )
             if is_response:
                 assert call.answered_at in (None, position), "a request is answered twice"
                 call.answered_at = position
@@ -219,7 +227,9 @@ class ExchangeChecker:
         assert not (endpoint.events or endpoint.dirty or endpoint.ready)
         log = endpoint.log
         retained = set(log._streams)
-        assert retained == {each for owner_streams in log._shelves.values() for each in owner_streams.streams}
+        assert retained == {
+            each for owner_streams in log._shelves.values() for each in owner_streams.streams
+        }
         assert log.bytes == sum(each.counted for each in retained)
         for owner, owner_streams in log._shelves.items():
             assert owner_streams.bytes == sum(each.counted for each in owner_streams.streams)
@@ -231,7 +241,9 @@ class ExchangeChecker:
             exchange = observed.exchange
             stream = exchange.stream
             if stream is not None and stream.exchange is exchange:
-                unsent = sum(len(data) for number, data, _ in stream.log if number > exchange.cursor)
+                unsent = sum(
+                    len(data) for number, data, _ in stream.log if number > exchange.cursor
+                )
                 assert stream.unsent == exchange.queued == unsent
                 assert observed.paused or not (unsent and exchange.mode.name == "STREAM")
         assert all(self.by_exchange[each].exchange.over is False for each in endpoint._silent)
@@ -239,7 +251,9 @@ class ExchangeChecker:
         assert len(endpoint.sessions) <= limits.sessions
         assert len(endpoint.sessions.beginning) <= limits.uninitialized
         assert set(endpoint.sessions.beginning).isdisjoint(endpoint.sessions.idle)
-        assert {*endpoint.sessions.beginning, *endpoint.sessions.idle} == set(endpoint.sessions.values())
+        assert {*endpoint.sessions.beginning, *endpoint.sessions.idle} == set(
+            endpoint.sessions.values()
+        )
         for session in endpoint.sessions.values():
             self._check_session(session, retained)
         assert not any(conversations.get(each) for each in endpoint.alone)
@@ -253,12 +267,21 @@ class ExchangeChecker:
         for name, stream in session.streams.items():
             assert stream.name == name
             assert stream.bytes == sum(len(data) for _, data, _ in stream.log)
-            assert [number for number, _, _ in stream.log] == list(range(stream.evicted + 1, stream.last + 1))
-            assert stream.lasting or stream.pending or stream.exchange is not None or stream in retained
+            assert [number for number, _, _ in stream.log] == list(
+                range(stream.evicted + 1, stream.last + 1)
+            )
+            assert (
+                stream.lasting
+                or stream.pending
+                or stream.exchange is not None
+                or stream in retained
+            )
             open_streams += not (stream.lasting or stream.abandoned)
             if stream in retained:
                 size = stream.bytes + _STREAM + _MESSAGE * len(stream.log) if stream.log else 0
-                assert stream.counted == size or (stream.exchange is not None and stream.counted < size)
+                assert stream.counted == size or (
+                    stream.exchange is not None and stream.counted < size
+                )
                 assert len(stream.log) <= self._limits.events or stream.exchange is not None
             else:
                 assert stream.counted == 0

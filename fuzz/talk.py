@@ -31,6 +31,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec import Raw, Struct
 from msgspec.structs import asdict, replace
 
+from fuzz.books import ConnectionModel, Id, SentRequest
+from fuzz.messages import CLIENT_CAPABILITIES, SERVER_CAPABILITIES, meta_of, result_of
+from fuzz.values import encoded, example
 from mcp_core import (
     DIALECTS,
     NEED_DATA,
@@ -52,10 +55,6 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core._subscriptions import LISTS, Change
 
-from .books import ConnectionModel, Id, SentRequest
-from .messages import CLIENT_CAPABILITIES, SERVER_CAPABILITIES, meta_of, result_of
-from .values import encoded, example
-
 __all__ = ["CUSTOM", "OPTIONS", "Case", "ConnectionScript", "Step", "config_of"]
 
 T = TypeVar("T")
@@ -63,7 +62,9 @@ T = TypeVar("T")
 Step: TypeAlias = tuple[Any, ...]
 # role; supported revisions; the revision of the opening before the script, "" for no opening;
 # limits of requests in flight, requests waiting and bytes queued; some of `OPTIONS`; the script
-Case: TypeAlias = tuple[str, tuple[str, ...], str, tuple[int, int, int], tuple[str, ...], list[Step]]
+Case: TypeAlias = tuple[
+    str, tuple[str, ...], str, tuple[int, int, int], tuple[str, ...], list[Step]
+]
 
 # Messages arrive one by one instead of in a stream; tool calls are rate limited; keep-alive pings
 # are on.
@@ -77,7 +78,10 @@ KEEP_ALIVE: Final = 5.0
 
 
 def config_of(
-    role: Role, versions: Iterable[str], limits: Limits | None = None, keep_alive: float | None = None
+    role: Role,
+    versions: Iterable[str],
+    limits: Limits | None = None,
+    keep_alive: float | None = None,
 ) -> Config:
     """Return the configuration of one side, with all capabilities and one custom method."""
     return Config(
@@ -107,7 +111,9 @@ class ConnectionScript:
             queued=queued,
             tool_calls=RATE if "rate_limit" in options else None,
         )
-        config = config_of(Role(role), versions, limits, KEEP_ALIVE if "keep_alive" in options else None)
+        config = config_of(
+            Role(role), versions, limits, KEEP_ALIVE if "keep_alive" in options else None
+        )
         self.conn = Connection(Role(role), config)
         self.model = ConnectionModel(self.conn)
         self._by_message = "by_message" in options
@@ -162,7 +168,9 @@ class ConnectionScript:
                 "capabilities": json.loads(DIALECTS[version].encode(CLIENT_CAPABILITIES)),
                 "clientInfo": {"name": "peer", "version": "0"},
             }
-            self._receive(_line({"jsonrpc": "2.0", "id": "open", "method": "initialize", "params": params}))
+            self._receive(
+                _line({"jsonrpc": "2.0", "id": "open", "method": "initialize", "params": params})
+            )
             self._after_step()
             self._receive(_line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             assert self.conn.state is State.READY
@@ -174,7 +182,11 @@ class ConnectionScript:
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
         if request["method"] == "initialize":
             info = {"name": "peer", "version": "0"}
-            answer["result"] = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}
+            answer["result"] = {
+                "protocolVersion": version,
+                "capabilities": capabilities,
+                "serverInfo": info,
+            }
         elif DIALECTS[version].stateful:
             answer["error"] = {"code": -32601, "message": "no"}
         else:
@@ -218,7 +230,9 @@ class ConnectionScript:
 
     def _receive_long(self, over: int) -> None:
         line = encoded({"jsonrpc": "2.0", "id": "long", "method": "ping", "params": {"a": ""}})
-        self._receive(line.replace(b'""', b'"%b"' % (b"x" * (MESSAGE_LIMIT + over - len(line)))) + b"\n")
+        self._receive(
+            line.replace(b'""', b'"%b"' % (b"x" * (MESSAGE_LIMIT + over - len(line)))) + b"\n"
+        )
 
     def _receive_response(self, place: int, how: str) -> None:
         pending = self.model.pending
@@ -229,7 +243,9 @@ class ConnectionScript:
         if how.startswith("progress"):
             value = float(how.removeprefix("progress"))
             params = {"progressToken": id, "progress": value}
-            self._receive(_line({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
+            self._receive(
+                _line({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+            )
             assert not (read and request.wants_progress) or self.model.last_progress[id] >= value, (
                 "no event for progress"
             )
@@ -242,7 +258,9 @@ class ConnectionScript:
         else:
             row, peer = _method_row(request.method), self.conn.peer
             assert peer is not None
-            result = example((row.result if row is not None else None) or t.Result, full=how == "full")
+            result = example(
+                (row.result if row is not None else None) or t.Result, full=how == "full"
+            )
             answer["result"] = json.loads(peer.dialect.encode(replace(result, result_type=None)))
         self._receive(_line(answer))
         assert not read or id not in pending, f"no event for the response to {id}"
@@ -271,7 +289,9 @@ class ConnectionScript:
         self._try_send(lambda: self.conn.open(self._now))
         self._process_events()
 
-    def _request(self, method: str, params: Mapping[str, Any], place: int | None, progress: bool) -> None:
+    def _request(
+        self, method: str, params: Mapping[str, Any], place: int | None, progress: bool
+    ) -> None:
         related = self._running_at(place)
         token = self._tokens = self._tokens + 1
         value, meta = _read_params(method, params), {"acme/a": 1}
@@ -291,7 +311,9 @@ class ConnectionScript:
         related, queued = self._running_at(place), self.conn.queued()
         sent = self._try_send(lambda: self.conn.send_log(level, {"é": "\n"}, related=related))
         assert bool(sent) is (self.conn.queued() > queued)
-        assert not (sent and related is not None and self.model.running[related]), "a cancelled request logs"
+        assert not (sent and related is not None and self.model.running[related]), (
+            "a cancelled request logs"
+        )
 
     def _change(self, what: str) -> None:
         queued = self.conn.queued()
@@ -361,7 +383,9 @@ class ConnectionScript:
         self.conn.handle_timeout(self._now)
         self._process_events()
         deadline = self.conn.next_deadline()
-        assert deadline is None or deadline > self._now, f"at {self._now} its next deadline is {deadline}"
+        assert deadline is None or deadline > self._now, (
+            f"at {self._now} its next deadline is {deadline}"
+        )
         if self.conn.config.keep_alive is not None and self.conn.state is State.READY:
             assert deadline is not None, "no keep-alive deadline"
             assert deadline <= self._now + KEEP_ALIVE, (
@@ -443,10 +467,14 @@ class ConnectionScript:
         if isinstance(error, RemoteProtocolError):
             assert self.conn.role is Role.CLIENT, "a server closes on a peer that does not read"
             discarded = self.conn.stats().sent - self._sent_bytes  # `sent` counts it
-            assert discarded > self.conn.config.limits.queued, "a client closed on a peer that reads"
+            assert discarded > self.conn.config.limits.queued, (
+                "a client closed on a peer that reads"
+            )
             self._ended_early = self._peer_abandoned = True
         elif isinstance(error, ConnectionLost) and not self._received_eof:
-            assert self.conn.config.keep_alive == KEEP_ALIVE, "the connection is lost without keep-alive"
+            assert self.conn.config.keep_alive == KEEP_ALIVE, (
+                "the connection is lost without keep-alive"
+            )
             assert self._now - self._last_received_at >= 2 * KEEP_ALIVE, (
                 "keep-alive closed on a peer that sends"
             )

@@ -43,6 +43,10 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Raw
 
+from fuzz.messages import VERSIONS, meta_of
+from fuzz.sightings import CLIENTS, MARK, ExchangeChecker, FuzzClient, ObservedExchange, ToolCall
+from fuzz.talk import config_of
+from fuzz.values import encoded
 from mcp_core import (
     NEED_DATA,
     ConnectionClosed,
@@ -57,11 +61,6 @@ from mcp_core._subscriptions import LISTS
 from mcp_core.http import Conversation, Endpoint, Gate, HttpLimits, HttpOptions, RequestHead, Site
 from mcp_core.http._conversation import Session
 from mcp_core.types import RequestId
-
-from .messages import VERSIONS, meta_of
-from .sightings import CLIENTS, MARK, ExchangeChecker, FuzzClient, ObservedExchange, ToolCall
-from .talk import config_of
-from .values import encoded
 
 __all__ = ["CLIENTS", "LIMITS", "Case", "RouterScript", "Step"]
 
@@ -107,7 +106,9 @@ class RouterScript:
         names = itertools.count(1)
         self.endpoint = Endpoint(
             lambda: config,
-            HttpOptions(gate=Gate("localhost"), limits=http, reply=self._reply, sessions=self._sessions),  # type: ignore[arg-type]
+            HttpOptions(
+                gate=Gate("localhost"), limits=http, reply=self._reply, sessions=self._sessions
+            ),  # type: ignore[arg-type]
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=lambda name: None,
         )
@@ -151,7 +152,9 @@ class RouterScript:
         last_event_id: bytes | None = None,
     ) -> ObservedExchange:
         exchange = self.router.begin(
-            RequestHead(verb, client.target, [_HOST, *headers]), self._now, principal=client.principal
+            RequestHead(verb, client.target, [_HOST, *headers]),
+            self._now,
+            principal=client.principal,
         )
         observed = ObservedExchange(exchange, client, last_event_id)
         self._checker.add(observed)
@@ -161,7 +164,11 @@ class RouterScript:
         return observed
 
     def _post(
-        self, client: FuzzClient, body: bytes, *more: tuple[bytes, bytes], calls: list[ToolCall] | None = None
+        self,
+        client: FuzzClient,
+        body: bytes,
+        *more: tuple[bytes, bytes],
+        calls: list[ToolCall] | None = None,
     ) -> ObservedExchange:
         observed = self._request(client, b"POST", [_BOTH, _JSON, *client.headers, *more], body)
         self._assign_streams(observed, calls or [])
@@ -225,7 +232,11 @@ class RouterScript:
         if not client.is_stateless:
             return []
         named = [(b"mcp-name", b"t")] if method == "tools/call" else []
-        return [(b"mcp-protocol-version", client.version.encode()), (b"mcp-method", method.encode()), *named]
+        return [
+            (b"mcp-protocol-version", client.version.encode()),
+            (b"mcp-method", method.encode()),
+            *named,
+        ]
 
     def _call(self, client_number: int, id: RequestId) -> None:
         client = self._clients[client_number]
@@ -253,7 +264,9 @@ class RouterScript:
             call, message = self._message(client, id)
             calls.append(call)
             messages.append(message)
-        self._post(client, encoded(messages), *self._mirrored_headers(client, "tools/call"), calls=calls)
+        self._post(
+            client, encoded(messages), *self._mirrored_headers(client, "tools/call"), calls=calls
+        )
 
     def _ping(self, client_number: int, id: RequestId) -> None:
         client = self._clients[client_number]
@@ -272,7 +285,9 @@ class RouterScript:
         call, message = self._message(client, f"half {len(self._partial_posts)}")
         body = encoded(message)
         observed = self._request(
-            client, b"POST", [_BOTH, _JSON, *client.headers, *self._mirrored_headers(client, "tools/call")]
+            client,
+            b"POST",
+            [_BOTH, _JSON, *client.headers, *self._mirrored_headers(client, "tools/call")],
         )
         self.router.receive_data(observed.exchange, body[:20], self._now)
         self._partial_posts.append((observed, body[20:], [call]))
@@ -295,14 +310,20 @@ class RouterScript:
             client, encoded(note), *self._mirrored_headers(client, "notifications/cancelled")
         )
         session = observed.exchange.session
-        if isinstance(session, Session) and observed.head is not None and observed.head.status == 202:
+        if (
+            isinstance(session, Session)
+            and observed.head is not None
+            and observed.head.status == 202
+        ):
             left = [each for each in session.by_id if (each, type(each)) == (id, type(id))]
             assert not left, "a cancelled request is still pending"
 
     def _respond(self, client_number: int, number: int) -> None:
         client = self._clients[client_number]
         id = (
-            client.server_requests[number % len(client.server_requests)] if client.server_requests else number
+            client.server_requests[number % len(client.server_requests)]
+            if client.server_requests
+            else number
         )
         self._post(client, encoded({"jsonrpc": "2.0", "id": id, "result": {"roots": []}}))
 
@@ -312,7 +333,11 @@ class RouterScript:
         client = self._clients[client_number]
         more = [] if last_event_id is None else [(b"last-event-id", last_event_id)]
         observed = self._request(
-            client, b"GET", [(b"accept", b"text/event-stream"), *client.headers, *more], None, last_event_id
+            client,
+            b"GET",
+            [(b"accept", b"text/event-stream"), *client.headers, *more],
+            None,
+            last_event_id,
         )
         self._process_events()
         assert observed.head is not None
@@ -334,7 +359,9 @@ class RouterScript:
         exchanges = [
             observed
             for observed in self._checker.exchanges
-            if observed.client is client and observed.event_ids and observed.exchange.session is session
+            if observed.client is client
+            and observed.event_ids
+            and observed.exchange.session is session
         ]
         if not exchanges or session is None or session.is_sse:
             return
@@ -343,7 +370,9 @@ class RouterScript:
         name, _, number = id.rpartition(b"-")
         stream = session.streams.get(name)
         alive = self.endpoint.sessions.get(session.id) is session
-        self._get(client_number, id, must=alive and stream is not None and stream.reaches(int(number)))
+        self._get(
+            client_number, id, must=alive and stream is not None and stream.reaches(int(number))
+        )
 
     def _resume_unknown(self, client_number: int, id: bytes) -> None:
         client = self._clients[client_number]
@@ -382,7 +411,10 @@ class RouterScript:
     def _state(self, session: Session) -> tuple[Any, ...]:
         return (
             self.endpoint.sessions.get(session.id),
-            {name: (each.exchange, each.last, each.evicted) for name, each in session.streams.items()},
+            {
+                name: (each.exchange, each.last, each.evicted)
+                for name, each in session.streams.items()
+            },
             dict(session.by_id),
         )
 
@@ -445,7 +477,9 @@ class RouterScript:
     def _request_roots(self, place: int) -> None:
         self._act(
             place,
-            lambda it, mark: it.conversation.conn.send_request("roots/list", related=it.id, meta={"m": mark}),
+            lambda it, mark: it.conversation.conn.send_request(
+                "roots/list", related=it.id, meta={"m": mark}
+            ),
         )
 
     def _log(self, place: int) -> None:
@@ -482,13 +516,17 @@ class RouterScript:
         """
         stream = call.stream
         assert stream is not None
-        observed = self._checker.by_exchange[stream.exchange] if stream.exchange is not None else None
+        observed = (
+            self._checker.by_exchange[stream.exchange] if stream.exchange is not None else None
+        )
         if call.answered_at or (observed is not None and observed.paused):
             return
         assert observed is None or (stream.batch and stream.pending), "a response was not sent"
         if any(call.mark.encode() in data for _, data, _ in stream.log):
             return
-        knew = any(each.event_ids and each.exchange.stream is stream for each in self._checker.exchanges)
+        knew = any(
+            each.event_ids and each.exchange.stream is stream for each in self._checker.exchanges
+        )
         assert not (self._retains_all and knew and stream.owner is not None), "a response was lost"
         self._checker.outcomes.add("client is gone")
 
@@ -536,15 +574,19 @@ class RouterScript:
         endpoint = self.endpoint
         held = (
             *(endpoint.sessions, endpoint.alone, endpoint.dirty, endpoint.events, endpoint.ready),
-            *(list(endpoint._silent), list(endpoint.sessions.beginning), list(endpoint.sessions.idle)),
+            *(
+                list(endpoint._silent),
+                list(endpoint.sessions.beginning),
+                list(endpoint.sessions.idle),
+            ),
             *(endpoint.log.bytes, list(endpoint.log._streams), endpoint.log._shelves),
         )
         assert not any(held), f"something is left: {held}"
         assert self.router.next_deadline() is None
         assert self.router.idle
-        assert all(closed or each.retired for each, closed in self._closed_by_conversation.items()), (
-            "a conversation does not end"
-        )
+        assert all(
+            closed or each.retired for each, closed in self._closed_by_conversation.items()
+        ), "a conversation does not end"
 
     def _check_resumable(self) -> None:
         """Resume every interrupted stream, and check that the rest arrives."""
@@ -552,7 +594,11 @@ class RouterScript:
             return
         for client in self._clients:
             session = client.session
-            if session is None or session.is_sse or self.endpoint.sessions.get(session.id) is not session:
+            if (
+                session is None
+                or session.is_sse
+                or self.endpoint.sessions.get(session.id) is not session
+            ):
                 continue
             for name, stream in list(session.streams.items()):
                 received = client.received.get((session, name))

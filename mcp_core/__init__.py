@@ -6,7 +6,7 @@ driver builds clients and servers of in `mcp_core.runtime`.
 
 from __future__ import annotations
 
-from ._config import CLIENT_LIMITS, Config, Limits
+from ._config import Config
 from ._connection import Connection
 from ._dialects import ALL, DIALECTS, LATEST, Dialect
 from ._errors import (
@@ -40,11 +40,11 @@ from ._events import (
     RequestReceived,
     ResultReceived,
 )
+from ._limits import CLIENT_LIMITS, Bucket, Limits, Rate
 from ._methods import METHODS, Method, Role
 from ._outbox import Kind, Outgoing
 from ._pump import Pump
 from ._questions import FormSchema
-from ._rate import Bucket, Rate
 from ._state import State
 from ._stats import Stats
 from ._subscriptions import Change

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import UNSET, Struct, field
 
-from . import types as t
+from mcp_core import types as t
+
 from ._dialects import Dialect, negotiate
 from ._errors import Fault, LocalProtocolError
 from ._events import Peer
@@ -189,7 +190,9 @@ def admit(
         )
     if params is None:
         raise Refusal(
-            Fault.INVALID_PARAMS, f"the params of {method} do not fit: {params_error}", dialect=dialect
+            Fault.INVALID_PARAMS,
+            f"the params of {method} do not fit: {params_error}",
+            dialect=dialect,
         )
     if header_validator is not None:
         _reject_mismatch(header_validator.check_params(row, params), config)
@@ -225,7 +228,9 @@ def _session_peer(
     _check_state(state, step, known_peer.dialect if known_peer is not None else None)
     if step is _INITIALIZE:
         if params is None:
-            raise Refusal(Fault.INVALID_PARAMS, f"the params of initialize do not fit: {params_error}")
+            raise Refusal(
+                Fault.INVALID_PARAMS, f"the params of initialize do not fit: {params_error}"
+            )
         dialect = negotiate(params.protocol_version, config.stateful)
         return Peer(dialect=dialect, capabilities=params.capabilities, info=params.client_info)
     if known_peer is not None:
@@ -241,7 +246,9 @@ def _version_in_meta(meta: t.RequestMeta, config: Config) -> str:
     if version is None or meta.client_capabilities is None:
         missing = "protocolVersion" if version is None else "clientCapabilities"
         raise Refusal(
-            Fault.INVALID_PARAMS, f"_meta lacks io.modelcontextprotocol/{missing}", dialect=config.dialects[0]
+            Fault.INVALID_PARAMS,
+            f"_meta lacks io.modelcontextprotocol/{missing}",
+            dialect=config.dialects[0],
         )
     return version
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct, field
 
-from . import types as t
+from mcp_core import types as t
+
 from ._errors import PeerError, RemoteProtocolError
 from ._events import ErrorReceived, InputRequested, ResultReceived
 from ._jsonrpc import Unreadable, reader
@@ -55,7 +56,9 @@ _COMPLETE: Final = "complete"
 _INPUT_REQUIRED: Final = "input_required"
 
 
-def answer(id: RequestId, call: Call, envelope: Envelope) -> ResultReceived | ErrorReceived | InputRequested:
+def answer(
+    id: RequestId, call: Call, envelope: Envelope
+) -> ResultReceived | ErrorReceived | InputRequested:
     """Return the event for the response `envelope` to our request."""
     if envelope.result is UNSET:
         assert envelope.error is not UNSET
@@ -90,7 +93,11 @@ def _result_event(id: RequestId, call: Call, raw: Raw) -> ResultReceived | Input
         if _read_result_type(raw).result_type in (None, _COMPLETE):
             raise
     else:
-        kind = result.result_type if isinstance(result, t.Result) else _read_result_type(raw).result_type
+        kind = (
+            result.result_type
+            if isinstance(result, t.Result)
+            else _read_result_type(raw).result_type
+        )
         if kind is None or kind == _COMPLETE:
             return ResultReceived(id, result, call.token)
     return _input_event(id, call, raw)

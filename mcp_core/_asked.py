@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from . import types as t
+from mcp_core import types as t
+
 from ._events import ProgressReceived, ResultReceived
 from ._jsonrpc import encode_notification
 from ._outbox import Kind, Outgoing

@@ -17,7 +17,7 @@ from ._errors import Fault
 from ._jsonrpc import BadMessage, Envelope, decode, is_batch, split_batch
 
 if TYPE_CHECKING:
-    from ._config import Limits
+    from ._limits import Limits
     from .types import RequestId
 
 __all__ = ["ParsedBody", "parse_body", "too_long"]

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from . import types as t
+from mcp_core import types as t
+
 from ._jsonrpc import encode
 from ._methods import METHODS
 
@@ -83,7 +84,9 @@ class ResultCache:
             return None
         return _DECODERS[method](entry.data)
 
-    def keep(self, method: str, params: Mapping[str, Any] | None, result: Any, now: float, turn: int) -> None:
+    def keep(
+        self, method: str, params: Mapping[str, Any] | None, result: Any, now: float, turn: int
+    ) -> None:
         """Store `result` for the time that it declares, if any.
 
         Args:

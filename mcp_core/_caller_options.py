@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
 
 from msgspec.structs import replace
 
-from . import types as t
+from mcp_core import types as t
+
 from ._config import Config
 from ._dialects import ALL
 from ._errors import LocalProtocolError
@@ -64,7 +65,9 @@ ElicitAnswer: TypeAlias = t.ElicitResult | Mapping[str, t.ElicitValue] | None
 SampleAnswer: TypeAlias = t.CreateMessageResult | None
 OnElicit: TypeAlias = Callable[[t.ElicitParams], Awaitable[ElicitAnswer] | ElicitAnswer]
 OnSample: TypeAlias = Callable[[t.CreateMessageParams], Awaitable[SampleAnswer] | SampleAnswer]
-OnRoots: TypeAlias = Collection[Place] | Callable[[], Awaitable[Collection[Place]] | Collection[Place]]
+OnRoots: TypeAlias = (
+    Collection[Place] | Callable[[], Awaitable[Collection[Place]] | Collection[Place]]
+)
 Fill: TypeAlias = Callable[[str, FormSchema], Awaitable[ElicitAnswer] | ElicitAnswer]
 
 
@@ -150,7 +153,9 @@ def client_config(options: CallerOptions) -> Config:
         TypeError: the roots are a single string.
     """
     extensions = options.get("extensions")
-    declared = {name: dict(settings) for name, settings in extensions.items()} if extensions else None
+    declared = (
+        {name: dict(settings) for name, settings in extensions.items()} if extensions else None
+    )
     level = options.get("log_level")
     if level is not None:
         check_level(level)
@@ -171,7 +176,9 @@ def check_level(level: str) -> None:
         ValueError: it does not.
     """
     if level not in t.LOGGING_LEVELS:
-        raise ValueError(f"there is no log level {level!r}; there are {', '.join(t.LOGGING_LEVELS)}")
+        raise ValueError(
+            f"there is no log level {level!r}; there are {', '.join(t.LOGGING_LEVELS)}"
+        )
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
@@ -191,7 +198,9 @@ def check_headers(headers: Mapping[str, str]) -> None:
         if lower_name in seen:
             raise ValueError(f"the header {name} is given twice")
         if not _VALUE.fullmatch(value):
-            raise ValueError(f"the value of the header {name} has characters that no header may have")
+            raise ValueError(
+                f"the value of the header {name} has characters that no header may have"
+            )
         seen.add(lower_name)
 
 

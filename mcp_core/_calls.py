@@ -18,13 +18,29 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, Typ
 from msgspec import Struct
 
 from ._errors import CallTimeout, ConnectionLost, RemoteProtocolError
-from ._events import ConnectionClosed, ErrorReceived, InputRequested, ProgressReceived, ResultReceived
+from ._events import (
+    ConnectionClosed,
+    ErrorReceived,
+    InputRequested,
+    ProgressReceived,
+    ResultReceived,
+)
 
 if TYPE_CHECKING:
     from ._events import Event
     from .types import RequestId
 
-__all__ = ["CallOptions", "Listing", "Params", "Pending", "Steps", "Turn", "Waiter", "deliver", "loss"]
+__all__ = [
+    "CallOptions",
+    "Listing",
+    "Params",
+    "Pending",
+    "Steps",
+    "Turn",
+    "Waiter",
+    "deliver",
+    "loss",
+]
 
 T = TypeVar("T")
 
@@ -76,7 +92,10 @@ class Pending(abc.ABC):
 
     def asked(self, event: InputRequested) -> None:
         """Handle a result that requests input. Unless overridden, end with an error."""
-        self.end(None, RemoteProtocolError("the server requested input, which this request cannot answer"))
+        self.end(
+            None,
+            RemoteProtocolError("the server requested input, which this request cannot answer"),
+        )
 
 
 class Turn(abc.ABC):
@@ -145,8 +164,12 @@ class Waiter(Pending, Generic[T]):
         if options:
             self._progress = options.get("progress")
             self._timeout = _check_seconds("timeout", options.get("timeout", _TIMEOUT))
-            default_max_timeout = None if self._timeout is None else max(self._timeout, _MAX_TIMEOUT)
-            self._max_timeout = _check_seconds("max_timeout", options.get("max_timeout", default_max_timeout))
+            default_max_timeout = (
+                None if self._timeout is None else max(self._timeout, _MAX_TIMEOUT)
+            )
+            self._max_timeout = _check_seconds(
+                "max_timeout", options.get("max_timeout", default_max_timeout)
+            )
 
     @abc.abstractmethod
     def wake(self) -> None:
@@ -306,9 +329,7 @@ class Listing(Generic[T]):
         self._seen: set[str] = set()
 
     def __repr__(self) -> str:
-        return (
-            f"<Listing of {self.method}, {len(self.items)} items{', not at the end' if self.wanted else ''}>"
-        )
+        return f"<Listing of {self.method}, {len(self.items)} items{', not at the end' if self.wanted else ''}>"
 
     @property
     def params(self) -> dict[str, Any] | None:

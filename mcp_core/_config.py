@@ -16,69 +16,32 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from . import types as t
+from mcp_core import types as t
+
 from ._capabilities import allowed, has, unchanging
 from ._dialects import ALL, DIALECTS, Dialect, known
 from ._jsonrpc import encode
+from ._limits import CLIENT_LIMITS, Limits
 from ._methods import Method, Role
-from ._rate import Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ._hints import Cache
 
-__all__ = ["CLIENT_LIMITS", "Config", "Limits", "Terms"]
+__all__ = [
+    "Config",
+    "Terms",
+]
 
 
 # The grammar of keys of `_meta`, with the prefix that extensions must have (2026-07-28,
 # basic/index).
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_EXTENSION: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 
-
-class Limits(Struct, frozen=True, kw_only=True):
-    """Upper bounds on what one peer can use. Sizes are in bytes, times in seconds."""
-
-    # A message. The limit of larger MCP implementations for a request body; larger tool arguments
-    # are usually files.
-    message: int = 4 * 1024 * 1024
-    # The id of a request, which is stored while the request runs. Enough for a UUID or a hash with
-    # a prefix.
-    id: int = 256
-    # The name of a method. Four times the longest one in the specification.
-    method: int = 256
-    # Messages in a batch. 2025-03-26 sets no bound. The work of a batch arrives at once, so this is
-    # less than `in_flight`.
-    batch: int = 100
-    # Requests of the peer whose handlers run at the same time. More than clients need, and few
-    # enough to bound the memory of handlers.
-    in_flight: int = 256
-    # Requests of the peer that were read and wait for a handler. When they are this many, the
-    # server stops reading. As many as may run.
-    waiting: int = 256
-    # Bytes of queued responses. Above it a server stops reading requests from the peer, and a
-    # client closes the connection.
-    queued: int = 1024 * 1024
-    # How long reading may stop because of `waiting`. Then reading resumes and new requests are
-    # rejected as busy, because a cancellation that frees a place may be behind them.
-    pause: float = 5.0
-    # Tool calls and completions. A model makes a few per second, a program a few hundred; a higher
-    # rate over a long time is a runaway loop. None for no limit.
-    tool_calls: Rate | None = Rate(per_second=1_000, burst=10_000)
-    # Characters of a URI that is subscribed to. As long as the longest header that HTTP servers
-    # commonly accept, because over HTTP the URI is in a header.
-    uri: int = 8 * 1024
-    # URIs that one peer subscribes to, in total. With `uri` this bounds them to 8 MiB.
-    uris: int = 1024
-    # Open `subscriptions/listen` requests of one connection. A client needs one, a gateway one per
-    # user.
-    listens: int = 64
-
-
-# A client chooses its servers, and a large resource is legitimate: eight times the limit of a
-# server.
-CLIENT_LIMITS: Final = Limits(message=32 * 1024 * 1024)
+_EXTENSION: Final = re.compile(
+    rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
+)
 
 
 class Terms(Struct, frozen=True, eq=False):
@@ -122,7 +85,9 @@ class _TermsByDialect(dict[Dialect, Terms]):
         config = self._config
         role = self._role
         custom = {name: row for name, row in config.methods.items() if row.to in (role, None)}
-        custom_sent = {name: row for name, row in config.methods.items() if row.to in (role.other, None)}
+        custom_sent = {
+            name: row for name, row in config.methods.items() if row.to in (role.other, None)
+        }
         meta: dict[str, Any] = {}
         request_meta = b""
         if not dialect.stateful:
@@ -135,7 +100,9 @@ class _TermsByDialect(dict[Dialect, Terms]):
                     client_info=dialect.fit(config.info),
                 )
                 request_meta = encode(sender)[1:-1]
-        type_stamp = b'"resultType":%b,' % encode(dialect.result_type) if dialect.result_type else b""
+        type_stamp = (
+            b'"resultType":%b,' % encode(dialect.result_type) if dialect.result_type else b""
+        )
         meta_stamp = b'"_meta":%b,' % encode(meta) if meta else b""
         terms = self[dialect] = Terms(
             dialect=dialect,
@@ -229,15 +196,21 @@ class Config:
         self.limits = limits
         for identifier in capabilities.extensions or ():
             if not _EXTENSION.fullmatch(identifier):
-                raise ValueError(f"{identifier!r} is not an extension identifier such as 'com.example/name'")
+                raise ValueError(
+                    f"{identifier!r} is not an extension identifier such as 'com.example/name'"
+                )
         self.methods = {row.name: row for row in methods}
         for name in self.methods:
-            if any(name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role):
+            if any(
+                name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role
+            ):
                 raise ValueError(f"{name} is a method of MCP and cannot be redefined")
         self.probe_timeout = probe_timeout
         self.initialize_timeout = initialize_timeout
         if keep_alive is not None and not keep_alive > 0:
-            raise ValueError(f"keep_alive is a number of seconds above 0, or None, not {keep_alive!r}")
+            raise ValueError(
+                f"keep_alive is a number of seconds above 0, or None, not {keep_alive!r}"
+            )
         self.keep_alive = keep_alive
         self._compute_derived()
 
@@ -253,9 +226,7 @@ class Config:
         }
 
     def __repr__(self) -> str:
-        return (
-            f"<Config {self.info.name} {self.info.version} [{', '.join(d.version for d in self.dialects)}]>"
-        )
+        return f"<Config {self.info.name} {self.info.version} [{', '.join(d.version for d in self.dialects)}]>"
 
     def over_http(self, *, handshake: bool = True, lasting: bool = True) -> Config:
         """Return a copy for a connection over HTTP requests.

@@ -15,11 +15,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, UnsetType
 
-from . import types as t
+from mcp_core import types as t
+
 from ._admission import Refusal, admit
 from ._answers import Call, answer, error_of
 from ._asked import OPENING, STILL_THERE, Asked
-from ._errors import ConnectFailed, ConnectionLost, Fault, LocalProtocolError, PeerError, RemoteProtocolError
+from ._errors import (
+    ConnectFailed,
+    ConnectionLost,
+    Fault,
+    LocalProtocolError,
+    PeerError,
+    RemoteProtocolError,
+)
 from ._events import (
     NEED_DATA,
     PAUSED,
@@ -44,12 +52,12 @@ from ._jsonrpc import (
     encode_result,
 )
 from ._keep_alive import Due, KeepAlive
+from ._limits import Bucket
 from ._methods import Role, Step
 from ._notes import log_note, progress_note
 from ._opening import Opener, Reply, question, reply_in
 from ._outbox import Kind, Outbox, Outgoing
 from ._permission import may_notify, may_request
-from ._rate import Bucket
 from ._refusals import answer_to_bad_message, answer_to_refused, too_often
 from ._replies import REPLIES
 from ._requests import Request, Requests
@@ -197,7 +205,9 @@ class Connection:
 
     def owes(self, id: RequestId) -> bool:
         """Return True if the request `id` of the peer has no response yet and was not cancelled."""
-        return self._incoming.owes(id) or (self._publisher is not None and id in self._publisher.interests)
+        return self._incoming.owes(id) or (
+            self._publisher is not None and id in self._publisher.interests
+        )
 
     def awaits(self, id: RequestId) -> bool:
         """Return True if our request `id` has no response yet and was not cancelled."""
@@ -337,9 +347,13 @@ class Connection:
         row = may_request(method, peer, self.role, self.config, self.state)
         id = self._outgoing.next_id
         terms = self.config.terms[self.role][dialect]
-        data = encode_request(id, method, stamped_params(terms, params, meta, id if progress else None))
+        data = encode_request(
+            id, method, stamped_params(terms, params, meta, id if progress else None)
+        )
         self._outgoing.add(Call(method, row, dialect, token, related, progress))
-        self._outbox.put(Outgoing(data, Kind.REQUEST, id, related, method, dialect, params, headers=headers))
+        self._outbox.put(
+            Outgoing(data, Kind.REQUEST, id, related, method, dialect, params, headers=headers)
+        )
         return id
 
     def send_notification(
@@ -359,7 +373,9 @@ class Connection:
         peer = self._peer_for(related)
         may_notify(method, peer, self.role, self.config, self.state)
         data = encode_notification(method, body(peer.dialect, params))
-        self._outbox.put(Outgoing(data, Kind.NOTIFICATION, None, related, method, peer.dialect, params))
+        self._outbox.put(
+            Outgoing(data, Kind.NOTIFICATION, None, related, method, peer.dialect, params)
+        )
 
     def send_progress(
         self, id: RequestId, progress: float, total: float | None = None, message: str | None = None
@@ -372,10 +388,17 @@ class Connection:
         Raises:
             LocalProtocolError: a number is infinite or NaN, which JSON cannot express.
         """
-        return self._outbox.offer(progress_note(id, self._incoming.table.get(id), progress, total, message))
+        return self._outbox.offer(
+            progress_note(id, self._incoming.table.get(id), progress, total, message)
+        )
 
     def send_log(
-        self, level: LoggingLevel, data: Any, *, logger: str | None = None, related: RequestId | None = None
+        self,
+        level: LoggingLevel,
+        data: Any,
+        *,
+        logger: str | None = None,
+        related: RequestId | None = None,
     ) -> bool:
         """Send a log message. Return whether it was sent.
 
@@ -570,7 +593,9 @@ class Connection:
             if remembered is not None:
                 self._set_peer(remembered)
                 self.state = next_state(self.state, row.step)
-            self._outbox.put(Outgoing(encode_result(id, *stamped_result(terms, result)), _ANSWER, id))
+            self._outbox.put(
+                Outgoing(encode_result(id, *stamped_result(terms, result)), _ANSWER, id)
+            )
             return
         if row.metered and self._bucket is not None:
             wait = self._bucket.take(self._now)
@@ -687,7 +712,9 @@ class Connection:
         try:
             outcome = self.opener.advance(reply, self._outgoing.next_id, self._now)
         except ConnectFailed as exc:
-            self._close_with(exc if self.state is State.OPENING else ConnectionLost(f"no new session: {exc}"))
+            self._close_with(
+                exc if self.state is State.OPENING else ConnectionLost(f"no new session: {exc}")
+            )
             return
         if isinstance(outcome, Peer):
             self._on_negotiated(outcome)

@@ -21,11 +21,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from . import types as t
-from ._errors import Fault, LocalProtocolError
-from ._jsonrpc import encode
-from ._methods import METHODS, NEVER, Method, Role
-from .types._revisions import (
+from mcp_core import types as t
+from mcp_core.types._revisions import (
     GATES,
     R_2024_11_05,
     R_2025_03_26,
@@ -34,6 +31,10 @@ from .types._revisions import (
     R_2026_07_28,
     REVISIONS,
 )
+
+from ._errors import Fault, LocalProtocolError
+from ._jsonrpc import encode
+from ._methods import METHODS, NEVER, Method, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -242,7 +243,9 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
     def _substitute(self, value: Struct) -> Struct:
         to_text = _SUBSTITUTES.get(type(value))
         if to_text is None:
-            raise LocalProtocolError(f"revision {self.version} cannot express {type(value).__name__}")
+            raise LocalProtocolError(
+                f"revision {self.version} cannot express {type(value).__name__}"
+            )
         return to_text(value)
 
     def _compute_changes(self, type: type[Struct]) -> _Fit | None:
@@ -349,7 +352,9 @@ def known(versions: Iterable[str]) -> tuple[Dialect, ...]:
     wanted = frozenset(versions)
     unknown = sorted(wanted - DIALECTS.keys())
     if unknown:
-        raise ValueError(f"not a revision of MCP: {', '.join(unknown)} (there are {', '.join(REVISIONS)})")
+        raise ValueError(
+            f"not a revision of MCP: {', '.join(unknown)} (there are {', '.join(REVISIONS)})"
+        )
     found = tuple(DIALECTS[version] for version in ALL if version in wanted)
     if not found:
         raise ValueError("at least one revision is needed")

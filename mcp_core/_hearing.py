@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from . import types as t
+from mcp_core import types as t
+
 from ._admission import Refusal
 from ._errors import LocalProtocolError
 from ._jsonrpc import encode_notification, encode_result
@@ -53,7 +54,10 @@ class Hearing:
     __slots__ = ("_config", "_has_room", "_out", "interests")
 
     def __init__(
-        self, config: Config, out: Outbox, has_room: Callable[[RequestId | None], bool] | None = None
+        self,
+        config: Config,
+        out: Outbox,
+        has_room: Callable[[RequestId | None], bool] | None = None,
     ) -> None:
         self._config = config
         self._out = out
@@ -102,7 +106,9 @@ class Hearing:
             if tell:
                 for notice in ended.rest:
                     self._send_notification(notice)
-                self._send_result(ended.id, ended.result, self._config.terms[_SERVER][ended.dialect])
+                self._send_result(
+                    ended.id, ended.result, self._config.terms[_SERVER][ended.dialect]
+                )
 
     def _send_notification(self, notice: Notice) -> None:
         data = encode_notification(notice.method, notice.dialect.encode(notice.params))

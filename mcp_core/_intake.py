@@ -18,9 +18,9 @@ from ._jsonrpc import BadMessage
 
 if TYPE_CHECKING:
     from ._admission import Mirror
-    from ._config import Limits
     from ._events import Granted
     from ._jsonrpc import Envelope
+    from ._limits import Limits
     from .types import RequestId
 
 __all__ = ["Intake", "Via"]

@@ -22,11 +22,22 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from . import types as t
+from mcp_core import types as t
+
 from ._calls import Pending
 from ._errors import ConnectionLost, Fault, LocalProtocolError
 from ._events import ChangesMissed, ConnectionClosed, NotificationReceived, PeerReady
-from ._subscriptions import ACKNOWLEDGED, LISTEN, LISTS, UPDATED, Change, as_filter, by_asking, named, offered
+from ._subscriptions import (
+    ACKNOWLEDGED,
+    LISTEN,
+    LISTS,
+    UPDATED,
+    Change,
+    as_filter,
+    by_asking,
+    named,
+    offered,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -211,7 +222,9 @@ class _Watch(Pending):
     the second could arrive first.
     """
 
-    def __init__(self, change: Change, answered: Callable[[_Watch, BaseException | None], None]) -> None:
+    def __init__(
+        self, change: Change, answered: Callable[[_Watch, BaseException | None], None]
+    ) -> None:
         self.change = change
         self.subscriptions: list[Listening] = []
         self.subscribed = False
@@ -278,7 +291,9 @@ class Listenings:
         if subscription not in self._subscriptions:
             return None
         self._subscriptions.remove(subscription)
-        self._requests = deque(request for request in self._requests if request[2] is not subscription)
+        self._requests = deque(
+            request for request in self._requests if request[2] is not subscription
+        )
         cancel = None if subscription.over else subscription.id
         subscription.closed()
         for change in subscription.resources:

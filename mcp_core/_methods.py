@@ -18,9 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from . import types as t
+from mcp_core import types as t
+from mcp_core.types._revisions import (
+    R_2024_11_05,
+    R_2025_03_26,
+    R_2025_06_18,
+    R_2025_11_25,
+    R_2026_07_28,
+)
+
 from ._jsonrpc import reader
-from .types._revisions import R_2024_11_05, R_2025_03_26, R_2025_06_18, R_2025_11_25, R_2026_07_28
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,7 +28,8 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from . import types as t
+from mcp_core import types as t
+
 from ._capabilities import has
 from ._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
 from ._jsonrpc import Unreadable, encode, reader
@@ -112,7 +113,13 @@ class Inquiry:
     """
 
     def __init__(
-        self, request: RequestReceived, ring: KeyRing, *, principal: str, now: float, rounds: int = ROUNDS
+        self,
+        request: RequestReceived,
+        ring: KeyRing,
+        *,
+        principal: str,
+        now: float,
+        rounds: int = ROUNDS,
     ) -> None:
         self._request = request
         self._ring = ring
@@ -155,7 +162,9 @@ class Inquiry:
     def ask(
         self, question: t.ListRootsRequest, key: str | None = None, problem: Problem = misfit
     ) -> t.ListRootsResult: ...
-    def ask(self, question: t.InputRequest, key: str | None = None, problem: Problem = misfit) -> Any:
+    def ask(
+        self, question: t.InputRequest, key: str | None = None, problem: Problem = misfit
+    ) -> Any:
         """Return the client's response.
 
         Tasks that ask concurrently ask in one round, if each calls this before it waits for
@@ -221,7 +230,9 @@ class Inquiry:
         """
         return cast("R | None", self._read(key, _ANSWERS[kind]))
 
-    def required(self, now: float, returned: t.InputRequiredResult | None = None) -> t.InputRequiredResult:
+    def required(
+        self, now: float, returned: t.InputRequiredResult | None = None
+    ) -> t.InputRequiredResult:
         """Return the result to respond with.
 
         It has the input requests of this run, or else those that the handler `returned`. If there
@@ -261,7 +272,8 @@ class Inquiry:
         return replace(
             returned,
             input_requests={
-                key: _without_undeclared_context(question, peer) for key, question in questions.items()
+                key: _without_undeclared_context(question, peer)
+                for key, question in questions.items()
             }
             or None,
             request_state=state,
@@ -282,7 +294,10 @@ class Inquiry:
         """
         questions = self._check_returned(returned)
         self._check_rounds()
-        return {key: as_request(question, self._request.peer, entropy) for key, question in questions.items()}
+        return {
+            key: as_request(question, self._request.peer, entropy)
+            for key, question in questions.items()
+        }
 
     def resume(self, returned: t.InputRequiredResult, answers: Mapping[str, t.Result]) -> None:
         """Begin the next run, with the responses to `nested` requests and the returned state."""
@@ -298,7 +313,9 @@ class Inquiry:
         if not request.method.input_ok:
             return _cannot_ask(request.method)
         if request.peer.dialect.lacks(t.InputResponseParams, "request_state"):
-            return f"in revision {request.peer.dialect.version} an input request is a JSON-RPC request"
+            return (
+                f"in revision {request.peer.dialect.version} an input request is a JSON-RPC request"
+            )
         return None
 
     def _check_returned(self, returned: t.InputRequiredResult) -> dict[str, t.InputRequest]:
@@ -314,7 +331,9 @@ class Inquiry:
     def _check_rounds(self) -> None:
         if self.round >= self._rounds:
             code = self._request.peer.dialect.codes[Fault.INTERNAL]
-            raise McpError(code, f"{self._request.method.name} still needs input after {self.round} rounds")
+            raise McpError(
+                code, f"{self._request.method.name} still needs input after {self.round} rounds"
+            )
 
     def _read(self, key: str, row: Method) -> Any:
         raw = self.responses.get(key)
@@ -325,7 +344,9 @@ class Inquiry:
             return row.read_result(raw)
         except Unreadable as exc:
             code = self._request.peer.dialect.codes[Fault.INVALID_PARAMS]
-            raise McpError(code, f"inputResponses.{key} is no answer to {row.name}: {exc}") from None
+            raise McpError(
+                code, f"inputResponses.{key} is no answer to {row.name}: {exc}"
+            ) from None
 
     def _restore(self, state: str, now: float) -> None:
         try:
@@ -349,7 +370,9 @@ class Inquiry:
 
 
 def _cannot_ask(method: Method) -> str:
-    return f"{method.name} cannot ask for input: only tools/call, prompts/get and resources/read can"
+    return (
+        f"{method.name} cannot ask for input: only tools/call, prompts/get and resources/read can"
+    )
 
 
 def _request_digest(method: Method, params: Any) -> str:
@@ -407,7 +430,9 @@ def as_request(
             params = replace(params, elicitation_id=entropy(16).hex())
     elif isinstance(question, t.CreateMessageRequest):
         params = cast("t.CreateMessageRequest", _without_undeclared_context(question, peer)).params
-        params = replace(params, messages=[_message_in(dialect, message) for message in params.messages])
+        params = replace(
+            params, messages=[_message_in(dialect, message) for message in params.messages]
+        )
     else:
         params = question.params or t.ListRootsParams()
     return question.method, params
@@ -493,7 +518,9 @@ class Rounds:
                 input request is invalid.
         """
         if self.round >= self._rounds:
-            raise RemoteProtocolError(f"{self.method}: the server still asks after {self.round} rounds")
+            raise RemoteProtocolError(
+                f"{self.method}: the server still asks after {self.round} rounds"
+            )
         self.questions = dict(requests or {})
         for question in self.questions.values():
             check_question(question, self._capabilities)
@@ -512,10 +539,14 @@ class Rounds:
         responses: dict[str, Raw] = {}
         for key, question in self.questions.items():
             if key not in answers:
-                raise LocalProtocolError(f"{question.method} has no answer, so the request cannot be retried")
+                raise LocalProtocolError(
+                    f"{question.method} has no answer, so the request cannot be retried"
+                )
             responses[key] = Raw(self._dialect.encode(as_answer(question, answers[key])))
         if isinstance(self.params, Struct):
-            self.params = replace(self.params, input_responses=responses or None, request_state=self._state)
+            self.params = replace(
+                self.params, input_responses=responses or None, request_state=self._state
+            )
             return
         params = {**(self.params or {})}
         for name, value in (("inputResponses", responses or None), ("requestState", self._state)):

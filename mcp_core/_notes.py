@@ -12,7 +12,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from . import types as t
+from mcp_core import types as t
+
 from ._errors import LocalProtocolError
 from ._jsonrpc import encode_notification
 from ._outbox import Kind, Outgoing
@@ -32,7 +33,11 @@ _NOTE = Act.NOTE
 
 
 def progress_note(
-    id: RequestId, request: Request | None, progress: float, total: float | None, message: str | None
+    id: RequestId,
+    request: Request | None,
+    progress: float,
+    total: float | None,
+    message: str | None,
 ) -> Outgoing | None:
     """Build the progress notification for a request of the peer. Return None if none is due.
 
@@ -56,7 +61,11 @@ def progress_note(
 
 
 def log_note(
-    peer: Peer | None, level: t.LoggingLevel, data: Any, logger: str | None, related: RequestId | None
+    peer: Peer | None,
+    level: t.LoggingLevel,
+    data: Any,
+    logger: str | None,
+    related: RequestId | None,
 ) -> Outgoing | None:
     """Build a log notification for `peer`. Return None if it did not request this level.
 
@@ -68,7 +77,9 @@ def log_note(
     """
     severity = _SEVERITY.get(level)
     if severity is None:
-        raise LocalProtocolError(f"there is no log level {level!r}; there are {', '.join(t.LOGGING_LEVELS)}")
+        raise LocalProtocolError(
+            f"there is no log level {level!r}; there are {', '.join(t.LOGGING_LEVELS)}"
+        )
     if peer is None:
         return None
     wanted = peer.log_level or peer.dialect.log_level

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from . import types as t
+from mcp_core import types as t
+
 from ._answers import error_of
 from ._dialects import DIALECTS, Dialect, best
 from ._errors import ConnectFailed, Fault, PeerError
@@ -69,7 +70,9 @@ MODERN_ERRORS: Final = frozenset(
     for fault, code in dialect.codes.items()
     if fault in (Fault.HEADER_MISMATCH, Fault.MISSING_CAPABILITY, Fault.UNSUPPORTED_VERSION)
 )
-_UNSUPPORTED: Final = next(d.codes[Fault.UNSUPPORTED_VERSION] for d in DIALECTS.values() if not d.stateful)
+_UNSUPPORTED: Final = next(
+    d.codes[Fault.UNSUPPORTED_VERSION] for d in DIALECTS.values() if not d.stateful
+)
 _METHOD_NOT_FOUND: Final = -32601
 # HTTP statuses that tell nothing about the revisions of the server, apart from all above 499.
 _INCONCLUSIVE: Final = frozenset({401, 403, 429})
@@ -195,7 +198,9 @@ def reply_in(envelope: Envelope, status: int | None = None) -> Reply:
         assert envelope.result is not UNSET
         return Reply(result=envelope.result, status=status)
     error = error_of(envelope.error)
-    return Reply(error=error if isinstance(error, PeerError) else PeerError(0, str(error)), status=status)
+    return Reply(
+        error=error if isinstance(error, PeerError) else PeerError(0, str(error)), status=status
+    )
 
 
 def question(ask: Ask, config: Config) -> t.Params:
@@ -203,7 +208,9 @@ def question(ask: Ask, config: Config) -> t.Params:
     if not ask.dialect.stateful:
         return t.DiscoverParams()
     return t.InitializeParams(
-        protocol_version=ask.dialect.version, capabilities=config.capabilities, client_info=config.info
+        protocol_version=ask.dialect.version,
+        capabilities=config.capabilities,
+        client_info=config.info,
     )
 
 
@@ -242,7 +249,9 @@ def _probe(config: Config) -> Generator[Ask, Reply, Peer | str]:
         if reply.error.code in MODERN_ERRORS or (
             reply.status == 404 and reply.error.code == _METHOD_NOT_FOUND
         ):
-            raise ConnectFailed(f"the server refused server/discover: {reply.error}") from reply.error
+            raise ConnectFailed(
+                f"the server refused server/discover: {reply.error}"
+            ) from reply.error
         _raise_if_inconclusive(reply, f"the server refused server/discover: {reply.error}")
         return f"it answered server/discover with {reply.error}"
 
@@ -265,7 +274,9 @@ def _initialize(config: Config, dialect: Dialect) -> Generator[Ask, Reply, Peer]
         _raise_if_inconclusive(reply, "the server did not answer initialize")
         if reply.failure is not None:
             raise ConnectFailed(str(reply.failure)) from reply.failure
-        raise ConnectFailed(f"the server did not answer initialize within {config.initialize_timeout} s")
+        raise ConnectFailed(
+            f"the server did not answer initialize within {config.initialize_timeout} s"
+        )
     if config.stateless and (
         reply.error.code == _UNSUPPORTED or best(config.stateless, _supported_versions(reply.error))
     ):
@@ -326,14 +337,18 @@ def _read_implementation(info: Any) -> t.Implementation | None:
     """Return `info` as an object, None if it is malformed: it is for display only."""
     if not isinstance(info, dict) or not isinstance(info.get("name"), str):
         return None
-    return t.Implementation(name=info["name"], version=str(info.get("version", "")), title=info.get("title"))
+    return t.Implementation(
+        name=info["name"], version=str(info.get("version", "")), title=info.get("title")
+    )
 
 
 def _supported_versions(error: PeerError) -> list[str]:
     """Return the versions that an error response lists as supported, empty if it lists none."""
     supported = error.data.get("supported") if isinstance(error.data, dict) else None
     return (
-        [version for version in supported if isinstance(version, str)] if isinstance(supported, list) else []
+        [version for version in supported if isinstance(version, str)]
+        if isinstance(supported, list)
+        else []
     )
 
 
@@ -345,4 +360,6 @@ def _raise_if_inconclusive(reply: Reply, what: str) -> None:
     """Raise `ConnectFailed` if the HTTP status tells nothing about revisions."""
     status = reply.status
     if status is not None and (status in _INCONCLUSIVE or status >= 500 or status == 0):
-        raise ConnectFailed(str(reply.failure or f"{what} (HTTP status {status})")) from reply.failure
+        raise ConnectFailed(
+            str(reply.failure or f"{what} (HTTP status {status})")
+        ) from reply.failure

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec.structs import replace
 
-from . import types as t
+from mcp_core import types as t
+
 from ._capabilities import has
 from ._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
 from ._jsonrpc import Unreadable, encode, reader
@@ -58,7 +59,9 @@ def question_of(method: str, params: Struct) -> t.InputRequest:
     return _KINDS[method](params)  # type: ignore[arg-type]
 
 
-def lacking(questions: Iterable[t.InputRequest], capabilities: t.ClientCapabilities) -> dict[str, Any]:
+def lacking(
+    questions: Iterable[t.InputRequest], capabilities: t.ClientCapabilities
+) -> dict[str, Any]:
     """Return the smallest capabilities that `questions` need beyond `capabilities`, or `{}`."""
     found: dict[str, Any] = {}
     for question in questions:
@@ -70,7 +73,9 @@ def lacking(questions: Iterable[t.InputRequest], capabilities: t.ClientCapabilit
     return found
 
 
-def _needs(question: t.InputRequest, capabilities: t.ClientCapabilities) -> Iterator[tuple[str, ...]]:
+def _needs(
+    question: t.InputRequest, capabilities: t.ClientCapabilities
+) -> Iterator[tuple[str, ...]]:
     needs = QUESTIONS[type(question)].needs
     yield needs
     if isinstance(question, t.ElicitRequest):
@@ -136,7 +141,9 @@ def _find_question_error(question: t.InputRequest) -> str | None:
         return _find_messages_error(question.params.messages)
     if isinstance(question, t.ElicitRequest):
         if question.params.mode == "url":
-            return None if _URL.fullmatch(question.params.url or "") else "url is no http or https URL"
+            return (
+                None if _URL.fullmatch(question.params.url or "") else "url is no http or https URL"
+            )
         try:
             form_of(question)
         except Unreadable as exc:
@@ -219,7 +226,9 @@ def _choices(values: list[str] | None, options: list[t.EnumOption] | None) -> li
     return [option.const for option in options] if options is not None else values
 
 
-def _find_range_error(number: float, minimum: float | None, maximum: float | None, unit: str) -> str | None:
+def _find_range_error(
+    number: float, minimum: float | None, maximum: float | None, unit: str
+) -> str | None:
     if minimum is not None and number < minimum:
         return f"is less than {minimum} {unit}".rstrip()
     if maximum is not None and number > maximum:
@@ -258,7 +267,9 @@ def as_answer(question: t.InputRequest, answer: t.Result) -> t.Result:
     if type(answer) is not row.result:
         raise LocalProtocolError(f"{row.name} is not answered with {type(answer).__name__}")
     if isinstance(answer, t.ElicitResult) and isinstance(question, t.ElicitRequest):
-        if answer.content is not None and (answer.action != "accept" or question.params.mode == "url"):
+        if answer.content is not None and (
+            answer.action != "accept" or question.params.mode == "url"
+        ):
             answer = replace(answer, content=None)
         error = misfit(question, answer)
         if error:

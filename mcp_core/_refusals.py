@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import types as t
+from mcp_core import types as t
+
 from ._admission import Refusal
 from ._errors import Fault
 from ._methods import Role
@@ -24,7 +25,9 @@ __all__ = ["answer_to_bad_message", "answer_to_refused", "too_often"]
 _CLIENT = Role.CLIENT
 
 
-def answer_to_refused(refusal: Refusal, config: Config, dialect: Dialect | None) -> t.ErrorData | None:
+def answer_to_refused(
+    refusal: Refusal, config: Config, dialect: Dialect | None
+) -> t.ErrorData | None:
     """Build the error response for a rejected request. Return None if none may be sent.
 
     `dialect` is the revision of the connection, None if it has none.
@@ -32,7 +35,9 @@ def answer_to_refused(refusal: Refusal, config: Config, dialect: Dialect | None)
     if not refusal.answerable:
         return None
     answered_in = refusal.dialect or dialect or config.dialects[0]
-    return t.ErrorData(code=answered_in.codes[refusal.fault], message=refusal.message, data=refusal.data)
+    return t.ErrorData(
+        code=answered_in.codes[refusal.fault], message=refusal.message, data=refusal.data
+    )
 
 
 def answer_to_bad_message(

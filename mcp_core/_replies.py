@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from . import types as t
+from mcp_core import types as t
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["REPLIES"]
 
 
-def _initialize(config: Config, params: t.InitializeParams, peer: Peer) -> tuple[t.Result, Peer | None]:
+def _initialize(
+    config: Config, params: t.InitializeParams, peer: Peer
+) -> tuple[t.Result, Peer | None]:
     result = t.InitializeResult(
         protocol_version=peer.dialect.version,
         capabilities=config.capabilities,
@@ -36,7 +38,9 @@ def _initialize(config: Config, params: t.InitializeParams, peer: Peer) -> tuple
 
 def _discover(config: Config, params: t.DiscoverParams, peer: Peer) -> tuple[t.Result, Peer | None]:
     result = t.DiscoverResult(
-        supported_versions=config.versions, capabilities=config.capabilities, instructions=config.instructions
+        supported_versions=config.versions,
+        capabilities=config.capabilities,
+        instructions=config.instructions,
     )
     return result if config.cache is None else config.cache.on(result), None
 
@@ -45,7 +49,9 @@ def _ping(config: Config, params: t.PingParams, peer: Peer) -> tuple[t.Result, P
     return t.EmptyResult(), None
 
 
-def _set_level(config: Config, params: t.SetLevelParams, peer: Peer) -> tuple[t.Result, Peer | None]:
+def _set_level(
+    config: Config, params: t.SetLevelParams, peer: Peer
+) -> tuple[t.Result, Peer | None]:
     return t.EmptyResult(), replace(peer, log_level=params.level)
 
 

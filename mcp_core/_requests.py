@@ -17,8 +17,9 @@ from ._errors import LocalProtocolError
 from ._state import Act, Life, after
 
 if TYPE_CHECKING:
-    from ._config import Limits, Terms
+    from ._config import Terms
     from ._events import Peer, RequestReceived
+    from ._limits import Limits
     from .types import ProgressToken, RequestId
 
 __all__ = ["Request", "Requests"]
@@ -131,7 +132,9 @@ class Requests:
         """
         request = self.table.get(id)
         if request is None:
-            raise LocalProtocolError(f"there is no request {id!r} to answer, or it was answered before")
+            raise LocalProtocolError(
+                f"there is no request {id!r} to answer, or it was answered before"
+            )
         if request.life in _UNANSWERED:
             return request
         del self.table[id]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Raw, Struct, to_builtins
 from msgspec.structs import replace
 
-from . import types as t
+from mcp_core import types as t
+
 from ._errors import LocalProtocolError
 from ._jsonrpc import encode, one_line
 
@@ -76,7 +77,9 @@ def stamped_params(
     if meta:
         reserved = _RESERVED & meta.keys()
         if reserved:
-            raise LocalProtocolError(f"_meta.{min(reserved)} is written by the connection, not by its caller")
+            raise LocalProtocolError(
+                f"_meta.{min(reserved)} is written by the connection, not by its caller"
+            )
         members.append(encode(meta)[1:-1])
     encoded = body(terms.dialect, params)
     if not members:

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from . import types as t
+from mcp_core import types as t
+
 from ._capabilities import has
 from ._errors import Fault, LocalProtocolError
 from ._methods import Role
@@ -111,7 +112,9 @@ def named(subscription_filter: SubscriptionFilter) -> dict[Change, None]:
         subscription_filter.resources_list_changed,
     )
     found = {change: None for change, flag in zip(LISTS.values(), flags, strict=True) if flag}
-    found.update((Change(uri=uri), None) for uri in subscription_filter.resource_subscriptions or ())
+    found.update(
+        (Change(uri=uri), None) for uri in subscription_filter.resource_subscriptions or ()
+    )
     return found
 
 
@@ -244,7 +247,9 @@ class Interests:
         if not session.pending:
             self._ready.pop(None, None)
 
-    def listen(self, id: RequestId, dialect: Dialect, subscription_filter: SubscriptionFilter) -> Notice:
+    def listen(
+        self, id: RequestId, dialect: Dialect, subscription_filter: SubscriptionFilter
+    ) -> Notice:
         """Add a listen request and return its acknowledgement.
 
         Send the acknowledgement before calling any other method: it names the changes that will be
@@ -257,7 +262,9 @@ class Interests:
         assert id not in self._subscriptions, "an id is in use until its request has ended"
         limit = self._limits.listens
         if self.streams >= limit:
-            raise LocalProtocolError(f"at most {limit} subscriptions at once; end one first", Fault.BUSY)
+            raise LocalProtocolError(
+                f"at most {limit} subscriptions at once; end one first", Fault.BUSY
+            )
         wanted = offered(dialect, self._config.capabilities, named(subscription_filter))
         self._reserve_uris([change for change in wanted if change.uri is not None])
         self._subscriptions[id] = _Interest(dialect, wanted)
@@ -322,7 +329,9 @@ class Interests:
                 covered = True
         return covered
 
-    def next_notice(self, has_room: Callable[[RequestId | None], bool] | None = None) -> Notice | None:
+    def next_notice(
+        self, has_room: Callable[[RequestId | None], bool] | None = None
+    ) -> Notice | None:
         """Return the next notification to send, which counts as sent, or None.
 
         Subscriptions are served in turn. `has_room` returns True if more can be sent now for a

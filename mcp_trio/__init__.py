@@ -41,7 +41,14 @@ from mcp_core.runtime import Changes, answer_form
 
 from ._child import Grace
 from ._client import Client
-from ._connect import ClientOptions, connect, connect_http, connect_stdio, connect_stream, connect_websocket
+from ._connect import (
+    ClientOptions,
+    connect,
+    connect_http,
+    connect_stdio,
+    connect_stream,
+    connect_websocket,
+)
 from ._memory import memory_pair
 from ._server import run, serve_listeners, serve_stdio, serve_stream
 

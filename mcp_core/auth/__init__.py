@@ -8,7 +8,7 @@ function of the application. The steps of its flows are `Fetch` and `Await`.
 
 from __future__ import annotations
 
-from mcp_core.urls import is_local, is_public_address, may_fetch, url_fault
+from mcp_core.urls._addresses import is_local, is_public_address, may_fetch, url_fault
 
 from ._authorizer import Attempt, Authorizer
 from ._callback import answers

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from mcp_core._errors import AuthRequired, McpTrioError
-from mcp_core.urls import is_local, is_private_address, may_fetch, origin_of
+from mcp_core.urls._addresses import is_local, is_private_address, may_fetch, origin_of
 
 from ._applicant import Applicant, told_by
 from ._challenge import Demand, demand_in
@@ -98,7 +98,9 @@ class Authorizer:
         configured = [profile.issuer]
         if isinstance(profile.grant, EnterpriseManaged):
             configured.append(profile.grant.token_endpoint)
-        self._configured_origins = frozenset(origin_of(each) for each in configured if each is not None)
+        self._configured_origins = frozenset(
+            origin_of(each) for each in configured if each is not None
+        )
         self._profile = profile
         self._entropy = entropy
         self._wall_time = wall_time
@@ -176,7 +178,9 @@ class Authorizer:
             return
         tokens = decode_tokens(data)
         if tokens is None:
-            self._warn("the stored tokens cannot be read and are not used; the next login replaces them")
+            self._warn(
+                "the stored tokens cannot be read and are not used; the next login replaces them"
+            )
             return
         problem = self._use(tokens)
         if problem is not None:
@@ -200,7 +204,9 @@ class Authorizer:
             return True
         try:
             auth_server = yield from self._discover(Demand())
-            done = (yield from self._adopt_stored(auth_server)) or (yield from self._refresh(auth_server))
+            done = (yield from self._adopt_stored(auth_server)) or (
+                yield from self._refresh(auth_server)
+            )
         except McpTrioError as exc:
             self._warn(f"the access token could not be renewed before it expires: {exc}")
             self._renew_not_before = self._wall_time() + _RENEW_RETRY_DELAY
@@ -252,7 +258,11 @@ class Authorizer:
                     "for it: one of the two is set up wrongly. Its log should say why.",
                     challenge.scopes,
                 )
-            if self._unconfirmed is None and not must_bind and (yield from self._refresh(auth_server)):
+            if (
+                self._unconfirmed is None
+                and not must_bind
+                and (yield from self._refresh(auth_server))
+            ):
                 return
         yield from self._log_in(
             auth_server,
@@ -303,7 +313,11 @@ class Authorizer:
         """
         check_url(self._url, "the URL of the MCP server", local=self._allow_loopback)
         tokens = self._tokens
-        if challenge.resource_metadata is None and tokens is not None and tokens.metadata_url is not None:
+        if (
+            challenge.resource_metadata is None
+            and tokens is not None
+            and tokens.metadata_url is not None
+        ):
             challenge = replace(challenge, resource_metadata=tokens.metadata_url)
         auth_server = yield from find_authority(
             self._url,
@@ -455,7 +469,10 @@ class Authorizer:
         profile = self._profile
         if not covers(tokens.resource, self._url):
             return "they are for another MCP server"
-        if profile.client_id not in (None, tokens.client_id) or profile.issuer not in (None, tokens.issuer):
+        if profile.client_id not in (None, tokens.client_id) or profile.issuer not in (
+            None,
+            tokens.issuer,
+        ):
             return "they belong to another client or authorization server"
         dpop_signer: Prover | None = None
         if tokens.dpop_seed is not None:
@@ -626,8 +643,8 @@ class Attempt:
         self._challenge = demand_in(values)
         self._challenge_text = ", ".join(values)[:_MAX_CHALLENGE_TEXT]
         nonce = next((value for name, value in headers if name == "dpop-nonce"), None)
-        self._has_new_nonce = authorizer._dpop_signer is not None and authorizer._dpop_signer.keep_nonce(
-            url, nonce
+        self._has_new_nonce = (
+            authorizer._dpop_signer is not None and authorizer._dpop_signer.keep_nonce(url, nonce)
         )
         # A 5xx says nothing about the token, and the response to an older token nothing about
         # the current one.

@@ -20,13 +20,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mcp_core._dialects import LATEST
-from mcp_core.urls import is_local, root_of, same_origin_redirect, url_fault
+from mcp_core.urls._addresses import is_local, root_of, same_origin_redirect, url_fault
 
 from ._challenge import Demand, split_scopes
 from ._errors import AuthorizationFailed, FetchFailed
-from ._metadata import ResourceMetadata, ServerMetadata, read_resource_metadata, read_server_metadata
+from ._metadata import (
+    ResourceMetadata,
+    ServerMetadata,
+    read_resource_metadata,
+    read_server_metadata,
+)
 from ._steps import Fetch, HttpReply, HttpRequest
-from ._urls import canonical_resource, check_url, covers, issuer_metadata_urls, resource_metadata_urls, shown
+from ._urls import (
+    canonical_resource,
+    check_url,
+    covers,
+    issuer_metadata_urls,
+    resource_metadata_urls,
+    shown,
+)
 
 if TYPE_CHECKING:
     from ._steps import Flow
@@ -175,7 +187,9 @@ def _legacy_server_metadata(url: str) -> Flow[ServerMetadata | None]:
     """
     root = root_of(url)
     search = _Search("the metadata of the authorization server", local=is_local(url))
-    metadata = yield from _fetch_server_metadata(search, f"{root}/.well-known/oauth-authorization-server")
+    metadata = yield from _fetch_server_metadata(
+        search, f"{root}/.well-known/oauth-authorization-server"
+    )
     if metadata is not None:
         # RFC 8414 allows no other issuer there. Servers write the origin with or without a slash.
         if metadata.issuer.removesuffix("/") != root:

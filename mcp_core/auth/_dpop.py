@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._jsonrpc import encode
-from mcp_core.urls import origin_of
+from mcp_core.urls._addresses import origin_of
 
 from ._errors import AuthorizationFailed
 from ._jose import base64url, new_key, require, sign

@@ -23,7 +23,8 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from mcp_core._jsonrpc import encode
-from mcp_core.urls import DEFAULT_PORTS, url_fault
+from mcp_core.urls._addresses import url_fault
+from mcp_core.urls._url import DEFAULT_PORTS
 
 from ._grant import Grant, Verifier, VerifierFunction, VerifierUnavailable
 from ._jose import ASYMMETRIC, MAX_TOKEN, BadToken, require
@@ -208,7 +209,9 @@ class Guard:
         headers = []
         for name, extra in offered.items():
             parameters = (problem if name == scheme else {}) | common | extra
-            text = ", ".join(f'{key}="{_quotable(value)}"' for key, value in parameters.items() if value)
+            text = ", ".join(
+                f'{key}="{_quotable(value)}"' for key, value in parameters.items() if value
+            )
             headers.append((b"www-authenticate", f"{name} {text}".encode()))
         return headers
 
@@ -253,7 +256,9 @@ class Guard:
 
         Only `Authorization` is read. A token in the query or the body is ignored.
         """
-        values = [value.strip(b" \t") for name, value in headers if name.lower() == b"authorization"]
+        values = [
+            value.strip(b" \t") for name, value in headers if name.lower() == b"authorization"
+        ]
         if len(values) > 1:
             return self._deny(400, "invalid_request", "there is more than one Authorization header")
         word, _, rest = (values[0] if values else b"").partition(b" ")
@@ -271,7 +276,9 @@ class Guard:
             problem = f"the token is longer than {MAX_TOKEN} characters"
             return self._deny(401, "invalid_token", problem, scheme=scheme)
         if not _TOKEN.fullmatch(token):
-            problem = "the Authorization header must have one token after its scheme, and nothing else"
+            problem = (
+                "the Authorization header must have one token after its scheme, and nothing else"
+            )
             return self._deny(400, "invalid_request", problem, scheme=scheme)
         proof = None
         if scheme == _DPOP:
@@ -410,7 +417,11 @@ def _reveals(text: str, exc: BaseException) -> bool:
 
 def _printable(text: str) -> str:
     """Replace unprintable characters, so that `text` stays on one line of the log."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else "?" for each in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(each if each.isprintable() else "?" for each in text)
+    )
 
 
 def _quotable(text: str) -> str:
@@ -446,7 +457,9 @@ def _checked_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def _scope_lookup(scopes: Scopes | None, canonical: Callable[[str], str]) -> Callable[[str], Iterable[str]]:
+def _scope_lookup(
+    scopes: Scopes | None, canonical: Callable[[str], str]
+) -> Callable[[str], Iterable[str]]:
     """Return a function from a name to its scopes.
 
     The keys of a mapping are compared after `canonical` was applied.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from mcp_core._jsonrpc import Unreadable
-from mcp_core.urls import url_fault
+from mcp_core.urls._addresses import url_fault
 
 from ._errors import FetchFailed
 from ._grant import VerifierUnavailable, audiences, grant_of, read_claims
@@ -118,13 +118,17 @@ class IntrospectionVerifier:
         try:
             reply: HttpReply = yield Fetch(HttpRequest("POST", self._endpoint, headers, body))
         except FetchFailed as exc:
-            raise VerifierUnavailable(f"the token could not be introspected: {exc.reason}") from None
+            raise VerifierUnavailable(
+                f"the token could not be introspected: {exc.reason}"
+            ) from None
         if reply.status in (401, 403):
             raise VerifierUnavailable(
                 "the introspection endpoint does not accept our client_id and client_secret"
             )
         if reply.status != 200:
-            raise VerifierUnavailable(f"the token could not be introspected: HTTP status {reply.status}")
+            raise VerifierUnavailable(
+                f"the token could not be introspected: HTTP status {reply.status}"
+            )
         try:
             members = members_of(reply.body) if len(reply.body) <= MAX_BODY else {}
         except Unreadable:

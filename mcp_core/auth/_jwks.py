@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.urls import is_local, origin_of
+from mcp_core.urls._addresses import is_local, origin_of
 
 from ._discovery import find_server
 from ._errors import AuthorizationFailed, FetchFailed
@@ -116,7 +116,11 @@ class PublishedKeys:
 
     def _trusted_keys(self, now: float) -> Sequence[Key]:
         """Return the keys, or none if the last successful fetch is too long ago."""
-        return self._keys if self._fetched_at is not None and now - self._fetched_at < _MAX_STALE_AGE else ()
+        return (
+            self._keys
+            if self._fetched_at is not None and now - self._fetched_at < _MAX_STALE_AGE
+            else ()
+        )
 
     def _refresh(self, now: float) -> Flow[None]:
         """Fetch the keys, unless that was done recently. The outcome is in `_keys` and `_error`.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._jsonrpc import encode
-from mcp_core.urls import url_fault
+from mcp_core.urls._addresses import url_fault
 
 from ._grant import audiences, grant_of, read_claims
 from ._jose import ASYMMETRIC, SYMMETRIC, BadToken, load_keys, read_jws, require, secret_key
@@ -129,5 +129,6 @@ class JwtVerifier:
 def _is_other_token_type(claims: Mapping[str, Any]) -> bool:
     """Return True if the claims are those of an ID token, logout token or refresh token."""
     return any(name in claims for name in _FOREIGN_CLAIMS) or any(
-        isinstance(claims.get(name), str) and claims[name] in kinds for name, kinds in _FOREIGN_VALUES.items()
+        isinstance(claims.get(name), str) and claims[name] in kinds
+        for name, kinds in _FOREIGN_VALUES.items()
     )

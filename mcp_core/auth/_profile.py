@@ -15,13 +15,15 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from mcp_core.urls import is_local, url_fault
+from mcp_core.urls._addresses import is_local, url_fault
 
 from ._secret import Opaque, Secret
 
 __all__ = ["AuthMethod", "ClientProfile", "EnterpriseManaged", "GrantType", "JwtBearer"]
 
-AuthMethod: TypeAlias = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
+AuthMethod: TypeAlias = Literal[
+    "none", "client_secret_basic", "client_secret_post", "private_key_jwt"
+]
 
 
 class JwtBearer(Opaque, frozen=True):
@@ -56,7 +58,9 @@ class EnterpriseManaged(Opaque, frozen=True):
         _check_secret("client_secret", self.client_secret)
 
 
-GrantType: TypeAlias = Literal["authorization_code", "client_credentials"] | JwtBearer | EnterpriseManaged
+GrantType: TypeAlias = (
+    Literal["authorization_code", "client_credentials"] | JwtBearer | EnterpriseManaged
+)
 
 
 def _check_secret(name: str, value: object) -> None:
@@ -128,7 +132,9 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
             raise ValueError("client_secret needs client_id")
         if self.keep_secret and self.client_secret is None:
             raise ValueError("keep_secret needs client_secret")
-        has_client_id = self.client_id is not None or (url is not None and self.private_key is not None)
+        has_client_id = self.client_id is not None or (
+            url is not None and self.private_key is not None
+        )
         if self.grant == "client_credentials" and not (
             has_client_id and (self.client_secret is not None or self.private_key is not None)
         ):

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mcp_core._jsonrpc import Unreadable, reader
-from mcp_core.urls import origin_of, url_fault
+from mcp_core.urls._addresses import origin_of, url_fault
 
 from ._grant import VerifierUnavailable
 from ._jose import ASYMMETRIC, BadKey, BadToken, base64url, members_of, public_key, read_jws
@@ -77,7 +77,9 @@ class Proofs:
 
     def __init__(self, nonce_key: bytes | None = None) -> None:
         if nonce_key is not None and len(nonce_key) < _MIN_KEY_SIZE:
-            raise ValueError(f"nonce_key has {len(nonce_key)} bytes; at least {_MIN_KEY_SIZE} are required")
+            raise ValueError(
+                f"nonce_key has {len(nonce_key)} bytes; at least {_MIN_KEY_SIZE} are required"
+            )
         self._nonce_key = nonce_key
         # Digests of used proofs, and the time until which each could be used again.
         self._used: dict[bytes, float] = {}
@@ -87,7 +89,11 @@ class Proofs:
 
     def nonce(self, now: float) -> str | None:
         """Return the nonce for clients at `now`, or None if none is required."""
-        return None if self._nonce_key is None else self._nonce_of(self._nonce_key, int(now) // _NONCE_PERIOD)
+        return (
+            None
+            if self._nonce_key is None
+            else self._nonce_of(self._nonce_key, int(now) // _NONCE_PERIOD)
+        )
 
     def check(
         self, proof: str, *, method: str, urls: Iterable[str], token: str, jkt: str, now: float
@@ -138,7 +144,9 @@ class Proofs:
         except BadKey as exc:
             raise BadProof(f"the proof has no usable key: {exc}") from None
         except Unreadable:
-            raise BadProof("the proof needs the claims jti, htm, htu, iat and ath, each once") from None
+            raise BadProof(
+                "the proof needs the claims jti, htm, htu, iat and ath, each once"
+            ) from None
 
     def _check_nonce(self, key: bytes, nonce: str | None, now: float) -> None:
         """Raise `DpopNonceRequired` unless `nonce` is of this period or the one before."""

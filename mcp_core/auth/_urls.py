@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from mcp_core.urls import origin_of, root_of, url_fault
+from mcp_core.urls._addresses import origin_of, root_of, url_fault
 
 from ._errors import AuthorizationFailed
 
@@ -41,7 +41,9 @@ def check_url(url: str, what: str, *, local: bool) -> str:
     """
     fault = url_fault(url, local=local)
     if fault is not None:
-        raise AuthorizationFailed(f"{what} {fault}: {shown(url)}. It is not used; tell who runs the server.")
+        raise AuthorizationFailed(
+            f"{what} {fault}: {shown(url)}. It is not used; tell who runs the server."
+        )
     return url
 
 
@@ -116,6 +118,7 @@ def issuer_metadata_urls(issuer: str) -> list[str]:
     root = root_of(issuer)
     path = urlsplit(issuer).path.rstrip("/")
     urls = [
-        f"{root}/.well-known/{name}{path}" for name in ("oauth-authorization-server", "openid-configuration")
+        f"{root}/.well-known/{name}{path}"
+        for name in ("oauth-authorization-server", "openid-configuration")
     ]
     return [*urls, f"{root}{path}/.well-known/openid-configuration"] if path else urls

@@ -6,7 +6,7 @@ Nothing here knows the sockets of a system.
 
 from __future__ import annotations
 
-from mcp_core.urls import Url
+from mcp_core.urls._url import Url
 
 from ._asgi import AsgiExchange
 from ._asgi_socket import AsgiSocket, asgi_exchange
@@ -20,8 +20,22 @@ from ._guarding import Admission, Door, Guard, TurnedAway
 from ._handshake import Upgrade
 from ._head_faults import HeadFault
 from ._http1 import head_end, head_fault, origin_form, unfinished_fault
-from ._http2_frames import HTTP2_STREAMS, FrameWatch, GoAway, Http2Fault, begins_http2, goaway, rst_stream
-from ._http2_heads import request_fields, request_head, response_fields, response_head, trailer_fault
+from ._http2_frames import (
+    HTTP2_STREAMS,
+    FrameWatch,
+    GoAway,
+    Http2Fault,
+    begins_http2,
+    goaway,
+    rst_stream,
+)
+from ._http2_heads import (
+    request_fields,
+    request_head,
+    response_fields,
+    response_head,
+    trailer_fault,
+)
 from ._messages import Action, Body, End, Head, Headers, RequestHead
 from ._options import HttpLimits, HttpOptions, ServedOptions
 from ._pool import NotProcessed, Place, Pool, idle_time

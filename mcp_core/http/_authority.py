@@ -27,7 +27,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from mcp_core.urls import DEFAULT_PORTS
+from mcp_core.urls._url import DEFAULT_PORTS
 
 __all__ = ["Authority", "Gate", "Origin", "parse_host", "parse_origin"]
 
@@ -105,7 +105,9 @@ def parse_origin(value: bytes) -> Origin | None:
     authority = parse_host(rest) if separator else None
     if default is None or authority is None:
         return None
-    return Origin(scheme.decode(), authority.host, default if authority.port is None else authority.port)
+    return Origin(
+        scheme.decode(), authority.host, default if authority.port is None else authority.port
+    )
 
 
 class Gate:
@@ -243,7 +245,9 @@ def _parse_listed_host(text: str) -> Authority:
 def _parse_listed_origin(text: str) -> Origin:
     origin = parse_origin(text.encode())
     if origin is None:
-        raise ValueError(f"{text!r} is not an origin: {_hint(text, 'http(s)://name or http(s)://name:port')}")
+        raise ValueError(
+            f"{text!r} is not an origin: {_hint(text, 'http(s)://name or http(s)://name:port')}"
+        )
     if str(origin) != text:
         raise ValueError(f"{text!r} is not how browsers write this origin: that is {str(origin)!r}")
     return origin

@@ -22,7 +22,7 @@ from mcp_core._outbox import Kind
 from mcp_core._state import State
 from mcp_core._version import __version__
 from mcp_core.types import ListToolsResult
-from mcp_core.urls import Url
+from mcp_core.urls._url import Url
 
 from ._call import HttpCall, HttpClientOptions
 from ._messages import RequestHead
@@ -73,7 +73,9 @@ class HttpClient:
         ValueError: the URL is invalid, see `Url.parse`.
     """
 
-    def __init__(self, conn: Connection, url: str, options: HttpClientOptions | None = None) -> None:
+    def __init__(
+        self, conn: Connection, url: str, options: HttpClientOptions | None = None
+    ) -> None:
         self.conn = conn
         conn.has_headers = True
         self.url = Url.parse(url)
@@ -109,7 +111,9 @@ class HttpClient:
     def queued(self, related: RequestId | None = None) -> int:
         """Return the number of bytes in messages that the driver has not taken yet."""
         return (
-            self.conn.queued(related) + self._transport.queued + sum(len(call.body) for call in self._calls)
+            self.conn.queued(related)
+            + self._transport.queued
+            + sum(len(call.body) for call in self._calls)
         )
 
     # -- What to do now ----------------------------------------------------------------------------
@@ -142,7 +146,9 @@ class HttpClient:
                 problems = self.tools.learn(event.result)
                 if problems:
                     self._events.appendleft(event)
-                    self._events.extendleft(MessageRejected(each) for each in reversed(problems[1:]))
+                    self._events.extendleft(
+                        MessageRejected(each) for each in reversed(problems[1:])
+                    )
                     return MessageRejected(problems[0])
         return event
 
@@ -212,7 +218,9 @@ class HttpClient:
         """
         if call.attempt is None:
             return False
-        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
+        headers = [
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers
+        ]
         # The attempt sees every response, also one of a call that was dropped.
         worth_retrying = call.attempt.received(head.status, headers, self._url_of(call.head))
         operation = self._operations.get(call.key)

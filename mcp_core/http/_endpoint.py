@@ -25,8 +25,8 @@ from mcp_core._dialects import DIALECTS
 from mcp_core._events import ConnectionClosed, Peer, PeerReady
 from mcp_core._intake import Via
 from mcp_core._jsonrpc import encode, encode_error
+from mcp_core._limits import Bucket
 from mcp_core._methods import METHODS, Role
-from mcp_core._rate import Bucket
 from mcp_core._state import State
 
 from ._checks import ALLOWED, UPGRADE, Refused, first_fault, scan, too_long, who_fault
@@ -74,8 +74,12 @@ _RETRY_AFTER: Final[Headers] = [(b"retry-after", b"5")]
 _ONLY_POST: Final[Headers] = [(b"allow", b"POST, OPTIONS")]
 
 _ENDING: Final = Refused(503, "the server is being shut down", _RETRY_AFTER)
-_TOO_MANY_SESSIONS: Final = Refused(503, "there are too many sessions; try again later", _RETRY_AFTER)
-_TOO_BUSY: Final = Refused(503, "there are too many requests at once; try again later", _RETRY_AFTER)
+_TOO_MANY_SESSIONS: Final = Refused(
+    503, "there are too many sessions; try again later", _RETRY_AFTER
+)
+_TOO_BUSY: Final = Refused(
+    503, "there are too many requests at once; try again later", _RETRY_AFTER
+)
 _TOO_MANY_STREAMS: Final = Refused(429, "too many streams of this session are open", _RETRY_AFTER)
 _NO_SESSION: Final = Refused(404, "unknown session: begin a new one with initialize")
 _NOT_INITIALIZED: Final = Refused(
@@ -179,7 +183,9 @@ class Endpoint:
         # Before authorization: a web page of another site must not learn whether its token is good.
         refused = who_fault(parsed, self.options, self._session_config)
         if refused is not None:
-            self.door.tell(f"{verb.decode('ascii')} refused with {refused.status}: {refused.message}")
+            self.door.tell(
+                f"{verb.decode('ascii')} refused with {refused.status}: {refused.message}"
+            )
             self._reject(exchange, refused)
             return exchange
         check = exchange.needs_grant = Admission(
@@ -240,7 +246,9 @@ class Endpoint:
         if route is None:
             sessions = self.options.sessions and self._session_config.stateful and not modern
             allow = [(b"allow", ALLOWED)] if sessions else _ONLY_POST
-            self._reject(exchange, Refused(405, "this revision does not use that HTTP method", allow))
+            self._reject(
+                exchange, Refused(405, "this revision does not use that HTTP method", allow)
+            )
             return
         if id is not None:
             refused = self._find_session(exchange, id, dialect)
@@ -249,11 +257,17 @@ class Endpoint:
                 return
         route(self, exchange, head)
 
-    def _find_session(self, exchange: Exchange, id: bytes, dialect: Dialect | None) -> Refused | None:
+    def _find_session(
+        self, exchange: Exchange, id: bytes, dialect: Dialect | None
+    ) -> Refused | None:
         """Find the session that a request names. `dialect` is that of the version header."""
         session = self.sessions.get(id)
         is_sse = SESSION_ID not in exchange.headers
-        if session is None or session.principal != exchange.principal or session.is_sse is not is_sse:
+        if (
+            session is None
+            or session.principal != exchange.principal
+            or session.is_sse is not is_sse
+        ):
             if session is not None and self.door is not None:
                 self.door.tell("refused with 404: the session belongs to another principal")
             return _NO_SESSION
@@ -365,7 +379,9 @@ class Endpoint:
 
     # -- Bodies ------------------------------------------------------------------------------------
 
-    def receive_data(self, exchange: Exchange, data: bytes, now: float, *, end: bool = False) -> None:
+    def receive_data(
+        self, exchange: Exchange, data: bytes, now: float, *, end: bool = False
+    ) -> None:
         """Receive a piece of the body of `exchange`. `b""`, or a piece with `end`, is the last."""
         self.shared.now = now
         body = exchange.receive_data(data, end=end)
@@ -751,14 +767,18 @@ class Endpoint:
     def _refresh(self) -> None:
         """Take over a configuration that has changed, such as by a new tool."""
         config = self._config = self._configure()
-        self._by_version: dict[bytes, Dialect] = {each.version.encode(): each for each in config.dialects}
+        self._by_version: dict[bytes, Dialect] = {
+            each.version.encode(): each for each in config.dialects
+        }
         self._session_config = config.over_http()
         self._one_shot_config = config.over_http(lasting=False)
         self._stateless_config = config.over_http(handshake=False) if config.stateless else None
 
 
 # By verb, whether the revision has no handshake, and whether the request names a session.
-ROUTES: Final[Mapping[tuple[bytes, bool, bool], Callable[[Endpoint, Exchange, RequestHead], None]]] = {
+ROUTES: Final[
+    Mapping[tuple[bytes, bool, bool], Callable[[Endpoint, Exchange, RequestHead], None]]
+] = {
     (b"POST", True, False): Endpoint._read_body,
     (b"POST", False, False): Endpoint._read_body,
     (b"POST", False, True): Endpoint._read_body,

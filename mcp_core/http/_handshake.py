@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core._caller_options import check_headers
 from mcp_core._errors import AuthRequired, ConnectFailed
-from mcp_core.urls import Url
+from mcp_core.urls._url import Url
 
 from ._call import header
 from ._checks import Refused
@@ -57,7 +57,9 @@ _OTHER_VERSION: Final = Refused(
     [(b"upgrade", _WEBSOCKET), (b"connection", _UPGRADE), (b"sec-websocket-version", _VERSION)],
 )
 _NO_KEY: Final = Refused(400, "sec-websocket-key must be given once, as 16 bytes in base64")
-_NO_SUBPROTOCOL: Final = Refused(400, "the subprotocol mcp must be offered: sec-websocket-protocol: mcp")
+_NO_SUBPROTOCOL: Final = Refused(
+    400, "the subprotocol mcp must be offered: sec-websocket-protocol: mcp"
+)
 
 
 # -- The server side -----------------------------------------------------------------------------
@@ -74,7 +76,10 @@ def is_upgrade(head: RequestHead) -> bool:
 def upgrade_fault(head: RequestHead) -> Refused | None:
     """Return the error response to a request that `is_upgrade`, or None if it is valid."""
     headers = head.headers
-    if _values(headers, b"transfer-encoding") or _values(headers, b"content-length") not in ([], [b"0"]):
+    if _values(headers, b"transfer-encoding") or _values(headers, b"content-length") not in (
+        [],
+        [b"0"],
+    ):
         return _HAS_BODY
     if _values(headers, b"sec-websocket-version") != [_VERSION]:
         return _OTHER_VERSION
@@ -83,7 +88,9 @@ def upgrade_fault(head: RequestHead) -> Refused | None:
         return _NO_KEY
     # Names of subprotocols are case-sensitive, unlike those of protocols in `Upgrade`.
     offered = [
-        name.strip() for value in _values(headers, b"sec-websocket-protocol") for name in value.split(b",")
+        name.strip()
+        for value in _values(headers, b"sec-websocket-protocol")
+        for name in value.split(b",")
     ]
     return None if _SUBPROTOCOL in offered else _NO_SUBPROTOCOL
 
@@ -137,7 +144,10 @@ class Upgrade:
                 (b"sec-websocket-key", self._key),
                 (b"sec-websocket-version", _VERSION),
                 (b"sec-websocket-protocol", _SUBPROTOCOL),
-                *((name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()),
+                *(
+                    (name.lower().encode(), value.encode("latin-1"))
+                    for name, value in headers.items()
+                ),
             ],
         )
 
@@ -195,4 +205,6 @@ def _values(headers: Headers, name: bytes) -> list[bytes]:
 
 def _elements(headers: Headers, name: bytes) -> list[bytes]:
     """Return the elements of a list that may be spread over several fields, in lower case."""
-    return [element.strip().lower() for value in _values(headers, name) for element in value.split(b",")]
+    return [
+        element.strip().lower() for value in _values(headers, name) for element in value.split(b",")
+    ]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from mcp_core._errors import McpTrioError
     from mcp_core._outbox import Outgoing
-    from mcp_core.urls import Url
+    from mcp_core.urls._url import Url
 
     from ._messages import Head
     from ._transport import OperationHost
@@ -55,7 +55,11 @@ class LegacySse(Transport):
     """
 
     def __init__(
-        self, client: OperationHost, first: Outgoing, before: Transport, refused: Callable[[float], object]
+        self,
+        client: OperationHost,
+        first: Outgoing,
+        before: Transport,
+        refused: Callable[[float], object],
     ) -> None:
         super().__init__(client)
         self._first = first
@@ -123,7 +127,9 @@ class LegacySse(Transport):
             raise RemoteProtocolError("the endpoint event contains no URL") from None
         # Another origin would get the messages, and the headers, of a user who did not name it.
         if endpoint.origin != self.client.url.origin:
-            raise RemoteProtocolError(f"the endpoint event names another server, {endpoint.text[:200]}")
+            raise RemoteProtocolError(
+                f"the endpoint event names another server, {endpoint.text[:200]}"
+            )
         self._endpoint = endpoint
         self.client.at(self._stream, None)
         self.send(self._first, now)
@@ -178,7 +184,9 @@ class _Stream(Trip):
         self.transport.denied(error, now)
 
     def due(self, now: float) -> None:
-        self.transport.ended(ConnectionLost("the event stream brought no endpoint event in time"), now)
+        self.transport.ended(
+            ConnectionLost("the event stream brought no endpoint event in time"), now
+        )
 
 
 class _Told(Sent):

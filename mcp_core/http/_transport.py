@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mcp_core._outbox import Outgoing
     from mcp_core._param_headers import ParamHeaders
     from mcp_core.types import RequestId
-    from mcp_core.urls import Url
+    from mcp_core.urls._url import Url
 
     from ._call import HttpClientOptions
     from ._messages import Head, Headers
@@ -82,7 +82,10 @@ def is_long_lived(out: Outgoing) -> bool:
 
 def own_headers(out: Outgoing) -> Headers:
     """Return the headers that the caller of the method set."""
-    return [(name.lower().encode(), value.encode("latin-1")) for name, value in (out.headers or {}).items()]
+    return [
+        (name.lower().encode(), value.encode("latin-1"))
+        for name, value in (out.headers or {}).items()
+    ]
 
 
 def operation_of(out: Outgoing) -> str:
@@ -365,7 +368,11 @@ class Sent(Trip):
         A JSON-RPC error in its body is more precise than the status, so it is preferred.
         """
         status = response.status
-        answer = None if self.id is None or status in _DENIED_STATUS else _response_in(response.body, self.id)
+        answer = (
+            None
+            if self.id is None or status in _DENIED_STATUS
+            else _response_in(response.body, self.id)
+        )
         if answer is not None:
             self.client.receive(answer, now, self.id, status)
         else:

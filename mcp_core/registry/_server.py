@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpa
 
 from msgspec import Raw, Struct
 
-from mcp_core._config import Config, Limits
+from mcp_core._config import Config
 from mcp_core._dialects import ALL, known
 from mcp_core._errors import Fault
+from mcp_core._limits import Limits
 from mcp_core._seal import KeyRing
 from mcp_core._subscriptions import Change, changes
 from mcp_core.types import (
@@ -190,7 +191,9 @@ class Server:
             cache,
         )
         self._config: Config | None = None
-        self._lookup = Answers(self._tools, self._resources, self._templates, self._prompts, self._lists)
+        self._lookup = Answers(
+            self._tools, self._resources, self._templates, self._prompts, self._lists
+        )
         self.config()  # an invalid argument raises here, not at the first connection
 
     def __repr__(self) -> str:
@@ -373,7 +376,9 @@ class Server:
         """
 
         def declare(function: F) -> F:
-            self._add(self._methods, name, MethodEntry(name, function, params, result, thread), "method")
+            self._add(
+                self._methods, name, MethodEntry(name, function, params, result, thread), "method"
+            )
             return function
 
         return declare
@@ -429,15 +434,24 @@ class Server:
         return declare
 
     def _add(
-        self, entries: dict[str, Any], key: str, entry: Any, kind: str, list_changes: tuple[Change, ...] = ()
+        self,
+        entries: dict[str, Any],
+        key: str,
+        entry: Any,
+        kind: str,
+        list_changes: tuple[Change, ...] = (),
     ) -> None:
         if key in entries:
-            raise DeclarationError(f"there is a {kind} {key!r} already: {entries[key].function.label}")
+            raise DeclarationError(
+                f"there is a {kind} {key!r} already: {entries[key].function.label}"
+            )
         entry.number = next(self._declaration_numbers)
         entries[key] = entry
         self._declarations_changed(list_changes)
 
-    def _remove(self, entries: dict[str, Any], key: str, list_changes: tuple[Change, ...] = ()) -> None:
+    def _remove(
+        self, entries: dict[str, Any], key: str, list_changes: tuple[Change, ...] = ()
+    ) -> None:
         del entries[key]
         self._declarations_changed(list_changes)
 
@@ -472,7 +486,9 @@ class Server:
             ValueError: no change is named.
         """
         uris = (resource,) if isinstance(resource, str) else resource
-        self._notify_listeners(changes(tools=tools, prompts=prompts, resources=resources, uris=uris))
+        self._notify_listeners(
+            changes(tools=tools, prompts=prompts, resources=resources, uris=uris)
+        )
 
     def _notify_listeners(self, changed: tuple[Change, ...]) -> None:
         if changed:

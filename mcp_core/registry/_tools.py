@@ -22,7 +22,15 @@ from msgspec.structs import replace
 from mcp_core._dialects import Dialect
 from mcp_core._errors import Fault, McpError, ToolError
 from mcp_core._param_headers import param_headers
-from mcp_core.types import CallToolResult, ErrorData, Icon, Result, TextContent, Tool, ToolAnnotations
+from mcp_core.types import (
+    CallToolResult,
+    ErrorData,
+    Icon,
+    Result,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
 
 from ._errors import DeclarationError
 from ._function import MISSING, Function, inspect_function, plain
@@ -72,7 +80,16 @@ class ToolEntry:
         DeclarationError: the tool cannot be served.
     """
 
-    __slots__ = ("_read", "_tool", "function", "name", "number", "output", "param_headers", "thread")
+    __slots__ = (
+        "_read",
+        "_tool",
+        "function",
+        "name",
+        "number",
+        "output",
+        "param_headers",
+        "thread",
+    )
     number: int  # the number of the declaration on its server
 
     def __init__(self, function: Callable[..., Any], options: ToolOptions) -> None:
@@ -84,7 +101,9 @@ class ToolEntry:
         check_tool_name(self.name)
         self.thread = options.get("thread", False)
         if self.thread and found.is_async:
-            raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
+            raise DeclarationError(
+                f"{found.label} is async; thread=True is for a plain def that blocks"
+            )
         description = options.get("description") or found.description
         if not description:
             warn_author(
@@ -169,7 +188,9 @@ def _use_input_schema(
     """
     schema = GivenSchema(declared, f"{function.label}: input_schema")
     if not schema.describes_object:
-        raise DeclarationError(f'{function.label}: the root of input_schema has to say "type": "object"')
+        raise DeclarationError(
+            f'{function.label}: the root of input_schema has to say "type": "object"'
+        )
     parameters = function.parameters
     kinds = [typing.get_origin(plain(p.annotation)) or plain(p.annotation) for p in parameters]
     if len(parameters) > 1 or any(kind not in _MAPPINGS for kind in kinds):
@@ -183,7 +204,9 @@ def _use_input_schema(
         fault = schema.fault_of(values)
         if fault is not None:
             path, reason = fault
-            raise Misfit(f"Invalid argument `{path}`: {reason}" if path else f"Invalid arguments: {reason}")
+            raise Misfit(
+                f"Invalid argument `{path}`: {reason}" if path else f"Invalid arguments: {reason}"
+            )
         return {name: values} if name else {}
 
     return read, schema.schema

@@ -58,7 +58,7 @@ _NEED_HTTP = {
 
 def __getattr__(name: str) -> Any:
     if name in _NEED_HTTP:
-        from . import _asgi_app, _asgi_request, _http_requests
+        from mcp_core.runtime import _asgi_app, _asgi_request, _http_requests
 
         for module in (_asgi_app, _asgi_request, _http_requests):
             if name in module.__all__:

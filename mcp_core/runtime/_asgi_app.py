@@ -14,13 +14,16 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core.http import Door, Endpoint, Site
+from mcp_core.http._endpoint import Endpoint
+from mcp_core.http._guarding import Door
+from mcp_core.http._site import Site
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from mcp_core.http import Guard, HttpOptions
+    from mcp_core.http._guarding import Guard
+    from mcp_core.http._options import HttpOptions
 
     from ._runtime import EventLike
 
@@ -45,7 +48,9 @@ class AsgiApplication(abc.ABC):
         auth: an `OAuthResourceServer`, or None to serve every client.
     """
 
-    def __init__(self, server: Any, path: str, options: HttpOptions, auth: Guard | None = None) -> None:
+    def __init__(
+        self, server: Any, path: str, options: HttpOptions, auth: Guard | None = None
+    ) -> None:
         self._server = server
         self._path = path
         self._options = options

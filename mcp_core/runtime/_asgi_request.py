@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mcp_core.http import asgi_exchange
+from mcp_core.http._asgi_socket import asgi_exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from mcp_core.http import Exchange, Site
+    from mcp_core.http._exchange import Exchange
+    from mcp_core.http._site import Site
 
     from ._asgi_app import Receive, Send
     from ._runtime import EventLike
@@ -73,7 +74,9 @@ class AsgiRequest:
         "_wakeup",
     )
 
-    def __init__(self, runtime: AsgiRuntime, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    def __init__(
+        self, runtime: AsgiRuntime, scope: Mapping[str, Any], receive: Receive, send: Send
+    ) -> None:
         self._runtime = runtime
         self._receive = receive
         self._send = send

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcp_core.http import Admission
+    from mcp_core.http._guarding import Admission
 
 __all__ = ["AUTH_CHECK_TIMEOUT", "run_auth_check"]
 
@@ -41,5 +41,7 @@ def _start_step(step: Any, fetch: Callable[[Any], Awaitable[Any]] | None) -> Awa
     if awaitable is not None:
         return awaitable
     if fetch is None:
-        raise RuntimeError("this driver sends no HTTP requests for authorization: give the verifier its keys")
+        raise RuntimeError(
+            "this driver sends no HTTP requests for authorization: give the verifier its keys"
+        )
     return fetch(step)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from mcp_core._errors import ConnectFailed, ConnectionLost, McpTrioError
 from mcp_core._pump import Pump
-from mcp_core.http import Body, End, Head, Place, Pool, idle_time
+from mcp_core.http._messages import Body, End, Head
+from mcp_core.http._pool import Place, Pool, idle_time
 
 from ._job import Job
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core._events import Event
-    from mcp_core.http import AccessAttempt, Action, HttpCall, HttpClient, RequestHead
+    from mcp_core.http._call import AccessAttempt, HttpCall
+    from mcp_core.http._client import HttpClient
+    from mcp_core.http._messages import Action, RequestHead
 
     from ._runtime import EventLike
 
@@ -50,7 +53,9 @@ class PooledConnection(Protocol):
     @property
     def heard(self) -> bool: ...
 
-    async def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> bool:
+    async def run(
+        self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]
+    ) -> bool:
         """Send a request, and pass its response to `take` in pieces, up to `End`.
 
         Return True if the connection may be used again.
@@ -269,7 +274,9 @@ class HttpRequestRunner(Generic[L]):
             except (ConnectFailed, ValueError) as exc:
                 return str(exc)
             except ConnectionLost as exc:
-                if not Pool.may_retry(call, exc, reused=reused, answered=attempt.answered, tries=tries):
+                if not Pool.may_retry(
+                    call, exc, reused=reused, answered=attempt.answered, tries=tries
+                ):
                     assert line is not None
                     return str(exc) if self.known or line.heard else f"{exc}; {_DOUBT}"
             finally:
@@ -292,7 +299,9 @@ class HttpRequestRunner(Generic[L]):
             else:
                 return found
 
-    async def _release(self, call: HttpCall, line: L, *, whole: bool, lasts: float | None = None) -> None:
+    async def _release(
+        self, call: HttpCall, line: L, *, whole: bool, lasts: float | None = None
+    ) -> None:
         close = self.pool.give(line, self.driver.clock(), whole=whole, lasts=lasts)
         self._wake_next(call)
         if close:

@@ -13,13 +13,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mcp_core.registry import Invocation
+from mcp_core.registry._invocation import Invocation
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from mcp_core._events import RequestReceived
-    from mcp_core.registry import Context, Middleware, Server
+    from mcp_core.registry._context import Context
+    from mcp_core.registry._server import Middleware, Server
 
     from ._runtime import Runtime
 
@@ -59,7 +60,9 @@ class HandlerCall:
             invocation = self.invocation = found
         value: Any
         if invocation.thread:
-            value = await self._runtime.in_thread(partial(_call_in_thread, invocation, self.context))
+            value = await self._runtime.in_thread(
+                partial(_call_in_thread, invocation, self.context)
+            )
         else:
             value = invocation.call(self.context)
             if invocation.is_async:

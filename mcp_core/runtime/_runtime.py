@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from mcp_core._events import RequestReceived
-    from mcp_core.registry import Round
+    from mcp_core.registry._asking import Round
     from mcp_core.types import RequestId
 
 __all__ = ["EventLike", "Runtime"]

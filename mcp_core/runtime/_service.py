@@ -19,8 +19,10 @@ from mcp_core._errors import Fault, LocalProtocolError, McpError, ToolError, sin
 from mcp_core._events import ConnectionClosed, RequestCancelled, RequestReceived
 from mcp_core._seal import BadState
 from mcp_core._state import State
-from mcp_core.registry import Context, Invocation, ResourceNotFound, UrlElicitationRequired
 from mcp_core.registry._asking import Asking
+from mcp_core.registry._context import Context
+from mcp_core.registry._errors import ResourceNotFound, UrlElicitationRequired
+from mcp_core.registry._invocation import Invocation
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
 
 from ._job import Job
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from mcp_core._connection import Connection
     from mcp_core._events import Event
     from mcp_core._subscriptions import Change
-    from mcp_core.registry import Server
+    from mcp_core.registry._server import Server
     from mcp_core.types import RequestId
 
     from ._runtime import Runtime
@@ -232,7 +234,9 @@ class Service:
                 asking.verify()
             except BadState as exc:
                 self.runtime.report(request, self.runtime.reference(), exc.with_traceback(None))
-                self.finish(request, ErrorData(request.peer.dialect.codes[exc.fault], BadState.TOLD))
+                self.finish(
+                    request, ErrorData(request.peer.dialect.codes[exc.fault], BadState.TOLD)
+                )
                 return None
         if self.server.middlewares:
             return self._new_job(asking, None)
@@ -282,7 +286,9 @@ class Service:
         except Exception as exc:  # noqa: BLE001 - rule 2
             return self._outcome_of_fault(asking.request, invocation, exc)
 
-    def outcome_of_error(self, asking: Asking, invocation: Invocation | None, exc: BaseException) -> Any:
+    def outcome_of_error(
+        self, asking: Asking, invocation: Invocation | None, exc: BaseException
+    ) -> Any:
         """Return what to send after a handler or a middleware raised `exc`."""
         if asking.unanswered:
             return self.outcome_of(asking, invocation, None)

@@ -8,7 +8,15 @@ from typing import Any
 
 from msgspec import Raw, field
 
-from ._base import Annotations, CacheableResult, Cursor, Listed, NotificationParams, RequestParams, Shape
+from ._base import (
+    Annotations,
+    CacheableResult,
+    Cursor,
+    Listed,
+    NotificationParams,
+    RequestParams,
+    Shape,
+)
 
 
 class Resource(Listed, kw_only=True):

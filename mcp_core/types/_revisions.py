@@ -12,7 +12,16 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from . import _base, _client, _content, _lifecycle, _prompts, _resources, _tasks, _tools
+from mcp_core.types import (
+    _base,
+    _client,
+    _content,
+    _lifecycle,
+    _prompts,
+    _resources,
+    _tasks,
+    _tools,
+)
 
 R_2024_11_05: Final = "2024-11-05"
 R_2025_03_26: Final = "2025-03-26"
@@ -21,7 +30,13 @@ R_2025_11_25: Final = "2025-11-25"
 R_2026_07_28: Final = "2026-07-28"
 
 # Oldest first.
-REVISIONS: Final[tuple[str, ...]] = (R_2024_11_05, R_2025_03_26, R_2025_06_18, R_2025_11_25, R_2026_07_28)
+REVISIONS: Final[tuple[str, ...]] = (
+    R_2024_11_05,
+    R_2025_03_26,
+    R_2025_06_18,
+    R_2025_11_25,
+    R_2026_07_28,
+)
 
 StructType: TypeAlias = type[Struct]
 

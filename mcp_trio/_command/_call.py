@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_core.types import CallToolResult
-    from mcp_trio import Client
+    from mcp_trio._client import Client
 
     from ._talk import Target
 
@@ -60,7 +60,9 @@ def call(target: Target, tool: str, words: Sequence[str], *, as_json: bool) -> i
 
 
 async def _input_schema(name: str, client: Client, timeout: float) -> dict[str, Any]:
-    tools = await client.list_tools(timeout=timeout) if declared_by(client).tools is not None else []
+    tools = (
+        await client.list_tools(timeout=timeout) if declared_by(client).tools is not None else []
+    )
     for tool in tools:
         if tool.name == name:
             return tool.input_schema

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_core.types import Completion
-    from mcp_trio import Client
+    from mcp_trio._client import Client
 
     from ._talk import Target
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Literal
 
-    from mcp_trio import Client
+    from mcp_trio._client import Client
 
 __all__ = ["demo"]
 
@@ -85,7 +85,9 @@ def demo() -> int:
     screen.say(
         f"{story.counts['sent']} messages were sent to the server, {story.counts['received']} were received."
     )
-    screen.say("The server's source: ", str(Path(mcp_trio.__file__).parent / "examples" / "teahouse.py"))
+    screen.say(
+        "The server's source: ", str(Path(mcp_trio.__file__).parent / "examples" / "teahouse.py")
+    )
     screen.say(
         "Inspect any server with: ",
         ("mcp-trio inspect URL", "bold"),
@@ -149,7 +151,11 @@ class _Story:
         self._screen.say(("...     " if nested else ">>> ", "dim"), (line, "bold"))
 
     async def call(
-        self, method: Callable[..., Awaitable[object]], *arguments: Any, nested: bool = False, **keywords: Any
+        self,
+        method: Callable[..., Awaitable[object]],
+        *arguments: Any,
+        nested: bool = False,
+        **keywords: Any,
     ) -> None:
         """Print a call of the client, and make it."""
         printed = [*map(repr, arguments), *(f"{name}=..." for name in keywords)]
@@ -165,7 +171,9 @@ class _Story:
         message.pop("jsonrpc", None)
         text = _shorten(message)
         width = self._width - 5
-        self._screen.say("  ", ARROWS[direction], text if len(text) <= width else f"{text[: width - 1]}…")
+        self._screen.say(
+            "  ", ARROWS[direction], text if len(text) <= width else f"{text[: width - 1]}…"
+        )
 
 
 def _shorten(value: Any, depth: int = 0) -> str:

@@ -22,7 +22,7 @@ from ._screen import Screen
 from ._talk import declared_by, talk
 
 if TYPE_CHECKING:
-    from mcp_trio import Client
+    from mcp_trio._client import Client
 
     from ._talk import Target
 
@@ -126,7 +126,9 @@ class _Page:
         if info is not None:
             for text in info.title, info.description, info.website_url:
                 self._print_prose(text, 2)
-        self._screen.say("  capabilities: ", ", ".join(_capability_names(peer.capabilities)) or "none")
+        self._screen.say(
+            "  capabilities: ", ", ".join(_capability_names(peer.capabilities)) or "none"
+        )
         if peer.instructions:
             self._screen.say("  instructions:")
             self._print_prose(peer.instructions, 4)
@@ -142,14 +144,20 @@ class _Page:
             need = "required" if name in required else "optional"
             if "default" in details:
                 need = f"default {msgspec.json.encode(details['default']).decode()}"
-            rows.append((name, f"{describe(schema_of_name, schema)}, {need}", details.get("description")))
+            rows.append(
+                (name, f"{describe(schema_of_name, schema)}, {need}", details.get("description"))
+            )
         self._print_arguments(rows)
 
     def _print_prompt(self, prompt: Prompt) -> None:
         self._print_entry(prompt.name, prompt.title, prompt.description)
         self._print_arguments(
             [
-                (argument.name, "required" if argument.required else "optional", argument.description)
+                (
+                    argument.name,
+                    "required" if argument.required else "optional",
+                    argument.description,
+                )
                 for argument in prompt.arguments or ()
             ]
         )
@@ -157,14 +165,20 @@ class _Page:
     def _print_resource(self, resource: Resource) -> None:
         size = f"{resource.size} bytes" if resource.size is not None else None
         self._print_entry(
-            resource.uri, resource.title or resource.name, resource.description, resource.mime_type, size
+            resource.uri,
+            resource.title or resource.name,
+            resource.description,
+            resource.mime_type,
+            size,
         )
 
     def _print_template(self, template: ResourceTemplate) -> None:
         name = template.title or template.name
         self._print_entry(template.uri_template, name, template.description, template.mime_type)
 
-    def _print_entry(self, name: str, title: str | None, description: str | None, *facts: str | None) -> None:
+    def _print_entry(
+        self, name: str, title: str | None, description: str | None, *facts: str | None
+    ) -> None:
         aside = ", ".join(fact for fact in (title, *facts) if fact)
         self._screen.say("  ", (name, "bold cyan"), (f"  ({aside})" if aside else "", "dim"))
         self._print_prose(description, 6)
@@ -178,13 +192,19 @@ class _Page:
             free = math.inf if self._width is None else self._width - used
             aside = text if len(text) <= free and "\n" not in text else ""
             padded = f"{kind:{kind_width}}  " if aside else kind
-            self._screen.say("      ", (f"{name:{name_width}}", "green"), "  ", (padded, "dim"), aside)
+            self._screen.say(
+                "      ", (f"{name:{name_width}}", "green"), "  ", (padded, "dim"), aside
+            )
             if not aside:
                 self._print_prose(text, 6 + name_width + 4)
 
     def _print_prose(self, text: str | None, indent: int) -> None:
         for line in (text or "").strip().splitlines():
-            wrapped = [line] if self._width is None else textwrap.wrap(line, max(self._width - indent, 20))
+            wrapped = (
+                [line]
+                if self._width is None
+                else textwrap.wrap(line, max(self._width - indent, 20))
+            )
             for part in wrapped or [""]:
                 self._screen.say((" " * indent + part).rstrip())
 
@@ -193,6 +213,10 @@ def _capability_names(capabilities: Any) -> list[str]:
     """Return the capabilities as dotted names: `tools`, `tools.listChanged`."""
     found: list[str] = []
     for name, value in msgspec.to_builtins(capabilities).items():
-        inner = [key for key, enabled in value.items() if enabled is True] if isinstance(value, dict) else []
+        inner = (
+            [key for key, enabled in value.items() if enabled is True]
+            if isinstance(value, dict)
+            else []
+        )
         found += [name, *(f"{name}.{key}" for key in inner)]
     return found

@@ -23,7 +23,8 @@ from ._uri import check_uri
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mcp_trio import Change, Client
+    from mcp_core._subscriptions import Change
+    from mcp_trio._client import Client
 
     from ._talk import Target
 
@@ -31,7 +32,13 @@ __all__ = ["listen"]
 
 
 def listen(
-    target: Target, uris: Sequence[str], *, tools: bool, prompts: bool, resources: bool, as_json: bool
+    target: Target,
+    uris: Sequence[str],
+    *,
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    as_json: bool,
 ) -> int:
     """Print changes until the subscription ends, and return the exit status.
 
@@ -59,7 +66,9 @@ def listen(
         try:
             async with client.listen(**lists, uris=uris, timeout=target.timeout) as changes:
                 _print_subscription(
-                    target.stderr, requested, [_format_change(change) for change in changes.honoured]
+                    target.stderr,
+                    requested,
+                    [_format_change(change) for change in changes.honoured],
                 )
                 async for change in changes:
                     if as_json:
@@ -69,7 +78,9 @@ def listen(
                     if screen.gone:
                         return 0
         except LocalProtocolError as exc:
-            raise Problem(f"the server sends no notifications about {' or '.join(requested)}") from exc
+            raise Problem(
+                f"the server sends no notifications about {' or '.join(requested)}"
+            ) from exc
         except ConnectionLost as exc:
             raise Problem(f"{exc}{target.last_words}", NO_CONVERSATION) from exc
         target.stderr.say("mcp-trio: the server has ended the subscription")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_core.auth import Secret
-    from mcp_trio import Client
+    from mcp_trio._client import Client
 
     from ._talk import Target
 
@@ -48,7 +48,9 @@ class _Anew(FileStorage):
         self._new_keys: set[str] = set()
 
     def load(self, key: str) -> bytes | None:
-        return None if key.startswith("tokens:") and key not in self._new_keys else super().load(key)
+        return (
+            None if key.startswith("tokens:") and key not in self._new_keys else super().load(key)
+        )
 
     def save(self, key: str, value: bytes | None) -> None:
         try:
@@ -80,7 +82,8 @@ def login(
             await client.list_tools(timeout=_LOGIN_TIMEOUT)
         if storage.failure is not None:
             raise Problem(
-                f"the login succeeded, but its token cannot be stored: {storage.failure}", NO_CONVERSATION
+                f"the login succeeded, but its token cannot be stored: {storage.failure}",
+                NO_CONVERSATION,
             )
         target.stderr.say(
             "mcp-trio: logged in; the other commands use this login now"
@@ -96,5 +99,8 @@ def login(
         scopes=tuple(scopes) or None,
     )
     return talk(
-        replace(target, auth=Login(profile=profile, storage=storage, show=show), timeout=_LOGIN_TIMEOUT), body
+        replace(
+            target, auth=Login(profile=profile, storage=storage, show=show), timeout=_LOGIN_TIMEOUT
+        ),
+        body,
     )

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mcp_core import ALL
+from mcp_core._version import __version__
 from mcp_core.types import LOGGING_LEVELS
-from mcp_trio import __version__
 
 from ._problem import MISUSED, Problem
 from ._screen import Screen
@@ -114,10 +114,14 @@ def _run(words: Sequence[str]) -> Command:
         " only; PORT 0 is any free port",
     )
     parser.add_argument(
-        "--json-response", action="store_true", help="respond with JSON only, never with an event stream"
+        "--json-response",
+        action="store_true",
+        help="respond with JSON only, never with an event stream",
     )
     parser.add_argument(
-        "--stateless", action="store_true", help="open no sessions: nothing is kept between requests"
+        "--stateless",
+        action="store_true",
+        help="open no sessions: nothing is kept between requests",
     )
     found = parser.parse_args(words)
     if found.http is None:
@@ -178,7 +182,9 @@ def _read(words: Sequence[str]) -> Command:
         example="mcp-trio read weather://Lima/today -- python weather.py",
         URI="the URI of the resource; `mcp-trio inspect` lists resources and templates",
     )
-    parser.add_argument("--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
+    parser.add_argument(
+        "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout"
+    )
     _add_session_options(parser)
     found, target = _parse_server_command(parser, words)
     from ._read import read
@@ -217,7 +223,9 @@ def _complete(words: Sequence[str]) -> Command:
     found, target = _parse_server_command(parser, words)
     from ._complete import complete
 
-    return partial(complete, target, found.ref, found.argument, found.value, found.words, as_json=found.json)
+    return partial(
+        complete, target, found.ref, found.argument, found.value, found.words, as_json=found.json
+    )
 
 
 def _listen(words: Sequence[str]) -> Command:
@@ -232,7 +240,9 @@ def _listen(words: Sequence[str]) -> Command:
     )
     parser.add_argument("--tools", action="store_true", help="subscribe to the list of tools")
     parser.add_argument("--prompts", action="store_true", help="subscribe to the list of prompts")
-    parser.add_argument("--resources", action="store_true", help="subscribe to the list of resources")
+    parser.add_argument(
+        "--resources", action="store_true", help="subscribe to the list of resources"
+    )
     _add_log_level(parser)
     found, target = _parse_server_command(parser, words)
     from ._listen import listen
@@ -278,7 +288,9 @@ def _login(words: Sequence[str]) -> Command:
         help="request this scope, in addition to those that the server requires (may be repeated)",
     )
     parser.add_argument(
-        "--trace", action="store_true", help="show each message on stderr when it is sent or received"
+        "--trace",
+        action="store_true",
+        help="show each message on stderr when it is sent or received",
     )
     found = parser.parse_args(words)
     if not _URL.match(found.url):
@@ -289,7 +301,11 @@ def _login(words: Sequence[str]) -> Command:
     from ._login import login
 
     return partial(
-        login, target, client_id=found.client_id, client_secret=_client_secret(found), scopes=found.scopes
+        login,
+        target,
+        client_id=found.client_id,
+        client_secret=_client_secret(found),
+        scopes=found.scopes,
     )
 
 
@@ -385,7 +401,9 @@ def _server_parser(
         parser.add_argument(position.lower(), metavar=position, help=text)
     parser.add_argument("words", metavar=takes.metavar, nargs="*", default=[], help=takes.help)
     parser.add_argument(
-        "--json", action="store_true", help="print one JSON document, with the names of the protocol"
+        "--json",
+        action="store_true",
+        help="print one JSON document, with the names of the protocol",
     )
     parser.add_argument(
         "--revision",
@@ -394,7 +412,9 @@ def _server_parser(
         help=f"use this revision of MCP only: {', '.join(ALL)} (default: the newest that the server knows)",
     )
     parser.add_argument(
-        "--trace", action="store_true", help="show each message on stderr when it is sent or received"
+        "--trace",
+        action="store_true",
+        help="show each message on stderr when it is sent or received",
     )
     parser.add_argument(
         "--header",
@@ -470,7 +490,9 @@ def _header(text: str) -> tuple[str, str]:
     return header
 
 
-def _headers(found: argparse.Namespace, server: str | tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _headers(
+    found: argparse.Namespace, server: str | tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
     """Return the headers of each HTTP request.
 
     A token is read from the environment: other users of the machine can see a command line.
@@ -500,7 +522,9 @@ def _existing_path(text: str) -> Path:
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not seconds > 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a timeout; give a number of seconds above 0")
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a timeout; give a number of seconds above 0"
+        )
     return seconds
 
 
@@ -599,5 +623,9 @@ def _missing_server(prefix: str, stray: list[str]) -> Problem:
 
 def _invalid_url(url: str) -> Problem:
     if _URL.match(url):
-        return Problem(f"{url} is not a command: a URL is the last word, without `--` and arguments")
-    return Problem(f"{url} is not supported: give a URL that begins with http://, https://, ws:// or wss://")
+        return Problem(
+            f"{url} is not a command: a URL is the last word, without `--` and arguments"
+        )
+    return Problem(
+        f"{url} is not supported: give a URL that begins with http://, https://, ws:// or wss://"
+    )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mcp_core.types import GetPromptResult, Prompt
-    from mcp_trio import Client
+    from mcp_trio._client import Client
 
     from ._talk import Target
 
@@ -53,7 +53,11 @@ async def prompt_named(name: str, client: Client, timeout: float) -> Prompt:
     Raises:
         CliError: the server lists no such prompt.
     """
-    prompts = await client.list_prompts(timeout=timeout) if declared_by(client).prompts is not None else []
+    prompts = (
+        await client.list_prompts(timeout=timeout)
+        if declared_by(client).prompts is not None
+        else []
+    )
     for found in prompts:
         if found.name == name:
             return found

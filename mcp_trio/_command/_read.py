@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mcp_core.types import ReadResourceResult, ResourceContents
-    from mcp_trio import Client
+    from mcp_trio._client import Client
 
     from ._talk import Target
 
@@ -62,7 +62,8 @@ async def _read_resource(client: Client, uri: str, target: Target) -> ReadResour
         # List the resources only after an error: the list may be long, and need not be complete.
         hint = did_you_mean(uri, await _known_uris(client, uri, target.timeout))
         raise Problem(
-            f"the server answered with an error: {exc}{cure_of(exc)}{hint and '.'}{hint}", ANSWERED_ERROR
+            f"the server answered with an error: {exc}{cure_of(exc)}{hint and '.'}{hint}",
+            ANSWERED_ERROR,
         ) from exc
 
 
@@ -73,7 +74,9 @@ async def _known_uris(client: Client, uri: str, timeout: float) -> list[str]:
     # There is an error to show already. A second one would only hide it.
     with suppress(McpTrioError):
         uris = [resource.uri for resource in await client.list_resources(timeout=timeout)]
-        templates = [found.uri_template for found in await client.list_resource_templates(timeout=timeout)]
+        templates = [
+            found.uri_template for found in await client.list_resource_templates(timeout=timeout)
+        ]
     if uri in uris or _matches_template(uri, templates):
         return []
     return [*uris, *templates]
@@ -112,7 +115,9 @@ def _write_contents(
     try:
         output.write_bytes(data)
     except OSError as exc:
-        raise Problem(f"{output} cannot be written: {exc.strerror}; give --output another file") from exc
+        raise Problem(
+            f"{output} cannot be written: {exc.strerror}; give --output another file"
+        ) from exc
 
 
 def _terminal_text(found: ResourceContents) -> str:

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 
     from mcp_core.runtime import CallOptions
     from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities
-    from mcp_trio import Client, ClientOptions
     from mcp_trio._authorization import Login
+    from mcp_trio._client import Client
+    from mcp_trio._connect import ClientOptions
     from mcp_trio._trace import Trace
 
     from ._progress import Step
@@ -80,7 +81,10 @@ _CURES: Final = {
         "elicitation",
     ): "it has a form to fill in: run this command in a terminal, or add --answer KEY=VALUE",
     (_REQUIRED_CAPABILITIES, "roots"): "it asks where it may work: add --root PATH",
-    (_REQUIRED_CAPABILITIES, "sampling"): "it asks for a language model, which this command does not have",
+    (
+        _REQUIRED_CAPABILITIES,
+        "sampling",
+    ): "it asks for a language model, which this command does not have",
 }
 _LEVEL_STYLES: Final = {"debug": "dim", "info": "dim", "notice": "", "warning": "yellow"}
 _ERROR_STYLE: Final = "bold red"  # error and above
@@ -189,7 +193,10 @@ def _log_printer(screen: Screen) -> Callable[[LoggingMessageParams], None]:
         data = message.data
         text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
         logger = f" {message.logger}" if message.logger else ""
-        screen.say((f"[{message.level}{logger}]", _LEVEL_STYLES.get(message.level, _ERROR_STYLE)), f" {text}")
+        screen.say(
+            (f"[{message.level}{logger}]", _LEVEL_STYLES.get(message.level, _ERROR_STYLE)),
+            f" {text}",
+        )
 
     return show
 
@@ -215,9 +222,13 @@ def cure_of(error: PeerError) -> str:
             return f"; {cure}"
     pages = error.data.get("elicitations") if isinstance(error.data, dict) else None
     urls = (
-        [str(page.get("url")) for page in pages if isinstance(page, dict)] if isinstance(pages, list) else []
+        [str(page.get("url")) for page in pages if isinstance(page, dict)]
+        if isinstance(pages, list)
+        else []
     )
-    return f"; open {' and '.join(urls)} in a browser if you trust it, and try again" if urls else ""
+    return (
+        f"; open {' and '.join(urls)} in a browser if you trust it, and try again" if urls else ""
+    )
 
 
 def talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
@@ -272,13 +283,17 @@ def _explain_errors(target: Target) -> Iterator[None]:
     try:
         yield
     except AuthRequired as exc:
-        raise Problem(f"{str(exc).removesuffix('.')}{_login_hint(target, exc)}", NO_CONVERSATION) from exc
+        raise Problem(
+            f"{str(exc).removesuffix('.')}{_login_hint(target, exc)}", NO_CONVERSATION
+        ) from exc
     except AuthorizationFailed as exc:
         raise Problem(f"{target.name}: {exc}", NO_CONVERSATION) from exc
     except ConnectFailed as exc:
         if isinstance(exc.__cause__, AuthRequired):
             hint = _login_hint(target, exc.__cause__)
-            raise Problem(f"{target.name}: {str(exc).removesuffix('.')}{hint}", NO_CONVERSATION) from exc
+            raise Problem(
+                f"{target.name}: {str(exc).removesuffix('.')}{hint}", NO_CONVERSATION
+            ) from exc
         if isinstance(exc.__cause__, AuthorizationFailed):
             raise Problem(f"{target.name}: {exc}", NO_CONVERSATION) from exc
         cause, _, _ = str(exc).partition("\n")  # further lines repeat the server's stderr
@@ -291,7 +306,9 @@ def _explain_errors(target: Target) -> Iterator[None]:
     except ConnectionLost as exc:
         raise Problem(f"{exc} before it answered{target.last_words}", NO_CONVERSATION) from exc
     except PeerError as exc:
-        raise Problem(f"the server answered with an error: {exc}{cure_of(exc)}", ANSWERED_ERROR) from exc
+        raise Problem(
+            f"the server answered with an error: {exc}{cure_of(exc)}", ANSWERED_ERROR
+        ) from exc
     except LocalProtocolError as exc:
         raise Problem(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
     except RemoteProtocolError as exc:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mcp_core import FormSchema
     from mcp_core.types import ElicitParams
-    from mcp_trio import ClientOptions
+    from mcp_trio._connect import ClientOptions
 
     from ._screen import Screen
     from ._terminal import Terminal
@@ -63,7 +63,10 @@ class User:
     def options(self) -> ClientOptions:
         """The elicitation options of the client."""
         if self.present:
-            return {"on_elicit": self._on_elicit, "elicitation": ElicitationCapability(form={}, url={})}
+            return {
+                "on_elicit": self._on_elicit,
+                "elicitation": ElicitationCapability(form={}, url={}),
+            }
         return {"on_elicit": self._on_elicit} if self._field_texts or self._forms else {}
 
     def _on_elicit(self, params: ElicitParams) -> Any:
@@ -73,7 +76,9 @@ class User:
         assert params.url is not None
         return self._terminal.hold(partial(visit, self._source, params.message, params.url))
 
-    def _answer_form(self, message: str, form: FormSchema) -> Awaitable[ElicitResult] | ElicitResult:
+    def _answer_form(
+        self, message: str, form: FormSchema
+    ) -> Awaitable[ElicitResult] | ElicitResult:
         if self._field_texts or self._forms:
             try:
                 return ElicitResult(action="accept", content=self._form_content(form))

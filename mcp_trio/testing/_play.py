@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Unpack
 import trio
 
 from mcp_core import LATEST, ConnectFailed
-from mcp_trio import ClientOptions, connect_stream, memory_pair, serve_stream
+from mcp_trio._connect import ClientOptions, connect_stream
+from mcp_trio._memory import memory_pair
 from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio._server import serve_stream
 
 from ._peer import ScriptedPeer
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from mcp_core.registry import Server
-    from mcp_trio import Client
+    from mcp_trio._client import Client
 
 __all__ = ["play_client", "play_server"]
 

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.core.helpers import INITIALIZED, STATEFUL, VERSIONS, E, Message, initialize, line, modern, request
+from tests.core.helpers import (
+    INITIALIZED,
+    STATEFUL,
+    VERSIONS,
+    E,
+    Message,
+    initialize,
+    line,
+    modern,
+    request,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +42,9 @@ SERVER = Path(__file__).with_name("everything.py")
 )
 def test_driver_does_not_load_other_runtime(imported: str, unknown: str) -> None:
     program = f"import sys\nsys.path[:] = {[str(ROOT), *sys.path]!r}\nimport {imported}\nprint(*sys.modules)"
-    loaded = subprocess.check_output([sys.executable, "-S", "-E", "-W", "error", "-c", program], text=True)
+    loaded = subprocess.check_output(
+        [sys.executable, "-S", "-E", "-W", "error", "-c", program], text=True
+    )
     assert imported in loaded.split()
     assert unknown not in loaded.split()
 

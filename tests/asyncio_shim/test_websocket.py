@@ -16,7 +16,16 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from mcp_asyncio_shim import asgi, connect
 from mcp_asyncio_shim._websocket import _FramedWebSocket
-from mcp_core import AuthRequired, Config, ConnectFailed, Connection, ConnectionLost, PeerError, Pump, Role
+from mcp_core import (
+    AuthRequired,
+    Config,
+    ConnectFailed,
+    Connection,
+    ConnectionLost,
+    PeerError,
+    Pump,
+    Role,
+)
 from mcp_core.registry import Server
 from mcp_core.types import ClientCapabilities, Implementation, TextContent
 from tests.asgi import Neutral, hosting
@@ -85,7 +94,9 @@ def test_megabyte_over_websocket_passes_both_ways() -> None:
     async def main() -> None:
         words = "☃" * 500_000
         async with talking(play, max_size=None) as client:
-            results = await asyncio.gather(*(client.call_tool("t", {"words": words}) for _ in range(3)))
+            results = await asyncio.gather(
+                *(client.call_tool("t", {"words": words}) for _ in range(3))
+            )
             assert {result.text for result in results} == {words}
 
     run(main())
@@ -97,7 +108,9 @@ def test_long_message_in_pieces_restarts_write_timeout(monkeypatch: pytest.Monke
 
     async def main() -> None:
         info = Implementation(name="c" * 500, version="1")
-        socket = _FramedWebSocket(Connection(Role.CLIENT, Config(info, ClientCapabilities(), versions=[D])))
+        socket = _FramedWebSocket(
+            Connection(Role.CLIENT, Config(info, ClientCapabilities(), versions=[D]))
+        )
         now = socket._clock()
         socket._clock = lambda: now
         socket.conn.open(now)
@@ -257,7 +270,9 @@ def test_trio_server_over_websocket(version: str) -> None:
             assert told == [1, 2, 3]
             with pytest.raises(PeerError, match="not today"):
                 await client.call_tool("fail", {"how": "error"})
-            results = await asyncio.gather(*(client.call_tool("count", {"to": 5}) for _ in range(50)))
+            results = await asyncio.gather(
+                *(client.call_tool("count", {"to": 5}) for _ in range(50))
+            )
             assert {result.text for result in results} == {"5"}
 
     with on_trio() as url:
@@ -339,7 +354,9 @@ def test_asgi_websocket_under_uvicorn(library: Any, version: str) -> None:
 
     async def main() -> None:
         app = asgi(everything(), auth=guard())
-        config = uvicorn.Config(app, port=0, log_level="warning", ws=library, timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            app, port=0, log_level="warning", ws=library, timeout_graceful_shutdown=1
+        )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve())
         while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
@@ -351,7 +368,9 @@ def test_asgi_websocket_under_uvicorn(library: Any, version: str) -> None:
             ) as refused:
                 await connect(url).__aenter__()
             assert isinstance(refused.value.__cause__, AuthRequired)
-            async with connect(url, versions=[version], headers={"authorization": "Bearer ann"}) as client:
+            async with connect(
+                url, versions=[version], headers={"authorization": "Bearer ann"}
+            ) as client:
                 told: list[float] = []
                 counted = await client.call_tool(
                     "count", {"to": 20}, progress=lambda step, *_: told.append(step)

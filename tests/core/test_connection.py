@@ -34,13 +34,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core._intake import Via
-from tests.core.connection_setup import (
-    CLIENT,
-    EMPTY,
-    ERROR,
-    SERVER,
-    NotJson,
-)
+from tests.core.connection_setup import CLIENT, EMPTY, ERROR, SERVER, NotJson
 from tests.core.helpers import (
     CLIENT_INFO,
     CLIENT_OFFERS,
@@ -80,7 +74,10 @@ from tests.core.helpers import (
 
 def test_connection_repr() -> None:
     talk = Talk(Connection(SERVER, server_config()))
-    assert repr(talk.conn) == "<Connection server NEW no revision, 0 in flight, 0 calls, 0 bytes queued>"
+    assert (
+        repr(talk.conn)
+        == "<Connection server NEW no revision, 0 in flight, 0 calls, 0 bytes queued>"
+    )
     talk = server()
     talk.hears(call(1))
     talk.conn.send_request("roots/list")
@@ -137,7 +134,12 @@ def test_server_handshake_ends_with_peer_ready(version: str) -> None:
     talk = Talk(Connection(SERVER, server_config(instructions="be kind")))
     answer = talk.answer(initialize(version, "i"))
     assert answer["id"] == "i"
-    assert answer["result"].keys() == {"protocolVersion", "capabilities", "serverInfo", "instructions"}
+    assert answer["result"].keys() == {
+        "protocolVersion",
+        "capabilities",
+        "serverInfo",
+        "instructions",
+    }
     assert answer["result"]["protocolVersion"] == version
     assert answer["result"]["serverInfo"] == {"name": "server", "version": "2"}
     assert talk.state() is State.OPENING
@@ -156,7 +158,9 @@ def test_server_request_before_initialized_accepted() -> None:
     event = received(talk.hears(call(1)), RequestReceived)
     with pytest.raises(LocalProtocolError, match="not open yet"):
         talk.conn.send_request("roots/list")
-    talk.conn.send_notification("notifications/message", t.LoggingMessageParams(level="error", data=1))
+    talk.conn.send_notification(
+        "notifications/message", t.LoggingMessageParams(level="error", data=1)
+    )
     # During a request of the client, the server may send requests.
     assert talk.conn.send_request("roots/list", related=event.id) == 1
     assert len(talk.says()) == 2
@@ -168,14 +172,22 @@ def test_ping_in_any_state_is_answered_at_once(role: Role) -> None:
     talk = Talk(Connection(role, server_config() if role is SERVER else client_config()))
     assert talk.answer(ping(1)) == result(1)
     for version in STATEFUL:
-        assert opened(role, version).answer(request("p", "ping", {"_meta": {"a": 1}})) == result("p")
+        assert opened(role, version).answer(request("p", "ping", {"_meta": {"a": 1}})) == result(
+            "p"
+        )
 
 
 @pytest.mark.requirement("VER-3", "VER-5", "META-10", "RPC-30")
 def test_server_discover_result() -> None:
     talk = Talk(Connection(SERVER, server_config(instructions="be kind")))
     found = talk.answer(modern(1, "server/discover"))["result"]
-    assert found.pop("capabilities").keys() == {"tools", "resources", "prompts", "completions", "logging"}
+    assert found.pop("capabilities").keys() == {
+        "tools",
+        "resources",
+        "prompts",
+        "completions",
+        "logging",
+    }
     assert found == {
         "resultType": "complete",
         "_meta": {META_SERVER: {"name": "server", "version": "2"}},
@@ -206,7 +218,9 @@ def test_request_received_has_all_attributes(version: str) -> None:
     talk = server(version)
     params = {"name": "t", "arguments": {"a": 1}, "future": True}
     message = (
-        request(7, "tools/call", params) if DIALECTS[version].stateful else modern(7, "tools/call", params)
+        request(7, "tools/call", params)
+        if DIALECTS[version].stateful
+        else modern(7, "tools/call", params)
     )
     event = received(talk.hears(message), RequestReceived)
     assert (event.id, event.related) == (7, None)
@@ -229,7 +243,9 @@ def test_request_received_without_params_has_empty_raw() -> None:
 def test_send_error_sends_error_response() -> None:
     talk = server()
     talk.hears(call(1))
-    assert talk.conn.send_error(1, t.ErrorData(code=-32603, message="internal error", data={"ref": 1}))
+    assert talk.conn.send_error(
+        1, t.ErrorData(code=-32603, message="internal error", data={"ref": 1})
+    )
     assert talk.says() == [error(1, -32603, "internal error", data={"ref": 1})]
 
 
@@ -284,7 +300,9 @@ def test_received_events_have_related_request() -> None:
     talk = client()
     talk.conn.receive_message(encoded(request(1, "roots/list")), 0.0, Via(5))
     assert received(talk.events(), RequestReceived).related == 5
-    talk.conn.receive_message(encoded(notification("notifications/tools/list_changed")), 0.0, Via(6))
+    talk.conn.receive_message(
+        encoded(notification("notifications/tools/list_changed")), 0.0, Via(6)
+    )
     assert received(talk.events(), NotificationReceived).related == 6
 
 
@@ -332,10 +350,14 @@ def test_notification_invalid_params_reported_not_answered(version: str, told: M
 
 def test_notification_becomes_event() -> None:
     talk = server()
-    event = received(talk.hears(notification("notifications/roots/list_changed")), NotificationReceived)
+    event = received(
+        talk.hears(notification("notifications/roots/list_changed")), NotificationReceived
+    )
     assert event.method.name == "notifications/roots/list_changed"
     assert event.peer is talk.conn.peer
-    message = notification("notifications/message", {"level": "error", "data": {"a": 1}, "logger": "l"})
+    message = notification(
+        "notifications/message", {"level": "error", "data": {"a": 1}, "logger": "l"}
+    )
     for version in VERSIONS:
         event = received(client(version).hears(message), NotificationReceived)
         assert event.params == t.LoggingMessageParams(level="error", data={"a": 1}, logger="l")
@@ -423,7 +445,9 @@ def test_invalid_response_fails_its_request(version: str, answer: str, words: st
 
 
 @pytest.mark.requirement("RPC-8")
-@pytest.mark.parametrize("message", [error(None), {"jsonrpc": "2.0", "error": {"code": 1, "message": "no"}}])
+@pytest.mark.parametrize(
+    "message", [error(None), {"jsonrpc": "2.0", "error": {"code": 1, "message": "no"}}]
+)
 def test_error_response_without_id_only_reported(message: Message) -> None:
     talk = client()
     talk.conn.send_request("tools/list")
@@ -478,7 +502,9 @@ def test_send_request_custom_method_returns_dict() -> None:
 def test_send_notification_encodes_params() -> None:
     talk = server()
     talk.conn.send_notification("notifications/tools/list_changed")
-    talk.conn.send_notification("notifications/resources/updated", t.ResourceUpdatedParams(uri="x:y"))
+    talk.conn.send_notification(
+        "notifications/resources/updated", t.ResourceUpdatedParams(uri="x:y")
+    )
     talk.conn.send_notification("notifications/acme/news", {"a": 1})
     assert talk.says() == [
         notification("notifications/tools/list_changed"),
@@ -495,7 +521,11 @@ def test_send_notification_related_to_ended_request_raises(version: str) -> None
         "notifications/message", t.LoggingMessageParams(level="info", data=1), related=1
     )
     (message,) = talk.conn.messages_to_send()
-    assert (message.kind, message.related, message.method) == (Kind.NOTIFICATION, 1, "notifications/message")
+    assert (message.kind, message.related, message.method) == (
+        Kind.NOTIFICATION,
+        1,
+        "notifications/message",
+    )
     talk.hears(cancelled(1))
     for id in (1, 2):
         with pytest.raises(LocalProtocolError, match=f"request {id} is over"):
@@ -529,7 +559,9 @@ def test_messages_to_send_have_routing_data() -> None:
 def test_invalid_message_answered_by_server_only(version: str, bad: str) -> None:
     """A client only reports it, because the message may be no request."""
     talk = server(version)
-    assert_error(talk.refusal(bad), -32700 if bad == "nope" else -32600, ... if version == D else None)
+    assert_error(
+        talk.refusal(bad), -32700 if bad == "nope" else -32600, ... if version == D else None
+    )
     talk = client(version)
     assert_rejected(talk.hears(bad))
     assert talk.says() == []

@@ -22,12 +22,7 @@ from mcp_core import (
     ResultReceived,
 )
 from mcp_core import types as t
-from tests.core.connection_setup import (
-    CLIENT,
-    EMPTY,
-    ERROR,
-    SERVER,
-)
+from tests.core.connection_setup import CLIENT, EMPTY, ERROR, SERVER
 from tests.core.helpers import (
     VERSIONS,
     B,
@@ -72,7 +67,9 @@ def test_send_progress_requires_token_and_increase(version: str, token: Any) -> 
     ]
     assert told == [True, False, False, True, False]
     first, second = talk.says()
-    assert first == notification("notifications/progress", {"progressToken": token, "progress": 0.5})
+    assert first == notification(
+        "notifications/progress", {"progressToken": token, "progress": 0.5}
+    )
     assert second["params"].pop("message", None) == (None if version == VERSIONS[0] else "soon")
     assert second["params"] == {"progressToken": token, "progress": 1.5, "total": 2}
     assert not talk.conn.send_progress(2, 1)  # no token
@@ -96,7 +93,9 @@ def test_progress_received_requires_request_and_increase(version: str) -> None:
     talk = client(version)
     id = talk.conn.send_request("tools/list", token="t", progress=True)
     quiet = talk.conn.send_request("tools/list")
-    assert [message.get("params", {}).get("_meta", {}).get("progressToken") for message in talk.says()] == [
+    assert [
+        message.get("params", {}).get("_meta", {}).get("progressToken") for message in talk.says()
+    ] == [
         id,
         None,
     ]
@@ -109,7 +108,9 @@ def test_progress_received_requires_request_and_increase(version: str) -> None:
 
     event = received(talk.hears(told(id, 1)), ProgressReceived)
     assert event == ProgressReceived(id, 1, 9, "m", "t")
-    assert talk.hears(told(id, 1), told(id, 0.5), told(str(id), 2), told(99, 2), told(quiet, 2)) == []
+    assert (
+        talk.hears(told(id, 1), told(id, 0.5), told(str(id), 2), told(99, 2), told(quiet, 2)) == []
+    )
     assert received(talk.hears(told(id, 1.25)), ProgressReceived).progress == 1.25
     talk.hears(result(id, {"tools": []}))
     assert talk.hears(told(id, 2)) == []
@@ -330,7 +331,14 @@ def test_batch_messages_are_processed_in_order() -> None:
     asked = talk.conn.send_request("roots/list", token="t")
     talk.says()
     events = talk.hears(
-        [ping(1), call(2), notification("odd"), result(asked, {"roots": []}), cancelled(2), ping("3")]
+        [
+            ping(1),
+            call(2),
+            notification("odd"),
+            result(asked, {"roots": []}),
+            cancelled(2),
+            ping("3"),
+        ]
     )
     assert kinds(events) == ["RequestReceived", "ResultReceived", "RequestCancelled"]
     assert talk.says() == [result(1), result("3")]
@@ -340,7 +348,10 @@ def test_batch_messages_are_processed_in_order() -> None:
 def test_batch_of_notifications_has_no_response() -> None:
     talk = server(B)
     assert (
-        talk.hears([notification("odd"), notification("notifications/odd"), notification("initialize")]) == []
+        talk.hears(
+            [notification("odd"), notification("notifications/odd"), notification("initialize")]
+        )
+        == []
     )
     assert talk.says() == []
 
@@ -395,7 +406,11 @@ def test_client_closes_when_server_reads_no_responses() -> None:
         {
             "jsonrpc": "2.0",
             "id": 1,
-            "result": {"protocolVersion": D, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}},
+            "result": {
+                "protocolVersion": D,
+                "capabilities": {},
+                "serverInfo": {"name": "s", "version": "1"},
+            },
         }
     )
     call = talk.conn.send_request("ping", token="mine")
@@ -433,7 +448,9 @@ def test_raw_result_not_json_leaves_request_open() -> None:
 def test_log_message_before_initialize_result_accepted() -> None:
     talk = Talk(Connection(CLIENT, client_config(D)))
     talk.conn.open(0.0)
-    (event,) = talk.hears(notification("notifications/message", {"level": "info", "data": "starting"}))
+    (event,) = talk.hears(
+        notification("notifications/message", {"level": "info", "data": "starting"})
+    )
     assert isinstance(event, NotificationReceived)
     assert event.peer is None
     assert talk.hears(notification("notifications/tools/list_changed")) == []

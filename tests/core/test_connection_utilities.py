@@ -18,12 +18,7 @@ from mcp_core import (
     Stats,
 )
 from mcp_core import types as t
-from tests.core.connection_setup import (
-    BUSY_CODES,
-    EMPTY,
-    keep_alive_connection,
-    log_at_all_levels,
-)
+from tests.core.connection_setup import BUSY_CODES, EMPTY, keep_alive_connection, log_at_all_levels
 from tests.core.helpers import (
     STATEFUL,
     VERSIONS,
@@ -60,7 +55,11 @@ def test_log_level_change_affects_running_requests(version: str) -> None:
     talk = server(version)
     talk.hears(call(1, version))
     assert talk.answer(request(2, "logging/setLevel", {"level": "critical"}))["result"] == {}
-    assert log_at_all_levels(talk) == log_at_all_levels(talk, related=1) == ["critical", "alert", "emergency"]
+    assert (
+        log_at_all_levels(talk)
+        == log_at_all_levels(talk, related=1)
+        == ["critical", "alert", "emergency"]
+    )
     talk.answer(request(3, "logging/setLevel", {"level": "emergency"}))
     assert log_at_all_levels(talk, related=1) == ["emergency"]
 
@@ -70,7 +69,9 @@ def test_log_level_change_affects_running_requests(version: str) -> None:
 def test_set_level_invalid_level_rejected(version: str) -> None:
     talk = server(version)
     for params in ({"level": "loud"}, {"level": 3}, {}):
-        assert_error(talk.refusal(request(1, "logging/setLevel", params)), -32602, 1, "logging/setLevel")
+        assert_error(
+            talk.refusal(request(1, "logging/setLevel", params)), -32602, 1, "logging/setLevel"
+        )
     assert log_at_all_levels(talk)[0] == "info"
 
 
@@ -78,7 +79,8 @@ def test_set_level_invalid_level_rejected(version: str) -> None:
 def test_log_level_of_stateless_request_is_used() -> None:
     talk = server(E)
     talk.hears(
-        modern(1, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}), modern(2, "tools/call", {"name": "t"})
+        modern(1, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}),
+        modern(2, "tools/call", {"name": "t"}),
     )
     assert log_at_all_levels(talk, related=1) == ["alert", "emergency"]
     assert log_at_all_levels(talk, related=2) == log_at_all_levels(talk) == []
@@ -94,7 +96,9 @@ def test_log_level_of_stateless_request_is_used() -> None:
 def test_log_level_invalid_in_stateless_request_rejected() -> None:
     talk = server(E)
     assert_error(talk.refusal(modern(1, "logging/setLevel", {"level": "error"})), -32601, 1)
-    assert_error(talk.refusal(modern(2, "tools/call", {"name": "t"}, **{LOG_LEVEL: "loud"})), -32602, 2)
+    assert_error(
+        talk.refusal(modern(2, "tools/call", {"name": "t"}, **{LOG_LEVEL: "loud"})), -32602, 2
+    )
 
 
 def test_log_level_is_separate_for_session_and_stateless_requests() -> None:
@@ -191,13 +195,17 @@ def test_keep_alive_ping_unanswered_closes_connection(role: Role) -> None:
     talk.says()
     events = talk.waits(10.0)
     lost = ["waiting"] if role is Role.CLIENT else []
-    assert_closed(events, *lost, error=ConnectionLost, text=f"the {role.other.value} was silent for 20 s")
+    assert_closed(
+        events, *lost, error=ConnectionLost, text=f"the {role.other.value} was silent for 20 s"
+    )
     assert (talk.state(), talk.conn.next_deadline()) == (State.CLOSED, None)
     assert talk.says() == []
 
 
 def test_keep_alive_while_paused_sends_no_ping() -> None:
-    config = server_config(keep_alive=10.0, limits=Limits(in_flight=1, waiting=1, pause=25.0, queued=100))
+    config = server_config(
+        keep_alive=10.0, limits=Limits(in_flight=1, waiting=1, pause=25.0, queued=100)
+    )
     talk = opened(Role.SERVER, D, config)
     assert kinds(talk.hears(*(ping(n) for n in range(9)))) == []
     for _ in range(5):  # its responses wait to be read
@@ -215,7 +223,9 @@ def test_keep_alive_while_paused_sends_no_ping() -> None:
     assert only(talk.says())["id"] == 13
     assert talk.waits(5.0) == []
     assert only(talk.says())["method"] == "ping"  # reading has resumed
-    assert_closed(talk.waits(10.0)[-1:], error=ConnectionLost, text="the client was silent for 20 s")
+    assert_closed(
+        talk.waits(10.0)[-1:], error=ConnectionLost, text="the client was silent for 20 s"
+    )
 
 
 def test_keep_alive_starts_when_connection_opens() -> None:
@@ -345,4 +355,10 @@ def test_connection_stats_count_messages_and_bytes() -> None:
     talk.conn.send_result(1, EMPTY)
     talk.conn.receive_data(b"more", 0.0)
     after = talk.conn.stats()
-    assert (after.in_flight, after.waiting, after.calls, after.events, after.buffered) == (0, 0, 0, 0, 0)
+    assert (after.in_flight, after.waiting, after.calls, after.events, after.buffered) == (
+        0,
+        0,
+        0,
+        0,
+        0,
+    )

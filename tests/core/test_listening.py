@@ -33,16 +33,7 @@ from mcp_core import types as t
 from mcp_core._listening import Listening, Listenings
 from mcp_core._subscriptions import Change, Notice
 from mcp_core.runtime import Pending
-from tests.core.helpers import (
-    SERVER_OFFERS,
-    STATEFUL,
-    VERSIONS,
-    C,
-    D,
-    E,
-    Message,
-    only,
-)
+from tests.core.helpers import SERVER_OFFERS, STATEFUL, VERSIONS, C, D, E, Message, only
 from tests.core.test_subscriptions import NOTHING, filter_of, subscription_table
 
 if TYPE_CHECKING:
@@ -94,7 +85,9 @@ class Consumer:
 
     def acknowledged(self, id: Any, *honoured: Change) -> None:
         self.receives(
-            ACKNOWLEDGED, {"notifications": json.loads(self.dialect.encode(filter_of(*honoured)))}, id
+            ACKNOWLEDGED,
+            {"notifications": json.loads(self.dialect.encode(filter_of(*honoured)))},
+            id,
         )
 
     def answered(self, result: Any = None, error: BaseException | None = None) -> None:
@@ -216,7 +209,9 @@ def test_client_subscriptions_ignore_other_events() -> None:
         ((TOOLS,), "x:1", False),
     ],
 )
-def test_update_of_resource_part_is_accepted(wanted: tuple[Change, ...], uri: str, reported: bool) -> None:
+def test_update_of_resource_part_is_accepted(
+    wanted: tuple[Change, ...], uri: str, reported: bool
+) -> None:
     consumer, subscription = open_subscription(*wanted)
     consumer.receives(UPDATED, {"uri": uri}, 1)
     consumer.receives("notifications/prompts/list_changed", id=1)  # not subscribed to
@@ -299,7 +294,9 @@ def test_listen_result_before_acknowledgement_ends_subscription() -> None:
     assert subscription.next_change() is None
 
 
-@pytest.mark.parametrize("error", [PeerError(-32000, "no"), RemoteProtocolError("?"), ConnectionLost("gone")])
+@pytest.mark.parametrize(
+    "error", [PeerError(-32000, "no"), RemoteProtocolError("?"), ConnectionLost("gone")]
+)
 def test_listen_rejected_raises_in_require_open(error: McpTrioError) -> None:
     consumer = Consumer(E)
     subscription = consumer.opens(TOOLS)
@@ -326,7 +323,8 @@ def test_subscription_lost_raises_after_last_change(error: McpTrioError) -> None
 
 @pytest.mark.parametrize("version", [D, E])
 @pytest.mark.parametrize(
-    ("error", "says"), [(None, "the client was closed"), (ConnectionLost("the pipe broke"), "the pipe broke")]
+    ("error", "says"),
+    [(None, "the client was closed"), (ConnectionLost("the pipe broke"), "the pipe broke")],
 )
 def test_connection_closed_ends_all_subscriptions(
     version: str, error: McpTrioError | None, says: str
@@ -358,7 +356,9 @@ def test_close_drops_pending_and_later_changes() -> None:
 
 def test_close_before_request_sent_removes_it() -> None:
     consumer = Consumer(E)
-    subscription, other = (consumer.listenings.open(consumer.peer, (change,)) for change in (TOOLS, PROMPTS))
+    subscription, other = (
+        consumer.listenings.open(consumer.peer, (change,)) for change in (TOOLS, PROMPTS)
+    )
     assert consumer.listenings.close(subscription) is None
     assert consumer.send_queued() == [(LISTEN, {"notifications": {"promptsListChanged": True}})]
     assert other.id == 1
@@ -543,7 +543,11 @@ def test_shared_resource_is_subscribed_once() -> None:
     third = consumer.opens(ONE)
     assert (consumer.asked, first.honoured, third.honoured) == ([], (ONE,), (ONE,))
     assert (second.settled, third.settled) == (True, True)
-    for subscription, leaves in ((first, []), (second, unsubscribes("x:2")), (third, unsubscribes("x:1"))):
+    for subscription, leaves in (
+        (first, []),
+        (second, unsubscribes("x:2")),
+        (third, unsubscribes("x:1")),
+    ):
         consumer.listenings.close(subscription)
         assert consumer.send_queued() == leaves
 
@@ -592,7 +596,9 @@ def test_progress_of_subscribe_request_is_ignored() -> None:
 class Wire:
     """A client and a server that handle changes only. Messages cross when the test moves them."""
 
-    def __init__(self, dialect: Dialect, *, capabilities: t.ServerCapabilities = SERVER_OFFERS) -> None:
+    def __init__(
+        self, dialect: Dialect, *, capabilities: t.ServerCapabilities = SERVER_OFFERS
+    ) -> None:
         self.dialect = dialect
         self.server_table = subscription_table(dialect.version, capabilities)
         self.listenings = Listenings()
@@ -783,7 +789,9 @@ class Play:
 
 
 @given(st.sampled_from((D, E)), st.lists(moves, max_size=60))
-def test_wire_any_message_order_misses_no_change(version: str, script: list[tuple[str, Any]]) -> None:
+def test_wire_any_message_order_misses_no_change(
+    version: str, script: list[tuple[str, Any]]
+) -> None:
     play = Play(version)
     wire = play.wire
     for move, detail in script:

@@ -11,7 +11,16 @@ from mcp_core import DIALECTS, Config, Peer
 from mcp_core import types as t
 from mcp_core._replies import REPLIES
 from mcp_core.registry import Cache
-from tests.core.helpers import CLIENT_INFO, SERVER_INFO, SERVER_OFFERS, STATEFUL, A, D, E, server_config
+from tests.core.helpers import (
+    CLIENT_INFO,
+    SERVER_INFO,
+    SERVER_OFFERS,
+    STATEFUL,
+    A,
+    D,
+    E,
+    server_config,
+)
 
 PEER = Peer(DIALECTS[D], t.ClientCapabilities(), CLIENT_INFO)
 CONFIG = server_config(instructions="be kind")
@@ -22,7 +31,10 @@ DISCOVERED = t.DiscoverResult(
 
 def initialized(version: str) -> t.InitializeResult:
     return t.InitializeResult(
-        protocol_version=version, capabilities=SERVER_OFFERS, server_info=SERVER_INFO, instructions="be kind"
+        protocol_version=version,
+        capabilities=SERVER_OFFERS,
+        server_info=SERVER_INFO,
+        instructions="be kind",
     )
 
 

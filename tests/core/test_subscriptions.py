@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core import (
-    DIALECTS,
-    Fault,
-    Limits,
-    LocalProtocolError,
-    Role,
-)
+from mcp_core import DIALECTS, Fault, Limits, LocalProtocolError, Role
 from mcp_core import types as t
 from mcp_core._subscriptions import Change, Interests, Notice, changes
 from tests.core.helpers import (
@@ -123,7 +117,12 @@ def test_change_without_exactly_one_member_raises(members: dict[str, Any]) -> No
 
 def test_changes_keywords_build_ordered_tuple() -> None:
     assert changes(tools=True) == (TOOLS,)
-    assert changes(prompts=True, resources=True, uris=["x:2", "x:1", "x:2"]) == (PROMPTS, RESOURCES, TWO, ONE)
+    assert changes(prompts=True, resources=True, uris=["x:2", "x:1", "x:2"]) == (
+        PROMPTS,
+        RESOURCES,
+        TWO,
+        ONE,
+    )
     with pytest.raises(ValueError, match="name a list or a resource"):
         changes()
     with pytest.raises(TypeError, match="not one string"):
@@ -259,7 +258,9 @@ def test_listen_messages_carry_subscription_id(id: RequestId) -> None:
 
 @pytest.mark.parametrize("capabilities", [SERVER_OFFERS, SOME, NOTHING])
 @pytest.mark.parametrize(
-    "wanted", [(), (TOOLS,), (PROMPTS, RESOURCES), (*LISTS, TWO, ONE)], ids=["none", "one", "two", "all"]
+    "wanted",
+    [(), (TOOLS,), (PROMPTS, RESOURCES), (*LISTS, TWO, ONE)],
+    ids=["none", "one", "two", "all"],
 )
 def test_listen_acknowledges_declared_changes_only(
     capabilities: t.ServerCapabilities, wanted: tuple[Change, ...]
@@ -289,7 +290,9 @@ def test_listen_filter_without_known_change_is_accepted(named: str) -> None:
     row = DIALECTS[E].receives[Role.SERVER][LISTEN]
     params = row.read_params(b'{"notifications":%b}' % named.encode())
     table = subscription_table(E)
-    assert as_sent(table.listen(1, DIALECTS[E], params.notifications))["params"]["notifications"] == {}
+    assert (
+        as_sent(table.listen(1, DIALECTS[E], params.notifications))["params"]["notifications"] == {}
+    )
     assert not table.publish(TOOLS)
     assert 1 in table
 
@@ -338,7 +341,8 @@ def test_end_returns_remaining_notifications() -> None:
         table.publish(change)
     ended = table.end()
     assert [
-        (ended_request.id, [change_of(notice) for notice in ended_request.rest]) for ended_request in ended
+        (ended_request.id, [change_of(notice) for notice in ended_request.rest])
+        for ended_request in ended
     ] == [
         (1, [ONE, TOOLS]),
         (2, []),
@@ -488,7 +492,9 @@ acts = st.one_of(
 
 
 @given(st.lists(acts, max_size=60))
-def test_subscriptions_any_order_send_each_change_after_it_happened(script: list[tuple[Any, ...]]) -> None:
+def test_subscriptions_any_order_send_each_change_after_it_happened(
+    script: list[tuple[Any, ...]],
+) -> None:
     table = subscription_table(D, uris=5, listens=2)
     wanted: dict[RequestId | None, set[Change]] = {None: {*LISTS}}
     owed: set[tuple[RequestId | None, Change]] = set()  # published while subscribed, not sent since
@@ -501,7 +507,10 @@ def test_subscriptions_any_order_send_each_change_after_it_happened(script: list
             try:
                 table.subscribe(DIALECTS[D], details[0].uri)
             except LocalProtocolError:
-                assert sum(change.uri is not None for those in wanted.values() for change in those) == 5
+                assert (
+                    sum(change.uri is not None for those in wanted.values() for change in those)
+                    == 5
+                )
             else:
                 wanted.setdefault(None, {*LISTS}).add(details[0])
         elif act == "unsubscribe":

@@ -18,11 +18,19 @@ from fuzz.engines import check_case, run_hypothesis
 from fuzz.fuzz_signature import _reader_of
 from fuzz.messages import VERSIONS
 from fuzz.pair import negotiated_version
-from fuzz.targets import as_row, committed_cases, invariant_of, load, read_case, target_names, write_case
+from fuzz.targets import (
+    as_row,
+    committed_cases,
+    invariant_of,
+    load,
+    read_case,
+    target_names,
+    write_case,
+)
 from mcp_core import _framing, _jsonrpc, _opening, _outbox, _param_headers
 from mcp_core._asked import Asked
 from mcp_core._body import parse_body
-from mcp_core._rate import Bucket
+from mcp_core._limits import Bucket
 from mcp_core._requests import Requests
 from mcp_core.auth import _challenge, _grant, _guard
 from mcp_core.auth._jose import Jws
@@ -202,7 +210,9 @@ def _ignore_disconnect_unless_done(self: Exchange) -> bool:
     return self.mode is not Mode.DONE and _disconnected(self)
 
 
-def _find_without_principal_check(self: Endpoint, exchange: Exchange, id: bytes, dialect: Any) -> Any:
+def _find_without_principal_check(
+    self: Endpoint, exchange: Exchange, id: bytes, dialect: Any
+) -> Any:
     session = self.sessions.get(id)
     if session is None:
         return _NO_SESSION

@@ -14,7 +14,17 @@ import mcp_types as t
 import pytest
 import trio
 
-from tests.interop.official import C, D, E, Way, error_of, every_revision, opened, unfinished_streams, ways
+from tests.interop.official import (
+    C,
+    D,
+    E,
+    Way,
+    error_of,
+    every_revision,
+    opened,
+    unfinished_streams,
+    ways,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -90,7 +100,10 @@ async def call(client: Client, tool: str, **arguments: Any) -> str:
 
 async def forms(client: Client, user: Answers, way: Way) -> None:
     user.left = [accept(count=2, where="window"), accept(dish="b")]
-    assert await call(client, "book", flight="KL 1234") == "Seats(count=2, where='window'), {'dish': 'b'}"
+    assert (
+        await call(client, "book", flight="KL 1234")
+        == "Seats(count=2, where='window'), {'dish': 'b'}"
+    )
     seats, meal = user.questions()
     assert (seats.mode, seats.message) == ("form", "Seats on KL 1234")
     assert seats.requested_schema["required"] == ["count"]
@@ -106,14 +119,19 @@ async def forms(client: Client, user: Answers, way: Way) -> None:
 
     # The reader of the form fills in a default that the response leaves out.
     user.left = [accept(count=1), DECLINE]
-    assert await call(client, "book", flight="SK 903") == "Seats(count=1, where='aisle'), meal: decline"
+    assert (
+        await call(client, "book", flight="SK 903")
+        == "Seats(count=1, where='aisle'), meal: decline"
+    )
     for answer in DECLINE, CANCEL:
         user.left = [answer]
         assert await call(client, "book", flight="SK 903") == f"seats: {answer.action}"
     assert user.left == []
 
 
-@pytest.mark.requirement("ELIC-4", "ELIC-6", "ELIC-7", "ELIC-8", "ELIC-9", "ELIC-23", "MRTR-1", "MRTR-12")
+@pytest.mark.requirement(
+    "ELIC-4", "ELIC-6", "ELIC-7", "ELIC-8", "ELIC-9", "ELIC-23", "MRTR-1", "MRTR-12"
+)
 @ways(E, D, C)
 async def test_sdk_client_answers_forms(way: Way) -> None:
     user = Answers()
@@ -155,7 +173,9 @@ async def test_sdk_client_invalid_form_answer_fails_or_is_requested_again(way: W
 async def test_sdk_client_cancelled_call_ends_its_input_request(way: Way) -> None:
     withdrawn = trio.Event()
 
-    async def ponder(context: ClientRequestContext, params: t.ElicitRequestParams) -> t.ElicitResult:
+    async def ponder(
+        context: ClientRequestContext, params: t.ElicitRequestParams
+    ) -> t.ElicitResult:
         scope.cancel()
         try:
             await trio.sleep_forever()
@@ -207,7 +227,10 @@ async def test_sdk_client_gets_url_elicitation_required_until_visited(way: Way) 
             "url": "https://example.com/pages?id=p",
             "elicitationId": "p",
         }
-        assert await error_of(client.call_tool("locked", {"id": "p"})) == (-32042, {"elicitations": [page]})
+        assert await error_of(client.call_tool("locked", {"id": "p"})) == (
+            -32042,
+            {"elicitations": [page]},
+        )
         await client.call_tool("unlock", {"id": "p"})
         message = await told.next()
         assert isinstance(message, t.ElicitCompleteNotification)
@@ -234,14 +257,21 @@ async def test_sdk_client_gets_input_request_until_page_is_visited(way: Way) -> 
 @every_revision
 async def test_sdk_client_answers_sampling(way: Way) -> None:
     said = t.CreateMessageResult(
-        role="assistant", content=t.TextContent(text="Hello"), model="small-1", stop_reason="endTurn"
+        role="assistant",
+        content=t.TextContent(text="Hello"),
+        model="small-1",
+        stop_reason="endTurn",
     )
     model = Answers(said)
     async with asking(way, sampling_callback=model) as client:
         assert await call(client, "say", text="Say hello.") == "small-1: Hello (endTurn)"
         [question] = model.questions()
         assert [message.content.text for message in question.messages] == ["Say hello."]
-        assert (question.max_tokens, question.system_prompt, question.temperature) == (100, "Be brief.", 0.5)
+        assert (question.max_tokens, question.system_prompt, question.temperature) == (
+            100,
+            "Be brief.",
+            0.5,
+        )
         assert question.stop_sequences == ["."]
         assert question.model_preferences.hints[0].name == "small"
         assert (question.tools, question.tool_choice) == (None, None)
@@ -261,7 +291,9 @@ async def test_sdk_client_answers_sampling_with_tools(way: Way) -> None:
         )
 
     both = said("toolUse", t.TextContent(text="Let me see."), use("u1", 2, 3), use("u2", 4, 5))
-    model = Answers(both, said("toolUse", use("u3", 5, 9)), said("endTurn", t.TextContent(text="14")))
+    model = Answers(
+        both, said("toolUse", use("u3", 5, 9)), said("endTurn", t.TextContent(text="14"))
+    )
     async with asking(way, sampling_callback=model, sampling_capabilities=TOOLS) as client:
         assert await call(client, "calculate", task="2 + 3 + 4 + 5") == "14"
     first, _, last = model.questions()
@@ -291,7 +323,10 @@ def roots(**places: str) -> t.ListRootsResult:
 async def test_sdk_client_answers_roots(way: Way) -> None:
     places = Answers(roots(home="file:///home/me", work="file:///work"), roots())
     async with asking(way, list_roots_callback=places) as client:
-        assert json.loads(await call(client, "where")) == ["home=file:///home/me", "work=file:///work"]
+        assert json.loads(await call(client, "where")) == [
+            "home=file:///home/me",
+            "work=file:///work",
+        ]
         if way.spoken != E:
             await client.session.send_roots_list_changed()
         assert json.loads(await call(client, "where")) == []
@@ -303,7 +338,9 @@ async def test_sdk_client_answers_roots(way: Way) -> None:
 @pytest.mark.requirement("MRTR-3", "MRTR-4")
 @ways(E, D)
 async def test_sdk_client_answers_concurrent_input_requests(way: Way) -> None:
-    said = t.CreateMessageResult(role="assistant", content=t.TextContent(text="So."), model="small-1")
+    said = t.CreateMessageResult(
+        role="assistant", content=t.TextContent(text="So."), model="small-1"
+    )
     async with asking(
         way,
         elicitation_callback=Answers(accept(name="Ada")),
@@ -343,7 +380,9 @@ async def test_sdk_client_error_response_fails_the_call(way: Way) -> None:
     message.
     """
     no = t.ErrorData(code=-1, message="the user rejected the request")
-    callbacks = {f"{what}_callback": Answers(no, no) for what in ("elicitation", "sampling", "list_roots")}
+    callbacks = {
+        f"{what}_callback": Answers(no, no) for what in ("elicitation", "sampling", "list_roots")
+    }
     async with asking(way, **callbacks) as client:
         for tool, arguments in (
             ("book", {"flight": "KL 1234"}),

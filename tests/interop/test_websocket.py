@@ -19,7 +19,15 @@ import trio
 import trustme
 
 from mcp_core.types import TextContent
-from mcp_trio import ConnectFailed, ConnectionLost, Server, asgi, connect, connect_websocket, serve_http
+from mcp_trio import (
+    ConnectFailed,
+    ConnectionLost,
+    Server,
+    asgi,
+    connect,
+    connect_websocket,
+    serve_http,
+)
 from tests.core.http.site import D, E, initialize, request
 from tests.interop.official import load, served
 from tests.interop.test_asgi import under_hypercorn
@@ -147,12 +155,16 @@ async def test_websocket_trio_websocket_client_with_own_server_over_tls() -> Non
     authority.configure_trust(theirs)
     async with served_here(host="localhost", tls=ours) as url:
         with trio.fail_after(30):
-            async with trio_websocket.open_websocket_url(url, theirs, subprotocols=["mcp"]) as socket:
+            async with trio_websocket.open_websocket_url(
+                url, theirs, subprotocols=["mcp"]
+            ) as socket:
                 await socket.send_message(json.dumps(initialize(D)))
                 assert json.loads(await socket.get_message())["result"]["protocolVersion"] == D
                 await socket.send_message(INITIALIZED)
                 await socket.send_message(CALL)
-                assert json.loads(await socket.get_message())["result"]["content"][0]["text"] == NAMES
+                assert (
+                    json.loads(await socket.get_message())["result"]["content"][0]["text"] == NAMES
+                )
                 await socket.ping(b"?")
             assert socket.closed.code == 1000
             async with connect_websocket(url, tls=theirs) as client:
@@ -210,7 +222,9 @@ async def test_websocket_ws_client_with_own_server(ws: Callable[..., list[str]])
 @pytest.mark.node
 async def test_websocket_own_client_with_ws_server(ws: Callable[..., list[str]]) -> None:
     async with trio.open_nursery() as nursery:
-        process = await nursery.start(partial(trio.run_process, ws("server"), stdin=PIPE, stdout=PIPE))
+        process = await nursery.start(
+            partial(trio.run_process, ws("server"), stdin=PIPE, stdout=PIPE)
+        )
         with trio.fail_after(30):
             port = int(await process.stdout.receive_some())
             await talk(f"ws://127.0.0.1:{port}/")
@@ -233,7 +247,9 @@ async def test_websocket_own_client_with_asgi_app_under_hypercorn() -> None:
                 async with connect(f"{url}/other"):
                     pass
             with pytest.raises(ConnectFailed, match="403 Forbidden"):
-                async with connect_websocket(f"{url}/mcp", headers={"origin": "http://evil.example"}):
+                async with connect_websocket(
+                    f"{url}/mcp", headers={"origin": "http://evil.example"}
+                ):
                     pass
 
 
@@ -241,13 +257,17 @@ async def test_websocket_own_client_with_asgi_app_under_hypercorn() -> None:
 
 
 @pytest.mark.node
-async def test_websocket_node_sdk_client_tours(ws: Callable[..., list[str]], node_modules: Path) -> None:
+async def test_websocket_node_sdk_client_tours(
+    ws: Callable[..., list[str]], node_modules: Path
+) -> None:
     script = str(SCRIPT.with_name("ts_client.mjs"))
     async with served(load("our_server.py")) as where:
         url = where.url.replace("http", "ws", 1)
         with trio.fail_after(30):
             argv = ["node", script, str(node_modules), url, "ws", "tour"]
-            done = await trio.run_process(argv, capture_stdout=True, capture_stderr=True, check=False)
+            done = await trio.run_process(
+                argv, capture_stdout=True, capture_stderr=True, check=False
+            )
     assert done.returncode == 0, done.stderr.decode()
     report = json.loads(done.stdout)
     toured(report)

@@ -19,7 +19,16 @@ import trio
 from mcp_core import AuthRequired, ConnectFailed, McpTrioError
 from mcp_core.auth import AuthorizationFailed
 from mcp_trio import ClientProfile, Login, MemoryStorage, _fetch, connect_http
-from tests.security.client_attacks import ATTACKS, PRIVATE, PROFILE, URL, call, challenge, leads_to, redirect
+from tests.security.client_attacks import (
+    ATTACKS,
+    PRIVATE,
+    PROFILE,
+    URL,
+    call,
+    challenge,
+    leads_to,
+    redirect,
+)
 from tests.security.internet import (
     AS,
     EVIL,
@@ -202,7 +211,9 @@ async def test_fetch_local_server_allows_loopback_only(
     leads_to(host, challenge(f'Bearer resource_metadata="https://{host}/prm"'))(world)
     login = Login(profile=PROFILE, storage=MemoryStorage(), browse=world.browse)
     with pytest.raises(ConnectFailed, match=PRIVATE):
-        async with connect_http("https://localhost/mcp", auth=login, tls=world.tls, versions=["2025-11-25"]):
+        async with connect_http(
+            "https://localhost/mcp", auth=login, tls=world.tls, versions=["2025-11-25"]
+        ):
             pass
     assert PRIVATE in caplog.text
     assert set(world.dialled) == {"127.0.0.1"}

@@ -20,7 +20,14 @@ import trio.lowlevel
 import trio.testing
 
 import mcp_trio
-from mcp_core import CallTimeout, ConnectionLost, FormSchema, McpError, PeerError, RemoteProtocolError
+from mcp_core import (
+    CallTimeout,
+    ConnectionLost,
+    FormSchema,
+    McpError,
+    PeerError,
+    RemoteProtocolError,
+)
 from mcp_core import types as t
 from mcp_core.registry import Context, Server
 from mcp_core.runtime import answer_form
@@ -46,7 +53,10 @@ FORM: Message = {
     "required": ["name"],
 }
 NAME_REQUEST = ("elicitation/create", {"message": "Who are you?", "requestedSchema": FORM})
-URL_REQUEST = ("elicitation/create", {"message": "Log in", "mode": "url", "url": "https://x.example/login"})
+URL_REQUEST = (
+    "elicitation/create",
+    {"message": "Log in", "mode": "url", "url": "https://x.example/login"},
+)
 HELLO = {"role": "user", "content": {"type": "text", "text": "hello"}}
 SAMPLING_REQUEST = ("sampling/createMessage", {"messages": [HELLO], "maxTokens": 10})
 TOOL = {"name": "t", "inputSchema": {"type": "object"}}
@@ -62,7 +72,9 @@ DONE: Message = {"content": [{"type": "text", "text": "done"}]}
 class ClientCall:
     """A tool call of the client in its own task, during which the server requests input."""
 
-    def __init__(self, client: Client, peer: ScriptedPeer, nursery: trio.Nursery, **options: Any) -> None:
+    def __init__(
+        self, client: Client, peer: ScriptedPeer, nursery: trio.Nursery, **options: Any
+    ) -> None:
         self.peer = peer
         self.result: Any = None
         self.error: BaseException | None = None
@@ -82,7 +94,10 @@ class ClientCall:
         """Send input requests to the client."""
         self.request = await self.peer.expect("tools/call", {"name": "t", "arguments": {"a": 1}})
         if self.peer.version == E:
-            asked = {key: {"method": method, "params": params} for key, (method, params) in requests.items()}
+            asked = {
+                key: {"method": method, "params": params}
+                for key, (method, params) in requests.items()
+            }
             answer = {"resultType": "input_required", "inputRequests": asked, "requestState": "st"}
             await self.peer.answer(self.request, answer)
         else:
@@ -129,7 +144,11 @@ async def give_name(params: t.ElicitParams) -> Any:
 
 
 async def fill_form(message: str, form: FormSchema) -> Any:
-    assert (message, list(form.properties), form.required) == ("Who are you?", ["name", "size"], ["name"])
+    assert (message, list(form.properties), form.required) == (
+        "Who are you?",
+        ["name", "size"],
+        ["name"],
+    )
     return {"name": "Ada"}
 
 
@@ -151,7 +170,11 @@ async def roots() -> Any:
 URLS = t.ElicitationCapability(form={}, url={})
 ADA = {"action": "accept", "content": {"name": "Ada", "size": "M"}}
 ROOTS_JSON = {
-    "roots": [{"uri": "file:///home/ada"}, {"uri": "file:///srv"}, {"uri": "file:///tmp", "name": "scratch"}]
+    "roots": [
+        {"uri": "file:///home/ada"},
+        {"uri": "file:///srv"},
+        {"uri": "file:///tmp", "name": "scratch"},
+    ]
 }
 
 # The revisions that have the request, the options of the client, the request, and the response.
@@ -249,7 +272,11 @@ async def test_client_capabilities_follow_from_callbacks(
         ({}, NAME_REQUEST, -32601),
         ({"on_elicit": give_name}, URL_REQUEST, -32602),
         ({"on_sample": sample}, SAMPLING_REQUEST_WITH_TOOLS, -32602),
-        ({"on_elicit": give_name}, ("elicitation/create", {"message": "m", "requestedSchema": {}}), -32602),
+        (
+            {"on_elicit": give_name},
+            ("elicitation/create", {"message": "m", "requestedSchema": {}}),
+            -32602,
+        ),
         ({}, ("acme/ask", {}), -32601),
     ],
 )
@@ -274,7 +301,11 @@ async def test_input_request_without_capability_is_rejected(
 
 @pytest.mark.requirement("ELIC-15")
 async def test_elicitation_complete_for_unknown_id_is_ignored() -> None:
-    async with play_server_in_nursery(D, on_elicit=open_page, elicitation=URLS) as (client, peer, nursery):
+    async with play_server_in_nursery(D, on_elicit=open_page, elicitation=URLS) as (
+        client,
+        peer,
+        nursery,
+    ):
         call = ClientCall(client, peer, nursery)
         input_request = (URL_REQUEST[0], {**URL_REQUEST[1], "elicitationId": "1"})
         await peer.notify("notifications/elicitation/complete", {"elicitationId": "another"})
@@ -326,7 +357,9 @@ async def test_form_rejected_by_user_is_cancelled_or_an_error(version: str) -> N
         await call.request_input(q=NAME_REQUEST)
         answer = (await call.responses("q"))["q"]
         assert answer == (
-            {"action": "cancel"} if version == E else {"code": -1, "message": "User rejected the request"}
+            {"action": "cancel"}
+            if version == E
+            else {"code": -1, "message": "User rejected the request"}
         )
         await call.end()
 
@@ -373,7 +406,11 @@ async def test_client_callback_keyboard_interrupt_propagates(version: str) -> No
         raise KeyboardInterrupt
 
     async def use() -> None:
-        async with play_server_in_nursery(version, on_sample=interrupted) as (client, peer, nursery):
+        async with play_server_in_nursery(version, on_sample=interrupted) as (
+            client,
+            peer,
+            nursery,
+        ):
             call = ClientCall(client, peer, nursery)
             await call.request_input(q=SAMPLING_REQUEST)
             await trio.sleep_forever()
@@ -427,7 +464,9 @@ async def test_two_input_requests_run_concurrently(version: str) -> None:
         await together("roots")
         return []
 
-    async with play_server_in_nursery(version, on_sample=sample_together, on_roots=roots_together) as (
+    async with play_server_in_nursery(
+        version, on_sample=sample_together, on_roots=roots_together
+    ) as (
         client,
         peer,
         nursery,
@@ -498,8 +537,14 @@ class SlowCallback:
 
 
 @every_revision
-async def test_input_request_pauses_the_call_timeout(version: str, autojump_clock: MockClock) -> None:
-    async with play_server_in_nursery(version, on_sample=SlowCallback(200)) as (client, peer, nursery):
+async def test_input_request_pauses_the_call_timeout(
+    version: str, autojump_clock: MockClock
+) -> None:
+    async with play_server_in_nursery(version, on_sample=SlowCallback(200)) as (
+        client,
+        peer,
+        nursery,
+    ):
         call = ClientCall(client, peer, nursery)
         await call.request_input(q=SAMPLING_REQUEST)
         assert await call.responses("q") == {"q": SAMPLED_JSON}
@@ -508,8 +553,14 @@ async def test_input_request_pauses_the_call_timeout(version: str, autojump_cloc
 
 
 @every_revision
-async def test_call_timeout_after_input_response_resumes(version: str, autojump_clock: MockClock) -> None:
-    async with play_server_in_nursery(version, on_sample=SlowCallback(200)) as (client, peer, nursery):
+async def test_call_timeout_after_input_response_resumes(
+    version: str, autojump_clock: MockClock
+) -> None:
+    async with play_server_in_nursery(version, on_sample=SlowCallback(200)) as (
+        client,
+        peer,
+        nursery,
+    ):
         start = trio.current_time()
         call = ClientCall(client, peer, nursery)
         await call.request_input(q=SAMPLING_REQUEST)
@@ -518,7 +569,9 @@ async def test_call_timeout_after_input_response_resumes(version: str, autojump_
         assert isinstance(call.error, CallTimeout)
         assert str(call.error) == "no answer to tools/call within 60 s (timeout)"
         assert trio.current_time() == start + 260
-        assert (await peer.expect("notifications/cancelled"))["params"]["requestId"] == call.request["id"]
+        assert (await peer.expect("notifications/cancelled"))["params"][
+            "requestId"
+        ] == call.request["id"]
 
 
 @every_revision
@@ -570,7 +623,11 @@ async def test_call_cancelled_during_input_request_cancels_callback(version: str
 @pytest.mark.parametrize("version", STATEFUL)
 async def test_input_request_cancelled_by_server_cancels_callback(version: str) -> None:
     callback = SlowCallback(5000)
-    async with play_server_in_nursery(version, on_sample=callback, on_roots=[]) as (client, peer, nursery):
+    async with play_server_in_nursery(version, on_sample=callback, on_roots=[]) as (
+        client,
+        peer,
+        nursery,
+    ):
         call = ClientCall(client, peer, nursery)
         await call.request_input(q=SAMPLING_REQUEST)
         await peer.notify("notifications/cancelled", {"requestId": "q"})
@@ -583,7 +640,9 @@ async def test_input_request_cancelled_by_server_cancels_callback(version: str) 
 
 @every_revision
 @pytest.mark.parametrize("how", ["closed", "lost"])
-async def test_connection_ended_during_input_request_cancels_callback(version: str, how: str) -> None:
+async def test_connection_ended_during_input_request_cancels_callback(
+    version: str, how: str
+) -> None:
     callback = SlowCallback(5000)
     async with play_server_in_nursery(version, on_sample=callback) as (client, peer, nursery):
         call = ClientCall(client, peer, nursery)
@@ -614,7 +673,9 @@ async def test_client_block_cancelled_during_input_request_cancels_callback(vers
 
 
 @pytest.mark.requirement("MRTR-6", "MRTR-17")
-async def test_input_required_without_requests_is_retried_with_backoff(autojump_clock: MockClock) -> None:
+async def test_input_required_without_requests_is_retried_with_backoff(
+    autojump_clock: MockClock,
+) -> None:
     async with play_server(E) as (client, peer), trio.open_nursery() as nursery:
         start = trio.current_time()
         call = ClientCall(client, peer, nursery)

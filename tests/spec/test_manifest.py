@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import pytest
 
-from tests.spec.requirements import NOT_OURS, PLANNED, REQUIREMENTS, REVISIONS, TESTED, Requirement, letters
+from tests.spec.requirements import (
+    NOT_OURS,
+    PLANNED,
+    REQUIREMENTS,
+    REVISIONS,
+    TESTED,
+    Requirement,
+    letters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,7 +53,9 @@ def marks_in(source: str) -> tuple[set[str], list[str]]:
         if not _is_requirement(node):
             continue
         if not node.args or node.keywords:
-            errors.append(f"line {node.lineno}: a requirement mark takes one id or more, and nothing else")
+            errors.append(
+                f"line {node.lineno}: a requirement mark takes one id or more, and nothing else"
+            )
         for arg in node.args:
             if isinstance(arg, ast.Constant) and isinstance(arg.value, str):
                 ids.add(arg.value)
@@ -86,7 +96,9 @@ def ids_of_the_default_run(source: str) -> set[str]:
             ]
         elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             # Not the marks of single rows: they do not hold for the other rows.
-            marks = [each for each in node.decorator_list if ".parametrize(" not in ast.unparse(each)]
+            marks = [
+                each for each in node.decorator_list if ".parametrize(" not in ast.unparse(each)
+            ]
         elif _is_requirement(node) and not left_out:
             ids.update(
                 each.value
@@ -94,10 +106,17 @@ def ids_of_the_default_run(source: str) -> set[str]:
                 if isinstance(each, ast.Constant) and isinstance(each.value, str)
             )
         elif (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "param"
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "param"
         ):
             marks = [each.value for each in node.keywords if each.arg == "marks"]
-        names = {part.attr for mark in marks for part in ast.walk(mark) if isinstance(part, ast.Attribute)}
+        names = {
+            part.attr
+            for mark in marks
+            for part in ast.walk(mark)
+            if isinstance(part, ast.Attribute)
+        }
         for child in ast.iter_child_nodes(node):
             visit(child, left_out or not names.isdisjoint(LEFT_OUT))
 
@@ -120,7 +139,9 @@ def disagreements(rows: Iterable[Requirement], marked: Mapping[str, list[str]]) 
             )
         if row.verdict != TESTED and id in marked:
             files = ", ".join(marked[id])
-            errors.append(f"{id} is tested in {files}: change its verdict from {row.verdict} to TESTED")
+            errors.append(
+                f"{id} is tested in {files}: change its verdict from {row.verdict} to TESTED"
+            )
     return errors
 
 
@@ -144,7 +165,9 @@ def test_default_run_proves_every_tested_row() -> None:
         if not path.is_relative_to(TESTS / "interop"):
             proven |= ids_of_the_default_run(source)
     unproven = [row.id for row in REQUIREMENTS if row.verdict == TESTED and row.id not in proven]
-    assert unproven == [], "give each a smaller test without a mark that leaves it out of the default run"
+    assert unproven == [], (
+        "give each a smaller test without a mark that leaves it out of the default run"
+    )
 
 
 def test_requirement_ids_are_unique_and_sorted() -> None:
@@ -165,7 +188,8 @@ def test_requirement_rows_have_a_sentence_and_links() -> None:
 
 
 @pytest.mark.parametrize(
-    ("span", "spelled_out"), [("A-E", "ABCDE"), ("A,C-E", "ACDE"), ("B", "B"), ("C-D", "CD"), ("A, B", "AB")]
+    ("span", "spelled_out"),
+    [("A-E", "ABCDE"), ("A,C-E", "ACDE"), ("B", "B"), ("C-D", "CD"), ("A, B", "AB")],
 )
 def test_revision_span_expands_to_letters(span: str, spelled_out: str) -> None:
     assert letters(span) == spelled_out
@@ -251,8 +275,16 @@ def test_requirement_mark_without_literal_id_is_an_error(source: str, expected_e
             {"A-1": ["tests/x.py", "tests/y.py"]},
             'A-1 is tested in tests/x.py, tests/y.py: change its verdict from PLANNED("http") to TESTED',
         ),
-        (NOT_OURS("a host"), {"A-1": ["tests/x.py"]}, 'change its verdict from NOT_OURS("a host") to TESTED'),
-        (PLANNED("http"), {"A-2": ["tests/x.py"]}, "A-2 in tests/x.py: the manifest has no such row"),
+        (
+            NOT_OURS("a host"),
+            {"A-1": ["tests/x.py"]},
+            'change its verdict from NOT_OURS("a host") to TESTED',
+        ),
+        (
+            PLANNED("http"),
+            {"A-2": ["tests/x.py"]},
+            "A-2 in tests/x.py: the manifest has no such row",
+        ),
     ],
 )
 def test_manifest_disagreement_message_names_the_change(

@@ -13,6 +13,7 @@ from hpack import Decoder, Encoder
 
 from mcp_core import ConnectionLost
 from mcp_core.http import Body, End, Head, RequestHead
+from mcp_core.http._http2_frames import PREFACE
 from mcp_trio import memory_pair
 from mcp_trio._h2_client import H2Client
 from tests.core.http.h2_frames import (
@@ -23,7 +24,6 @@ from tests.core.http.h2_frames import (
     GOAWAY,
     HEADERS,
     PING,
-    PREFACE,
     RST_STREAM,
     SETTINGS,
     WINDOW_UPDATE,
@@ -98,7 +98,9 @@ class H2Played:
         self._rest = b""
         self._greeted = False
 
-    def head(self, stream: int, fields: Iterable[tuple[bytes, bytes]] = OK, *, end: bool = False) -> bytes:
+    def head(
+        self, stream: int, fields: Iterable[tuple[bytes, bytes]] = OK, *, end: bool = False
+    ) -> bytes:
         block = self._encoder.encode(list(fields))
         return frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream, block)
 
@@ -119,7 +121,11 @@ class H2Played:
         with trio.fail_after(PATIENCE):
             while True:
                 for found in self.heard:
-                    if found.kind == kind and stream in (None, found.stream) and found.flags & flags == flags:
+                    if (
+                        found.kind == kind
+                        and stream in (None, found.stream)
+                        and found.flags & flags == flags
+                    ):
                         self.heard.remove(found)
                         return found
                 if not await self.more():
@@ -150,7 +156,9 @@ class H2Played:
         if not self._greeted and len(self._rest) >= len(PREFACE):
             assert self._rest.startswith(PREFACE)
             self._rest, self._greeted = self._rest[len(PREFACE) :], True
-        while self._greeted and len(self._rest) >= (end := 9 + int.from_bytes(self._rest[:3], "big")):
+        while self._greeted and len(self._rest) >= (
+            end := 9 + int.from_bytes(self._rest[:3], "big")
+        ):
             head, payload, self._rest = self._rest[:9], self._rest[9:end], self._rest[end:]
             found = Frame(head[3], head[4], int.from_bytes(head[5:], "big"), payload)
             self.heard.append(found)
@@ -169,7 +177,9 @@ class Request(NamedTuple):
 class Exchange:
     """One request of the client, with its result."""
 
-    def __init__(self, client: H2Client, body: bytes = b"{}", *headers: tuple[bytes, bytes]) -> None:
+    def __init__(
+        self, client: H2Client, body: bytes = b"{}", *headers: tuple[bytes, bytes]
+    ) -> None:
         self.client, self.body = client, body
         self.head = RequestHead(b"POST", b"/mcp?a=b", [(b"host", b"here"), *headers])
         self.actions: list[Action] = []

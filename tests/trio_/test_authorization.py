@@ -17,7 +17,16 @@ import trio.testing
 
 from mcp_core import AuthRequired, CallTimeout, ConnectFailed, ConnectionLost
 from mcp_core.auth import AuthorizationFailed, FetchFailed
-from mcp_trio import Client, ClientProfile, FileStorage, Login, MemoryStorage, Server, connect, connect_http
+from mcp_trio import (
+    Client,
+    ClientProfile,
+    FileStorage,
+    Login,
+    MemoryStorage,
+    Server,
+    connect,
+    connect_http,
+)
 from mcp_trio._authorization import Authorization, login_of
 from mcp_trio._h11_loopback import Loopback
 from tests.trio_.oauth_world import oauth_world, state_in
@@ -43,7 +52,9 @@ async def browse(url: str) -> str:
     """A user who consents."""
     query = parse_qs(urlsplit(url).query)
     scope = query.get("scope", [""])[0]
-    return f"{query['redirect_uri'][0]}?code=code+{scope.replace(' ', '+')}&state={query['state'][0]}"
+    return (
+        f"{query['redirect_uri'][0]}?code=code+{scope.replace(' ', '+')}&state={query['state'][0]}"
+    )
 
 
 def headless(**more: Any) -> Login:
@@ -125,14 +136,18 @@ async def test_concurrent_rejections_cause_one_refresh(world: World) -> None:
     assert world.tokens == 2
 
 
-async def test_expiring_token_is_refreshed_in_advance(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_expiring_token_is_refreshed_in_advance(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = time.time()
     monkeypatch.setattr("mcp_trio._authorization.time", SimpleNamespace(time=lambda: now))
     async with opened(world, headless()) as client:
         now += world.life - 1
         await client.list_tools()
     assert not [
-        method for method, token in world.posted if token == "CANARY-token-1" and method == "tools/list"
+        method
+        for method, token in world.posted
+        if token == "CANARY-token-1" and method == "tools/list"
     ]
     assert world.tokens == 2
 
@@ -241,7 +256,9 @@ async def test_failing_storage_is_logged_and_login_works(
     assert "CANARY" not in caplog.text
 
 
-async def test_invalid_stored_tokens_are_ignored(world: World, caplog: pytest.LogCaptureFixture) -> None:
+async def test_invalid_stored_tokens_are_ignored(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     class Garbled(MemoryStorage):
         def load(self, key: str) -> bytes | None:
             return b"\xff{"
@@ -252,7 +269,9 @@ async def test_invalid_stored_tokens_are_ignored(world: World, caplog: pytest.Lo
     assert "cannot be read" in caplog.text
 
 
-async def test_new_login_clears_the_client_cache(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_new_login_clears_the_client_cache(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     forgot: list[Client] = []
 
     def forget(client: Client) -> None:
@@ -363,7 +382,9 @@ async def test_private_address_is_allowed_for_servers_in_a_private_network(
     authorization = Authorization("https://mcp.corp/mcp", headless())
     asked: list[bool] = []
 
-    async def fetch(request: HttpRequest, *, allow: Callable[[str], bool], **more: object) -> HttpReply:
+    async def fetch(
+        request: HttpRequest, *, allow: Callable[[str], bool], **more: object
+    ) -> HttpReply:
         asked.append(allow("10.0.0.1"))
         raise FetchFailed("that is enough")
 
@@ -424,7 +445,9 @@ def browser(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return shown
 
 
-async def test_browser_login_shows_the_page_and_gets_the_redirect(world: World, browser: list[str]) -> None:
+async def test_browser_login_shows_the_page_and_gets_the_redirect(
+    world: World, browser: list[str]
+) -> None:
     told: list[str] = []
     async with opened(world, Login(storage=MemoryStorage(), show=told.append)) as client:
         await client.list_tools()
@@ -444,7 +467,9 @@ async def test_browser_login_reuses_the_registered_port(world: World, browser: l
     assert world.count("/register") == 1
 
 
-async def test_browser_missing_raises_with_the_cure(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_browser_missing_raises_with_the_cure(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: False)
     with pytest.raises(ConnectFailed, match="no browser can be opened"):
         async with opened(world, Login(storage=MemoryStorage())):
@@ -462,7 +487,9 @@ async def test_loopback_port_taken_raises_or_uses_another(world: World) -> None:
     loopback.close()
 
 
-async def test_loopback_unrelated_requests_get_404(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_loopback_unrelated_requests_get_404(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     statuses: list[bytes] = []
 
     async def ask(port: int, request: bytes) -> None:
@@ -499,11 +526,15 @@ async def test_loopback_unrelated_requests_get_404(world: World, monkeypatch: py
 
 
 @pytest.mark.parametrize("host", ["localhost", "[::1]"])
-async def test_loopback_accepts_every_local_host_name(world: World, browser: list[str], host: str) -> None:
+async def test_loopback_accepts_every_local_host_name(
+    world: World, browser: list[str], host: str
+) -> None:
     profile = ClientProfile(redirect_uri=f"http://{host}:0/callback")
     async with opened(world, Login(profile=profile, storage=MemoryStorage())):
         pass
-    assert urlsplit(parse_qs(urlsplit(browser[0]).query)["redirect_uri"][0]).hostname == host.strip("[]")
+    assert urlsplit(parse_qs(urlsplit(browser[0]).query)["redirect_uri"][0]).hostname == host.strip(
+        "[]"
+    )
 
 
 async def test_loopback_with_remote_redirect_uri_raises(world: World) -> None:
@@ -523,7 +554,9 @@ async def test_show_callback_failure_raises(world: World, browser: list[str]) ->
     assert browser == []
 
 
-@pytest.mark.parametrize("error", [webbrowser.Error("no runnable browser"), OSError("exec format error")])
+@pytest.mark.parametrize(
+    "error", [webbrowser.Error("no runnable browser"), OSError("exec format error")]
+)
 async def test_browser_failure_raises(
     world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
@@ -585,7 +618,9 @@ async def test_two_clients_with_one_storage_refresh_once(world: World, tmp_path:
     assert world.tokens == 2
 
 
-async def test_login_by_another_process_does_not_block_the_storage(world: World, tmp_path: Path) -> None:
+async def test_login_by_another_process_does_not_block_the_storage(
+    world: World, tmp_path: Path
+) -> None:
     """A login may take long, and the stored tokens are only locked at its end."""
     shown, go_on = trio.Event(), trio.Event()
 
@@ -687,7 +722,9 @@ def test_auth_option_accepts_bool_profile_and_login() -> None:
     assert login_of(login) is login
 
 
-async def test_login_page_without_redirect_times_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_login_page_without_redirect_times_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: True)
     monkeypatch.setattr("mcp_trio._h11_loopback._LOGIN_TIMEOUT", 0.05)
     with pytest.raises(ConnectFailed, match="did not return from the login page"):

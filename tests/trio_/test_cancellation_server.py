@@ -13,7 +13,16 @@ import trio.testing
 from mcp_core.registry import Context
 from mcp_trio import serve_listeners, serve_stream
 from tests.core.helpers import D, E, cancelled, result
-from tests.trio_.cancelling import TOOLS, End, World, inside, lifespan, made, make, play_at_every_step
+from tests.trio_.cancelling import (
+    TOOLS,
+    End,
+    World,
+    inside,
+    lifespan,
+    made,
+    make,
+    play_at_every_step,
+)
 from tests.trio_.wire import Wire, text_of
 
 if TYPE_CHECKING:
@@ -139,7 +148,9 @@ async def middleware(world: World) -> None:
             return await proceed()
 
     async def script(wire: Wire) -> None:
-        await wire.tell(wire.calling(11, "hello"), wire.calling(12, "steps"), wire.asking(13, "tools/list"))
+        await wire.tell(
+            wire.calling(11, "hello"), wire.calling(12, "steps"), wire.asking(13, "tools/list")
+        )
         assert text_of((await hear(wire, 3))[12]) == "there"
 
     await cut_server(world, script)
@@ -247,7 +258,9 @@ async def an_orderly_stop_during_a_call(world: World) -> None:
 
 async def the_end_of_the_input_during_a_call(world: World) -> None:
     async def script(wire: Wire) -> None:
-        await wire.tell(wire.calling(11, "wait"), wire.calling(12, "steps"), wire.calling(13, "nested"))
+        await wire.tell(
+            wire.calling(11, "wait"), wire.calling(12, "steps"), wire.calling(13, "nested")
+        )
         await wire.stream.send_eof()  # type: ignore[attr-defined]
         heard = {message["id"]: message for message in await wire.hear_all()}
         assert [text_of(heard[id]) for id in (12, 13)] == ["there", "there"]

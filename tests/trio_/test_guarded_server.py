@@ -15,7 +15,16 @@ import pytest
 import trio
 import trio.testing
 
-from mcp_core.auth import Await, Fetch, FetchFailed, Grant, Guard, HttpReply, HttpRequest, JwtVerifier
+from mcp_core.auth import (
+    Await,
+    Fetch,
+    FetchFailed,
+    Grant,
+    Guard,
+    HttpReply,
+    HttpRequest,
+    JwtVerifier,
+)
 from mcp_core.http import Door, Endpoint, Exchange, Gate, HttpOptions, RequestHead, Site
 from mcp_core.registry import Context, Server
 from mcp_trio import connect_http, serve_http
@@ -51,7 +60,11 @@ def house() -> Server:
 
 
 def call(
-    name: str = "whoami", *headers: str, auth: str = "Bearer ann", path: str = "/mcp", body: str = ""
+    name: str = "whoami",
+    *headers: str,
+    auth: str = "Bearer ann",
+    path: str = "/mcp",
+    body: str = "",
 ) -> bytes:
     meta = {
         "io.modelcontextprotocol/protocolVersion": E,
@@ -81,7 +94,9 @@ def text(answer: Answer) -> str:
 
 
 def guard(verifier: Any, **options: Any) -> Guard:
-    return Guard(RESOURCE, [ISSUER], verifier, scopes=["read"], tool_scopes={"erase": ["write"]}, **options)
+    return Guard(
+        RESOURCE, [ISSUER], verifier, scopes=["read"], tool_scopes={"erase": ["write"]}, **options
+    )
 
 
 class Poked:
@@ -179,7 +194,9 @@ async def test_token_check_stalled_does_not_block_other_requests() -> None:
     servers = {"/mcp": house(), "/open": house()}
     async with serving(servers, {"/mcp": guard(slow), "/open": None}) as dial:
         wire, other = await dial(), await dial()
-        await wire.send(call() + call(auth="Bearer eve") + get("/.well-known/oauth-protected-resource"))
+        await wire.send(
+            call() + call(auth="Bearer eve") + get("/.well-known/oauth-protected-resource")
+        )
         assert text(await other.ask(call(auth="", path="/open"))) == ""
         assert slow.asked == 1
         slow.go.set()
@@ -220,7 +237,9 @@ async def test_token_check_precedes_100_continue() -> None:
         await wire.stream.aclose()
         # A client that is not authorized gets the error response instead.
         wire = await dial()
-        head, _, _ = call("whoami", "expect: 100-continue", auth="Bearer eve").partition(b"\r\n\r\n")
+        head, _, _ = call("whoami", "expect: 100-continue", auth="Bearer eve").partition(
+            b"\r\n\r\n"
+        )
         assert (await wire.ask(head + b"\r\n\r\n")).status == 401
         await wire.stream.aclose()
 
@@ -241,7 +260,9 @@ async def test_token_check_is_cancelled_when_the_client_disconnects() -> None:
         await wire.stream.aclose()
 
 
-async def test_token_check_failure_is_a_500_without_details(caplog: pytest.LogCaptureFixture) -> None:
+async def test_token_check_failure_is_a_500_without_details(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     slow = Slow()
     slow.go.set()
     async with serving(house(), guard(slow)) as dial:
@@ -302,7 +323,9 @@ async def test_expired_token_ends_the_stream_and_the_client_reconnects(
         monkeypatch.setattr("mcp_trio._dial.Way", Way)
         headers = {"authorization": "Bearer ann"}
         async with (
-            connect_http("http://127.0.0.1:8000/mcp", headers=headers, versions=[version]) as client,
+            connect_http(
+                "http://127.0.0.1:8000/mcp", headers=headers, versions=[version]
+            ) as client,
             client.listen(tools=True) as changes,
         ):
             for minute in range(1, 4):
@@ -334,7 +357,9 @@ async def test_jwt_of_an_authorization_server_is_verified() -> None:
                 issuer.token("https://other.example/mcp", "read"): 401,
                 issuer.token(RESOURCE, "read", exp=1): 401,
                 issuer.token(RESOURCE, "read", iss="https://other.example"): 401,
-                AuthorizationServer(issuer.issuer).token(RESOURCE, "read"): 401,  # a key of another server
+                AuthorizationServer(issuer.issuer).token(
+                    RESOURCE, "read"
+                ): 401,  # a key of another server
                 issuer.token(RESOURCE, "nothing"): 403,
             }
             for each, status in bad.items():
@@ -420,7 +445,9 @@ def jwks_step() -> Any:
         (KeyError("x"), "FetchFailed('it could not be fetched')"),
     ],
 )
-async def test_jwks_fetch_is_shared_by_concurrent_checks(answer: Any, told: Any, fetching: Fetching) -> None:
+async def test_jwks_fetch_is_shared_by_concurrent_checks(
+    answer: Any, told: Any, fetching: Fetching
+) -> None:
     fetching.answer = answer
     step = jwks_step()
     ann, bob, gone = (Waiting(step) for _ in range(3))
@@ -441,7 +468,9 @@ async def test_jwks_fetch_is_shared_by_concurrent_checks(answer: Any, told: Any,
         fetching.go.set()
     assert fetching.urls == [JWKS_URI]
     assert [
-        each if isinstance(each, str) else each.status for waiter in (ann, bob) for each in waiter.told
+        each if isinstance(each, str) else each.status
+        for waiter in (ann, bob)
+        for each in waiter.told
     ] == [told if isinstance(told, str) else told.status] * 2
     assert gone.told == []  # other checks still use the fetch
     assert repr(admitting) == "<Admitting, 0 fetches>"
@@ -535,7 +564,8 @@ class Names(trio.abc.HostnameResolver):
         if name not in self.known:
             raise socket.gaierror(socket.EAI_NONAME, "nobody")
         return [
-            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port or 0)) for address in self.known[name]
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port or 0))
+            for address in self.known[name]
         ]
 
     async def getnameinfo(self, *args: Any) -> Any:

@@ -12,7 +12,15 @@ import trio.testing
 from mcp_core.http import Body, End, Head
 from mcp_trio import memory_pair
 from mcp_trio._http_connection import Exchanged
-from tests.trio_.http_site import FakeExchange, FakeSite, HttpWire, get, post, serving, split_answers
+from tests.trio_.http_site import (
+    FakeExchange,
+    FakeSite,
+    HttpWire,
+    get,
+    post,
+    serving,
+    split_answers,
+)
 
 if TYPE_CHECKING:
     pass
@@ -62,13 +70,22 @@ async def test_h11_server_passes_the_request_head() -> None:
     for exchange in site.exchanges:
         head = exchange.head
         assert (head.method, head.target) == (b"POST", b"/echo?a=b")
-        assert head.headers == [(b"host", b"localhost"), (b"x-name", b"Value"), (b"content-length", b"1")]
+        assert head.headers == [
+            (b"host", b"localhost"),
+            (b"x-name", b"Value"),
+            (b"content-length", b"1"),
+        ]
     assert [exchange.body for exchange in site.exchanges] == [b"1", b"2"]
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 async def test_h11_server_pipelined_requests_are_answered_in_order(size: int) -> None:
-    said = post(body=b"one") + post("/echo", chunked(b"t", b"wo"), CHUNKED) + get() + post(body=b"four")
+    said = (
+        post(body=b"one")
+        + post("/echo", chunked(b"t", b"wo"), CHUNKED)
+        + get()
+        + post(body=b"four")
+    )
     async with serving(FakeSite()) as served:
         wire = served.connect()
         for start in range(0, len(said), size):
@@ -299,7 +316,9 @@ async def test_h11_server_rejected_body_is_drained_to_a_limit(framed: bool) -> N
     body = b"x" * 200_000
     async with serving(FakeSite()) as served:
         wire = served.connect()
-        answer = await wire.ask(post("/refuse", b"", CHUNKED) if framed else post("/refuse", body)[:-200_000])
+        answer = await wire.ask(
+            post("/refuse", b"", CHUNKED) if framed else post("/refuse", body)[:-200_000]
+        )
         assert (answer.headers.get(b"connection") == b"close") is not framed
         with pytest.raises(trio.BrokenResourceError):
             await wire.send(b"%x\r\n" % 10**9 + body + body)
@@ -361,10 +380,16 @@ async def test_h11_server_invalid_chunks_after_the_response_close() -> None:
         (get("/" + "x" * 10_000), 414),
         (b"GET /" + b"x" * 10_000, 414),
         (get("/", *[b"x: y"] * 200), 431),
-        (b"GET / HTTP/1.1\r\n" + b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n" * 600, 431),
+        (
+            b"GET / HTTP/1.1\r\n"
+            + b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n" * 600,
+            431,
+        ),
     ],
 )
-async def test_h11_server_invalid_request_gets_an_error_and_a_close(said: bytes, status: int) -> None:
+async def test_h11_server_invalid_request_gets_an_error_and_a_close(
+    said: bytes, status: int
+) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import Body, End, Head
+from mcp_core.http._http2_frames import PREFACE
 from tests.core.http.h2_frames import (
     ACK,
     CONTINUATION,
@@ -23,7 +24,6 @@ from tests.core.http.h2_frames import (
     HEADERS,
     HELLO,
     PING,
-    PREFACE,
     PRIORITY,
     PUSH_PROMISE,
     RST_STREAM,
@@ -48,11 +48,18 @@ REFUSED, CALM = 7, 11
 
 # -- Invalid frames ------------------------------------------------------------------------------
 
-HEAD = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"localhost"), (b":path", b"/echo")]
+HEAD = [
+    (b":method", b"POST"),
+    (b":scheme", b"http"),
+    (b":authority", b"localhost"),
+    (b":path", b"/echo"),
+]
 
 
 def head(*headers: tuple[bytes, bytes], without: bytes = b"") -> bytes:
-    return frame(HEADERS, WHOLE, 1, block([each for each in HEAD if each[0] != without] + list(headers)))
+    return frame(
+        HEADERS, WHOLE, 1, block([each for each in HEAD if each[0] != without] + list(headers))
+    )
 
 
 # The bytes behind the preface, and the error code of the connection.
@@ -66,11 +73,15 @@ ENDS = {
     "stream zero": (HELLO + asking(0), PROTOCOL),
     "a stream twice": (HELLO + asking(3) + asking(1), PROTOCOL),
     "a continuation of nothing": (HELLO + frame(CONTINUATION, END_HEADERS, 1, b"x"), PROTOCOL),
-    "something within a head": (HELLO + frame(HEADERS, 0, 1, b"x") + frame(PING, 0, 0, bytes(8)), PROTOCOL),
+    "something within a head": (
+        HELLO + frame(HEADERS, 0, 1, b"x") + frame(PING, 0, 0, bytes(8)),
+        PROTOCOL,
+    ),
     "data of nobody": (HELLO + frame(DATA, 0, 1, b"x"), PROTOCOL),
     "a push": (HELLO + frame(PUSH_PROMISE, END_HEADERS, 1, number(2) + block(HEAD)), PROTOCOL),
     "an HPACK bomb": (
-        HELLO + frame(HEADERS, WHOLE, 1, bytes(Encoder().encode([*HEAD, *[(b"x", b"v" * 3900)] * 20]))),
+        HELLO
+        + frame(HEADERS, WHOLE, 1, bytes(Encoder().encode([*HEAD, *[(b"x", b"v" * 3900)] * 20]))),
         CALM,
     ),
     "a head without an end": (
@@ -80,7 +91,10 @@ ENDS = {
     "padding longer than the frame": (HELLO + post(1) + frame(DATA, 0x08, 1, b"\x05ab"), PROTOCOL),
     "a window that grows by nothing": (HELLO + window(0, 0), PROTOCOL),
     "a window that grows too large": (HELLO + window(0, 2**31 - 1), FLOW_CONTROL),
-    "first windows that are too large": (HELLO + frame(SETTINGS, 0, 0, setting(4, 2**31)), FLOW_CONTROL),
+    "first windows that are too large": (
+        HELLO + frame(SETTINGS, 0, 0, setting(4, 2**31)),
+        FLOW_CONTROL,
+    ),
     "frames that are to be too large": (HELLO + frame(SETTINGS, 0, 0, setting(5, 2**24)), PROTOCOL),
     "goaway for a stream": (HELLO + frame(GOAWAY, 0, 1, bytes(8)), PROTOCOL),
     "a ping of seven bytes": (HELLO + frame(PING, 0, 0, bytes(7)), FRAME_SIZE),
@@ -111,7 +125,10 @@ RESETS = {
     "no authority": (head(without=b":authority"), PROTOCOL),
     "two paths": (head((b":path", b"/")), PROTOCOL),
     "a pseudo-header of answers": (head((b":status", b"200")), PROTOCOL),
-    "a pseudo-header behind the others": (head((b"x", b"y"), (b":path", b"/"), without=b":path"), PROTOCOL),
+    "a pseudo-header behind the others": (
+        head((b"x", b"y"), (b":path", b"/"), without=b":path"),
+        PROTOCOL,
+    ),
     "extended connect": (head((b":protocol", b"websocket")), PROTOCOL),
     "upper case": (head((b"X", b"y")), PROTOCOL),
     "a line end in a value": (head((b"x", b"a\r\nb: c")), PROTOCOL),
@@ -125,8 +142,14 @@ RESETS = {
         post(1) + frame(DATA, 0, 1, b"x") + frame(HEADERS, WHOLE, 1, block([(b":path", b"/")])),
         PROTOCOL,
     ),
-    "a body longer than it was to be": (asking(1, b"12345", b"/echo", (b"content-length", b"4")), PROTOCOL),
-    "a body shorter than it was to be": (asking(1, b"123", b"/echo", (b"content-length", b"4")), PROTOCOL),
+    "a body longer than it was to be": (
+        asking(1, b"12345", b"/echo", (b"content-length", b"4")),
+        PROTOCOL,
+    ),
+    "a body shorter than it was to be": (
+        asking(1, b"123", b"/echo", (b"content-length", b"4")),
+        PROTOCOL,
+    ),
     "no body where there was to be one": (head((b"content-length", b"1")), PROTOCOL),
     "a body that was to be none": (asking(1, b"1", b"/echo", (b"content-length", b"0")), PROTOCOL),
     "a short body with trailers": (
@@ -135,7 +158,10 @@ RESETS = {
         + frame(HEADERS, WHOLE, 1, block([(b"x", b"y")])),
         PROTOCOL,
     ),
-    "a second head": (asking(1, b"", b"/later") + frame(HEADERS, WHOLE, 1, block(HEAD)), STREAM_CLOSED),
+    "a second head": (
+        asking(1, b"", b"/later") + frame(HEADERS, WHOLE, 1, block(HEAD)),
+        STREAM_CLOSED,
+    ),
     "a window that grows too large": (post(1, b"/later") + window(1, 2**31 - 1), FLOW_CONTROL),
 }
 
@@ -169,7 +195,10 @@ REFUSALS = {
     "a long path": (head((b":path", b"/" + b"x" * 8192), without=b":path"), 414),
     "an expectation": (head((b"expect", b"a miracle")), 417),
     "a large body": (post(1, b"/echo", (b"content-length", b"1" * 19)), 413),
-    "connect": (frame(HEADERS, WHOLE, 1, block([(b":method", b"CONNECT"), (b":authority", b"a:1")])), 501),
+    "connect": (
+        frame(HEADERS, WHOLE, 1, block([(b":method", b"CONNECT"), (b":authority", b"a:1")])),
+        501,
+    ),
     "what the site refuses": (asking(1, b"body", b"/refuse"), 403),
     "what the site hangs up on": (asking(1, b"body", b"/hang-up"), 413),
 }
@@ -210,7 +239,8 @@ async def test_h2_server_oversized_head_gets_431() -> None:
         pieces = [fields[start : start + 16_384] for start in range(0, len(fields), 16_384)]
         await wire.send(frame(HEADERS, END_STREAM, 1, pieces[0]))
         await wire.send(
-            *[frame(CONTINUATION, 0, 1, piece) for piece in pieces[1:]], frame(CONTINUATION, END_HEADERS, 1)
+            *[frame(CONTINUATION, 0, 1, piece) for piece in pieces[1:]],
+            frame(CONTINUATION, END_HEADERS, 1),
         )
         assert (await wire.answer(1)).status == 431
         assert (await wire.ask(3, b"the next")).body == b"the next"
@@ -224,7 +254,9 @@ PINGS = frame(PING, 0, 0, bytes(8))
 FLOODS = {
     "pings": [PINGS] * 20_000,
     "settings": [frame(SETTINGS)] * 20_000,
-    "settings that change much": [frame(SETTINGS, 0, 0, setting(4, size)) for size in range(20_000)],
+    "settings that change much": [
+        frame(SETTINGS, 0, 0, setting(4, size)) for size in range(20_000)
+    ],
     "empty data": [post(1)] + [frame(DATA, 0, 1)] * 20_000,
     "crumbs of data": [post(1)] + [frame(DATA, 0, 1, b"x")] * 20_000,
     "data behind the end": [asking(1), *[frame(DATA, 0, 1, b"x")] * 20_000],
@@ -235,7 +267,9 @@ FLOODS = {
     "continuations": [frame(HEADERS, 0, 1), *[frame(CONTINUATION, 0, 1)] * 20_000],
     "calls that are given up": [given_up(id) for id in range(1, 40_001, 2)],
     "calls that are none": [post(id, b"no path", flags=WHOLE) for id in range(1, 40_001, 2)],
-    "calls that overflow their window": [post(id) + window(id, 2**31 - 1) for id in range(1, 40_001, 2)],
+    "calls that overflow their window": [
+        post(id) + window(id, 2**31 - 1) for id in range(1, 40_001, 2)
+    ],
     "calls that are too many": [post(id, b"/later") for id in range(1, 40_001, 2)],
 }
 
@@ -311,7 +345,9 @@ async def test_h2_server_concurrent_streams_are_limited() -> None:
 # -- Random frames -------------------------------------------------------------------------------
 
 IDS = st.sampled_from([1, 1, 3, 5, 7, 9, 0, 2])
-PATHS = st.sampled_from([b"/echo", b"/later", b"/stream", b"/refuse", b"/nothing", b"/large", b"bad"])
+PATHS = st.sampled_from(
+    [b"/echo", b"/later", b"/stream", b"/refuse", b"/nothing", b"/large", b"bad"]
+)
 FRAMES = st.one_of(
     st.builds(
         lambda id, path, flags: post(id, path, flags=flags),
@@ -341,7 +377,9 @@ FRAMES = st.one_of(
 
 
 @given(st.lists(FRAMES, max_size=25), st.integers(1, 40_000), st.booleans())
-def test_h2_server_random_frames_leave_nothing_behind(frames: list[bytes], size: int, stops: bool) -> None:
+def test_h2_server_random_frames_leave_nothing_behind(
+    frames: list[bytes], size: int, stops: bool
+) -> None:
     said = HELLO + b"".join(frames)
     faults: list[str] = []
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import h2.events
 import pytest
 
+from mcp_core.http._http2_frames import PREFACE
 from mcp_trio._h2_parser import Parser
 from tests.core.http.h2_frames import (
     DATA,
     END_STREAM,
     HELLO,
-    PREFACE,
     RST_STREAM,
     SETTINGS,
     frame,
@@ -42,7 +42,11 @@ def test_h2_protocol_unknown_settings_are_not_stored(is_client: bool) -> None:
 
 def test_h2_protocol_does_not_check_body_length() -> None:
     ours = parser(is_client=False)
-    said = post(1, b"/", (b"content-length", b"3")) + frame(DATA, 0, 1, bytes(5)) + frame(DATA, END_STREAM, 1)
+    said = (
+        post(1, b"/", (b"content-length", b"3"))
+        + frame(DATA, 0, 1, bytes(5))
+        + frame(DATA, END_STREAM, 1)
+    )
     events = ours.receive_data(HELLO + said)
     assert h2.events.StreamEnded in map(type, events)
 

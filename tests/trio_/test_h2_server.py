@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from mcp_core.http import Body, End, Head
+from mcp_core.http._http2_frames import PREFACE
 from mcp_trio._http_connection import Exchanged
 from tests.core.http.h2_frames import (
     ACK,
@@ -19,7 +20,6 @@ from tests.core.http.h2_frames import (
     HEADERS,
     HELLO,
     PING,
-    PREFACE,
     PRIORITY,
     RST_STREAM,
     SETTINGS,
@@ -65,12 +65,23 @@ async def test_h2_server_passes_the_request_head() -> None:
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(
-            asking(1, b"", b"/echo?a=b", (b"x-name", b"Value"), (b"cookie", b"a=b"), (b"cookie", b"c=d"))
+            asking(
+                1,
+                b"",
+                b"/echo?a=b",
+                (b"x-name", b"Value"),
+                (b"cookie", b"a=b"),
+                (b"cookie", b"c=d"),
+            )
         )
         await wire.answer(1)
     head = site.exchanges[0].head
     assert (head.method, head.target) == (b"POST", b"/echo?a=b")
-    assert head.headers == [(b"host", b"localhost"), (b"x-name", b"Value"), (b"cookie", b"a=b; c=d")]
+    assert head.headers == [
+        (b"host", b"localhost"),
+        (b"x-name", b"Value"),
+        (b"cookie", b"a=b; c=d"),
+    ]
     assert repr(site.exchanges[0].token).startswith("<ServedStream 1, ")
 
 
@@ -81,7 +92,12 @@ async def test_h2_server_concurrent_requests_in_any_chunks(size: int) -> None:
         wire = served.connect()
         for start in range(0, len(said), size):
             await wire.send(said[start : start + size])
-        assert [(await wire.answer(id)).body for id in (1, 3, 5, 7)] == [b"one", b"two", b"", b"four"]
+        assert [(await wire.answer(id)).body for id in (1, 3, 5, 7)] == [
+            b"one",
+            b"two",
+            b"",
+            b"four",
+        ]
 
 
 async def test_h2_server_responses_leave_in_order_of_completion() -> None:
@@ -116,10 +132,14 @@ async def test_h2_server_event_stream_is_sent_piece_by_piece() -> None:
     ("method", "path", "status"),
     [(b"POST", b"/nothing", 204), (b"HEAD", b"/echo", 200), (b"HEAD", b"/large", 200)],
 )
-async def test_h2_server_response_without_body_has_none(method: bytes, path: bytes, status: int) -> None:
+async def test_h2_server_response_without_body_has_none(
+    method: bytes, path: bytes, status: int
+) -> None:
     site = FakeSite()
     site.on_complete = lambda exchange: (
-        exchange.say(Head(200, []), Body(b"x" * 100), End()) if exchange.head.target == b"/large" else None
+        exchange.say(Head(200, []), Body(b"x" * 100), End())
+        if exchange.head.target == b"/large"
+        else None
     )
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -142,7 +162,9 @@ async def test_h2_server_trailers_end_the_body() -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
-        await wire.send(post(1), frame(DATA, 0, 1, b"body"), frame(HEADERS, WHOLE, 1, block([(b"x", b"y")])))
+        await wire.send(
+            post(1), frame(DATA, 0, 1, b"body"), frame(HEADERS, WHOLE, 1, block([(b"x", b"y")]))
+        )
         assert (await wire.answer(1)).body == b"body"
 
 
@@ -166,11 +188,18 @@ async def test_h2_server_padding_and_priority_are_ignored() -> None:
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         fields = block(
-            [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"a"), (b":path", b"/echo")]
+            [
+                (b":method", b"POST"),
+                (b":scheme", b"http"),
+                (b":authority", b"a"),
+                (b":path", b"/echo"),
+            ]
         )
         await wire.send(
             frame(PRIORITY, 0, 5, number(0) + b"\x10"),
-            frame(HEADERS, END_HEADERS | 0x28, 1, b"\x03" + number(5) + b"\x10" + fields + bytes(3)),
+            frame(
+                HEADERS, END_HEADERS | 0x28, 1, b"\x03" + number(5) + b"\x10" + fields + bytes(3)
+            ),
             frame(DATA, END_STREAM | 0x08, 1, b"\x04body" + bytes(4)),
             frame(0x42, 0xFF, 1, b"what nobody knows"),
         )
@@ -210,7 +239,9 @@ async def test_h2_server_response_follows_window_settings() -> None:
         await wire.send(frame(SETTINGS, 0, 0, setting(4, 1_000)))
         await wire.settle()
         assert len(wire.answers[1].body) == 1_000
-        await wire.send(frame(SETTINGS, 0, 0, setting(4, 10)), window(1, 500))  # the window is negative now
+        await wire.send(
+            frame(SETTINGS, 0, 0, setting(4, 10)), window(1, 500)
+        )  # the window is negative now
         await wire.settle()
         assert len(wire.answers[1].body) == 1_000
         await wire.send(window(1, 600))
@@ -237,7 +268,9 @@ async def test_h2_server_output_is_pulled_after_the_last_was_sent(
         served.reception.pump()
         await wire.settle()
         assert taken == [exchange]
-        assert [len(action.data) for action in exchange._actions if isinstance(action, Body)] == [100_000]
+        assert [len(action.data) for action in exchange._actions if isinstance(action, Body)] == [
+            100_000
+        ]
         await wire.send(window(0, 2**20), window(1, 40_000))
         await wire.settle()
         assert taken == [exchange] * 2
@@ -266,7 +299,9 @@ async def test_h2_server_unread_responses_do_not_block_others(autojump_clock: Mo
 
 
 @pytest.mark.parametrize("piece", [1, 30 * KIB - 1, 30 * KIB])
-async def test_h2_server_slow_reader_needs_minimum_progress(piece: int, autojump_clock: MockClock) -> None:
+async def test_h2_server_slow_reader_needs_minimum_progress(
+    piece: int, autojump_clock: MockClock
+) -> None:
     site = answering(1_000_000)
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -312,7 +347,9 @@ async def test_h2_server_large_responses_take_turns() -> None:
         assert streams[:5] == [1, 3, 5, 1, 3]
 
 
-async def test_h2_server_client_that_reads_nothing_is_disconnected(autojump_clock: MockClock) -> None:
+async def test_h2_server_client_that_reads_nothing_is_disconnected(
+    autojump_clock: MockClock,
+) -> None:
     site = answering(1_000_000)
     async with h2_serving(site) as served:
         wire = served.connect()
@@ -329,7 +366,9 @@ async def test_h2_server_client_that_reads_nothing_is_disconnected(autojump_cloc
 
 
 def room_given(wire: H2Wire, stream: int) -> int:
-    return sum(each.number for each in wire.frames if (each.kind, each.stream) == (WINDOW_UPDATE, stream))
+    return sum(
+        each.number for each in wire.frames if (each.kind, each.stream) == (WINDOW_UPDATE, stream)
+    )
 
 
 async def test_h2_server_long_body_gets_window_updates() -> None:
@@ -377,7 +416,9 @@ async def test_h2_server_rejected_body_gets_no_window_update(autojump_clock: Moc
 
 
 @pytest.mark.parametrize("much", [True, False])
-async def test_h2_server_rejected_body_is_drained_for_a_second(much: bool, autojump_clock: MockClock) -> None:
+async def test_h2_server_rejected_body_is_drained_for_a_second(
+    much: bool, autojump_clock: MockClock
+) -> None:
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         await wire.send(post(1, b"/refuse"), frame(DATA, 0, 1, b"x" * 10_000))
@@ -441,7 +482,9 @@ async def test_h2_server_body_beyond_the_window_is_a_connection_error(
         HELLO + frame(HEADERS, 0, 1),
     ],
 )
-async def test_h2_server_preface_and_first_head_time_out(said: bytes, autojump_clock: MockClock) -> None:
+async def test_h2_server_preface_and_first_head_time_out(
+    said: bytes, autojump_clock: MockClock
+) -> None:
     async with h2_serving(FakeSite()) as served:
         wire = served.connect()
         if said:
@@ -509,7 +552,9 @@ async def test_h2_server_idle_connection_is_closed(autojump_clock: MockClock) ->
 
 
 @pytest.mark.parametrize("piece", [1_100, 900])
-async def test_h2_server_slow_body_needs_minimum_progress(piece: int, autojump_clock: MockClock) -> None:
+async def test_h2_server_slow_body_needs_minimum_progress(
+    piece: int, autojump_clock: MockClock
+) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -559,7 +604,9 @@ async def test_h2_server_request_reset_in_the_same_read_is_not_started() -> None
 
 
 @pytest.mark.parametrize("half", [True, False])
-async def test_h2_server_disconnect_ends_all_exchanges(half: bool, autojump_clock: MockClock) -> None:
+async def test_h2_server_disconnect_ends_all_exchanges(
+    half: bool, autojump_clock: MockClock
+) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -655,7 +702,9 @@ async def test_h2_server_goaway_of_the_client_completes_its_requests(
         assert await wire.end() == NO_ERROR
 
 
-async def test_h2_server_closes_after_the_maximum_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_h2_server_closes_after_the_maximum_of_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("mcp_trio._h2_server._MAX_REQUESTS", 3)
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
@@ -686,7 +735,9 @@ async def test_h2_server_internal_error_is_logged_and_ends_one_stream(
     assert ["internal error" in record.message for record in caplog.records] == [True]
 
 
-async def test_h2_server_internal_error_within_a_response_resets(caplog: pytest.LogCaptureFixture) -> None:
+async def test_h2_server_internal_error_within_a_response_resets(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -705,9 +756,14 @@ async def test_h2_server_internal_error_within_a_response_resets(caplog: pytest.
     assert len(caplog.records) == 1
 
 
-@pytest.mark.parametrize("place", ["_receive", "_send_bodies", "_set_deadline", "_on_deadline", "_read"])
+@pytest.mark.parametrize(
+    "place", ["_receive", "_send_bodies", "_set_deadline", "_on_deadline", "_read"]
+)
 async def test_h2_server_internal_error_of_the_connection_ends_it(
-    place: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+    place: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: MockClock,
 ) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:

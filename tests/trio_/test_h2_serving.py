@@ -16,6 +16,7 @@ import trio.testing
 import trustme
 
 from mcp_core.http import PlainAnswer
+from mcp_core.http._http2_frames import PREFACE
 from mcp_core.registry import Context, Server
 from mcp_trio import serve_http
 from tests.core.helpers import C, D, E, Message, encoded, initialize, modern, request
@@ -25,7 +26,6 @@ from tests.core.http.h2_frames import (
     END_STREAM,
     GOAWAY,
     HELLO,
-    PREFACE,
     RST_STREAM,
     frame,
     number,
@@ -105,7 +105,9 @@ class H2Talker(H2Wire):
         await self.send(self.posting(message))
         return await self.answer(self.id)
 
-    def calling(self, id: Any, name: str, arguments: dict[str, Any] | None = None, **meta: Any) -> Message:
+    def calling(
+        self, id: Any, name: str, arguments: dict[str, Any] | None = None, **meta: Any
+    ) -> Message:
         params = {"name": name, "arguments": arguments or {}}
         if self.version == E:
             return modern(id, "tools/call", params, **meta)
@@ -117,7 +119,9 @@ class H2Talker(H2Wire):
             answer = await self.post(initialize(self.version))
             assert answer.status == 200, answer
             self.session = answer.headers[b"mcp-session-id"]
-            assert (await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})).status == 202
+            assert (
+                await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            ).status == 202
 
 
 def text_of(message: Message) -> str:
@@ -136,7 +140,9 @@ async def test_http2_concurrent_calls(version: str, autojump_clock: MockClock) -
         await talker.shake_hands()
         ids = []
         for seconds in range(50, 0, -1):
-            await talker.send(talker.posting(talker.calling(seconds, "sleep", {"seconds": seconds})))
+            await talker.send(
+                talker.posting(talker.calling(seconds, "sleep", {"seconds": seconds}))
+            )
             ids.append(talker.id)
         quick = await talker.post(talker.calling("quick", "hello"))
         assert quick.headers[b"content-type"] == b"application/json"
@@ -144,7 +150,9 @@ async def test_http2_concurrent_calls(version: str, autojump_clock: MockClock) -
         assert trio.current_time() == 0
         for id in reversed(ids):
             answer = await talker.answer(id)
-            message = json.loads(answer.body) if answer.body[:1] == b"{" else events_in(answer.body)[-1]
+            message = (
+                json.loads(answer.body) if answer.body[:1] == b"{" else events_in(answer.body)[-1]
+            )
             assert text_of(message) == "slept"
         assert trio.current_time() == 50
 
@@ -171,18 +179,26 @@ async def test_http2_handler_waits_for_the_window_of_its_client(
         await talker.shake_hands()
         await talker.send(window(0, 2**30))
         await talker.send(
-            talker.posting(talker.calling(1, "steps", {"count": 1_000, "size": 1_000}, progressToken="t"))
+            talker.posting(
+                talker.calling(1, "steps", {"count": 1_000, "size": 1_000}, progressToken="t")
+            )
         )
         slow = talker.id
         await wait()
         await talker.settle()
         for id in range(2, 12):
-            assert text_of(json.loads((await talker.post(talker.calling(id, "hello"))).body)) == "hello"
+            assert (
+                text_of(json.loads((await talker.post(talker.calling(id, "hello"))).body))
+                == "hello"
+            )
         await wait()
         taken = len(notes)
         assert 50 < taken < 300  # sent, pulled from the exchange, and allowed to wait
         for id in range(12, 22):
-            assert text_of(json.loads((await talker.post(talker.calling(id, "hello"))).body)) == "hello"
+            assert (
+                text_of(json.loads((await talker.post(talker.calling(id, "hello"))).body))
+                == "hello"
+            )
         assert len(notes) == taken
         await talker.send(window(slow, 100_000))
         await talker.settle()
@@ -357,7 +373,9 @@ async def test_http2_over_tls_is_negotiated(authority: trustme.CA) -> None:
 
         async def dial(*protocols: str) -> trio.SSLStream[trio.SocketStream]:
             tcp = await trio.open_tcp_stream("127.0.0.1", address.port)
-            stream = trio.SSLStream(tcp, trusting(authority, *protocols), server_hostname="127.0.0.1")
+            stream = trio.SSLStream(
+                tcp, trusting(authority, *protocols), server_hostname="127.0.0.1"
+            )
             await stream.do_handshake()
             return stream
 
@@ -365,7 +383,9 @@ async def test_http2_over_tls_is_negotiated(authority: trustme.CA) -> None:
             stream = await dial(*protocols)  # the server prefers it to HTTP/1.1
             assert stream.selected_alpn_protocol() == "h2"
             wire = H2Wire(stream)
-            await wire.send(HELLO, post(1, b"/healthz", flags=END_HEADERS | END_STREAM, method=b"GET"))
+            await wire.send(
+                HELLO, post(1, b"/healthz", flags=END_HEADERS | END_STREAM, method=b"GET")
+            )
             assert (await wire.answer(1)).body == b"ok\n"
             await stream.aclose()
         # Without ALPN it is HTTP/1.1.
@@ -456,7 +476,16 @@ async def test_http2_curl_with_prior_knowledge() -> None:
     curl = tool("curl")
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, make([]), routes=ROUTES))
-        words = (curl, "-sS", "-w", "\n%{http_version} %{http_code}", *ASKING, "-d", CALL, address.url)
+        words = (
+            curl,
+            "-sS",
+            "-w",
+            "\n%{http_version} %{http_code}",
+            *ASKING,
+            "-d",
+            CALL,
+            address.url,
+        )
         *body, last = (await run(*words[:2], "--http2-prior-knowledge", *words[2:])).splitlines()
         assert last == "2 200"
         assert text_of(json.loads("\n".join(body))) == "hello"

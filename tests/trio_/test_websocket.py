@@ -26,7 +26,19 @@ from mcp_trio import (
 )
 from mcp_trio._dial import Way
 from tests.core.helpers import D, E, modern
-from tests.core.http.frames import ANSWER, ASK, BINARY, PING, PONG, ROWS, TEXT, close, frame, message, upgrade
+from tests.core.http.frames import (
+    ANSWER,
+    ASK,
+    BINARY,
+    PING,
+    PONG,
+    ROWS,
+    TEXT,
+    close,
+    frame,
+    message,
+    upgrade,
+)
 from tests.core.http.sockets import PROOF
 from tests.core.http.test_guarded import guard
 from tests.trio_.frames import FrameWire
@@ -91,7 +103,9 @@ def limited() -> Server:
 
 
 @pytest.mark.parametrize("chopped", [False, True], ids=["whole", "byte by byte"])
-@pytest.mark.parametrize(("data", "answers"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+@pytest.mark.parametrize(
+    ("data", "answers"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
+)
 async def test_websocket_frames_get_their_responses(
     data: bytes, answers: list[Any], chopped: bool, autojump_clock: trio.abc.Clock
 ) -> None:
@@ -105,7 +119,9 @@ async def test_websocket_frames_get_their_responses(
         assert await wire.heard() == answers
 
 
-async def test_websocket_invalid_frames_end_without_waiting_for_close(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_invalid_frames_end_without_waiting_for_close(
+    autojump_clock: trio.abc.Clock,
+) -> None:
     """Frames after an error cannot be decoded, so the peer's Close would not be noticed."""
     async with talking() as wire:
         began = trio.current_time()
@@ -124,7 +140,9 @@ async def test_websocket_close_is_awaited_for_a_second(autojump_clock: trio.abc.
         assert trio.current_time() == began + 1
 
 
-async def test_websocket_close_over_tls_is_awaited_for_a_second(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_close_over_tls_is_awaited_for_a_second(
+    autojump_clock: trio.abc.Clock,
+) -> None:
     authority = trustme.CA()
     ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(ours)
@@ -158,7 +176,12 @@ REFUSED: list[tuple[str, bytes, int, dict[bytes, bytes]]] = [
     # the request, the status, headers of the response
     ("a foreign Origin", upgrade(b"origin: http://evil.example"), 403, {}),
     ("another name", upgrade(host=b"evil.example"), 421, {}),
-    ("another version", upgrade(b"sec-websocket-version: 8"), 426, {b"sec-websocket-version": b"13"}),
+    (
+        "another version",
+        upgrade(b"sec-websocket-version: 8"),
+        426,
+        {b"sec-websocket-version": b"13"},
+    ),
     ("no version", upgrade(b"sec-websocket-version:"), 426, {b"sec-websocket-version": b"13"}),
     ("no key", upgrade(b"sec-websocket-key:"), 400, {}),
     ("no subprotocol", upgrade(b"sec-websocket-protocol:"), 400, {}),
@@ -257,7 +280,9 @@ async def test_websocket_disconnect_after_the_upgrade_ends_it(
     server = house()
     async with served_over_http(server, on_exchange=lines.append) as listener:
         stream = listener.connect()
-        await stream.send_all(upgrade() + message(modern(1, "tools/call", {"name": "wait", "arguments": {}})))
+        await stream.send_all(
+            upgrade() + message(modern(1, "tools/call", {"name": "wait", "arguments": {}}))
+        )
         if patience:
             await trio.sleep(patience)
         await trio.aclose_forcefully(stream)
@@ -267,7 +292,9 @@ async def test_websocket_disconnect_after_the_upgrade_ends_it(
         assert list(server._services) == []
 
 
-async def test_websocket_frames_behind_the_upgrade_request_are_read(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_frames_behind_the_upgrade_request_are_read(
+    autojump_clock: trio.abc.Clock,
+) -> None:
     async with served_over_http(house()) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade() + message(ASK) + frame(PING, b"x")) == 101
@@ -320,12 +347,16 @@ async def echo(opened: Client, text: str) -> str:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.requirement("CUST-1", "CUST-3")
-async def test_websocket_conversation_in_each_revision(version: str, autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_conversation_in_each_revision(
+    version: str, autojump_clock: trio.abc.Clock
+) -> None:
     heard: list[float] = []
     async with client(of_client={"versions": [version]}) as opened:
         assert opened.peer.dialect.version == version
         assert await echo(opened, "ä€𝄞" * 100_000) == "ä€𝄞" * 100_000
-        await opened.call_tool("tell", {"times": 3, "size": 1}, progress=lambda at, *_: heard.append(at))
+        await opened.call_tool(
+            "tell", {"times": 3, "size": 1}, progress=lambda at, *_: heard.append(at)
+        )
         assert heard == [0, 1, 2]
         assert [tool.name for tool in await opened.list_tools()] == ["echo", "wait", "tell"]
 
@@ -367,7 +398,9 @@ async def test_websocket_cancelled_call_cancels_the_handler(
 
 
 @pytest.mark.parametrize("how", ["leaves", "is cancelled"])
-async def test_websocket_disconnect_cancels_all_handlers(how: str, autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_disconnect_cancels_all_handlers(
+    how: str, autojump_clock: trio.abc.Clock
+) -> None:
     server = house()
 
     async def visit() -> None:
@@ -419,7 +452,9 @@ async def test_websocket_keep_alive_pings_both_ways(autojump_clock: trio.abc.Clo
 
 
 async def test_websocket_internal_error_ends_one_connection(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, autojump_clock: trio.abc.Clock
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    autojump_clock: trio.abc.Clock,
 ) -> None:
     async with served_over_http(house()) as listener:
         wire, other = FrameWire(listener.connect()), FrameWire(listener.connect())
@@ -441,7 +476,9 @@ async def test_websocket_internal_error_ends_one_connection(
         assert await other.message() == ANSWER
 
 
-async def test_websocket_broken_while_sending_ends_the_handler(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_broken_while_sending_ends_the_handler(
+    autojump_clock: trio.abc.Clock,
+) -> None:
     server = house()
     async with talking(server) as wire:
         params = {"name": "tell", "arguments": {"times": 500, "size": 4096}}
@@ -452,12 +489,17 @@ async def test_websocket_broken_while_sending_ends_the_handler(autojump_clock: t
         assert len(server.told) < 100  # type: ignore[attr-defined]
 
 
-async def test_websocket_client_cancelled_after_the_server_is_gone(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_client_cancelled_after_the_server_is_gone(
+    autojump_clock: trio.abc.Clock,
+) -> None:
     ours, theirs = memory_pair()
     async with reaching(lambda: ours), trio.open_nursery() as nursery:
         nursery.start_soon(_accept_and_sleep, theirs)
         with trio.move_on_after(5):
-            async with connect("ws://localhost/mcp", versions=[D]) as opened, trio.open_nursery() as calls:
+            async with (
+                connect("ws://localhost/mcp", versions=[D]) as opened,
+                trio.open_nursery() as calls,
+            ):
                 calls.start_soon(opened.call_tool, "echo", {"text": "x"})
                 await trio.sleep(1)
                 theirs._incoming.reader_closed = True  # type: ignore[attr-defined]
@@ -487,9 +529,13 @@ async def test_websocket_unread_output_pauses_and_then_ends(autojump_clock: trio
         assert len(server.told) < 700  # type: ignore[attr-defined]
 
 
-async def test_websocket_server_unread_responses_pause_reading(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_server_unread_responses_pause_reading(
+    autojump_clock: trio.abc.Clock,
+) -> None:
     async with talking() as wire:
-        ask = message(modern(1, "tools/call", {"name": "echo", "arguments": {"text": "x" * 50_000}}))
+        ask = message(
+            modern(1, "tools/call", {"name": "echo", "arguments": {"text": "x" * 50_000}})
+        )
         sent = 0
         with trio.move_on_after(20):
             while sent < 1000:
@@ -498,7 +544,9 @@ async def test_websocket_server_unread_responses_pause_reading(autojump_clock: t
         assert sent < 60
 
 
-async def test_websocket_client_waits_for_a_server_that_does_not_read(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_client_waits_for_a_server_that_does_not_read(
+    autojump_clock: trio.abc.Clock,
+) -> None:
     """Messages of the callers wait in the client, and each call is answered or fails."""
     ours, theirs = memory_pair()
     async with reaching(lambda: ours), trio.open_nursery() as nursery:
@@ -643,9 +691,15 @@ async def test_websocket_silent_server_is_detected_by_ping(autojump_clock: trio.
 
 ANSWERS: list[tuple[bytes, str]] = [
     (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "404 Not Found"),
-    (b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nno!\n", r"\(no!\)"),
+    (
+        b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nno!\n",
+        r"\(no!\)",
+    ),
     (b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\n\r\nuntil the end", "until the end"),
-    (b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\ncut", "cut"),
+    (
+        b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\ncut",
+        "cut",
+    ),
     (b"HTTP/1.1 400 Bad Request\r\ntransfer-encoding: chunked\r\n\r\nxyz", "400"),
     (b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n" + b"x" * 70_000, "200"),
     (
@@ -718,8 +772,13 @@ async def test_websocket_unanswered_upgrade_times_out(autojump_clock: trio.abc.C
     assert "did not give us a WebSocket within 10 s" in str(await played(play))
 
 
-async def test_websocket_server_with_authorization_needs_a_token(autojump_clock: trio.abc.Clock) -> None:
-    async with served_over_http(house(), guards={"/mcp": guard()}) as listener, reaching(listener.connect):
+async def test_websocket_server_with_authorization_needs_a_token(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    async with (
+        served_over_http(house(), guards={"/mcp": guard()}) as listener,
+        reaching(listener.connect),
+    ):
         with pytest.raises(ConnectFailed, match="access token, in headers") as caught:
             async with connect("ws://localhost/mcp"):
                 pass

@@ -15,16 +15,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 import msgspec
 from msgspec import Struct
 
-from mcp_core.auth import (
-    Authorizer,
-    Browse,
-    ClientProfile,
-    Fetch,
-    HttpReply,
-    Listen,
-    Load,
-    Save,
-)
+from mcp_core.auth import Authorizer, Browse, ClientProfile, Fetch, HttpReply, Listen, Load, Save
 from mcp_core.auth._discovery import Authority
 from mcp_core.auth._metadata import ServerMetadata
 
@@ -61,7 +52,11 @@ def play(flow: Generator[Any, Any, T], script: Script, store: dict[str, bytes] |
         if isinstance(step, Load):
             reply = store.get(step.key)
         elif isinstance(step, Listen):
-            reply = step.redirect_uri.replace(":0/", f":{FREE_PORT}/") if step.any_port else step.redirect_uri
+            reply = (
+                step.redirect_uri.replace(":0/", f":{FREE_PORT}/")
+                if step.any_port
+                else step.redirect_uri
+            )
         elif isinstance(step, Save):
             if step.value is None:
                 store.pop(step.key, None)
@@ -241,7 +236,9 @@ def callback_reply(
     def answer(step: Browse) -> str:
         state = parse_qs(urlsplit(step.url).query)["state"][0]
         fields = {"code": code, "state": state, "iss": iss} | more
-        return f"{step.redirect_uri}?{urlencode({k: v for k, v in fields.items() if v is not None})}"
+        return (
+            f"{step.redirect_uri}?{urlencode({k: v for k, v in fields.items() if v is not None})}"
+        )
 
     return answer
 
@@ -285,7 +282,9 @@ def authorizer(url: str = MCP, clock: Clock | None = None, **more: Any) -> Autho
     return Authorizer(url, profile(**more), entropy=Entropy(), wall_time=clock or Clock())
 
 
-def request(auth: Authorizer, operation: str = "tools/list", url: str = MCP) -> Generator[Any, Any, int]:
+def request(
+    auth: Authorizer, operation: str = "tools/list", url: str = MCP
+) -> Generator[Any, Any, int]:
     """Do what a driver does for one MCP request. Return the status of the last response."""
     attempt = auth.attempt(operation)
     while True:
@@ -320,7 +319,9 @@ def login(
     """Return the steps of a user's login. `fields` are expected in the authorization request."""
     return [
         (
-            browsed(f"{AS}/authorize", **({"client_id": "test-client-id", "resource": MCP} | fields)),
+            browsed(
+                f"{AS}/authorize", **({"client_id": "test-client-id", "resource": MCP} | fields)
+            ),
             callback_reply(iss),
         ),
         (

@@ -9,7 +9,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from joserfc.jwk import ECKey
 
-from mcp_core.auth import AuthorizationFailed, EnterpriseManaged, Fetch, FetchFailed, HttpReply, Secret
+from mcp_core.auth import (
+    AuthorizationFailed,
+    EnterpriseManaged,
+    Fetch,
+    FetchFailed,
+    HttpReply,
+    Secret,
+)
 from mcp_core.auth._applicant import Applicant
 from mcp_core.auth._dpop import Prover, new_seed
 from mcp_core.auth._pkce import challenge_of
@@ -51,7 +58,13 @@ def applicant(
     prover = Prover(new_seed(entropy), entropy=entropy, wall_time=Clock()) if bound else None
     known = profile(client_id="c", private_key=Secret(key)) if key is not None else profile()
     return Applicant(
-        authority(**metadata), identity, known, prover, local=local, entropy=entropy, wall_time=Clock()
+        authority(**metadata),
+        identity,
+        known,
+        prover,
+        local=local,
+        entropy=entropy,
+        wall_time=Clock(),
     )
 
 
@@ -88,7 +101,10 @@ def test_token_request_each_method_authenticates_client(
         scope=None,
         **fields,
     )
-    assert play(applicant(identity).refresh(Secret("r&1")), [(expected, token("t2"))]).access_token == "t2"
+    assert (
+        play(applicant(identity).refresh(Secret("r&1")), [(expected, token("t2"))]).access_token
+        == "t2"
+    )
 
 
 @pytest.mark.requirement("AF-1", "AF-3")
@@ -141,7 +157,12 @@ def test_enterprise_grant_exchanges_id_token_then_assertion(secret: str | None) 
             ),
             document_reply(access_token="jag", **JAG),
         ),
-        (form(TOKEN, assertion="jag", scope="a", resource=MCP, client_id="c", client_secret=None), token()),
+        (
+            form(
+                TOKEN, assertion="jag", scope="a", resource=MCP, client_id="c", client_secret=None
+            ),
+            token(),
+        ),
     ]
     assert play(applicant().enterprise_managed(managed, ("a",)), script).access_token == "t1"
 
@@ -154,7 +175,10 @@ def test_enterprise_grant_exchanges_id_token_then_assertion(secret: str | None) 
             oauth_error("invalid_grant", "expired: the-id-token"),
             r"the identity provider .* gave no token: invalid_grant \(expired: \.\.\.\)",
         ),
-        (FetchFailed("slow"), "no answer from the token endpoint 'http://localhost:1004/token': slow"),
+        (
+            FetchFailed("slow"),
+            "no answer from the token endpoint 'http://localhost:1004/token': slow",
+        ),
     ],
 )
 def test_enterprise_grant_identity_provider_error_fails(reply: Any, text: str) -> None:
@@ -166,7 +190,9 @@ def test_enterprise_grant_identity_provider_error_fails(reply: Any, text: str) -
 @pytest.mark.requirement("AU-2")
 def test_enterprise_grant_unusable_provider_url_sends_nothing() -> None:
     managed = EnterpriseManaged(lambda: "id", "http://idp.com/token", "ic")
-    with pytest.raises(AuthorizationFailed, match="token_endpoint of the identity provider is not https"):
+    with pytest.raises(
+        AuthorizationFailed, match="token_endpoint of the identity provider is not https"
+    ):
         play(applicant().enterprise_managed(managed, ()), [])
 
 
@@ -191,7 +217,11 @@ ANSWERS: list[tuple[Any, str, str | None]] = [
     (status(400), "answered 400. Try again later", None),
     (status(302, ("location", "https://e.com")), "answered 302", None),
     (status(500, error="invalid_grant"), "answered 500", None),
-    (HttpReply(200, [], b"access_token=x"), "the answer of the token endpoint cannot be read", None),
+    (
+        HttpReply(200, [], b"access_token=x"),
+        "the answer of the token endpoint cannot be read",
+        None,
+    ),
     (document_reply(access_token="a b"), "does not fit into a header", None),
     (token(token_type="mac"), "of an unknown type", None),
     (token(token_type="DPoP"), "of an unknown type", None),
@@ -200,7 +230,9 @@ ANSWERS: list[tuple[Any, str, str | None]] = [
 
 
 @pytest.mark.parametrize(("reply", "text", "error"), ANSWERS)
-def test_token_response_without_usable_token_fails(reply: Any, text: str, error: str | None) -> None:
+def test_token_response_without_usable_token_fails(
+    reply: Any, text: str, error: str | None
+) -> None:
     with pytest.raises(AuthorizationFailed, match=text) as caught:
         play(applicant().refresh(Secret(SECRETS)), [(form(TOKEN), reply)])
     assert caught.value.error == error
@@ -234,7 +266,9 @@ BOUND = token(token_type="DPoP")
         ([status(400, ("dpop-nonce", "n1"), error="invalid_grant")], "invalid_grant"),
     ],
 )
-def test_token_request_dpop_nonce_required_retries_once(replies: list[HttpReply], text: str | None) -> None:
+def test_token_request_dpop_nonce_required_retries_once(
+    replies: list[HttpReply], text: str | None
+) -> None:
     proofs: list[str] = []
 
     def seen(step: Fetch) -> None:
@@ -275,6 +309,8 @@ def test_client_assertion_has_claims_of_rfc_7523() -> None:
     "key", ["", "no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"]
 )
 def test_client_assertion_invalid_private_key_fails(key: str) -> None:
-    with pytest.raises(AuthorizationFailed, match="private_key of the profile cannot be used") as caught:
+    with pytest.raises(
+        AuthorizationFailed, match="private_key of the profile cannot be used"
+    ) as caught:
         play(applicant(Identity("c", "private_key_jwt"), key=key).client_credentials(()), [])
     assert "AAAA" not in str(caught.value)

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.auth._challenge import MAX_LENGTH, Challenge, Demand, challenges_in, demand_in, split_scopes
+from mcp_core.auth._challenge import (
+    MAX_LENGTH,
+    Challenge,
+    Demand,
+    challenges_in,
+    demand_in,
+    split_scopes,
+)
 
 READ: list[tuple[str, list[str], list[Challenge]]] = [
     ("none", [], []),
@@ -53,7 +60,9 @@ READ: list[tuple[str, list[str], list[Challenge]]] = [
 
 
 @pytest.mark.requirement("AC-4")
-@pytest.mark.parametrize(("values", "found"), [row[1:] for row in READ], ids=[row[0] for row in READ])
+@pytest.mark.parametrize(
+    ("values", "found"), [row[1:] for row in READ], ids=[row[0] for row in READ]
+)
 def test_parse_challenges_table(values: list[str], found: list[Challenge]) -> None:
     assert challenges_in(values) == found
 
@@ -63,8 +72,14 @@ DEMANDS: list[tuple[list[str], Demand]] = [
     ([], Demand()),
     (['Basic realm="x"'], Demand()),
     (["Bearer"], Demand("bearer")),
-    ([f'Basic a=1, Bearer scope="a b  a", resource_metadata="{PRM}"'], Demand("bearer", PRM, ("a", "b"))),
-    (['Bearer error="insufficient_scope", scope="x"'], Demand("bearer", None, ("x",), "insufficient_scope")),
+    (
+        [f'Basic a=1, Bearer scope="a b  a", resource_metadata="{PRM}"'],
+        Demand("bearer", PRM, ("a", "b")),
+    ),
+    (
+        ['Bearer error="insufficient_scope", scope="x"'],
+        Demand("bearer", None, ("x",), "insufficient_scope"),
+    ),
     (['DPoP error="use_dpop_nonce"'], Demand("dpop", None, (), "use_dpop_nonce", dpop=True)),
     # offered both, a client may keep what it has
     ([f'DPoP algs="ES256", Bearer resource_metadata="{PRM}"'], Demand("bearer", PRM, dpop=True)),
@@ -111,14 +126,19 @@ def test_parse_challenges_any_grammar_raises_nothing(value: str) -> None:
         assert challenge.scheme == challenge.scheme.lower() != ""
 
 
-TOKENS = st.text(alphabet=string.ascii_letters + string.digits + "-_.~!#$%&'*+^`|", min_size=1, max_size=8)
+TOKENS = st.text(
+    alphabet=string.ascii_letters + string.digits + "-_.~!#$%&'*+^`|", min_size=1, max_size=8
+)
 PARAMETERS = st.dictionaries(TOKENS.map(str.lower), st.text(max_size=12), max_size=4)
 
 
 @given(st.lists(st.tuples(TOKENS, PARAMETERS), max_size=4), st.randoms(use_true_random=False))
-def test_parse_challenges_round_trip(challenges: list[tuple[str, dict[str, str]]], random: Any) -> None:
+def test_parse_challenges_round_trip(
+    challenges: list[tuple[str, dict[str, str]]], random: Any
+) -> None:
     text = ", ".join(
-        f"{scheme} " + ", ".join(f'{name}="{_quoted(value, random)}"' for name, value in parameters.items())
+        f"{scheme} "
+        + ", ".join(f'{name}="{_quoted(value, random)}"' for name, value in parameters.items())
         for scheme, parameters in challenges
     )
     assert challenges_in([text]) == [

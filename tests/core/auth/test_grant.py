@@ -11,13 +11,22 @@ import pytest
 from rich.pretty import pretty_repr
 
 from mcp_core import McpTrioError
-from mcp_core.auth._grant import Grant, VerifierUnavailable, audiences, grant_of, read_claims, scopes_in
+from mcp_core.auth._grant import (
+    Grant,
+    VerifierUnavailable,
+    audiences,
+    grant_of,
+    read_claims,
+    scopes_in,
+)
 from mcp_core.auth._jose import BadToken
 from tests.core.auth.minting import CLAIMS, ISSUER, NOW, RESOURCE
 
 
 def test_grant_repr_hides_claims() -> None:
-    grant = Grant("me", "app", frozenset({"b", "a"}), 7.0, {"email": "canary@example.com"}, "thumb-canary")
+    grant = Grant(
+        "me", "app", frozenset({"b", "a"}), 7.0, {"email": "canary@example.com"}, "thumb-canary"
+    )
     shown = "<Grant to 'me' by 'app', scopes='a b', until 7.0>"
     assert repr(grant) == str(grant) == f"{grant}" == pretty_repr(grant) == shown
     assert "canary" not in pretty_repr([grant], expand_all=True)
@@ -50,7 +59,12 @@ def test_grant_principals_are_unique() -> None:
     ]
     found = {
         (issuer, index): grant_of(
-            {"aud": RESOURCE} | claims, issuer=issuer, audience={RESOURCE}, now=NOW, leeway=0, expires=False
+            {"aud": RESOURCE} | claims,
+            issuer=issuer,
+            audience={RESOURCE},
+            now=NOW,
+            leeway=0,
+            expires=False,
         ).principal
         for issuer in (ISSUER, f"{ISSUER}/tenant")
         for index, claims in enumerate(said)

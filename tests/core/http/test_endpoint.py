@@ -11,18 +11,7 @@ from msgspec import Meta, json
 from mcp_core import Limits, McpError, ToolError
 from mcp_core.http import Gate, HttpLimits, PlainAnswer, RequestHead
 from mcp_core.registry import Context, Server
-from tests.core.http.site import (
-    GET,
-    HOST,
-    POST,
-    D,
-    E,
-    Reply,
-    Talk,
-    initialize,
-    meta,
-    request,
-)
+from tests.core.http.site import GET, HOST, POST, D, E, Reply, Talk, initialize, meta, request
 
 VERSION = (b"mcp-protocol-version", E.encode())
 LIST = request(1, "tools/list", {"_meta": meta()})
@@ -42,7 +31,12 @@ HEADS = [
     (b"POST", [(b"host", b"evil.example"), JSON, BOTH], 421, "the name in Host is not allowed"),
     (b"GET", [(b"host", b"evil.example")], 421, "the name in Host is not allowed"),
     (b"DELETE", [(b"host", b"evil.example")], 421, "the name in Host is not allowed"),
-    (b"POST", [HOST, (b"origin", b"http://evil.example"), JSON, BOTH], 403, "the Origin is not allowed"),
+    (
+        b"POST",
+        [HOST, (b"origin", b"http://evil.example"), JSON, BOTH],
+        403,
+        "the Origin is not allowed",
+    ),
     (b"GET", [HOST, (b"origin", b"null")], 403, "the Origin is not allowed"),
     (b"DELETE", [HOST, (b"origin", b"http://127.0.0.1:9")], 403, "the Origin is not allowed"),
     (b"OPTIONS", [HOST, (b"origin", b"http://evil.example")], 403, "the Origin is not allowed"),
@@ -109,7 +103,11 @@ def test_unknown_verb_gets_405(verb: bytes) -> None:
 
 @pytest.mark.requirement("DEC-11")
 def test_accept_any_range_allows_both_types() -> None:
-    for accept in (b"*/*", b"application/*, text/*", b"application/json;q=0.5, text/event-stream;q=0.1"):
+    for accept in (
+        b"*/*",
+        b"application/*, text/*",
+        b"application/json;q=0.5, text/event-stream;q=0.1",
+    ):
         reply = Talk().send(
             b"POST",
             [HOST, JSON, (b"accept", accept), VERSION, (b"mcp-method", b"tools/list")],
@@ -120,7 +118,13 @@ def test_accept_any_range_allows_both_types() -> None:
 
 def test_accept_json_suffices_if_reply_is_json() -> None:
     talk = Talk(reply="json")
-    headers = [HOST, JSON, (b"accept", b"application/json"), VERSION, (b"mcp-method", b"tools/list")]
+    headers = [
+        HOST,
+        JSON,
+        (b"accept", b"application/json"),
+        VERSION,
+        (b"mcp-method", b"tools/list"),
+    ]
     assert talk.send(b"POST", headers, json.encode(LIST)).status == 200
     assert talk.send(b"POST", [HOST, JSON, (b"accept", b"text/event-stream")]).status == 406
 
@@ -129,7 +133,9 @@ def test_origin_of_the_server_itself_is_allowed() -> None:
     talk = Talk()
     reply = talk.modern(LIST)
     assert reply.status == 200
-    same = talk.post(LIST, (b"origin", b"http://127.0.0.1:8000"), VERSION, (b"mcp-method", b"tools/list"))
+    same = talk.post(
+        LIST, (b"origin", b"http://127.0.0.1:8000"), VERSION, (b"mcp-method", b"tools/list")
+    )
     assert same.status == 200
     assert b"access-control-allow-origin" not in same.headers
 
@@ -190,7 +196,9 @@ def test_message_before_the_result_begins_a_stream() -> None:
     assert reply.headers[b"x-accel-buffering"] == b"no"
     assert [m["params"]["progress"] for m in reply.messages] == [1]
     talk.step(5)
-    assert [m.get("method", "answer") for m in reply.messages] == ["notifications/progress"] * 2 + ["answer"]
+    assert [m.get("method", "answer") for m in reply.messages] == ["notifications/progress"] * 2 + [
+        "answer"
+    ]
     assert all(id == "" for _, _, id, _ in reply.events)
     assert reply.ended
 
@@ -219,7 +227,9 @@ def test_reply_json_never_streams() -> None:
     talk.step(5)
     assert reply.headers[b"content-type"] == b"application/json"
     assert reply.message["result"]["content"][0]["text"] == "counted"
-    listening = talk.modern(modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}}))
+    listening = talk.modern(
+        modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    )
     assert listening.is_stream  # there is no other way to listen
 
 
@@ -274,7 +284,9 @@ def test_error_response_has_the_status_of_its_code(
     reply = Talk().post(message, VERSION, *headers)
     assert (reply.status, reply.message["error"]["code"]) == (status, code)
     # A bad body has no id in it that could be repeated, and this revision does not say null then.
-    assert reply.message.get("id") == (1 if isinstance(message, dict) or b'"id"' in message else None)
+    assert reply.message.get("id") == (
+        1 if isinstance(message, dict) or b'"id"' in message else None
+    )
 
 
 @pytest.mark.requirement("SHM-3", "SHM-4", "ERR-6")
@@ -297,14 +309,20 @@ def test_revision_is_read_from_the_header_or_else_the_body() -> None:
     assert talk.post(LIST, (b"mcp-method", b"tools/list")).message["error"]["code"] == -32020
     assert talk.post(initialize()).headers[b"mcp-session-id"]
     nowhere = talk.post(request(1, "tools/list"))
-    assert (nowhere.status, "send initialize first" in nowhere.message["error"]["message"]) == (400, True)
+    assert (nowhere.status, "send initialize first" in nowhere.message["error"]["message"]) == (
+        400,
+        True,
+    )
     assert nowhere.message["id"] is None
 
 
 def test_revision_that_is_not_served_is_rejected() -> None:
     old = Server("old", versions=[D])
     reply = Talk(old).modern(LIST)
-    assert (reply.status, "served are 2025-11-25" in reply.message["error"]["message"]) == (400, True)
+    assert (reply.status, "served are 2025-11-25" in reply.message["error"]["message"]) == (
+        400,
+        True,
+    )
     new = Server("new", versions=[E])
     assert Talk(new).post(initialize()).message["error"]["code"] == -32602
     assert Talk(new).post(initialize(), (b"mcp-protocol-version", D.encode())).status == 400
@@ -330,14 +348,21 @@ def test_body_over_the_limit_gets_413_at_once() -> None:
     talk.site.receive_data(exchange, b" ", 0.0)
     talk.site.receive_data(exchange, b"ignored", 0.0)
     talk.pump()
-    assert (reply.status, exchange.reading, exchange.hang_up, exchange.over) == (413, False, True, True)
+    assert (reply.status, exchange.reading, exchange.hang_up, exchange.over) == (
+        413,
+        False,
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize("size", [99_999, 100_000])
 def test_body_at_the_limit_is_read(size: int) -> None:
     talk = Talk()
     empty = len(
-        json.encode(request(1, "tools/call", {"name": "echo", "arguments": {"text": ""}, "_meta": meta()}))
+        json.encode(
+            request(1, "tools/call", {"name": "echo", "arguments": {"text": ""}, "_meta": meta()})
+        )
     )
     reply = talk.call(1, text="x" * (size - empty))
     assert reply.status == 200
@@ -395,7 +420,9 @@ def test_concurrent_requests_may_have_the_same_id() -> None:
     talk = Talk()
     replies = [talk.call(1, "slow", text=str(number)) for number in range(20)]
     talk.step(3)
-    assert [reply.message["result"]["content"][0]["text"] for reply in replies] == [str(n) for n in range(20)]
+    assert [reply.message["result"]["content"][0]["text"] for reply in replies] == [
+        str(n) for n in range(20)
+    ]
 
 
 @pytest.mark.requirement("SHM-9")
@@ -433,8 +460,13 @@ def test_listen_stream_ends_with_its_subscription() -> None:
     talk.server.changed(tools=True)
     talk.pump()
     methods = [message["method"] for message in reply.messages]
-    assert methods == ["notifications/subscriptions/acknowledged", "notifications/tools/list_changed"]
-    assert all(m["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == 1 for m in reply.messages)
+    assert methods == [
+        "notifications/subscriptions/acknowledged",
+        "notifications/tools/list_changed",
+    ]
+    assert all(
+        m["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == 1 for m in reply.messages
+    )
     talk.site.wind_down()
     talk.pump()
     assert reply.messages[-1]["result"]["resultType"] == "complete"
@@ -443,7 +475,9 @@ def test_listen_stream_ends_with_its_subscription() -> None:
 
 def test_changes_not_read_are_sent_once() -> None:
     talk = Talk()
-    asked = modern("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["memo://a"]}})
+    asked = modern(
+        "subscriptions/listen", {"notifications": {"resourceSubscriptions": ["memo://a"]}}
+    )
     reply = talk.modern(asked)
     talk.deaf = True
     for _ in range(1000):
@@ -463,7 +497,9 @@ def test_changes_not_read_are_sent_once() -> None:
 @pytest.mark.requirement("SUB-15")
 def test_listen_stream_is_kept_alive() -> None:
     talk = Talk()
-    reply = talk.modern(modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}}))
+    reply = talk.modern(
+        modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    )
     assert reply.headers[b"x-accel-buffering"] == b"no"
     before = reply.body
     talk.wait(46)
@@ -488,9 +524,13 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("mended", "status", "code"), [(n, *rest) for n, (_, *rest) in enumerate(FAULTS)])
+@pytest.mark.parametrize(
+    ("mended", "status", "code"), [(n, *rest) for n, (_, *rest) in enumerate(FAULTS)]
+)
 @pytest.mark.requirement("SHM-19", "HDR-11")
-def test_checks_run_in_the_order_of_the_specification(mended: int, status: int, code: int | None) -> None:
+def test_checks_run_in_the_order_of_the_specification(
+    mended: int, status: int, code: int | None
+) -> None:
     server = Server("s")
 
     @server.tool
@@ -589,8 +629,14 @@ def test_handler_error_has_the_status_of_its_code() -> None:
     talk = Talk(server)
     statuses = []
     for name in "abc":
-        headers = [VERSION, (b"mcp-method", b"resources/read"), (b"mcp-name", b"memo://" + name.encode())]
-        statuses.append(talk.post(modern("resources/read", {"uri": f"memo://{name}"}), *headers).status)
+        headers = [
+            VERSION,
+            (b"mcp-method", b"resources/read"),
+            (b"mcp-name", b"memo://" + name.encode()),
+        ]
+        statuses.append(
+            talk.post(modern("resources/read", {"uri": f"memo://{name}"}), *headers).status
+        )
     assert statuses == [400, 200, 200]
 
 
@@ -644,7 +690,9 @@ def test_change_between_head_and_body_is_noticed(what: str) -> None:
         talk.site.close()
     else:
         talk.site.wind_down()
-    talk.site.receive_data(exchange, json.encode(request(1, "ping") if in_session else LIST), talk.now)
+    talk.site.receive_data(
+        exchange, json.encode(request(1, "ping") if in_session else LIST), talk.now
+    )
     talk.site.receive_data(exchange, b"", talk.now)
     talk.pump()
     if what == "wound down, in a session":
@@ -679,7 +727,9 @@ def test_buckets_of_the_oldest_principals_are_forgotten(monkeypatch: pytest.Monk
     talk = Talk(server)
     body = request(1, "tools/call", {"name": "echo", "_meta": meta()})
     headers = [VERSION, (b"mcp-method", b"tools/call"), (b"mcp-name", b"echo")]
-    statuses = [talk.post(body, *headers, principal=who).status for who in ("a", "b", "a", "c", "a", "b")]
+    statuses = [
+        talk.post(body, *headers, principal=who).status for who in ("a", "b", "a", "c", "a", "b")
+    ]
     assert statuses == [200, 200, 429, 200, 429, 200]
 
 
@@ -710,7 +760,9 @@ def test_one_shot_requests_are_limited_and_end() -> None:
 @pytest.mark.requirement("SHL-29")
 @pytest.mark.parametrize("verb", [b"GET", b"POST", b"DELETE"])
 @pytest.mark.parametrize("versions", [(D,), (D, E)])
-def test_unknown_version_header_gets_400_for_every_verb(verb: bytes, versions: tuple[str, ...]) -> None:
+def test_unknown_version_header_gets_400_for_every_verb(
+    verb: bytes, versions: tuple[str, ...]
+) -> None:
     talk = Talk(Server("s", versions=versions))
     visit = talk.session()
     for headers in ([visit.headers[0]], []):

@@ -25,7 +25,20 @@ from mcp_core.registry import Context, Server
 from mcp_core.runtime import run_auth_check
 from mcp_core.types import InputRequiredResult
 from tests.core.auth.minting import ISSUER, JWKS_URI, NOW, RESOURCE, keys_reply, token
-from tests.core.http.site import GET, HOST, POST, D, E, Reply, Talk, Visit, _Pause, initialize, meta, request
+from tests.core.http.site import (
+    GET,
+    HOST,
+    POST,
+    D,
+    E,
+    Reply,
+    Talk,
+    Visit,
+    _Pause,
+    initialize,
+    meta,
+    request,
+)
 from tests.core.runtime.stepping import result_of
 
 B = "2025-03-26"
@@ -89,7 +102,9 @@ def house() -> Server:
 class Gatehouse(Talk):
     """A talk with a guarded server. `log` is what was reported."""
 
-    def __init__(self, guard: Any, wall_time: Callable[[], float] = lambda: NOW, **options: Any) -> None:
+    def __init__(
+        self, guard: Any, wall_time: Callable[[], float] = lambda: NOW, **options: Any
+    ) -> None:
         self.log: list[tuple[str, BaseException | None]] = []
         self.levels: list[int] = []
         door = Door(guard, wall_time, self._note)
@@ -277,7 +292,9 @@ def test_body_is_not_read_before_the_grant() -> None:
     assert admission.step is None
     assert reply.exchange.reading
     talk.site.receive_data(
-        exchange, json.encode(request(1, "tools/call", {"name": "whoami", "_meta": meta()})), talk.now
+        exchange,
+        json.encode(request(1, "tools/call", {"name": "whoami", "_meta": meta()})),
+        talk.now,
     )
     talk.site.receive_data(exchange, b"", talk.now)
     talk.pump()
@@ -538,7 +555,10 @@ def test_batch_with_a_denied_member_is_denied_as_a_whole() -> None:
     talk = guarded()
     visit = talk.session(B, principal="ann")
     visit.principal = "ann-reads"
-    batch = [request(1, "tools/call", {"name": "whoami"}), request(2, "tools/call", {"name": "erase"})]
+    batch = [
+        request(1, "tools/call", {"name": "whoami"}),
+        request(2, "tools/call", {"name": "erase"}),
+    ]
     seen = len(talk.seen)
     assert visit.post(batch).status == 403
     assert len(talk.seen) == seen
@@ -551,7 +571,11 @@ def test_scopes_are_checked_in_a_legacy_sse_session() -> None:
     target = opened.events[0][1]
     talk.send(b"POST", POST, json.encode(initialize("2024-11-05")), target, principal="ann")
     talk.send(
-        b"POST", POST, b'{"jsonrpc":"2.0","method":"notifications/initialized"}', target, principal="ann"
+        b"POST",
+        POST,
+        b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+        target,
+        principal="ann",
     )
     call = json.encode(request(1, "tools/call", {"name": "erase", "arguments": {}}))
     assert talk.send(b"POST", POST, call, target, principal="ann-reads").status == 403
@@ -746,7 +770,9 @@ def test_legacy_sse_stream_is_extended_by_newer_tokens() -> None:
 def test_body_that_outlasts_its_token_is_denied(seconds: int, status: int) -> None:
     clock = [NOW]
     talk = Gatehouse(guard(fleeting), wall_time=lambda: clock[0])
-    body = json.encode(request(1, "tools/call", {"name": "erase", "arguments": {}, "_meta": meta()}))
+    body = json.encode(
+        request(1, "tools/call", {"name": "erase", "arguments": {}, "_meta": meta()})
+    )
     headers = [*POST, (b"authorization", b"Bearer ann-60"), (b"mcp-protocol-version", E.encode())]
     headers += [(b"mcp-method", b"tools/call"), (b"mcp-name", b"erase")]
     exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0)
@@ -818,7 +844,9 @@ def test_metadata_of_several_guards_is_at_their_own_paths() -> None:
 
 def test_metadata_conflict_of_two_guards_raises() -> None:
     a, b = (Guard(f"https://{host}.example/mcp", [ISSUER], known) for host in "ab")
-    with pytest.raises(ValueError, match=r"two guards have their metadata at '/\.well-known/.*/mcp'"):
+    with pytest.raises(
+        ValueError, match=r"two guards have their metadata at '/\.well-known/.*/mcp'"
+    ):
         published(a, b)
     assert published(a, Guard(a.resource, [ISSUER], known)) == a.resource
 
@@ -829,7 +857,11 @@ def test_metadata_without_a_guard_is_not_served() -> None:
 
 def test_introspection_response_is_the_grant() -> None:
     verifier = IntrospectionVerifier(
-        ISSUER, RESOURCE, endpoint="https://as.example.com/introspect", client_id="rs", client_secret=SECRET
+        ISSUER,
+        RESOURCE,
+        endpoint="https://as.example.com/introspect",
+        client_id="rs",
+        client_secret=SECRET,
     )
     talk = Gatehouse(Guard(RESOURCE, [ISSUER], verifier))
     reply = talk.get(principal="opaque")

@@ -9,12 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.http import (
-    FrameWatch,
-    GoAway,
-    begins_http2,
-    goaway,
-)
+from mcp_core.http import FrameWatch, GoAway, begins_http2, goaway
+from mcp_core.http._http2_frames import PREFACE
 from tests.core.http.h2_frames import (
     ACK,
     CONTINUATION,
@@ -25,7 +21,6 @@ from tests.core.http.h2_frames import (
     HEADERS,
     HELLO,
     PING,
-    PREFACE,
     PRIORITY,
     PUSH_PROMISE,
     RST_STREAM,
@@ -37,7 +32,12 @@ from tests.core.http.h2_frames import (
 )
 
 CALM, PROTOCOL, SIZE = 11, 1, 6
-POST = [(b":method", b"POST"), (b":scheme", b"https"), (b":authority", b"a.example"), (b":path", b"/mcp")]
+POST = [
+    (b":method", b"POST"),
+    (b":scheme", b"https"),
+    (b":authority", b"a.example"),
+    (b":path", b"/mcp"),
+]
 UNKNOWN = 0x42
 PADDED = 8
 WHOLE = frame(HEADERS, END_HEADERS | END_STREAM, 1, b"block")
@@ -59,7 +59,9 @@ PASSES = {
     "a greeting": HELLO,
     "the settings that there are": PREFACE + frame(SETTINGS, payload=setting(3, 1) * 32),
     "a request": HELLO + WHOLE,
-    "a request in pieces": HELLO + frame(HEADERS, 0, 1, b"bl") + frame(CONTINUATION, END_HEADERS, 1, b"ock"),
+    "a request in pieces": HELLO
+    + frame(HEADERS, 0, 1, b"bl")
+    + frame(CONTINUATION, END_HEADERS, 1, b"ock"),
     "a body": HELLO
     + frame(HEADERS, END_HEADERS, 1, b"block")
     + frame(DATA, 0, 1, b"x" * 16_384)
@@ -71,7 +73,9 @@ PASSES = {
     + frame(WINDOW_UPDATE, 0, 0, number(1))
     + frame(RST_STREAM, 0, 1, number(8))
     + frame(UNKNOWN, 0xFF, 5, b"whatever")
-    + frame(PUSH_PROMISE, END_HEADERS, 1, b"of which the parser knows that it is none of a client's"),
+    + frame(
+        PUSH_PROMISE, END_HEADERS, 1, b"of which the parser knows that it is none of a client's"
+    ),
 }
 
 
@@ -95,7 +99,9 @@ def test_frame_watch_valid_input_any_split_passes(sent: bytes, size: int) -> Non
 def test_frame_watch_passes_all_frames_but_goaway(frames: list[bytes], data: st.DataObject) -> None:
     sent = HELLO + b"".join(frames)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(sent)), max_size=8)))
-    watch, passed = watched(*[sent[a:b] for a, b in zip([0, *cuts], [*cuts, len(sent)], strict=True)])
+    watch, passed = watched(
+        *[sent[a:b] for a, b in zip([0, *cuts], [*cuts, len(sent)], strict=True)]
+    )
     assert watch.fault is None
     assert passed == HELLO + b"".join([each for each in frames if each[3] != GOAWAY])
     assert (watch.goaway == GoAway(7, 0)) is any(each[3] == GOAWAY for each in frames)
@@ -140,8 +146,16 @@ REFUSED = {
     "TLS": (b"\x16\x03\x01\x02\x00\x01", PROTOCOL, "preface"),
     "no settings": (PREFACE + WHOLE, PROTOCOL, "SETTINGS"),
     "an answer to settings": (PREFACE + frame(SETTINGS, ACK), PROTOCOL, "SETTINGS"),
-    "too many settings at first": (PREFACE + frame(SETTINGS, payload=setting(3, 1) * 33), CALM, "settings"),
-    "too many settings later": (HELLO + frame(SETTINGS, payload=setting(3, 1) * 33), CALM, "settings"),
+    "too many settings at first": (
+        PREFACE + frame(SETTINGS, payload=setting(3, 1) * 33),
+        CALM,
+        "settings",
+    ),
+    "too many settings later": (
+        HELLO + frame(SETTINGS, payload=setting(3, 1) * 33),
+        CALM,
+        "settings",
+    ),
     "a large frame": (HELLO + frame(DATA, 0, 1, length=16_385), SIZE, "16384"),
     "the largest frame": (HELLO + frame(UNKNOWN, 0, 1, length=2**24 - 1), SIZE, "16384"),
     "goaway for a stream": (HELLO + frame(GOAWAY, 0, 1, bytes(8)), PROTOCOL, "stream"),
@@ -181,7 +195,9 @@ REFUSED = {
 
 @pytest.mark.parametrize(("sent", "code", "reason"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("size", [1, 10, 1_000_000])
-def test_frame_watch_invalid_frame_sets_fault(sent: bytes, code: int, reason: str, size: int) -> None:
+def test_frame_watch_invalid_frame_sets_fault(
+    sent: bytes, code: int, reason: str, size: int
+) -> None:
     watch, _ = watched(*chunks(sent, size))
     assert watch.fault is not None
     assert watch.fault.code == code
@@ -254,7 +270,9 @@ def test_frame_watch_limits_restart_each_period(sent: bytes, limit: int, reason:
 
 
 def test_frame_watch_idle_frames_share_one_limit() -> None:
-    watch, _ = watched(HELLO, frame(PING, 0, 0, bytes(8)) * 100, frame(SETTINGS) * 50, frame(DATA, 0, 1) * 50)
+    watch, _ = watched(
+        HELLO, frame(PING, 0, 0, bytes(8)) * 100, frame(SETTINGS) * 50, frame(DATA, 0, 1) * 50
+    )
     assert repr(watch) == "<FrameWatch: 0 resets, 200 idle frames, 0 updates, 0 crumbs>"
     watch.receive(frame(UNKNOWN), 1.0)
     assert watch.fault is not None
@@ -362,4 +380,8 @@ def test_goaway_is_decoded_by_h2() -> None:
     ):
         (event,) = parser.receive_data(data)
         assert isinstance(event, h2.events.ConnectionTerminated)
-        assert (event.last_stream_id, event.error_code, event.additional_data) == (last, code, reason)
+        assert (event.last_stream_id, event.error_code, event.additional_data) == (
+            last,
+            code,
+            reason,
+        )

@@ -13,7 +13,18 @@ from mcp_core.auth import Grant, Guard
 from mcp_core.http import Door, Exchange, HttpLimits, RequestHead
 from mcp_core.http._conversation import Session
 from mcp_core.registry import Server
-from tests.core.http.site import HOST, POST, D, Reply, Talk, Visit, _Pause, example, initialize, request
+from tests.core.http.site import (
+    HOST,
+    POST,
+    D,
+    Reply,
+    Talk,
+    Visit,
+    _Pause,
+    example,
+    initialize,
+    request,
+)
 
 B, C = "2025-03-26", "2025-06-18"
 REPLIES = ["auto", "sse", "json"]
@@ -112,7 +123,9 @@ def guarded() -> Door:
         "bob": Grant("bob", scopes=may),
         "ANN": Grant("ANN", scopes=may),
     }
-    guard = Guard("https://mcp.example.com/mcp", ["https://as.example.com"], grants.get, scopes=["use"])
+    guard = Guard(
+        "https://mcp.example.com/mcp", ["https://as.example.com"], grants.get, scopes=["use"]
+    )
     return Door(guard, lambda: 0.0, lambda *told, **how: None)
 
 
@@ -134,13 +147,18 @@ HANDLES: dict[str, tuple[Act, Act]] = {
         lambda v, h: v.post(cancelled("count")),
         lambda v, h: v.post(cancelled("never")),
     ),
-    "asking request": (lambda v, h: v.post(cancelled("ask")), lambda v, h: v.post(cancelled("never"))),
+    "asking request": (
+        lambda v, h: v.post(cancelled("ask")),
+        lambda v, h: v.post(cancelled("never")),
+    ),
     "question": (
         lambda v, h: v.post(answer(h.question, "decline")),
         lambda v, h: v.post(answer(4711, "decline")),
     ),
     "question, refused": (
-        lambda v, h: v.post({"jsonrpc": "2.0", "id": h.question, "error": {"code": 1, "message": "no"}}),
+        lambda v, h: v.post(
+            {"jsonrpc": "2.0", "id": h.question, "error": {"code": 1, "message": "no"}}
+        ),
         lambda v, h: v.post({"jsonrpc": "2.0", "id": 4711, "error": {"code": 1, "message": "no"}}),
     ),
     "subscription": (
@@ -187,7 +205,9 @@ def test_session_id_of_another_principal_is_like_an_unknown_one(what: str, stran
 
 @pytest.mark.parametrize("stranger", ["bob", "ANN", "bob ann", "", "nobody"])
 @pytest.mark.parametrize("what", HANDLES)
-def test_session_id_of_another_principal_is_unknown_behind_a_guard(what: str, stranger: str) -> None:
+def test_session_id_of_another_principal_is_unknown_behind_a_guard(
+    what: str, stranger: str
+) -> None:
     here = house(guarded())
     known, unknown = HANDLES[what]
     theirs = known(Visit(here.talk, here.ann.id, D, stranger), here)
@@ -258,7 +278,9 @@ def test_modern_request_reaches_no_session() -> None:
 def test_concurrent_posts_with_the_same_id_are_separate() -> None:
     talk = Talk()
     visits = [talk.session(version) for version in (B, C, D, D) for _ in range(5)]
-    runs = [(visit, visit.call(1, "slow", steps=3, text=f"nonce {n}")) for n, visit in enumerate(visits)]
+    runs = [
+        (visit, visit.call(1, "slow", steps=3, text=f"nonce {n}")) for n, visit in enumerate(visits)
+    ]
     again = [visit.call(1, "slow", text="never") for visit in visits]
     alone = [talk.call(1, "slow", steps=3, text=f"alone {n}") for n in range(10)]
     for reply in again:

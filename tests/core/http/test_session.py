@@ -11,17 +11,7 @@ from msgspec import json
 from mcp_core._state import State
 from mcp_core.http import HttpLimits
 from mcp_core.registry import Server
-from tests.core.http.site import (
-    GET,
-    HOST,
-    POST,
-    D,
-    Reply,
-    Talk,
-    Visit,
-    initialize,
-    request,
-)
+from tests.core.http.site import GET, HOST, POST, D, Reply, Talk, Visit, initialize, request
 
 A, B, C = "2024-11-05", "2025-03-26", "2025-06-18"
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -77,7 +67,13 @@ def test_delete_ends_the_session() -> None:
     assert (running.status, running.ended) == (404, True)
     talk.step(2)
     assert not talk.jobs
-    for late in (visit.call(3), visit.get(), visit.get(own.last_id), visit.delete(), visit.post(INITIALIZED)):
+    for late in (
+        visit.call(3),
+        visit.get(),
+        visit.get(own.last_id),
+        visit.delete(),
+        visit.post(INITIALIZED),
+    ):
         assert late.status == 404
     assert talk.endpoint.idle
     assert talk.endpoint.log.bytes == 0
@@ -101,12 +97,17 @@ def test_version_header_must_match_the_session() -> None:
     assert talk.post(request(1, "ping"), *plain).status == 200  # it is known
     for version in (b"2025-11-25", b"2025-03-26"):
         other = talk.post(request(1, "ping"), *plain, (b"mcp-protocol-version", version))
-        assert (other.status, "this session speaks 2025-06-18" in other.message["error"]["message"]) == (
+        assert (
+            other.status,
+            "this session speaks 2025-06-18" in other.message["error"]["message"],
+        ) == (
             400,
             True,
         )
     for version in (b"1999-01-01", b"2026-07-28"):
-        assert talk.post(request(1, "ping"), *plain, (b"mcp-protocol-version", version)).status == 400
+        assert (
+            talk.post(request(1, "ping"), *plain, (b"mcp-protocol-version", version)).status == 400
+        )
 
 
 def test_idle_session_expires() -> None:
@@ -118,7 +119,11 @@ def test_idle_session_expires() -> None:
     assert used.call(1).status == 200
     talk.wait(40)
     assert idle.call(1).status == 404
-    assert {each.id for each in talk.endpoint.sessions.values()} == {used.id, listening.id, working.id}
+    assert {each.id for each in talk.endpoint.sessions.values()} == {
+        used.id,
+        listening.id,
+        working.id,
+    }
     assert not stream.ended
     talk.hang_up(stream)
     talk.wait(130)
@@ -183,7 +188,9 @@ def test_event_id_of_another_session_is_rejected() -> None:
     visits = [talk.session() for _ in range(10)]
     streams = [visit.call(1, "count", progress=True, to=3) for visit in visits]
     talk.step(9)
-    assert len({stream.last_id for stream in streams}) == 1  # so the same id is another event in each
+    assert (
+        len({stream.last_id for stream in streams}) == 1
+    )  # so the same id is another event in each
     for number, visit in enumerate(visits):
         other = visit.call(2, "echo", text=f"only {number}")
         assert other.status == 200
@@ -213,7 +220,9 @@ def test_request_ids_are_per_session() -> None:
     visits = [talk.session() for _ in range(20)]
     replies = [visit.call(1, "slow", text=str(n)) for n, visit in enumerate(visits)]
     talk.step(3)
-    assert [r.message["result"]["content"][0]["text"] for r in replies] == [str(n) for n in range(20)]
+    assert [r.message["result"]["content"][0]["text"] for r in replies] == [
+        str(n) for n in range(20)
+    ]
 
 
 def test_request_id_in_use_is_rejected() -> None:
@@ -221,7 +230,11 @@ def test_request_id_in_use_is_rejected() -> None:
     visit = talk.session()
     first = visit.call(1, "slow", steps=2)
     second = visit.call(1)
-    assert (second.status, second.message["error"]["code"], second.message["id"]) == (400, -32600, 1)
+    assert (second.status, second.message["error"]["code"], second.message["id"]) == (
+        400,
+        -32600,
+        1,
+    )
     assert visit.call("1").status == 200
     talk.step(3)
     assert first.message["result"]
@@ -240,7 +253,9 @@ def test_messages_go_to_the_stream_of_their_request() -> None:
     two = visit.call("two", "count", progress=True, to=3)
     talk.step(9)
     for name, reply in (("one", one), ("two", two)):
-        assert [m.get("params", {}).get("progressToken", m.get("id")) for m in reply.messages] == [name] * 4
+        assert [m.get("params", {}).get("progressToken", m.get("id")) for m in reply.messages] == [
+            name
+        ] * 4
         assert reply.ended
     assert own.messages == []
     ids = [id for reply in (own, one, two) for _, _, id, _ in reply.events]
@@ -283,7 +298,11 @@ def test_server_request_goes_to_the_stream_and_its_response_by_post() -> None:
     talk.step()
     (asked,) = reply.messages
     assert asked["method"] == "elicitation/create"
-    answer = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": {"name": "Ann"}}}
+    answer = {
+        "jsonrpc": "2.0",
+        "id": asked["id"],
+        "result": {"action": "accept", "content": {"name": "Ann"}},
+    }
     accepted = visit.post(answer)
     assert (accepted.status, accepted.body) == (202, b"")
     talk.step(2)
@@ -415,8 +434,13 @@ def resumed(version: str, cut: int, when: str, count: int = 50) -> list[Any]:
 @pytest.mark.parametrize("when", ["before", "during", "after"])
 def test_resumed_stream_delivers_each_message_once(version: str, when: str) -> None:
     whole = resumed(version, 10**9, when)
-    assert [m.get("params", {}).get("progress", "answer") for m in whole] == [*range(1, 51), "answer"]
-    for cut in range(100 if version == D else 180, 8_000, 101 if when == "after" and version == D else 331):
+    assert [m.get("params", {}).get("progress", "answer") for m in whole] == [
+        *range(1, 51),
+        "answer",
+    ]
+    for cut in range(
+        100 if version == D else 180, 8_000, 101 if when == "after" and version == D else 331
+    ):
         assert resumed(version, cut, when) == whole
 
 
@@ -446,7 +470,11 @@ def test_resume_from_an_evicted_event_is_rejected() -> None:
     gone = visit.get(reply.last_id)
     assert (gone.status, "no longer retained" in gone.message["error"]["message"]) == (400, True)
     newest = visit.get(b"2-18")
-    assert [m.get("params", {}).get("progress", "answer") for m in newest.messages] == [19, 20, "answer"]
+    assert [m.get("params", {}).get("progress", "answer") for m in newest.messages] == [
+        19,
+        20,
+        "answer",
+    ]
 
 
 def test_retained_events_expire() -> None:
@@ -561,7 +589,11 @@ def test_batch_in_other_revisions_is_rejected() -> None:
 
 def test_invalid_message_in_a_session_gets_an_error() -> None:
     visit = Talk().session(D)
-    for body, code in ((b"{", -32700), (b"5", -32600), (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600)):
+    for body, code in (
+        (b"{", -32700),
+        (b"5", -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600),
+    ):
         reply = visit.post(body)
         assert (reply.status, reply.message["error"]["code"]) == (400, code)
 

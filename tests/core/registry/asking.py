@@ -9,7 +9,17 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from mcp_core import DIALECTS, METHODS, Connection, Dialect, McpError, Method, Peer, RequestReceived, Role
+from mcp_core import (
+    DIALECTS,
+    METHODS,
+    Connection,
+    Dialect,
+    McpError,
+    Method,
+    Peer,
+    RequestReceived,
+    Role,
+)
 from mcp_core.registry import Context, Invocation, Server
 from mcp_core.registry._asking import Asking
 from mcp_core.runtime import Runtime, Service
@@ -36,7 +46,9 @@ def context_of(ask: RequestReceived, server: Server) -> Context:
 def request(method: str | Method, params: Any = None, dialect: Dialect = E) -> RequestReceived:
     row = ROWS[method] if isinstance(method, str) else method
     raw = params if isinstance(params, bytes) else msgspec.json.encode(params or {})
-    return RequestReceived("id-1", row, row.read_params(raw), Peer(dialect, ClientCapabilities()), Raw(raw))
+    return RequestReceived(
+        "id-1", row, row.read_params(raw), Peer(dialect, ClientCapabilities()), Raw(raw)
+    )
 
 
 def prepared(server: Server, method: str, params: Any = None, dialect: Dialect = E) -> Invocation:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mcp_core import DIALECTS, NEED_DATA, Connection, RequestReceived, Role
 from mcp_core.registry import Round, Server
 from mcp_core.runtime import RequestJob, Runtime, Service
-from tests.core.helpers import INITIALIZED, Message, cancelled, initialize, line, modern, request, result
+from tests.core.helpers import (
+    INITIALIZED,
+    Message,
+    cancelled,
+    initialize,
+    line,
+    modern,
+    request,
+    result,
+)
 from tests.core.runtime.stepping import steps_of
 
 if TYPE_CHECKING:
@@ -73,7 +82,9 @@ class Stepping(Runtime):
 class Stage:
     """A server, and a client of revision `version` with the capabilities `offers`."""
 
-    def __init__(self, server: Server, version: str, offers: Message = OFFERS, **options: Any) -> None:
+    def __init__(
+        self, server: Server, version: str, offers: Message = OFFERS, **options: Any
+    ) -> None:
         self.server = server
         self.version = version
         self.offers = offers

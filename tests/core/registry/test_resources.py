@@ -8,7 +8,15 @@ import msgspec
 import pytest
 
 from mcp_core import Dialect, McpError
-from mcp_core.registry import Audio, Context, DeclarationError, File, Image, ResourceNotFound, Server
+from mcp_core.registry import (
+    Audio,
+    Context,
+    DeclarationError,
+    File,
+    Image,
+    ResourceNotFound,
+    Server,
+)
 from mcp_core.types import Annotations, Icon, ReadResourceResult, ResourceContents
 from tests.core.registry.asking import EVERY_DIALECT, A, C, E, answered
 
@@ -99,7 +107,10 @@ def test_resources_read_resource_or_template(dialect: Dialect) -> None:
     octets = "application/octet-stream"
     assert read(server, "files:///a/b?rev=2", dialect) == {"mimeType": octets, "blob": "YS9iQDI="}
     assert read(server, "files:///a/b", dialect) == {"mimeType": octets, "blob": "YS9iQDA="}
-    assert read(server, "tree://r/a/b", dialect) == {"mimeType": "application/json", "text": '["a","b"]'}
+    assert read(server, "tree://r/a/b", dialect) == {
+        "mimeType": "application/json",
+        "text": '["a","b"]',
+    }
 
 
 def test_resources_read_prefers_the_exact_uri_then_the_first_template() -> None:
@@ -121,7 +132,11 @@ def test_resources_read_missing_resource_is_not_found(dialect: Dialect) -> None:
         ("notes://today/", "Resource not found"),
         ("notes://none", "No such word"),
     ):
-        assert read(make(), uri, dialect) == {"code": code, "message": message, "data": {"uri": uri}}
+        assert read(make(), uri, dialect) == {
+            "code": code,
+            "message": message,
+            "data": {"uri": uri},
+        }
     assert str(ResourceNotFound()) == "Resource not found"
 
 
@@ -163,7 +178,10 @@ def value_of(value: Any, **options: Any) -> Any:
         ("hi", [{"uri": "x://y", "mimeType": "text/plain", "text": "hi"}]),
         ("", [{"uri": "x://y", "mimeType": "text/plain", "text": ""}]),
         (b"hi", [{"uri": "x://y", "mimeType": "application/octet-stream", "blob": "aGk="}]),
-        (bytearray(b"hi"), [{"uri": "x://y", "mimeType": "application/octet-stream", "blob": "aGk="}]),
+        (
+            bytearray(b"hi"),
+            [{"uri": "x://y", "mimeType": "application/octet-stream", "blob": "aGk="}],
+        ),
         ({"a": 1}, [{"uri": "x://y", "mimeType": "application/json", "text": '{"a":1}'}]),
         (["a"], [{"uri": "x://y", "mimeType": "application/json", "text": '["a"]'}]),
         ([], [{"uri": "x://y", "mimeType": "application/json", "text": "[]"}]),
@@ -228,7 +246,9 @@ def test_resources_read_mcp_error_of_the_function_is_sent_unchanged() -> None:
         ("taken://{x}/t", lambda x: "", {}, "there is a resource template"),
     ],
 )
-def test_resource_invalid_declaration_raises(uri: str, function: Any, options: Any, why: str) -> None:
+def test_resource_invalid_declaration_raises(
+    uri: str, function: Any, options: Any, why: str
+) -> None:
     server = Server("s")
     server.add_resource("taken://x", lambda: "", name="x")
     server.add_resource("taken://{x}/t", lambda x: "", name="x")
@@ -253,4 +273,6 @@ def test_resource_unusable_function_raises() -> None:
         server.add_resource("x://y", Nameless())
     made = make()
     assert repr(made._resources["notes://today"]).startswith("<resource 'notes://today': function ")
-    assert repr(made._templates["notes://{day}"]).startswith("<resource template 'notes://{day}': function ")
+    assert repr(made._templates["notes://{day}"]).startswith(
+        "<resource template 'notes://{day}': function "
+    )

@@ -10,7 +10,18 @@ import pytest
 from mcp_core import Dialect, McpError, ToolError
 from mcp_core.registry import Context, DeclarationError, Server
 from mcp_core.types import Icon, ToolAnnotations
-from tests.core.registry.asking import EVERY_DIALECT, A, B, C, D, E, answered, called, request, text_of
+from tests.core.registry.asking import (
+    EVERY_DIALECT,
+    A,
+    B,
+    C,
+    D,
+    E,
+    answered,
+    called,
+    request,
+    text_of,
+)
 
 
 class Forecast(msgspec.Struct):
@@ -61,18 +72,32 @@ INPUT = {
 OUTPUT = {
     "title": "Forecast",
     "type": "object",
-    "properties": {"city": {"type": "string"}, "degrees": {"type": "array", "items": {"type": "number"}}},
+    "properties": {
+        "city": {"type": "string"},
+        "degrees": {"type": "array", "items": {"type": "number"}},
+    },
     "required": ["city", "degrees"],
 }
 # The entry of the list in each revision, from the oldest to the newest.
-IN_A: dict[str, Any] = {"name": "forecast", "description": "The weather to come.", "inputSchema": INPUT}
+IN_A: dict[str, Any] = {
+    "name": "forecast",
+    "description": "The weather to come.",
+    "inputSchema": INPUT,
+}
 IN_B = {**IN_A, "annotations": {"readOnlyHint": True}}
-IN_C = {**IN_B, "title": "Forecast", "outputSchema": OUTPUT, "_meta": {"example.com/kind": "weather"}}
+IN_C = {
+    **IN_B,
+    "title": "Forecast",
+    "outputSchema": OUTPUT,
+    "_meta": {"example.com/kind": "weather"},
+}
 IN_D = {**IN_C, "icons": [{"src": "https://example.com/i.png"}]}
 
 
 @pytest.mark.requirement("TOOL-2", "TOOL-6", "TOOL-7", "META-1", "META-19")
-@pytest.mark.parametrize(("dialect", "expected"), [(A, IN_A), (B, IN_B), (C, IN_C), (D, IN_D), (E, IN_D)])
+@pytest.mark.parametrize(
+    ("dialect", "expected"), [(A, IN_A), (B, IN_B), (C, IN_C), (D, IN_D), (E, IN_D)]
+)
 def test_tools_list_in_each_revision(server: Server, dialect: Dialect, expected: Any) -> None:
     listed = answered(server, "tools/list", {}, dialect)
     assert listed["tools"][0] == expected
@@ -102,7 +127,9 @@ def test_tools_call_returns_the_result(server: Server, dialect: Dialect) -> None
         ({"city": "Oslo", "days": 8}, "Invalid argument `days`: expected `int` <= 7"),
     ],
 )
-def test_tools_call_invalid_arguments_in_each_revision(server: Server, arguments: Any, why: str) -> None:
+def test_tools_call_invalid_arguments_in_each_revision(
+    server: Server, arguments: Any, why: str
+) -> None:
     for dialect in (A, B):
         assert called(server, "forecast", arguments, dialect) == {"code": -32602, "message": why}
     for dialect in (C, D, E):
@@ -115,7 +142,10 @@ def test_tools_call_invalid_arguments_in_each_revision(server: Server, arguments
 @pytest.mark.requirement("TOOL-17")
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
 def test_tools_call_malformed_request_is_invalid_params(server: Server, dialect: Dialect) -> None:
-    assert called(server, "nothing", {}, dialect) == {"code": -32602, "message": "Unknown tool: nothing"}
+    assert called(server, "nothing", {}, dialect) == {
+        "code": -32602,
+        "message": "Unknown tool: nothing",
+    }
     assert called(server, "Forecast", {"city": "x"}, dialect)["code"] == -32602
     assert len(called(server, "x" * 100_000, {}, dialect)["message"]) < 200
     arguments: Any
@@ -158,7 +188,10 @@ def test_tools_call_value_of_another_type_is_not_sent() -> None:
 GIVEN = {
     "$schema": "http://json-schema.org/draft-07/schema#",
     "type": "object",
-    "properties": {"user-name": {"type": "string", "pattern": "^[a-z]+$"}, "n": {"$ref": "#/definitions/n"}},
+    "properties": {
+        "user-name": {"type": "string", "pattern": "^[a-z]+$"},
+        "n": {"$ref": "#/definitions/n"},
+    },
     "required": ["user-name"],
     "definitions": {"n": {"type": "integer"}},
 }
@@ -226,8 +259,12 @@ def annotated(annotation: Any) -> Any:
 def test_tool_declared_input_schema_needs_one_dict_parameter() -> None:
     server = Server("s")
     annotation: Any
-    for index, annotation in enumerate([None, Any, dict, dict[str, Any], Annotated[dict[str, int], "d"]]):
-        server.add_tool(annotated(annotation), name=f"t{index}", description="d", input_schema=GIVEN)
+    for index, annotation in enumerate(
+        [None, Any, dict, dict[str, Any], Annotated[dict[str, int], "d"]]
+    ):
+        server.add_tool(
+            annotated(annotation), name=f"t{index}", description="d", input_schema=GIVEN
+        )
     for annotation in (str, int | dict[str, Any], msgspec.Struct):
         with pytest.raises(DeclarationError, match="takes one parameter, a dict"):
             server.add_tool(annotated(annotation), name="x", description="d", input_schema=GIVEN)
@@ -236,7 +273,9 @@ def test_tool_declared_input_schema_needs_one_dict_parameter() -> None:
 
 
 @pytest.mark.requirement("TOOL-2", "TOOL-6")
-@pytest.mark.parametrize("schema", [{}, {"type": "string"}, {"type": ["object"]}, {"properties": {}}])
+@pytest.mark.parametrize(
+    "schema", [{}, {"type": "string"}, {"type": ["object"]}, {"properties": {}}]
+)
 def test_tool_declared_input_schema_must_describe_an_object(schema: Any) -> None:
     with pytest.raises(DeclarationError, match='has to say "type": "object"'):
         Server("s").add_tool(lambda x: None, name="x", description="d", input_schema=schema)
@@ -259,7 +298,11 @@ def test_tool_invalid_declaration_raises(server: Server) -> None:
         async def slow() -> None:
             """Slow."""
 
-    assert [tool["name"] for tool in answered(server, "tools/list")["tools"]] == ["forecast", "now", "fail"]
+    assert [tool["name"] for tool in answered(server, "tools/list")["tools"]] == [
+        "forecast",
+        "now",
+        "fail",
+    ]
 
 
 class Callable:
@@ -301,11 +344,16 @@ def test_tool_param_headers_of_signature_and_schema() -> None:
 
     @server.tool
     def query(
-        sql: str, region: Annotated[str, mirrored("Region")], dry: Annotated[bool, mirrored("Dry")] = False
+        sql: str,
+        region: Annotated[str, mirrored("Region")],
+        dry: Annotated[bool, mirrored("Dry")] = False,
     ) -> None:
         """Query."""
 
-    given = {"type": "object", "properties": {"at": {"type": "object", "properties": {"zone": ZONE}}}}
+    given = {
+        "type": "object",
+        "properties": {"at": {"type": "object", "properties": {"zone": ZONE}}},
+    }
 
     @server.tool(input_schema=given)
     def place(arguments: dict[str, Any]) -> None:
@@ -320,7 +368,10 @@ def test_tool_param_headers_of_signature_and_schema() -> None:
     assert server.param_headers("plain") == {}
     assert server.param_headers("unknown") is None
     listed = answered(server, "tools/list", {}, E)["tools"]
-    assert listed[0]["inputSchema"]["properties"]["region"] == {"type": "string", "x-mcp-header": "Region"}
+    assert listed[0]["inputSchema"]["properties"]["region"] == {
+        "type": "string",
+        "x-mcp-header": "Region",
+    }
     assert listed[1]["inputSchema"] == given
     server.remove_tool("query")
     assert server.param_headers("query") is None
@@ -336,13 +387,21 @@ class Place(msgspec.Struct):
 def optional(zone: Annotated[str, mirrored("Zone")] | None = None) -> None: ...
 def fraction(zone: Annotated[float, mirrored("Zone")]) -> None: ...
 def spaced(zone: Annotated[str, mirrored("My Zone")]) -> None: ...
-def twice(zone: Annotated[str, mirrored("Zone")], other: Annotated[str, mirrored("ZONE")]) -> None: ...
+def twice(
+    zone: Annotated[str, mirrored("Zone")], other: Annotated[str, mirrored("ZONE")]
+) -> None: ...
 def elsewhere(place: Place) -> None: ...
 
 
 UNUSABLE: list[Any] = [
-    (optional, "'Zone' is not on a property that is reached from the root through `properties` alone"),
-    (elsewhere, "'Zone' is not on a property that is reached from the root through `properties` alone"),
+    (
+        optional,
+        "'Zone' is not on a property that is reached from the root through `properties` alone",
+    ),
+    (
+        elsewhere,
+        "'Zone' is not on a property that is reached from the root through `properties` alone",
+    ),
     (fraction, "of 'zone' its type is 'number'"),
     (spaced, "'My Zone' of 'zone' cannot be part of a header's name"),
     (twice, "'ZONE' is used twice"),
@@ -354,7 +413,9 @@ UNUSABLE: list[Any] = [
 @pytest.mark.filterwarnings("ignore:tool .* has no description")
 def test_tool_invalid_param_header_in_signature_raises(function: Any, problem: str) -> None:
     server = Server("routed")
-    with pytest.raises(DeclarationError, match=f"function '{function.__name__}': x-mcp-header ") as caught:
+    with pytest.raises(
+        DeclarationError, match=f"function '{function.__name__}': x-mcp-header "
+    ) as caught:
         server.add_tool(function)
     assert problem in str(caught.value)
     assert server.param_headers(function.__name__) is None

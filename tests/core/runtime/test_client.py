@@ -18,7 +18,15 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core._cache import _INVALIDATES
-from mcp_core.runtime import AbstractClient, CallerOptions, CallOptions, Job, Steps, Waiter, client_config
+from mcp_core.runtime import (
+    AbstractClient,
+    CallerOptions,
+    CallOptions,
+    Job,
+    Steps,
+    Waiter,
+    client_config,
+)
 from tests.core.helpers import (
     STATEFUL,
     VERSIONS,
@@ -154,7 +162,9 @@ def told(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]
             asked.append(request)
             answer = left.pop(0)
             client.hears(
-                answer | {"id": request["id"]} if "error" in answer else result(request["id"], answer)
+                answer | {"id": request["id"]}
+                if "error" in answer
+                else result(request["id"], answer)
             )
     except StopIteration as end:
         assert (left, client.talk.says()) == ([], [])
@@ -237,7 +247,12 @@ CALLS: list[tuple[Callable[[AbstractClient], Call], str, Any, Message, Any]] = [
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("call", "method", "sent", "answer", "gives"), CALLS)
 def test_call_sends_request_and_returns_result(
-    version: str, call: Callable[[AbstractClient], Call], method: str, sent: Any, answer: Message, gives: Any
+    version: str,
+    call: Callable[[AbstractClient], Call],
+    method: str,
+    sent: Any,
+    answer: Message,
+    gives: Any,
 ) -> None:
     client = opened(version)
     found, [asked] = told(client, call(client), answer)
@@ -249,7 +264,10 @@ def test_ping_uses_method_of_revision(version: str) -> None:
     client = opened(version)
     method, answer = "ping", {}
     if version == E:
-        method, answer = "server/discover", {"supportedVersions": [E], "capabilities": {}, "ttlMs": 60_000}
+        method, answer = (
+            "server/discover",
+            {"supportedVersions": [E], "capabilities": {}, "ttlMs": 60_000},
+        )
     for _ in range(2):  # also the second time
         _, [asked] = told(client, client.ping(), answer)
         assert asked["method"] == method
@@ -280,13 +298,18 @@ def test_call_that_cannot_be_sent_raises() -> None:
 
 def test_call_ended_early_cancels_request() -> None:
     client = opened(D)
-    waiter: ByHand[Any] = ByHand(client._send, client._clock, client._pages("tools/list", "tools", {}), {})
+    waiter: ByHand[Any] = ByHand(
+        client._send, client._clock, client._pages("tools/list", "tools", {}), {}
+    )
     client._end_call(waiter)  # before anything was asked
     waiter.begin()
     asked = only(client.talk.says())
     client._end_call(waiter)
     cancelled = only(client.talk.says())
-    assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
+    assert (cancelled["method"], cancelled["params"]["requestId"]) == (
+        "notifications/cancelled",
+        asked["id"],
+    )
     client._end_call(waiter)
     assert client.talk.says() == []
 
@@ -297,7 +320,9 @@ NO_CURSOR = error(0, -32602, "what cursor?")
 
 
 def page(*names: str, cursor: str | None = None, ttl: int | None = None) -> Message:
-    found: Message = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
+    found: Message = {
+        "tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+    }
     found |= {} if cursor is None else {"nextCursor": cursor}
     return found | ({} if ttl is None else {"ttlMs": ttl, "cacheScope": "private"})
 
@@ -310,7 +335,12 @@ def names(tools: list[t.Tool]) -> str:
 @pytest.mark.parametrize(
     ("call", "method", "member", "item"),
     [
-        (AbstractClient.list_tools, "tools/list", "tools", {"name": "a", "inputSchema": {"type": "object"}}),
+        (
+            AbstractClient.list_tools,
+            "tools/list",
+            "tools",
+            {"name": "a", "inputSchema": {"type": "object"}},
+        ),
         (AbstractClient.list_prompts, "prompts/list", "prompts", {"name": "a"}),
         (AbstractClient.list_resources, "resources/list", "resources", {"uri": "a:b", "name": "a"}),
         (
@@ -326,7 +356,11 @@ def test_list_several_pages_returns_all_items(
     version: str, call: Callable[..., Call], method: str, member: str, item: Message
 ) -> None:
     client = opened(version)
-    pages = [{member: [item], "nextCursor": "x y"}, {member: [], "nextCursor": ""}, {member: [item]}]
+    pages = [
+        {member: [item], "nextCursor": "x y"},
+        {member: [], "nextCursor": ""},
+        {member: [item]},
+    ]
     found, asked = told(client, call(client), *pages)
     assert [each.name for each in found] == ["a", "a"]
     assert [request["method"] for request in asked] == [method] * 3
@@ -337,12 +371,25 @@ def test_list_several_pages_returns_all_items(
 @pytest.mark.parametrize("version", [D, E])
 def test_list_unknown_cursor_restarts_once(version: str) -> None:
     client = opened(version)
-    answers = [page("a", cursor="1"), page("b", cursor="2"), NO_CURSOR, page("c", cursor="3"), page("d")]
+    answers = [
+        page("a", cursor="1"),
+        page("b", cursor="2"),
+        NO_CURSOR,
+        page("c", cursor="3"),
+        page("d"),
+    ]
     found, asked = told(client, client.list_tools(), *answers)
     assert names(found) == "c d"
     assert [params(request).get("cursor") for request in asked] == [None, "1", "2", None, "3"]
     with pytest.raises(PeerError, match="what cursor"):
-        value(client, client.list_tools(), page("a", cursor="1"), NO_CURSOR, page("a", cursor="1"), NO_CURSOR)
+        value(
+            client,
+            client.list_tools(),
+            page("a", cursor="1"),
+            NO_CURSOR,
+            page("a", cursor="1"),
+            NO_CURSOR,
+        )
 
 
 @pytest.mark.parametrize(
@@ -372,7 +419,10 @@ LONG = 60_000  # milliseconds
     [
         (AbstractClient.list_tools, page("a", ttl=LONG)),
         (AbstractClient.list_prompts, {"prompts": [{"name": "p"}], "ttlMs": LONG}),
-        (AbstractClient.list_resources, {"resources": [{"uri": "a:b", "name": "b"}], "ttlMs": LONG}),
+        (
+            AbstractClient.list_resources,
+            {"resources": [{"uri": "a:b", "name": "b"}], "ttlMs": LONG},
+        ),
         (AbstractClient.list_resource_templates, {"resourceTemplates": [], "ttlMs": LONG}),
         (
             lambda client: client.read_resource("a:b"),
@@ -464,7 +514,9 @@ def test_cache_fresh_is_bypassed_by_request_and_meta() -> None:
     client, other = opened(E), opened(E)
     fresh = page("a", ttl=LONG)
     value(client, client.list_tools(), fresh)
-    value(client, client.list_tools(meta={"com.example/who": 1}), fresh)  # the server may read the `_meta`
+    value(
+        client, client.list_tools(meta={"com.example/who": 1}), fresh
+    )  # the server may read the `_meta`
     value(client, client.request("tools/list"), fresh)
     value(other, other.list_tools(), fresh)  # a client of its own, perhaps of another user
     value(client, client.list_tools())
@@ -604,7 +656,9 @@ def message(level: str = "info", **more: Any) -> Message:
 def test_on_log_gets_log_messages(version: str) -> None:
     heard: list[t.LoggingMessageParams] = []
     client = opened(version, on_log=heard.append)
-    client.hears(message("emergency", logger="l"), message("no level"), notification("notifications/nobody"))
+    client.hears(
+        message("emergency", logger="l"), message("no level"), notification("notifications/nobody")
+    )
     assert heard == [t.LoggingMessageParams(level="emergency", data={"a": 1}, logger="l")]
     silent = opened(version)
     silent.hears(message())
@@ -671,7 +725,9 @@ def levels_said(client: Played) -> list[Message]:
         ({"on_log": print, "log_level": "debug"}, "debug"),
     ],
 )
-def test_log_level_is_sent_as_revision_defines(version: str, options: Any, level: str | None) -> None:
+def test_log_level_is_sent_as_revision_defines(
+    version: str, options: Any, level: str | None
+) -> None:
     client = Played(version, **options)
     client.open(OFFERS)
     said = levels_said(client)
@@ -733,7 +789,8 @@ def test_set_log_level_unknown_raises(level: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "reported"), [({}, None), (error(0), PeerError), ([], RemoteProtocolError), (None, None)]
+    ("answer", "reported"),
+    [({}, None), (error(0), PeerError), ([], RemoteProtocolError), (None, None)],
 )
 def test_log_level_rejected_at_open_is_reported(answer: Any, reported: Any) -> None:
     client = Played(D, log_level="debug")
@@ -776,7 +833,9 @@ def test_versions_without_probe_after_failed_probe() -> None:
 
 
 def test_notification_names_exist_in_protocol() -> None:
-    known = {row.name for dialect in DIALECTS.values() for row in dialect.receives[Role.CLIENT].values()}
+    known = {
+        row.name for dialect in DIALECTS.values() for row in dialect.receives[Role.CLIENT].values()
+    }
     assert {*_INVALIDATES, "notifications/message"} <= known
 
 
@@ -826,7 +885,11 @@ def test_call_header_invalid_raises() -> None:
 def test_header_mismatch_lists_tools_and_retries(cache: bool) -> None:
     client = with_headers(E, cache=cache)
     value(client, client.list_tools(), page("t", ttl=LONG))
-    answers: tuple[Message, ...] = (error(0, -32020, "Header mismatch"), page("t", ttl=LONG), {"content": []})
+    answers: tuple[Message, ...] = (
+        error(0, -32020, "Header mismatch"),
+        page("t", ttl=LONG),
+        {"content": []},
+    )
     found, asked = told(client, client.call_tool("t", {"a": 1}), *answers)
     assert isinstance(found, t.CallToolResult)
     assert [each["method"] for each in asked] == ["tools/call", "tools/list", "tools/call"]
@@ -842,7 +905,9 @@ def test_header_mismatch_lists_tools_and_retries(cache: bool) -> None:
         (False, E, [error(0, -32020, "no")]),
     ],
 )
-def test_tool_call_other_error_is_not_retried(headers: bool, version: str, answers: list[Any]) -> None:
+def test_tool_call_other_error_is_not_retried(
+    headers: bool, version: str, answers: list[Any]
+) -> None:
     client = opened(version)
     client._conn.has_headers = headers
     with pytest.raises(PeerError, match="no"):
@@ -857,7 +922,11 @@ def test_new_session_gets_log_level(version: str, changed: bool) -> None:
         value(client, client.set_log_level("debug"), {})
     client._conn.renew(client.now)
     handshake = only(client.talk.says())
-    offers = {"protocolVersion": version, "capabilities": OFFERS, "serverInfo": {"name": "s", "version": "1"}}
+    offers = {
+        "protocolVersion": version,
+        "capabilities": OFFERS,
+        "serverInfo": {"name": "s", "version": "1"},
+    }
     client.hears(result(handshake["id"], offers))
     _, level = client.talk.says()
     assert (level["method"], level["params"]) == (
@@ -870,9 +939,15 @@ def test_new_session_forgets_output_schemas() -> None:
     client = opened(D)
     value(client, client.list_tools(), {"tools": [WEATHER]})
     client._conn.renew(client.now)
-    offers = {"protocolVersion": D, "capabilities": OFFERS, "serverInfo": {"name": "s", "version": "1"}}
+    offers = {
+        "protocolVersion": D,
+        "capabilities": OFFERS,
+        "serverInfo": {"name": "s", "version": "1"},
+    }
     client.hears(result(only(client.talk.says())["id"], offers))
     client.talk.says()
     # What it gives is not held against what the tool of the same name gave before.
-    other = value(client, client.call_tool("weather"), {"content": [], "structuredContent": {"other": 1}})
+    other = value(
+        client, client.call_tool("weather"), {"content": [], "structuredContent": {"other": 1}}
+    )
     assert other.structured_content == {"other": 1}

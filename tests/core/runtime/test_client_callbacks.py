@@ -15,7 +15,18 @@ from mcp_core import types as t
 from mcp_core._caller_options import callback_capabilities
 from mcp_core.runtime import CallbackJob, Waiter, answer_form
 from mcp_core.runtime._client_callbacks import ClientCallbacks, InputWait, ServerInitiatedRequests
-from tests.core.helpers import STATEFUL, A, B, D, Message, Talk, client_config, only, opened, request
+from tests.core.helpers import (
+    STATEFUL,
+    A,
+    B,
+    D,
+    Message,
+    Talk,
+    client_config,
+    only,
+    opened,
+    request,
+)
 from tests.core.questions import (
     ALICE,
     FILES,
@@ -54,7 +65,9 @@ def give(value: Any, *, later: bool = False) -> Any:
 def asked(question: t.InputRequest, value: Any, *, later: bool = False) -> Any:
     """Return the response of a callback that returns `value`."""
     callback = give(value, later=later)
-    callbacks = ClientCallbacks({"on_elicit": callback, "on_sample": callback, "on_roots": callback})
+    callbacks = ClientCallbacks(
+        {"on_elicit": callback, "on_sample": callback, "on_roots": callback}
+    )
     return result_of(callbacks.respond(question))
 
 
@@ -168,9 +181,13 @@ def test_callback_value_invalid_raises(
         (NAME, {}, LocalProtocolError),
     ],
 )
-def test_respond_in_retry_converts_refusal(question: t.InputRequest, given: Any, answer: Any) -> None:
+def test_respond_in_retry_converts_refusal(
+    question: t.InputRequest, given: Any, answer: Any
+) -> None:
     callback = give(given, later=True)
-    callbacks = ClientCallbacks({"on_elicit": callback, "on_sample": callback, "on_roots": callback})
+    callbacks = ClientCallbacks(
+        {"on_elicit": callback, "on_sample": callback, "on_roots": callback}
+    )
     job = callbacks.respond_in_retry(question)
     if isinstance(answer, type):
         with pytest.raises(answer):
@@ -259,7 +276,8 @@ def test_callback_job_group_of_one_is_unwrapped(wrap: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "raised", [KeyboardInterrupt(), SystemExit(), BaseExceptionGroup("", [KeyboardInterrupt(), KeyError()])]
+    "raised",
+    [KeyboardInterrupt(), SystemExit(), BaseExceptionGroup("", [KeyboardInterrupt(), KeyError()])],
 )
 def test_callback_job_base_exception_is_raised(raised: BaseException) -> None:
     kept = Kept()
@@ -347,7 +365,9 @@ REQUESTS: list[tuple[Message, Any, Message]] = [
 
 @pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize(("asks", "given", "answer"), REQUESTS)
-def test_server_request_gets_response(version: str, asks: Message, given: Any, answer: Message) -> None:
+def test_server_request_gets_response(
+    version: str, asks: Message, given: Any, answer: Message
+) -> None:
     asked = Asked(version, given)
     if asks is ELICIT and version in (A, B):
         assert asked.talk.refusal(asks)["error"]["code"] == -32601
@@ -370,7 +390,9 @@ def test_server_request_gets_response(version: str, asks: Message, given: Any, a
         (LIST_ROOTS, McpError(-32603, "gone"), {"code": -32603, "message": "gone"}),
     ],
 )
-def test_server_request_refused_gets_error_of_callback(asks: Message, given: Any, error: Message) -> None:
+def test_server_request_refused_gets_error_of_callback(
+    asks: Message, given: Any, error: Message
+) -> None:
     asked = Asked(D, given)
     assert asked.answer(asks) == {"jsonrpc": "2.0", "id": "s", "error": error}
     assert asked.reports == []
@@ -437,9 +459,15 @@ def test_sampling_request_with_unmatched_tool_results_is_rejected() -> None:
     wrong = (dialogue(said, use, [gave, said]), dialogue(said, use), dialogue(said, use, said))
     for question in wrong:
         params = {"messages": to_builtins(question.params.messages), "maxTokens": 1}
-        assert asked.answer(request("s", "sampling/createMessage", params))["error"]["code"] == -32602
+        assert (
+            asked.answer(request("s", "sampling/createMessage", params))["error"]["code"] == -32602
+        )
     right = dialogue(said, use, gave)
-    params = {"messages": to_builtins(right.params.messages), "maxTokens": 1, "tools": [to_builtins(TOOL)]}
+    params = {
+        "messages": to_builtins(right.params.messages),
+        "maxTokens": 1,
+        "tools": [to_builtins(TOOL)],
+    }
     assert "result" in asked.answer(request("s", "sampling/createMessage", params))
 
 
@@ -452,9 +480,16 @@ def test_server_request_cancelled_stops_callback() -> None:
     asked.requests.cancel("t")
     asked.requests.cancel("s")
     assert stopped == ["s"]
-    asked.talk.hears({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "s"}})
+    asked.talk.hears(
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "s"}}
+    )
     job.dropped()
-    assert (asked.talk.says(), asked.held, asked.talk.conn.in_flight, asked.reports) == ([], [1, -1], 0, [])
+    assert (asked.talk.says(), asked.held, asked.talk.conn.in_flight, asked.reports) == (
+        [],
+        [1, -1],
+        0,
+        [],
+    )
     asked.requests.cancel("s")
 
 
@@ -462,7 +497,10 @@ def test_server_request_callback_cancelled_gets_error() -> None:
     asked = Asked(D, {"name": "Alice"})
     asked.hears(ELICIT)
     asked.work[0].dropped()
-    assert only(asked.talk.says())["error"] == {"code": -32603, "message": "the callback was cancelled"}
+    assert only(asked.talk.says())["error"] == {
+        "code": -32603,
+        "message": "the callback was cancelled",
+    }
 
 
 # -- InputWait --------------------------------------------------------------------------------------------------------------
@@ -481,7 +519,9 @@ class WaitingCall:
 
     def __init__(self, **work: Any) -> None:
         self.run: list[CallbackJob] = []
-        self.turn = InputWait(self.run.append, {key: give(value, later=True) for key, value in work.items()})
+        self.turn = InputWait(
+            self.run.append, {key: give(value, later=True) for key, value in work.items()}
+        )
         self.stopped: list[int] = []
         self.waiter = UnwatchedCall(lambda *_: 1, lambda: 0.0, self.steps(), {})
         self.waiter.begin()

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core import (
-    CallTimeout,
-    ConnectionLost,
-    LocalProtocolError,
-    McpError,
-    RemoteProtocolError,
-)
+from mcp_core import CallTimeout, ConnectionLost, LocalProtocolError, McpError, RemoteProtocolError
 from mcp_core import types as t
 from mcp_core.runtime import AbstractClient
 from tests.core.helpers import (
@@ -50,7 +44,10 @@ ASK_NAME: Message = {
 }
 ASK_MODEL: Message = {
     "method": "sampling/createMessage",
-    "params": {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 9},
+    "params": {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}],
+        "maxTokens": 9,
+    },
 }
 ASK_ROOTS: Message = {"method": "roots/list"}
 ALICE = {"action": "accept", "content": {"name": "Alice"}}
@@ -87,7 +84,9 @@ def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message
             for sent in client.talk.says():
                 asked.append(sent)
                 answer = left.pop(0)
-                known = answer | {"id": sent["id"]} if "error" in answer else result(sent["id"], answer)
+                known = (
+                    answer | {"id": sent["id"]} if "error" in answer else result(sent["id"], answer)
+                )
                 client.hears(known)
     except StopIteration as end:
         assert (left, client.talk.says()) == ([], [])
@@ -101,7 +100,11 @@ def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message
 @pytest.mark.parametrize(
     ("call", "first", "answer"),
     [
-        (lambda client: client.call_tool("t", {"a": 1}), {"name": "t", "arguments": {"a": 1}}, CONTENT),
+        (
+            lambda client: client.call_tool("t", {"a": 1}),
+            {"name": "t", "arguments": {"a": 1}},
+            CONTENT,
+        ),
         (lambda client: client.get_prompt("p"), {"name": "p"}, MESSAGES),
         (lambda client: client.read_resource("a:b"), {"uri": "a:b"}, {"contents": []}),
         (lambda client: client.request("tools/call", {"name": "t"}), {"name": "t"}, CONTENT),
@@ -133,7 +136,9 @@ def test_call_asked_for_input_is_retried_with_responses(
 def test_retry_repeats_params_meta_and_progress() -> None:
     client = answering(on_log=print, log_level="error")
     heard: list[float] = []
-    call = client.call_tool("t", progress=lambda done, *_: heard.append(done), meta={"com.example/x": 1})
+    call = client.call_tool(
+        "t", progress=lambda done, *_: heard.append(done), meta={"com.example/x": 1}
+    )
     call.send(None)
     first = only(client.talk.says())
     client.hears(result(first["id"], asks("s", who=ASK_NAME)))
@@ -163,7 +168,9 @@ def test_concurrent_calls_keep_their_request_state() -> None:
     assert set(params(only(client.talk.says()))) == {"name"}
     client.hears(result(asked["b"], asks("sb")))
     assert client.works() == [0.1]
-    states = {each["params"]["name"]: params(each).get("requestState") for each in client.talk.says()}
+    states = {
+        each["params"]["name"]: params(each).get("requestState") for each in client.talk.says()
+    }
     assert states == {"a": "sa", "b": "sb"}
     for call in (*calls, third):
         call.close()
@@ -199,7 +206,11 @@ def test_server_asking_without_end_raises() -> None:
         ({"on_sample": None}, asks(what=ASK_MODEL), "did not declare"),
         ({"on_roots": None}, asks(who=ASK_NAME, where=ASK_ROOTS), "did not declare"),
         ({}, asks(who={"method": "acme/ask"}), "acme/ask"),
-        ({}, asks(who={"method": "elicitation/create", "params": {"message": "m"}}), "requestedSchema"),
+        (
+            {},
+            asks(who={"method": "elicitation/create", "params": {"message": "m"}}),
+            "requestedSchema",
+        ),
         (
             {},
             asks(who=ASK_NAME | {"params": {"message": "m", "mode": "url", "url": "x:"}}),

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core import Change, ConnectionLost, Fault, LocalProtocolError, PeerError, RemoteProtocolError
+from mcp_core import (
+    Change,
+    ConnectionLost,
+    Fault,
+    LocalProtocolError,
+    PeerError,
+    RemoteProtocolError,
+)
 from tests.core.helpers import D, E, Message, error, notification, only, result
 from tests.core.runtime.test_client import LONG, Played, opened, params, told, value
 
@@ -36,7 +43,9 @@ def tools_changed(id: Any = None) -> Message:
 
 
 def updated(uri: str, id: Any = None) -> Message:
-    return notification("notifications/resources/updated", {"uri": uri} | ({"_meta": {ID: id}} if id else {}))
+    return notification(
+        "notifications/resources/updated", {"uri": uri} | ({"_meta": {ID: id}} if id else {})
+    )
 
 
 class Waits:
@@ -101,9 +110,15 @@ def test_subscription_gives_changes_until_block_ends(version: str) -> None:
     ("wishes", "asked"),
     [
         ({"tools": True}, {"toolsListChanged": True}),
-        ({"prompts": True, "resources": True}, {"promptsListChanged": True, "resourcesListChanged": True}),
+        (
+            {"prompts": True, "resources": True},
+            {"promptsListChanged": True, "resourcesListChanged": True},
+        ),
         ({"resources": ["x:1"]}, {"resourceSubscriptions": ["x:1"]}),
-        ({"resources": ("x:1",), "uris": iter(["x:2", "x:1"])}, {"resourceSubscriptions": ["x:1", "x:2"]}),
+        (
+            {"resources": ("x:1",), "uris": iter(["x:2", "x:1"])},
+            {"resourceSubscriptions": ["x:1", "x:2"]},
+        ),
         (
             {"resources": True, "uris": ["x:1"]},
             {"resourcesListChanged": True, "resourceSubscriptions": ["x:1"]},
@@ -426,7 +441,11 @@ def test_new_session_reopens_subscriptions() -> None:
     client._conn.renew(client.now)
     handshake = only(client.talk.says())
     assert handshake["method"] == "initialize"
-    offers = {"protocolVersion": D, "capabilities": ALL_OFFERS, "serverInfo": {"name": "s", "version": "2"}}
+    offers = {
+        "protocolVersion": D,
+        "capabilities": ALL_OFFERS,
+        "serverInfo": {"name": "s", "version": "2"},
+    }
     client.hears(result(handshake["id"], offers))
     initialized, subscribe = client.talk.says()
     assert initialized["method"] == "notifications/initialized"

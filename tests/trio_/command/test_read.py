@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.trio_.command.program import COMMAND, GREETER, TEAHOUSE, ServerFile, on_a_terminal, output_of, run
+from tests.trio_.command.program import (
+    COMMAND,
+    GREETER,
+    TEAHOUSE,
+    ServerFile,
+    on_a_terminal,
+    output_of,
+    run,
+)
 
 MENU = "assam: 4.00\nrooibos: 3.50\nsencha: 4.50"
 
@@ -118,8 +126,13 @@ def test_read_error_is_explained_and_writes_no_file(
 
 def test_read_uri_matching_template_gets_no_suggestion() -> None:
     result = run("read", "tea://menu/coffee", *TEAHOUSE)
-    assert result.stderr == "mcp-trio: the server answered with an error: Resource not found (-32602)\n"
-    assert run("read", "tea://menus/tea", *TEAHOUSE).stderr.endswith("Did you mean tea://menu/{tea}?\n")
+    assert (
+        result.stderr
+        == "mcp-trio: the server answered with an error: Resource not found (-32602)\n"
+    )
+    assert run("read", "tea://menus/tea", *TEAHOUSE).stderr.endswith(
+        "Did you mean tea://menu/{tea}?\n"
+    )
 
 
 def test_read_from_server_without_resources_is_rejected() -> None:

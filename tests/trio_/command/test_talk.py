@@ -8,7 +8,16 @@ import subprocess
 
 import pytest
 
-from tests.trio_.command.program import COMMAND, DEAD, ROOT, SILENT, ServerFile, on_a_terminal, run, served
+from tests.trio_.command.program import (
+    COMMAND,
+    DEAD,
+    ROOT,
+    SILENT,
+    ServerFile,
+    on_a_terminal,
+    run,
+    served,
+)
 
 ENDED = "(exit status 1). Is that an MCP server on stdin and stdout?"
 NO_CONVERSATION = [
@@ -116,7 +125,9 @@ SIGNALS = [
 def test_signal_cancels_call_without_output(
     server: ServerFile, words: tuple[str, ...], number: signal.Signals, status: int
 ) -> None:
-    process = subprocess.Popen([*COMMAND, *words, *server(PATIENT)], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*COMMAND, *words, *server(PATIENT)], stderr=subprocess.PIPE, text=True
+    )
     with process:
         assert process.stderr is not None
         assert process.stderr.readline() == "waiting\n"
@@ -160,7 +171,9 @@ def test_call_log_messages_are_printed_to_stderr(
 
 
 @pytest.mark.parametrize("words", [("read", "a://b"), ("prompt", "say")])
-def test_read_and_prompt_log_messages_are_printed(server: ServerFile, words: tuple[str, ...]) -> None:
+def test_read_and_prompt_log_messages_are_printed(
+    server: ServerFile, words: tuple[str, ...]
+) -> None:
     assert run(*words, "--log-level", "error", *server(CHATTY)).stderr == f"{TROUBLE}\n"
 
 
@@ -220,7 +233,9 @@ def test_commands_work_with_websocket_url() -> None:
 
 def test_trace_of_url_prints_messages() -> None:
     with served(TEAHOUSE) as site:
-        traced = run("call", "brew", "tea=assam", "minutes=2", "--trace", site.url).stderr.splitlines()
+        traced = run(
+            "call", "brew", "tea=assam", "minutes=2", "--trace", site.url
+        ).stderr.splitlines()
     assert "mcp-trio: connected over HTTP/1.1" in traced
     arrows = [line[0] for line in traced if line[0] in "→←"]
     assert arrows[:3] == ["→", "←", "→"]

@@ -36,7 +36,9 @@ def test_bucket_refusal_takes_no_token() -> None:
     st.integers(1, 50),
     st.lists(st.floats(0, 10), max_size=60),
 )
-def test_bucket_allows_after_returned_wait(per_second: float, burst: int, pauses: list[float]) -> None:
+def test_bucket_allows_after_returned_wait(
+    per_second: float, burst: int, pauses: list[float]
+) -> None:
     bucket = Bucket(Rate(per_second, burst))
     now = passed = 0.0
     for pause in pauses:

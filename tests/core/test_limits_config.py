@@ -45,8 +45,18 @@ NEWS = Method("notifications/acme/news", None, t.NotificationParams)
 @pytest.mark.requirement("DEC-9")
 def test_limits_have_documented_defaults() -> None:
     limits = Limits()
-    assert (limits.message, limits.id, limits.method, limits.batch) == (4 * 1024 * 1024, 256, 256, 100)
-    assert (limits.in_flight, limits.waiting, limits.queued, limits.pause) == (256, 256, 1024 * 1024, 5.0)
+    assert (limits.message, limits.id, limits.method, limits.batch) == (
+        4 * 1024 * 1024,
+        256,
+        256,
+        100,
+    )
+    assert (limits.in_flight, limits.waiting, limits.queued, limits.pause) == (
+        256,
+        256,
+        1024 * 1024,
+        5.0,
+    )
     assert Limits(message=32 * 1024 * 1024) == CLIENT_LIMITS
 
 
@@ -59,7 +69,9 @@ def test_limits_have_documented_defaults() -> None:
         (SERVER_OFFERS, Limits(batch=1), Limits(batch=1)),
     ],
 )
-def test_config_limits_default_by_role(capabilities: Any, limits: Limits | None, expected: Limits) -> None:
+def test_config_limits_default_by_role(
+    capabilities: Any, limits: Limits | None, expected: Limits
+) -> None:
     assert Config(CLIENT_INFO, capabilities, limits=limits).limits == expected
 
 
@@ -88,7 +100,10 @@ def test_config_dialects_are_sorted_newest_first(
         ),
         # Names are reserved with any configured revisions.
         (
-            {"methods": [Method("server/discover", SERVER, AddParams, t.EmptyResult)], "versions": (A,)},
+            {
+                "methods": [Method("server/discover", SERVER, AddParams, t.EmptyResult)],
+                "versions": (A,),
+            },
             "discover",
         ),
     ],
@@ -144,7 +159,12 @@ def test_config_constant_members_per_revision(version: str) -> None:
     server = server_config(version).terms[SERVER][dialect]
     client = client_config(version).terms[CLIENT][dialect]
     if dialect.stateful:
-        assert (server.stamp, server.type_stamp, server.meta_stamp, server.result_meta) == (b"", b"", b"", {})
+        assert (server.stamp, server.type_stamp, server.meta_stamp, server.result_meta) == (
+            b"",
+            b"",
+            b"",
+            {},
+        )
         assert (client.request_meta, client.stamp) == (b"", b"")
         return
     assert json.loads(b"{%b}" % server.stamp[:-1]) == {

@@ -1,0 +1,125 @@
+"""A token bucket, which limits the rate of calls.
+
+It has no clock: callers pass `now`, and all callers of one bucket must use the same clock.
+
+The configuration of one side: identity, capabilities, revisions, limits, and what they imply.
+
+1. Everything that a peer can make grow has a limit in `Limits`. Every default has its reason above
+   it.
+2. What can be computed before the first message is computed once per `Config`, role and revision,
+   as a `DialectConfig`: the methods received, and the constant bytes spliced into messages.
+3. All connections of a server or client share one `Config`. Do not change it after the first one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+__all__ = [
+    "CLIENT_LIMITS",
+    "Bucket",
+    "Limits",
+    "Rate",
+]
+
+
+class Rate(Struct, frozen=True):
+    """A rate of `per_second` on average, with up to `burst` calls at once after a pause.
+
+    Raises:
+        ValueError: `per_second` is not positive, or `burst` is below 1 and so allows no call.
+    """
+
+    per_second: float
+    burst: int
+
+    def __post_init__(self) -> None:
+        if not (self.per_second > 0 and self.burst >= 1):
+            raise ValueError(
+                f"a rate has per_second above 0 and a burst of at least 1, not {self!r}"
+            )
+
+
+class Bucket:
+    """The tokens that are left of a `Rate`. A new bucket is full."""
+
+    __slots__ = (
+        "_rate",
+        "_refilled_at",
+        "_tokens",
+    )
+
+    def __init__(self, rate: Rate) -> None:
+        self._rate = rate
+        self._tokens = float(rate.burst)
+        self._refilled_at: float | None = None  # None until the first call
+
+    def __repr__(self) -> str:
+        return f"<Bucket of {self._rate.per_second:g}/s, {int(self._tokens)} of {self._rate.burst} left>"
+
+    def take(self, now: float) -> float:
+        """Take one token at the time `now`, in seconds.
+
+        Return 0.0 if there was one, else the number of seconds after which to try again.
+        """
+        rate = self._rate
+        if self._refilled_at is not None:
+            refilled = self._tokens + (now - self._refilled_at) * rate.per_second
+            self._tokens = min(refilled, float(rate.burst))
+        self._refilled_at = now
+        if self._tokens >= 1.0:
+            self._tokens -= 1.0
+            return 0.0
+        return (1.0 - self._tokens) / rate.per_second
+
+
+# emptied
+
+if TYPE_CHECKING:
+    pass
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """Upper bounds on what one peer can use. Sizes are in bytes, times in seconds."""
+
+    # A message. The limit of larger MCP implementations for a request body; larger tool arguments
+    # are usually files.
+    message: int = 4 * 1024 * 1024
+    # The id of a request, which is stored while the request runs. Enough for a UUID or a hash with
+    # a prefix.
+    id: int = 256
+    # The name of a method. Four times the longest one in the specification.
+    method: int = 256
+    # Messages in a batch. 2025-03-26 sets no bound. The work of a batch arrives at once, so this is
+    # less than `in_flight`.
+    batch: int = 100
+    # Requests of the peer whose handlers run at the same time. More than clients need, and few
+    # enough to bound the memory of handlers.
+    in_flight: int = 256
+    # Requests of the peer that were read and wait for a handler. When they are this many, the
+    # server stops reading. As many as may run.
+    waiting: int = 256
+    # Bytes of queued responses. Above it a server stops reading requests from the peer, and a
+    # client closes the connection.
+    queued: int = 1024 * 1024
+    # How long reading may stop because of `waiting`. Then reading resumes and new requests are
+    # rejected as busy, because a cancellation that frees a place may be behind them.
+    pause: float = 5.0
+    # Tool calls and completions. A model makes a few per second, a program a few hundred; a higher
+    # rate over a long time is a runaway loop. None for no limit.
+    tool_calls: Rate | None = Rate(per_second=1_000, burst=10_000)
+    # Characters of a URI that is subscribed to. As long as the longest header that HTTP servers
+    # commonly accept, because over HTTP the URI is in a header.
+    uri: int = 8 * 1024
+    # URIs that one peer subscribes to, in total. With `uri` this bounds them to 8 MiB.
+    uris: int = 1024
+    # Open `subscriptions/listen` requests of one connection. A client needs one, a gateway one per
+    # user.
+    listens: int = 64
+
+
+# A client chooses its servers, and a large resource is legitimate: eight times the limit of a
+# server.
+CLIENT_LIMITS: Final = Limits(message=32 * 1024 * 1024)
