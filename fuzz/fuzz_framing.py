@@ -20,7 +20,7 @@ from fuzz.mutations import damage, split
 from fuzz.targets import Target
 from fuzz.timing import run_within
 from fuzz.values import weighted
-from mcp_core._framing import OVERLONG, LineBuffer
+from mcp_core.jsonrpc._framing import LINE_TOO_LONG, LineBuffer
 
 # limit; chunks; how many times they are repeated; how many lines are read after each chunk, 0 for
 # all
@@ -48,8 +48,8 @@ def check(case: Case) -> Iterable[str]:
         )
     lines, in_line = expected
     yield f"{min(len(lines), 3)} lines, {'in a line' if in_line else 'at an end'}"
-    yield f"{min(lines.count(OVERLONG), 3)} overlong"
-    returns = any(b"\r" in line for line in lines if line is not OVERLONG)
+    yield f"{min(lines.count(LINE_TOO_LONG), 3)} overlong"
+    returns = any(b"\r" in line for line in lines if line is not LINE_TOO_LONG)
     yield f"returns {returns}"
     yield f"{len(str(len(data)))} digits of bytes"
 
@@ -58,11 +58,11 @@ def _expected(data: bytes, limit: int) -> tuple[list[Any], bool]:
     """Return the lines, and whether the input ends inside one."""
     *complete, rest = data.split(b"\n")
     stripped = [line.removesuffix(b"\r") for line in complete]
-    lines: list[Any] = [OVERLONG if len(line) > limit else line for line in stripped]
+    lines: list[Any] = [LINE_TOO_LONG if len(line) > limit else line for line in stripped]
     # The last byte may be a CR that does not count. One byte more makes the line too long in any
     # case.
     if len(rest) > limit + 1:
-        lines.append(OVERLONG)
+        lines.append(LINE_TOO_LONG)
     return lines, bool(rest)
 
 

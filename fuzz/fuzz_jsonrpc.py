@@ -23,7 +23,7 @@ from fuzz.targets import Target
 from fuzz.values import encoded, json_values, weighted
 from fuzz.verdicts import Classification, classify, classify_batch
 from mcp_core import Role
-from mcp_core._jsonrpc import (
+from mcp_core.jsonrpc._codec import (
     BadMessage,
     Envelope,
     decode,

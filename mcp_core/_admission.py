@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import UNSET, Struct, field
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import InvalidPayload, reader
 
 from ._dialects import Dialect, negotiate
 from ._errors import Fault, LocalProtocolError
 from ._events import Peer
-from ._jsonrpc import Unreadable, reader
 from ._methods import METHODS, Method, Role, Step
 from ._state import LIFECYCLE, State, next_state
 
@@ -158,7 +158,7 @@ def admit(
         if row is not None:
             params = row.read_params(raw)
         meta = params.meta if row is not None and row.has_meta else _read_params_meta(raw).meta
-    except Unreadable as exc:
+    except InvalidPayload as exc:
         params = None
         params_error = str(exc)
         meta = _peer_meta(raw)
@@ -293,7 +293,7 @@ def _peer_meta(raw: Raw | bytes) -> t.RequestMeta | None:
     """
     try:
         meta = _read_peer_meta(raw).meta
-    except Unreadable:
+    except InvalidPayload:
         return None
     if meta is None or (meta.version is None and meta.capabilities is None):
         return None

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Struct, field
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import InvalidPayload, reader
 
 from ._errors import PeerError, RemoteProtocolError
 from ._events import ErrorReceived, InputRequested, ResultReceived
-from ._jsonrpc import Unreadable, reader
 
 if TYPE_CHECKING:
     from msgspec import Raw
 
+    from mcp_core.jsonrpc._codec import Envelope
+
     from ._dialects import Dialect
-    from ._jsonrpc import Envelope
     from ._methods import Method
     from .types import RequestId
 
@@ -65,7 +66,7 @@ def answer(
         return ErrorReceived(id, error_of(envelope.error), call.token)
     try:
         return _result_event(id, call, envelope.result)
-    except Unreadable as exc:
+    except InvalidPayload as exc:
         return ErrorReceived(
             id,
             RemoteProtocolError(f"the result of {call.method} is invalid: {exc}"),
@@ -77,7 +78,7 @@ def error_of(raw: Raw) -> PeerError | RemoteProtocolError:
     """Decode the error object of a response, and return it as an exception."""
     try:
         error = _read_error(raw)
-    except Unreadable as exc:
+    except InvalidPayload as exc:
         return RemoteProtocolError(f"the peer sent a malformed error object: {exc}")
     return PeerError(error.code, error.message, error.data)
 
@@ -88,7 +89,7 @@ def _result_event(id: RequestId, call: Call, raw: Raw) -> ResultReceived | Input
         return ResultReceived(id, read(raw), call.token)
     try:
         result = read(raw)
-    except Unreadable:
+    except InvalidPayload:
         # A value that is no complete result may be an `input_required` result.
         if _read_result_type(raw).result_type in (None, _COMPLETE):
             raise
@@ -107,10 +108,10 @@ def _input_event(id: RequestId, call: Call, raw: Raw) -> InputRequested:
     """Return the event for an `input_required` result. Raise `InvalidPayload` if it is none."""
     kind = _read_result_type(raw).result_type
     if kind != _INPUT_REQUIRED:
-        raise Unreadable(f"unknown resultType {kind!r}")
+        raise InvalidPayload(f"unknown resultType {kind!r}")
     if call.row is None or not call.row.input_ok:
-        raise Unreadable("it cannot ask for input")
+        raise InvalidPayload("it cannot ask for input")
     result = _read_input_required(raw)
     if result.input_requests is None and result.request_state is None:
-        raise Unreadable("input_required with neither inputRequests nor requestState")
+        raise InvalidPayload("input_required with neither inputRequests nor requestState")
     return InputRequested(id, result.input_requests, result.request_state, call.token)

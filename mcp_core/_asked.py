@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import encode_notification
 
 from ._events import ProgressReceived, ResultReceived
-from ._jsonrpc import encode_notification
 from ._outbox import Kind, Outgoing
 
 if TYPE_CHECKING:

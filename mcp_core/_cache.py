@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import encode
 
-from ._jsonrpc import encode
 from ._methods import METHODS
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import encode
 
 from ._capabilities import allowed, has, unchanging
 from ._dialects import ALL, DIALECTS, Dialect, known
-from ._jsonrpc import encode
 from ._limits import CLIENT_LIMITS, Limits
 from ._methods import Method, Role
 

@@ -16,6 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, UnsetType
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import (
+    BadMessage,
+    InvalidPayload,
+    encode,
+    encode_error,
+    encode_notification,
+    encode_request,
+    encode_result,
+)
 
 from ._admission import Refusal, admit
 from ._answers import Call, answer, error_of
@@ -42,15 +51,6 @@ from ._events import (
 )
 from ._hearing import HEARD, Hearing
 from ._intake import Intake, Via
-from ._jsonrpc import (
-    BadMessage,
-    Unreadable,
-    encode,
-    encode_error,
-    encode_notification,
-    encode_request,
-    encode_result,
-)
 from ._keep_alive import Due, KeepAlive
 from ._limits import Bucket
 from ._methods import Role, Step
@@ -70,12 +70,13 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
-    from ._body import ParsedBody
+    from mcp_core.jsonrpc._body import ParsedBody
+    from mcp_core.jsonrpc._codec import Envelope
+
     from ._config import Config
     from ._dialects import Dialect
     from ._errors import McpTrioError
     from ._events import Event, NeedData, Paused
-    from ._jsonrpc import Envelope
     from ._subscriptions import Change
     from .types import ErrorData, LoggingLevel, RequestId
 
@@ -616,7 +617,7 @@ class Connection:
             return  # unknown notifications are ignored in every revision
         try:
             decoded = row.read_params(_NO_PARAMS if params is UNSET else params)
-        except Unreadable as exc:
+        except InvalidPayload as exc:
             self._emit_rejected(f"the params of {method} do not fit: {exc}")
             return
         builtin = _BUILTIN_NOTIFICATIONS.get(method)

@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import encode
 from mcp_core.types._revisions import (
     GATES,
     R_2024_11_05,
@@ -33,7 +34,6 @@ from mcp_core.types._revisions import (
 )
 
 from ._errors import Fault, LocalProtocolError
-from ._jsonrpc import encode
 from ._methods import METHODS, NEVER, Method, Role
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import encode_notification, encode_result
 
 from ._admission import Refusal
 from ._errors import LocalProtocolError
-from ._jsonrpc import encode_notification, encode_result
 from ._methods import Role
 from ._outbox import Kind, Outgoing
 from ._stamps import stamped_result

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
 
-from ._body import ParsedBody, parse_body, too_long
+from mcp_core.jsonrpc._body import ParsedBody, parse_body, too_long
+from mcp_core.jsonrpc._codec import BadMessage
+from mcp_core.jsonrpc._framing import LINE_TOO_LONG, LineBuffer
+
 from ._errors import Fault
-from ._framing import OVERLONG, LineBuffer
-from ._jsonrpc import BadMessage
 
 if TYPE_CHECKING:
+    from mcp_core.jsonrpc._codec import Envelope
+
     from ._admission import Mirror
     from ._events import Granted
-    from ._jsonrpc import Envelope
     from ._limits import Limits
     from .types import RequestId
 
@@ -139,7 +141,7 @@ class Intake:
                 if line is None:
                     self.has_input = False
                     return None
-                if line is OVERLONG:
+                if line is LINE_TOO_LONG:
                     return too_long(self._limits)
                 body = parse_body(line, self._limits)
             if body.is_array and not self.batches:

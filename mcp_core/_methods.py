@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import reader
 from mcp_core.types._revisions import (
     R_2024_11_05,
     R_2025_03_26,
@@ -26,8 +27,6 @@ from mcp_core.types._revisions import (
     R_2025_11_25,
     R_2026_07_28,
 )
-
-from ._jsonrpc import reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

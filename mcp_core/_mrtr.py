@@ -29,10 +29,10 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._capabilities import has
 from ._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
-from ._jsonrpc import Unreadable, encode, reader
 from ._methods import INPUTS
 from ._questions import QUESTIONS, as_answer, check_question, form_of, misfit, require
 from ._seal import BadState, Binding
@@ -342,7 +342,7 @@ class Inquiry:
         self._keys_to_keep.add(key)
         try:
             return row.read_result(raw)
-        except Unreadable as exc:
+        except InvalidPayload as exc:
             code = self._request.peer.dialect.codes[Fault.INVALID_PARAMS]
             raise McpError(
                 code, f"inputResponses.{key} is no answer to {row.name}: {exc}"
@@ -351,7 +351,7 @@ class Inquiry:
     def _restore(self, state: str, now: float) -> None:
         try:
             content = _read_state(self._ring.open(state, self._binding(), now))
-        except Unreadable:
+        except InvalidPayload:
             raise BadState("its content was not written by this server") from None
         self.round = content.round
         self.state = content.handler_state
@@ -385,7 +385,7 @@ def _request_digest(method: Method, params: Any) -> str:
     if isinstance(arguments, Raw):
         try:
             arguments = _read_any(arguments)
-        except Unreadable:
+        except InvalidPayload:
             # They are not JSON, but the retry can have the same bytes.
             arguments = sha256(bytes(arguments)).hexdigest()
     return _digest([getattr(params, method.name_field), arguments or None])

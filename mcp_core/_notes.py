@@ -13,9 +13,9 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import encode_notification
 
 from ._errors import LocalProtocolError
-from ._jsonrpc import encode_notification
 from ._outbox import Kind, Outgoing
 from ._state import Act, after
 

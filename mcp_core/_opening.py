@@ -19,21 +19,22 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import InvalidPayload, reader
 
 from ._answers import error_of
 from ._dialects import DIALECTS, Dialect, best
 from ._errors import ConnectFailed, Fault, PeerError
 from ._events import Peer
-from ._jsonrpc import Unreadable, reader
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from msgspec import UnsetType
 
+    from mcp_core.jsonrpc._codec import Envelope
+
     from ._config import Config
     from ._errors import McpTrioError
-    from ._jsonrpc import Envelope
     from .types import RequestId
 
 __all__ = ["MODERN_ERRORS", "Ask", "Opener", "Reply", "opening", "question", "reply_in"]
@@ -309,7 +310,7 @@ def _stateless_peer(config: Config, discovery: t.DiscoverResult) -> Peer:
 def _handshake_peer(config: Config, raw: Raw | bytes) -> Peer:
     try:
         result = _read_initialization(raw)
-    except Unreadable as exc:
+    except InvalidPayload as exc:
         raise ConnectFailed(f"the server's answer to initialize cannot be read: {exc}") from None
     dialect = best(config.stateful, [result.protocol_version])
     if dialect is None:
@@ -328,7 +329,7 @@ def _read_complete_discovery(raw: Raw | bytes) -> t.DiscoverResult | None:
     """Decode the result of `server/discover`. Return None if it is malformed or not complete."""
     try:
         result = _read_discovery(raw)
-    except Unreadable:
+    except InvalidPayload:
         return None
     return result if result.result_type in (None, "complete") else None
 

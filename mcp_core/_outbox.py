@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from ._jsonrpc import one_line
+from mcp_core.jsonrpc._codec import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from ._jsonrpc import encode, reader
+from mcp_core.jsonrpc._codec import encode, reader
+
 from ._schema import ForeignSchema, UnboundedSchema, UnusableSchema
 
 if TYPE_CHECKING:
@@ -43,10 +44,14 @@ class Outputs:
     def learn(self, tools: Iterable[Tool]) -> None:
         """Replace the known schemas by those of `tools`, which is the complete list."""
         self._by_tool = {
-            tool.name: encode(tool.output_schema) for tool in tools if tool.output_schema is not None
+            tool.name: encode(tool.output_schema)
+            for tool in tools
+            if tool.output_schema is not None
         }
         current = set(self._by_tool.values())
-        self._compiled = {data: schema for data, schema in self._compiled.items() if data in current}
+        self._compiled = {
+            data: schema for data, schema in self._compiled.items() if data in current
+        }
 
     def forget(self) -> None:
         """Forget all schemas, because the list of tools may have changed."""

@@ -21,7 +21,8 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET, Raw, UnsetType
 
-from ._jsonrpc import MAX_SAFE_INTEGER, Unreadable, encode, reader
+from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, InvalidPayload, encode, reader
+
 from ._schema import DATA, MAPS
 
 __all__ = [
@@ -105,7 +106,11 @@ def _annotated(schema: dict[str, Any]) -> Iterator[tuple[tuple[str, ...] | None,
             if key in MAPS and isinstance(value, dict):
                 parts = _add_parts(parts, value)
                 # No paths for deeper properties: a path could be as long as the schema is deep.
-                inner = path if key == "properties" and path is not None and len(path) < MAX_DEPTH else None
+                inner = (
+                    path
+                    if key == "properties" and path is not None and len(path) < MAX_DEPTH
+                    else None
+                )
                 queue += [
                     (None if inner is None else (*inner, name), child)
                     for name, child in value.items()
@@ -137,7 +142,9 @@ def _name(path: tuple[str, ...] | None, node: dict[str, Any]) -> str:
             f"{ANNOTATION} {name[:MAX_NAME]!r} of {_path_text(path)} cannot be part of a header's name"
         )
     if kind not in _TYPES:
-        actual = f"its type is {str(kind)[:64]!r}" if isinstance(kind, str) else "it has no single type"
+        actual = (
+            f"its type is {str(kind)[:64]!r}" if isinstance(kind, str) else "it has no single type"
+        )
         raise ValueError(
             f"{ANNOTATION} {name!r} is for properties of the types string, integer or boolean: of {_path_text(path)} {actual}"
         )
@@ -163,7 +170,9 @@ def param_values(headers: ParamHeaders, arguments: Arguments) -> list[tuple[str,
     return [(name, text) for name, text in texts if text is not None]
 
 
-def values_at(headers: ParamHeaders, arguments: Arguments) -> list[tuple[tuple[str, ...], str, Any]]:
+def values_at(
+    headers: ParamHeaders, arguments: Arguments
+) -> list[tuple[tuple[str, ...], str, Any]]:
     """Return path, name and value of each mirrored property; the value is None if absent.
 
     Raises:
@@ -182,7 +191,7 @@ def values_at(headers: ParamHeaders, arguments: Arguments) -> list[tuple[tuple[s
             # Decode only the members that are needed: the others may be large.
             needed = dict.fromkeys(path[0] for path in headers if path[0] in members)
             values = {key: _read_value(members[key]) for key in needed}
-    except Unreadable as exc:
+    except InvalidPayload as exc:
         raise ValueError(f"the arguments cannot be read: {exc}") from None
     return [(path, name, _value(values, path)) for path, name in headers.items()]
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._capabilities import has
 from ._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
-from ._jsonrpc import Unreadable, encode, reader
 from ._methods import INPUTS
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _find_question_error(question: t.InputRequest) -> str | None:
             )
         try:
             form_of(question)
-        except Unreadable as exc:
+        except InvalidPayload as exc:
             return f"requestedSchema is no flat object of simple fields: {exc}"
     return None
 

@@ -16,9 +16,10 @@ from ._errors import Fault
 from ._methods import Role
 
 if TYPE_CHECKING:
+    from mcp_core.jsonrpc._codec import BadMessage
+
     from ._config import Config
     from ._dialects import Dialect
-    from ._jsonrpc import BadMessage
 
 __all__ = ["answer_to_bad_message", "answer_to_refused", "too_often"]
 

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec import Raw, Struct
 
+from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
+
 from ._errors import Fault, LocalProtocolError, RemoteProtocolError
-from ._jsonrpc import Unreadable, encode, reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +46,9 @@ class BadState(RemoteProtocolError):
     nothing can be learned by trying.
     """
 
-    TOLD: ClassVar[str] = "requestState is not valid for this request; make the request again without it"
+    TOLD: ClassVar[str] = (
+        "requestState is not valid for this request; make the request again without it"
+    )
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"requestState refused: {reason}", Fault.INVALID_PARAMS)
@@ -100,9 +103,13 @@ class KeyRing:
             raise ValueError("a key ring has at least one key")
         for name, key in keys.items():
             if not _KEY_NAME.fullmatch(name):
-                raise ValueError(f"a key's name has up to 32 letters, digits, '-' and '_', not {name!r}")
+                raise ValueError(
+                    f"a key's name has up to 32 letters, digits, '-' and '_', not {name!r}"
+                )
             if len(key) < _MIN_KEY_SIZE:
-                raise ValueError(f"key {name!r} has {len(key)} bytes; {_MIN_KEY_SIZE} are the least")
+                raise ValueError(
+                    f"key {name!r} has {len(key)} bytes; {_MIN_KEY_SIZE} are the least"
+                )
         self._keys = {name: _hmac(key, _PURPOSE) for name, key in keys.items()}
         self._signing_key = next(iter(keys))
         self.lifetime = lifetime
@@ -155,11 +162,13 @@ class KeyRing:
         key = self._keys.get(name.decode())
         if key is None:
             raise BadState(f"it names a key that is not in the ring, {name.decode()[:32]!r}")
-        if not hmac.compare_digest(signature, _base64url(_hmac(key, state.encode()[: -len(signature) - 1]))):
+        if not hmac.compare_digest(
+            signature, _base64url(_hmac(key, state.encode()[: -len(signature) - 1]))
+        ):
             raise BadState("it was altered, or signed with another key of this name")
         try:
             body = _read_body(urlsafe_b64decode(encoded + b"=="))
-        except (Unreadable, ValueError):
+        except (InvalidPayload, ValueError):
             raise BadState("it is signed with our key, but not by this code") from None
         if now >= body.expires:
             raise BadState(f"it expired {now - body.expires:.0f} s ago")
@@ -178,7 +187,9 @@ def _hmac(key: bytes, data: bytes) -> bytes:
 
 def _principal_digest(key: bytes, principal: str) -> str:
     # A name made up by an authorization server may contain anything, even surrogates.
-    return _base64url(_hmac(key, b"principal " + principal.encode("utf-8", "surrogatepass"))[:16]).decode()
+    return _base64url(
+        _hmac(key, b"principal " + principal.encode("utf-8", "surrogatepass"))[:16]
+    ).decode()
 
 
 def _base64url(data: bytes) -> bytes:

@@ -12,9 +12,9 @@ from msgspec import Raw, Struct, to_builtins
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core.jsonrpc._codec import encode, one_line
 
 from ._errors import LocalProtocolError
-from ._jsonrpc import encode, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

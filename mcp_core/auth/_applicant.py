@@ -18,7 +18,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
-from mcp_core._jsonrpc import encode
+from mcp_core.jsonrpc._codec import encode
 
 from ._callback import authorization_url, code_in, new_pending
 from ._errors import AuthorizationFailed, FetchFailed
@@ -102,7 +102,9 @@ class Applicant:
             self._auth_server, pending, self._identity.client_id, scopes, local=self._allow_loopback
         )
         callback: str = yield Browse(url, redirect_uri)
-        iss_promised = self._auth_server.server.authorization_response_iss_parameter_supported is True
+        iss_promised = (
+            self._auth_server.server.authorization_response_iss_parameter_supported is True
+        )
         code = code_in(callback, pending, iss_promised=iss_promised)
         form: Form = {
             "grant_type": "authorization_code",
@@ -114,7 +116,11 @@ class Applicant:
 
     def refresh(self, token: Secret) -> Flow[TokenReply]:
         """Redeem a refresh token, for the same scopes as before."""
-        return (yield from self._request_token({"grant_type": "refresh_token", "refresh_token": token}, ()))
+        return (
+            yield from self._request_token(
+                {"grant_type": "refresh_token", "refresh_token": token}, ()
+            )
+        )
 
     def client_credentials(self, scopes: Sequence[str]) -> Flow[TokenReply]:
         """Request a token with the client's own credentials."""
@@ -125,7 +131,9 @@ class Applicant:
         form: Form = {"grant_type": _JWT_BEARER, "assertion": Secret(assertion)}
         return (yield from self._request_token(form, scopes))
 
-    def enterprise_managed(self, provider: EnterpriseManaged, scopes: Sequence[str]) -> Flow[TokenReply]:
+    def enterprise_managed(
+        self, provider: EnterpriseManaged, scopes: Sequence[str]
+    ) -> Flow[TokenReply]:
         """Request a token with the ID token of the user's organization.
 
         The identity provider exchanges the ID token for an assertion, which `jwt_bearer` then uses.
@@ -146,11 +154,15 @@ class Applicant:
             provider.client_secret,
         )
         url = check_url(
-            provider.token_endpoint, "the token_endpoint of the identity provider", local=self._allow_loopback
+            provider.token_endpoint,
+            "the token_endpoint of the identity provider",
+            local=self._allow_loopback,
         )
         headers = _authenticate(provider_identity, form)
         reply = yield from _post_form(url, headers, form)
-        token = _parse_token_response(reply, form, provider_identity, f"the identity provider {shown(url)}")
+        token = _parse_token_response(
+            reply, form, provider_identity, f"the identity provider {shown(url)}"
+        )
         if token.issued_token_type != _ID_JAG:
             raise AuthorizationFailed(
                 f"the identity provider {shown(url)} gave no identity assertion (ID-JAG)"
@@ -230,7 +242,9 @@ def told_by(ask: Callable[[], str], name: str) -> str:
     try:
         text: object = ask()
     except Exception as exc:
-        raise AuthorizationFailed(f"{name} of the profile's grant failed ({type(exc).__name__})") from exc
+        raise AuthorizationFailed(
+            f"{name} of the profile's grant failed ({type(exc).__name__})"
+        ) from exc
     if not isinstance(text, str) or not text:
         raise AuthorizationFailed(f"{name} of the profile's grant returned no text")
     return text
@@ -265,11 +279,15 @@ def _post_form(url: str, headers: list[tuple[str, str]], form: Form) -> Flow[Htt
     try:
         reply: HttpReply = yield Fetch(HttpRequest("POST", url, headers, body.encode()))
     except FetchFailed as exc:
-        raise AuthorizationFailed(f"no answer from the token endpoint {shown(url)}: {exc.reason}") from exc
+        raise AuthorizationFailed(
+            f"no answer from the token endpoint {shown(url)}: {exc.reason}"
+        ) from exc
     return reply
 
 
-def _parse_token_response(reply: HttpReply, form: Form, identity: Identity, server: str) -> TokenReply:
+def _parse_token_response(
+    reply: HttpReply, form: Form, identity: Identity, server: str
+) -> TokenReply:
     """Decode a token response, or raise `AuthorizationFailed` with the server's error."""
     secrets = [value for value in (*form.values(), identity.secret) if isinstance(value, Secret)]
     error = read_error(reply.body, secrets) if reply.status < 500 else None
@@ -281,7 +299,9 @@ def _parse_token_response(reply: HttpReply, form: Form, identity: Identity, serv
         )
     detail = f" ({error.error_description})" if error.error_description else ""
     advice = _ADVICE.get(error.error, "Tell its administrator.")
-    raise AuthorizationFailed(f"{server} gave no token: {error.error}{detail}. {advice}", error=error.error)
+    raise AuthorizationFailed(
+        f"{server} gave no token: {error.error}{detail}. {advice}", error=error.error
+    )
 
 
 def _error_code(reply: HttpReply) -> str | None:

@@ -16,7 +16,7 @@ from base64 import urlsafe_b64decode
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from mcp_core._jsonrpc import encode
+from mcp_core.jsonrpc._codec import encode
 from mcp_core.urls._addresses import origin_of
 
 from ._errors import AuthorizationFailed

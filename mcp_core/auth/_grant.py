@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from msgspec import Struct
 
 from mcp_core._errors import McpTrioError
-from mcp_core._jsonrpc import Unreadable, reader
+from mcp_core.jsonrpc._codec import InvalidPayload, reader
 
 from ._jose import BadToken, members_of
 
@@ -79,9 +79,7 @@ class Grant(Struct, frozen=True):
 
     def __repr__(self) -> str:
         scopes = " ".join(sorted(self.scopes))
-        return (
-            f"<Grant to {self.principal!r} by {self.client_id!r}, scopes={scopes!r}, until {self.expires_at}>"
-        )
+        return f"<Grant to {self.principal!r} by {self.client_id!r}, scopes={scopes!r}, until {self.expires_at}>"
 
     __rich_repr__ = None  # type: ignore[assignment]
 
@@ -119,7 +117,7 @@ def read_claims(payload: bytes) -> dict[str, Any]:
         if bytes(members.get("cnf", b""))[:1] == b"{":
             members_of(bytes(members["cnf"]))
         return _read_claims(payload)
-    except Unreadable:
+    except InvalidPayload:
         raise BadToken("the claims of the token cannot be read") from None
 
 
@@ -134,7 +132,9 @@ def audiences(audience: str | Iterable[str]) -> frozenset[str]:
     """
     names = {audience} if isinstance(audience, str) else set(audience)
     if not names or "" in names:
-        raise ValueError("an audience is required: the URI of this server, for which its tokens are issued")
+        raise ValueError(
+            "an audience is required: the URI of this server, for which its tokens are issued"
+        )
     for name in tuple(names):
         scheme, _, rest = name.partition("://")
         host, slash, path = rest.partition("/")
@@ -144,7 +144,13 @@ def audiences(audience: str | Iterable[str]) -> frozenset[str]:
 
 
 def grant_of(
-    claims: Claims, *, issuer: str, audience: Collection[str], now: float, leeway: float, expires: bool
+    claims: Claims,
+    *,
+    issuer: str,
+    audience: Collection[str],
+    now: float,
+    leeway: float,
+    expires: bool,
 ) -> Grant:
     """Check the audience and the times of claims, and build the grant.
 
@@ -251,6 +257,11 @@ def _key_thumbprint(claims: Claims) -> str | None:
     cnf = claims.get("cnf")
     if cnf is None:
         return None
-    if not isinstance(cnf, dict) or set(cnf) != {"jkt"} or not isinstance(cnf["jkt"], str) or not cnf["jkt"]:
+    if (
+        not isinstance(cnf, dict)
+        or set(cnf) != {"jkt"}
+        or not isinstance(cnf["jkt"], str)
+        or not cnf["jkt"]
+    ):
         raise BadToken("the token is bound to a key in a way that is not supported (cnf)")
     return cnf["jkt"]

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from mcp_core._jsonrpc import encode
+from mcp_core.jsonrpc._codec import encode
 from mcp_core.urls._addresses import url_fault
 from mcp_core.urls._url import DEFAULT_PORTS
 

@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from mcp_core._jsonrpc import Unreadable
+from mcp_core.jsonrpc._codec import InvalidPayload
 from mcp_core.urls._addresses import url_fault
 
 from ._errors import FetchFailed
@@ -131,7 +131,7 @@ class IntrospectionVerifier:
             )
         try:
             members = members_of(reply.body) if len(reply.body) <= MAX_BODY else {}
-        except Unreadable:
+        except InvalidPayload:
             members = {}
         if bytes(members.get("active", b"")) not in (b"true", b"false"):
             raise VerifierUnavailable("the introspection endpoint did not answer as RFC 7662 says")

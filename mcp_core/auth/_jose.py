@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcp_core._errors import McpTrioError
-from mcp_core._jsonrpc import Unreadable, encode, reader
+from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -155,7 +155,9 @@ class Key:
 
     __slots__ = ("_alg", "_key", "kid", "kind")
 
-    def __init__(self, key: JoseKey, kind: str, kid: str | None = None, alg: str | None = None) -> None:
+    def __init__(
+        self, key: JoseKey, kind: str, kid: str | None = None, alg: str | None = None
+    ) -> None:
         self._key = key
         self._alg = alg
         self.kind = kind
@@ -243,7 +245,7 @@ def read_jws(token: str, algorithms: Collection[str]) -> Jws:
     try:
         members_of(header)
         found = _read_header(header)
-    except Unreadable:
+    except InvalidPayload:
         raise BadToken("the header of the token cannot be read") from None
     if found.enc is not UNSET or found.zip is not UNSET:
         raise BadToken("the token is encrypted or compressed: only signed tokens are accepted")
@@ -265,12 +267,12 @@ def members_of(data: bytes) -> dict[str, Raw]:
     try:
         data.decode()
     except UnicodeDecodeError:
-        raise Unreadable("it is not UTF-8") from None
+        raise InvalidPayload("it is not UTF-8") from None
     # The decoder keeps the last of equal names, so a repeated name shows as missing quotes. A quote
     # inside a name would upset the count.
     quotes = sum(2 + bytes(value).count(b'"') for value in members.values())
     if quotes != data.count(b'"') or any('"' in name for name in members):
-        raise Unreadable("a member stands twice")
+        raise InvalidPayload("a member stands twice")
     return members
 
 
@@ -289,7 +291,7 @@ def load_keys(document: bytes) -> list[Key]:
     """
     try:
         found = _read_key_set(document).keys
-    except Unreadable:
+    except InvalidPayload:
         raise BadKey('it is not a JWK Set, that is, an object with a list "keys"') from None
     if len(found) > MAX_KEYS:
         raise BadKey(f"it has {len(found)} keys; at most {MAX_KEYS} are allowed")
@@ -312,7 +314,7 @@ def public_key(jwk: bytes) -> Key:
     try:
         members_of(jwk)
         found = _read_jwk(jwk)
-    except Unreadable:
+    except InvalidPayload:
         raise BadKey("it is not a JWK") from None
     if found.d is not UNSET or found.kty == "oct":
         raise BadKey("it is a private key or a secret, where a public key is wanted")
@@ -339,13 +341,15 @@ def private_key(source: str | bytes | Mapping[str, Any], *, kid: str | None = No
         return Key(key, kind, kid)
     try:
         found = _read_jwk(encode(source))
-    except (Unreadable, TypeError, ValueError):
+    except (InvalidPayload, TypeError, ValueError):
         raise BadKey("it is not a JWK") from None
     kind, values = _public_members(found)
     private = {name: source[name] for name in ("d", "p", "q", "dp", "dq", "qi") if name in source}
     if not private:
         raise BadKey("it is a public key, where a private key is wanted")
-    return Key(_import_key({"kty": found.kty, **values, **private}), kind, found.kid or kid, found.alg)
+    return Key(
+        _import_key({"kty": found.kty, **values, **private}), kind, found.kid or kid, found.alg
+    )
 
 
 def new_key(entropy: Callable[[int], bytes]) -> Key:
@@ -462,7 +466,9 @@ def _import_pem(pem: bytes) -> JoseKey:
             continue
         if key.is_private:
             return key
-    raise BadKey("it is not an unencrypted private key in PEM, of RSA, an elliptic curve or Ed25519")
+    raise BadKey(
+        "it is not an unencrypted private key in PEM, of RSA, an elliptic curve or Ed25519"
+    )
 
 
 @cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core._jsonrpc import encode
+from mcp_core.jsonrpc._codec import encode
 from mcp_core.urls._addresses import url_fault
 
 from ._grant import audiences, grant_of, read_claims

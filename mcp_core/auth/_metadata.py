@@ -20,7 +20,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote, quote_plus
 
-from mcp_core._jsonrpc import Unreadable, reader
+from mcp_core.jsonrpc._codec import InvalidPayload, reader
 
 from ._errors import AuthorizationFailed
 from ._secret import Opaque, Secret
@@ -176,7 +176,9 @@ def read_token(body: bytes) -> TokenReply:
     """
     reply = _decode(_decode_token, body, "the answer of the token endpoint")
     if not is_token(reply.access_token):
-        raise AuthorizationFailed("the token endpoint gave an access token that does not fit into a header")
+        raise AuthorizationFailed(
+            "the token endpoint gave an access token that does not fit into a header"
+        )
     return reply
 
 
@@ -192,7 +194,7 @@ def read_error(body: bytes, hide: Iterable[Secret] = ()) -> ErrorReply | None:
     """
     try:
         reply = _decode_error(body[:MAX_BODY])
-    except Unreadable:
+    except InvalidPayload:
         return None
     return error_of(reply.error, reply.error_description, hide)
 
@@ -226,5 +228,5 @@ def _decode(read: Callable[[bytes], T], body: bytes, document: str) -> T:
         raise AuthorizationFailed(f"{document} is longer than {MAX_BODY} bytes")
     try:
         return read(body)
-    except Unreadable as exc:
+    except InvalidPayload as exc:
         raise AuthorizationFailed(f"{document} cannot be read: {exc}") from None

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from mcp_core._jsonrpc import Unreadable, reader
+from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.urls._addresses import origin_of, url_fault
 
 from ._grant import VerifierUnavailable
@@ -143,7 +143,7 @@ class Proofs:
             raise BadProof(f"the proof is not valid: {exc}") from None
         except BadKey as exc:
             raise BadProof(f"the proof has no usable key: {exc}") from None
-        except Unreadable:
+        except InvalidPayload:
             raise BadProof(
                 "the proof needs the claims jti, htm, htu, iat and ath, each once"
             ) from None

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mcp_core._errors import AuthRequired
-from mcp_core._jsonrpc import Unreadable, encode, reader
+from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._errors import AuthorizationFailed, FetchFailed
 from ._metadata import RegistrationReply, read_error, read_registration
@@ -113,7 +113,9 @@ def identify(
     identity = _decode_registration(stored, redirect_uri, scopes, now)
     if identity is not None:
         return identity
-    return (yield from _register(profile, server, server.registration_endpoint, redirect_uri, scopes))
+    return (
+        yield from _register(profile, server, server.registration_endpoint, redirect_uri, scopes)
+    )
 
 
 def _redirect_uri_to_register(profile: ClientProfile, redirect_uri: str) -> str:
@@ -140,9 +142,13 @@ def known_identity(
     if profile.client_id is not None:
         identity = Identity(profile.client_id, _auth_method(profile, server), profile.client_secret)
     elif profile.client_metadata_url is not None and server.client_id_metadata_document_supported:
-        identity = Identity(profile.client_metadata_url, _NONE if profile.private_key is None else _JWT)
+        identity = Identity(
+            profile.client_metadata_url, _NONE if profile.private_key is None else _JWT
+        )
     elif tokens is not None and tokens.client_method is not None:
-        identity = Identity(tokens.client_id, tokens.client_method, tokens.client_secret, registered=True)
+        identity = Identity(
+            tokens.client_id, tokens.client_method, tokens.client_secret, registered=True
+        )
     if tokens is not None and identity is not None and identity.client_id != tokens.client_id:
         return None
     return identity
@@ -185,7 +191,7 @@ def _decode_registration(
         return None
     try:
         registration = _decode(data)
-    except Unreadable:
+    except InvalidPayload:
         return None
     if registration.redirect_uri != redirect_uri or (
         registration.expires_at is not None and registration.expires_at <= now
@@ -194,11 +200,17 @@ def _decode_registration(
     if registration.scope is not None and not set(scopes) <= set(registration.scope.split()):
         return None
     secret = Secret(registration.secret) if registration.secret else None
-    return Identity(registration.client_id, registration.method, secret, registered=True, recalled=True)
+    return Identity(
+        registration.client_id, registration.method, secret, registered=True, recalled=True
+    )
 
 
 def _register(
-    profile: ClientProfile, server: ServerMetadata, endpoint: str, redirect_uri: str, scopes: Sequence[str]
+    profile: ClientProfile,
+    server: ServerMetadata,
+    endpoint: str,
+    redirect_uri: str,
+    scopes: Sequence[str],
 ) -> Flow[Identity]:
     """Register the client dynamically (RFC 7591) and store the result."""
     supported = server.token_endpoint_auth_methods_supported or [_BASIC]
@@ -236,7 +248,9 @@ def _register(
     return identity
 
 
-def _identity_from_response(registration: RegistrationReply, requested: str, issuer: str) -> Identity:
+def _identity_from_response(
+    registration: RegistrationReply, requested: str, issuer: str
+) -> Identity:
     """Convert the response of a registration. Raise if the client cannot authenticate that way."""
     method = registration.token_endpoint_auth_method or requested
     secret = Secret(registration.client_secret) if registration.client_secret else None
@@ -246,7 +260,9 @@ def _identity_from_response(registration: RegistrationReply, requested: str, iss
             f"{'needs a secret' if method in _PREFERRED_METHODS else 'is not supported'}. "
             "Register it by hand and set client_id."
         )
-    return Identity(registration.client_id, method, secret if method != _NONE else None, registered=True)
+    return Identity(
+        registration.client_id, method, secret if method != _NONE else None, registered=True
+    )
 
 
 def _registration_error(reply: HttpReply, issuer: str, redirect_uri: str) -> AuthorizationFailed:

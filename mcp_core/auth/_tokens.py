@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from mcp_core._jsonrpc import Unreadable, encode, reader
+from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._challenge import split_scopes
 from ._metadata import is_token
@@ -149,7 +149,7 @@ def decode_tokens(data: bytes) -> Tokens | None:
     """Decode stored tokens. Return None if they cannot be read or have another layout."""
     try:
         stored = _decode(data)
-    except Unreadable:
+    except InvalidPayload:
         return None
     if stored.layout != _LAYOUT or not is_token(stored.access):
         return None

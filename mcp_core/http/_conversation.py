@@ -22,18 +22,18 @@ from msgspec import UNSET
 
 from mcp_core import types as t
 from mcp_core._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected, RequestCancelled
-from mcp_core._jsonrpc import BadMessage, Unreadable, reader
 from mcp_core._outbox import Kind
+from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload, reader
 
 from ._exchange import Mode
 from ._stream import EventLog, Stream
 
 if TYPE_CHECKING:
-    from mcp_core._body import ParsedBody
     from mcp_core._connection import Connection
     from mcp_core._dialects import HttpRules
     from mcp_core._events import Event
     from mcp_core._outbox import Outgoing
+    from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.types import RequestId
 
     from ._exchange import Exchange
@@ -100,7 +100,9 @@ class Conversation:
     is_sse = False
     gone = 503  # the status of a request that can no longer be answered
 
-    def __init__(self, shared: SharedState, conn: Connection, principal: str, rules: HttpRules) -> None:
+    def __init__(
+        self, shared: SharedState, conn: Connection, principal: str, rules: HttpRules
+    ) -> None:
         self.shared = shared
         self.conn = conn
         self.principal = principal
@@ -422,7 +424,7 @@ def cancelled_ids(body: ParsedBody) -> list[RequestId]:
             continue
         try:
             id = _read_cancelled(message.params).request_id
-        except Unreadable:
+        except InvalidPayload:
             continue  # the connection rejects it
         if id is not None:
             ids.append(id)

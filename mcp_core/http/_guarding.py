@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import UNSET, Struct
 
-from mcp_core._jsonrpc import BadMessage, Unreadable
 from mcp_core._methods import Role
+from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload
 
 from ._checks import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from mcp_core._body import ParsedBody
     from mcp_core._config import Config
     from mcp_core._events import Granted
-    from mcp_core._jsonrpc import Envelope
+    from mcp_core.jsonrpc._body import ParsedBody
+    from mcp_core.jsonrpc._codec import Envelope
 
     from ._messages import Headers, RequestHead
 
@@ -119,7 +119,11 @@ class Door(Struct, frozen=True):
     def failed(self, verb: bytes, exc: BaseException) -> Refused:
         """Log an exception of the resource server. The response does not reveal it."""
         verb_text = verb.decode("ascii")
-        self.tell(f"{verb_text} refused with 500: the authorization check raised an exception", _ERROR, exc)
+        self.tell(
+            f"{verb_text} refused with 500: the authorization check raised an exception",
+            _ERROR,
+            exc,
+        )
         return _CHECK_FAILED
 
     def too_slow(self, verb: bytes) -> Refused:
@@ -232,5 +236,5 @@ def _guarded_message(message: Envelope | BadMessage, config: Config) -> tuple[st
         return None, None
     try:
         return row.name, row.read_params(_NO_PARAMS if message.params is UNSET else message.params)
-    except Unreadable:
+    except InvalidPayload:
         return None, None

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct, defstruct
 
-from mcp_core._jsonrpc import Unreadable, reader
 from mcp_core._methods import METHODS, Method
 from mcp_core._param_headers import ParamHeaders, agrees, param_values, said, values_at
+from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.types import CallToolParams
 
 from ._headers import METHOD, NAME, PARAM_PREFIX, PROTOCOL_VERSION, decode_value, encode_value
@@ -39,7 +39,9 @@ _NAME_STRUCTS: Final = {
     for name in {row.name_field for row in METHODS if row.name_field}
 }
 _NAME_DECODERS: Final = {name: reader(struct) for name, struct in _NAME_STRUCTS.items()}
-_WIRE_NAMES: Final = {name: struct.__struct_encode_fields__[0] for name, struct in _NAME_STRUCTS.items()}
+_WIRE_NAMES: Final = {
+    name: struct.__struct_encode_fields__[0] for name, struct in _NAME_STRUCTS.items()
+}
 _SINGLE_HEADERS: Final = frozenset((PROTOCOL_VERSION, METHOD, NAME))
 # Characters of a value in an error text. The client sent it, but need not get all of it back.
 _MAX_QUOTED: Final = 64
@@ -57,7 +59,9 @@ class Mirror:
 
     __slots__ = ("_param_headers", "_repeated", "_values")
 
-    def __init__(self, headers: Headers, param_headers: Callable[[str], ParamHeaders | None]) -> None:
+    def __init__(
+        self, headers: Headers, param_headers: Callable[[str], ParamHeaders | None]
+    ) -> None:
         self._param_headers = param_headers
         self._values: dict[bytes, bytes] = {}
         self._repeated: set[bytes] = set()
@@ -76,13 +80,15 @@ class Mirror:
         `version` is the one in `_meta`. `row` is None for an unknown method. `params` may be
         undecoded, because they do not fit the method.
         """
-        error = self._find_plain_error(PROTOCOL_VERSION, version) or self._find_plain_error(METHOD, method)
+        error = self._find_plain_error(PROTOCOL_VERSION, version) or self._find_plain_error(
+            METHOD, method
+        )
         if error is not None or row is None or not row.name_field:
             return error
         if not isinstance(params, Struct):
             try:
                 params = _NAME_DECODERS[row.name_field](params)
-            except Unreadable:
+            except InvalidPayload:
                 return None
         name = getattr(params, row.name_field)
         value = self._values.get(NAME)
@@ -106,7 +112,9 @@ class Mirror:
         except ValueError as exc:
             return f"Header mismatch: {exc}"
         for path, name, value in values:
-            error = self._find_param_error(PARAM_PREFIX + name.lower().encode(), ".".join(path), value)
+            error = self._find_param_error(
+                PARAM_PREFIX + name.lower().encode(), ".".join(path), value
+            )
             if error is not None:
                 return error
         return None
@@ -132,9 +140,7 @@ class Mirror:
         if found is None:
             return None if expected is None else self._absent_or_repeated(header)
         if value is None:
-            return (
-                f"Header mismatch: {_display_name(header)} is there, but argument {argument!r} has no value"
-            )
+            return f"Header mismatch: {_display_name(header)} is there, but argument {argument!r} has no value"
         try:
             text = decode_value(found)
         except ValueError as exc:
@@ -159,7 +165,9 @@ def _display_name(header: bytes) -> str:
 # -- The client side -----------------------------------------------------------------------------
 
 
-def request_headers(row: Method, params: Any, version: str, mirrored: ParamHeaders | None = None) -> Headers:
+def request_headers(
+    row: Method, params: Any, version: str, mirrored: ParamHeaders | None = None
+) -> Headers:
     """Return the headers that mirror a request or notification.
 
     Args:

@@ -19,7 +19,7 @@ from msgspec import UNSET
 
 from mcp_core._answers import error_of
 from mcp_core._errors import AuthRequired, Fault, McpTrioError, PeerError, RemoteProtocolError
-from mcp_core._jsonrpc import BadMessage, decode
+from mcp_core.jsonrpc._codec import BadMessage, decode
 
 from ._call import header
 from ._media import JSON, is_event_stream, is_json, media_type
@@ -161,8 +161,14 @@ def refusal(prefix: str, response: Response) -> McpTrioError:
         text += f" {_STATUS_TEXTS[status]}"
     if 300 <= status < 400:
         location = header(head, b"location")
-        where = "" if location is None else f": connect to {_printable(location.decode('latin-1'))} instead"
-        return RemoteProtocolError(f"{text}, redirects are not followed{where}", data={"status": status})
+        where = (
+            ""
+            if location is None
+            else f": connect to {_printable(location.decode('latin-1'))} instead"
+        )
+        return RemoteProtocolError(
+            f"{text}, redirects are not followed{where}", data={"status": status}
+        )
     challenge = header(head, b"www-authenticate")
     if status == 401 or (status in _DENIED_STATUS and challenge is not None):
         value = "" if challenge is None else challenge.decode("latin-1")

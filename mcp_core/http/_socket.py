@@ -24,8 +24,8 @@ from ._handshake import accepted
 from ._websocket import WebSocket
 
 if TYPE_CHECKING:
-    from mcp_core._body import ParsedBody
     from mcp_core._config import Config
+    from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.types import RequestId
 
     from ._endpoint import Endpoint
@@ -126,5 +126,7 @@ def begin_socket(exchange: Exchange, head: RequestHead, endpoint: Endpoint, conf
     endpoint.alone[conversation] = None
     # A client may only listen. Without an event the driver would not know of the conversation, and
     # could publish no changes.
-    endpoint.events.append((conversation, PeerReady(Peer(config.dialects[0], t.ClientCapabilities()))))
+    endpoint.events.append(
+        (conversation, PeerReady(Peer(config.dialects[0], t.ClientCapabilities())))
+    )
     exchange.switch(accepted(head))

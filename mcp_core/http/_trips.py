@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import UNSET
 
 from mcp_core._errors import AuthRequired, ConnectionLost, RemoteProtocolError
-from mcp_core._jsonrpc import BadMessage, decode, is_batch
 from mcp_core._methods import Step
 from mcp_core._opening import MODERN_ERRORS
 from mcp_core._state import State
+from mcp_core.jsonrpc._codec import BadMessage, decode, is_batch
 
 from ._call import header
 from ._comeback import Comeback
@@ -110,7 +110,11 @@ class Post(Sent):
             self.response = response = Response(head, self.client.most)
             if response.good:
                 self.transport.accepted(self, head)
-                if self.id is not None and head.status == 200 and not (self.streams or response.is_json):
+                if (
+                    self.id is not None
+                    and head.status == 200
+                    and not (self.streams or response.is_json)
+                ):
                     raise RemoteProtocolError(_unexpected_content_type(head))
         except RemoteProtocolError as exc:
             self.fail(_with_prefix(self.prefix, exc), now, head.status)
@@ -201,7 +205,9 @@ class Stream(Trip):
     # As of `Post.streams`: here also before the response has begun.
     streams = True
 
-    def __init__(self, transport: SessionTransport, comeback: Comeback, out: Outgoing | None = None) -> None:
+    def __init__(
+        self, transport: SessionTransport, comeback: Comeback, out: Outgoing | None = None
+    ) -> None:
         self.transport = transport
         self.client = transport.client
         self.comeback = comeback

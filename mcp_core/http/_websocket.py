@@ -23,21 +23,21 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from mcp_core import types as t
-from mcp_core._body import parse_body
 from mcp_core._errors import ConnectFailed, ConnectionLost, Fault, RemoteProtocolError
 from mcp_core._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected
 from mcp_core._intake import Via
-from mcp_core._jsonrpc import encode, encode_error
 from mcp_core._keep_alive import Due, KeepAlive
 from mcp_core._methods import Role
+from mcp_core.jsonrpc._body import parse_body
+from mcp_core.jsonrpc._codec import encode, encode_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core._body import ParsedBody
     from mcp_core._connection import Connection
     from mcp_core._errors import McpTrioError
     from mcp_core._events import Event, Granted, NeedData, Paused
+    from mcp_core.jsonrpc._body import ParsedBody
 
 __all__ = ["CODES", "Close", "Ping", "Pong", "SocketAction", "Text", "WebSocket"]
 
@@ -190,7 +190,13 @@ class WebSocket:
         self._growth = 0  # bytes of it since that was set
 
     def __repr__(self) -> str:
-        state = "gone" if self.gone else "open" if self._end is None else f"closing with {self._end.code}"
+        state = (
+            "gone"
+            if self.gone
+            else "open"
+            if self._end is None
+            else f"closing with {self._end.code}"
+        )
         return f"<WebSocket {state}{', paused' if self.paused else ''} of {self.conn!r}>"
 
     def leave_frames(self) -> None:
@@ -254,7 +260,8 @@ class WebSocket:
             self._close_deadline = now + _CLOSE_TIMEOUT
         text = "".join(char if char.isprintable() else " " for char in reason)
         self._end_by_peer(
-            Close(1000 if code == _NO_CODE else code), f"closed the WebSocket ({code}{text and f', {text}'})"
+            Close(1000 if code == _NO_CODE else code),
+            f"closed the WebSocket ({code}{text and f', {text}'})",
         )
 
     def receive_fault(self, code: int, reason: str, now: float) -> None:
@@ -412,7 +419,10 @@ class WebSocket:
 
     def _count_invalid_message(self) -> None:
         now = self.now
-        self._garbage_times = [*(time for time in self._garbage_times if time > now - _GARBAGE_PERIOD), now]
+        self._garbage_times = [
+            *(time for time in self._garbage_times if time > now - _GARBAGE_PERIOD),
+            now,
+        ]
         if len(self._garbage_times) >= _MAX_GARBAGE:
             self._fail("garbage", "the messages are not JSON")
             error = self._error

@@ -28,11 +28,11 @@ from mcp_core._errors import (
     RemoteProtocolError,
     ToolError,
 )
-from mcp_core._jsonrpc import Unreadable, reader
 from mcp_core._mrtr import Inquiry, as_request, pause_before
 from mcp_core._seal import BadState
 from mcp_core._state import State
 from mcp_core._trace_context import trace_context
+from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.types import (
     ElicitParams,
     ElicitRequest,
@@ -181,7 +181,9 @@ class Round(abc.ABC, Generic[T]):
             if len(self._responses) < len(sent):
                 host.runtime.pump()
 
-    def receive_response(self, key: str, method: str, response: Any, error: BaseException | None) -> None:
+    def receive_response(
+        self, key: str, method: str, response: Any, error: BaseException | None
+    ) -> None:
         """Record the end of one request: its response, or the error with which it failed."""
         if isinstance(error, PeerError):
             refused = f"the client refused {method}: {error.message}"
@@ -378,7 +380,9 @@ class Asking(Struct, eq=False):
         The waiting task may be shielded from the cancellation of the handler.
         """
         for waiting in list(self.rounds):
-            waiting.fail(LocalProtocolError("the request is over, so no response to it can be awaited"))
+            waiting.fail(
+                LocalProtocolError("the request is over, so no response to it can be awaited")
+            )
 
     def required(self, returned: InputRequiredResult | None) -> InputRequiredResult:
         """Return the response: the input requests of the handler, or the result that it returned.
@@ -436,6 +440,6 @@ def meta_of(request: RequestReceived) -> dict[str, Any]:
     """
     try:
         return _read_described(request.raw).meta or {}
-    except Unreadable as exc:
+    except InvalidPayload as exc:
         code = request.peer.dialect.codes[Fault.INVALID_PARAMS]
         raise McpError(code, f"_meta cannot be read: {exc}") from None

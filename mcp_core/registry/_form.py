@@ -20,8 +20,8 @@ import msgspec.inspect as mi
 from msgspec import NODEFAULT, Struct
 
 from mcp_core import types as t
-from mcp_core._jsonrpc import Unreadable, encode, reader
 from mcp_core._questions import form_of, misfit
+from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._errors import DeclarationError
 
@@ -87,9 +87,11 @@ class Form(Generic[T]):
             self._reader = reader(fields)
         try:
             parsed = form_of(self.question(""))
-        except Unreadable as exc:
+        except InvalidPayload as exc:
             raise DeclarationError(f"{label}: not a flat object of simple fields: {exc}") from None
-        self._integers = {name for name, field in parsed.properties.items() if type(field) is t.IntegerSchema}
+        self._integers = {
+            name for name, field in parsed.properties.items() if type(field) is t.IntegerSchema
+        }
         if self._reader is not None:
             _check_supported(self.schema, msgspec.to_builtins(parsed), label)
 
@@ -125,7 +127,7 @@ class Form(Generic[T]):
         if reason is None and result.action == "accept":
             try:
                 self._read_content(result)
-            except Unreadable as exc:
+            except InvalidPayload as exc:
                 return str(exc)
         return reason
 
@@ -166,15 +168,23 @@ def _make_schema(fields: Any, label: str) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for field in kind.fields:
         hint = hints[field.name]
-        description = next((text for text in getattr(hint, "__metadata__", ()) if type(text) is str), None)
+        description = next(
+            (text for text in getattr(hint, "__metadata__", ()) if type(text) is str), None
+        )
         schema: dict[str, Any] = {"description": description} if description else {}
-        schema |= _field_schema(field.type, list(_literal_values(hint)), f"{label}: field {field.name!r}")
+        schema |= _field_schema(
+            field.type, list(_literal_values(hint)), f"{label}: field {field.name!r}"
+        )
         default = field.default if field.default_factory is NODEFAULT else field.default_factory()
         if default is not NODEFAULT and default is not None:
             schema["default"] = msgspec.to_builtins(default, order="sorted")
         properties[field.encode_name] = schema
     required = [field.encode_name for field in kind.fields if field.required]
-    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    return {
+        "type": "object",
+        "properties": properties,
+        **({"required": required} if required else {}),
+    }
 
 
 def _field_schema(kind: mi.Type, order: list[Any], label: str) -> dict[str, Any]:
@@ -225,7 +235,9 @@ def _split_metadata(kind: mi.Type) -> tuple[mi.Type, dict[str, Any]]:
 
 def _bounds(kind: mi.Type) -> dict[str, Any]:
     if isinstance(kind, mi.StrType):
-        return _without_none(minLength=kind.min_length, maxLength=kind.max_length, pattern=kind.pattern)
+        return _without_none(
+            minLength=kind.min_length, maxLength=kind.max_length, pattern=kind.pattern
+        )
     if isinstance(kind, mi.IntType):
         # Written as inclusive bounds, which integers always have.
         minimum = kind.ge if kind.gt is None else kind.gt + 1

@@ -19,7 +19,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core._answers import Call, answer, error_of
-from mcp_core._jsonrpc import decode
+from mcp_core.jsonrpc._codec import decode
 from tests.core.helpers import STATEFUL, VERSIONS, D, E
 
 
@@ -45,7 +45,12 @@ RESULTS = [
         t.CallToolResult(content=[], structured_content=None),
     ),
     # `resultType` has no meaning before 2026-07-28.
-    (D, "tools/list", LISTED | {"resultType": "odd"}, t.ListToolsResult(tools=[], result_type="odd")),
+    (
+        D,
+        "tools/list",
+        LISTED | {"resultType": "odd"},
+        t.ListToolsResult(tools=[], result_type="odd"),
+    ),
     (
         E,
         "tools/list",
@@ -84,7 +89,9 @@ ROOTS = {"r": {"method": "roots/list"}}
 def test_response_input_required_becomes_input_requested(
     method: str, result: Any, requests: Any, state: str | None
 ) -> None:
-    assert event_for(E, method, result=ASKING | result) == InputRequested(7, requests, state, "token")
+    assert event_for(E, method, result=ASKING | result) == InputRequested(
+        7, requests, state, "token"
+    )
 
 
 def test_response_result_type_decides_over_members() -> None:
@@ -115,7 +122,9 @@ NO_RESULTS = [
 
 @pytest.mark.requirement("RPC-16", "RPC-32", "ERR-10")
 @pytest.mark.parametrize(("version", "method", "result", "words"), NO_RESULTS)
-def test_response_invalid_result_fails_request(version: str, method: str, result: Any, words: str) -> None:
+def test_response_invalid_result_fails_request(
+    version: str, method: str, result: Any, words: str
+) -> None:
     event = event_for(version, method, result=result)
     assert type(event) is ErrorReceived
     assert (event.id, event.token) == (7, "token")
@@ -147,7 +156,15 @@ def test_response_error_becomes_peer_error(
 
 @pytest.mark.requirement("RPC-11")
 @pytest.mark.parametrize(
-    "error", ["null", "{}", '{"code":1}', '{"code":"1","message":"x"}', '{"code":1.5,"message":"x"}', '"no"']
+    "error",
+    [
+        "null",
+        "{}",
+        '{"code":1}',
+        '{"code":"1","message":"x"}',
+        '{"code":1.5,"message":"x"}',
+        '"no"',
+    ],
 )
 def test_response_malformed_error_is_remote_protocol_error(error: str) -> None:
     found = error_of(Raw(error.encode()))

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from mcp_core import Limits
 from mcp_core._intake import Intake, Via
-from mcp_core._jsonrpc import BadMessage, Envelope
+from mcp_core.jsonrpc._codec import BadMessage, Envelope
 from tests.core.helpers import call, encoded, initialize, line, ping
 
 
@@ -90,7 +90,11 @@ def test_incoming_clear_discards_everything() -> None:
     assert repr(intake) == "<Intake of 0 bytes>"
 
 
-@given(st.lists(st.binary(max_size=40) | st.sampled_from([line(ping(1)), b"\n", b"[", line([ping(2)])])))
+@given(
+    st.lists(
+        st.binary(max_size=40) | st.sampled_from([line(ping(1)), b"\n", b"[", line([ping(2)])])
+    )
+)
 def test_incoming_random_bytes_never_raise_or_accumulate(chunks: list[bytes]) -> None:
     intake = Intake(Limits(message=64))
     intake.batches = True

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from mcp_core import DIALECTS, Method, Role
 from mcp_core import types as t
-from mcp_core._jsonrpc import Unreadable
 from mcp_core._methods import INPUTS, METHODS, Step
+from mcp_core.jsonrpc._codec import InvalidPayload
 from tests.core.helpers import STATEFUL, STATELESS, VERSIONS, A, B, C, D, E
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
@@ -161,7 +161,9 @@ def test_method_steps_match_life_cycle() -> None:
         (E, SERVER, "subscriptions/listen", ()),
     ],
 )
-def test_method_needed_capabilities(version: str, role: Role, name: str, needs: tuple[str, ...]) -> None:
+def test_method_needed_capabilities(
+    version: str, role: Role, name: str, needs: tuple[str, ...]
+) -> None:
     assert DIALECTS[version].receives[role][name].needs == needs
 
 
@@ -169,7 +171,11 @@ def test_methods_that_may_return_input_required() -> None:
     """2026-07-28, basic/patterns/mrtr: three methods, and the input requests in their results."""
     asking = {row.name for row in METHODS if row.input_ok}
     assert asking == {"tools/call", "prompts/get", "resources/read"}
-    assert {row.name for row in INPUTS} == {"elicitation/create", "sampling/createMessage", "roots/list"}
+    assert {row.name for row in INPUTS} == {
+        "elicitation/create",
+        "sampling/createMessage",
+        "roots/list",
+    }
     (stateless,) = STATELESS
     assert not {row.name for row in INPUTS} & DIALECTS[stateless].receives[CLIENT].keys()
     for row in INPUTS:
@@ -181,7 +187,7 @@ def test_method_row_decodes_params_and_result() -> None:
     row = DIALECTS[D].receives[SERVER]["tools/call"]
     assert row.read_params(b'{"name":"t"}') == t.CallToolParams(name="t")
     assert row.read_result(b'{"content":[]}') == t.CallToolResult(content=[])
-    with pytest.raises(Unreadable, match="name"):
+    with pytest.raises(InvalidPayload, match="name"):
         row.read_params(b"{}")
 
 
@@ -200,7 +206,8 @@ def test_method_row_repr() -> None:
     rows = DIALECTS[D].receives[SERVER]
     assert repr(rows["initialize"]) == "<request initialize [2024-11-05, 2026-07-28)>"
     assert (
-        repr(rows["notifications/cancelled"]) == "<notification notifications/cancelled [2024-11-05, never)>"
+        repr(rows["notifications/cancelled"])
+        == "<notification notifications/cancelled [2024-11-05, never)>"
     )
 
 
@@ -213,11 +220,15 @@ def test_role_other_is_the_peer() -> None:
 @pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize("missing", ["protocolVersion", "capabilities", "clientInfo"])
 def test_method_initialize_requires_three_params(version: str, missing: str) -> None:
-    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    params = {
+        "protocolVersion": version,
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
     read = DIALECTS[version].receives[SERVER]["initialize"].read_params
     assert read(msgspec.json.encode(params))
     del params[missing]
-    with pytest.raises(Unreadable, match=missing):
+    with pytest.raises(InvalidPayload, match=missing):
         read(msgspec.json.encode(params))
 
 

@@ -29,11 +29,11 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core._errors import single
 from mcp_core._events import RequestReceived
-from mcp_core._jsonrpc import encode, reader
 from mcp_core._mrtr import ROUNDS, Inquiry, NeedInput, Rounds, as_request, pause_before
 from mcp_core._questions import as_answer, check_question, question_of, require
 from mcp_core._seal import BadState, KeyRing
 from mcp_core._stamps import stamped_result
+from mcp_core.jsonrpc._codec import encode, reader
 from tests.core.helpers import STATEFUL, STATELESS, A, B, C, D, E, server_config
 from tests.core.questions import (
     ALICE,
@@ -78,18 +78,27 @@ PARAMS: dict[str, Any] = {
 
 
 def received(
-    params: Any = None, method: str | Method = "tools/call", peer: Peer | None = None, **members: Any
+    params: Any = None,
+    method: str | Method = "tools/call",
+    peer: Peer | None = None,
+    **members: Any,
 ) -> RequestReceived:
     """Return a request as the server receives it, from params in JSON."""
     row = ROWS[method] if isinstance(method, str) else method
     params = (
-        params if isinstance(params, bytes) else json.dumps((params or PARAMS[row.name]) | members).encode()
+        params
+        if isinstance(params, bytes)
+        else json.dumps((params or PARAMS[row.name]) | members).encode()
     )
     return RequestReceived(1, row, row.read_params(params), peer or client(), params)
 
 
 def inquiry(
-    request: RequestReceived | None = None, *, principal: str = "", now: float = NOW, rounds: int = ROUNDS
+    request: RequestReceived | None = None,
+    *,
+    principal: str = "",
+    now: float = NOW,
+    rounds: int = ROUNDS,
 ) -> Inquiry:
     return Inquiry(request or received(), RING, principal=principal, now=now, rounds=rounds)
 
@@ -106,7 +115,9 @@ def decoded(value: Any) -> Any:
     return json.loads(DIALECTS[E].encode(value))
 
 
-def retry(result: t.InputRequiredResult, answers: Mapping[str, Any], **members: Any) -> RequestReceived:
+def retry(
+    result: t.InputRequiredResult, answers: Mapping[str, Any], **members: Any
+) -> RequestReceived:
     """Return the retry of the request, by an independent client."""
     state = decoded(result)["requestState"]
     responses = {key: decoded(answer) for key, answer in answers.items()}
@@ -155,22 +166,30 @@ def test_round_retry_works_on_another_instance(method: str) -> None:
     key = asked_key(first, NAME)
     state = first.required(NOW).request_state
     again = received(method=method, inputResponses={key: decoded(ALICE)}, requestState=state)
-    elsewhere = Inquiry(again, KeyRing({"other": b"x" * 32, "k": b"k" * 32}), principal="", now=NOW + 1)
+    elsewhere = Inquiry(
+        again, KeyRing({"other": b"x" * 32, "k": b"k" * 32}), principal="", now=NOW + 1
+    )
     assert elsewhere.ask(NAME) == ALICE
     assert not elsewhere.asking
     assert elsewhere.round == 1
 
 
 @pytest.mark.requirement("MRTR-2")
-@pytest.mark.parametrize("row", [row for row in METHODS if not row.input_ok and row.result], ids=repr)
+@pytest.mark.parametrize(
+    "row", [row for row in METHODS if not row.input_ok and row.result], ids=repr
+)
 def test_ask_in_other_method_raises(row: Method) -> None:
     assert set(ROWS) == {"tools/call", "prompts/get", "resources/read"}
     run = Inquiry(RequestReceived(1, row, None, client(), b"{}"), RING, principal="", now=NOW)
     with pytest.raises(LocalProtocolError, match=f"{row.name} cannot ask for input"):
         run.ask(NAME)
-    with pytest.raises(LocalProtocolError, match="only tools/call, prompts/get and resources/read can"):
+    with pytest.raises(
+        LocalProtocolError, match="only tools/call, prompts/get and resources/read can"
+    ):
         run.look_up(NAME)
-    with pytest.raises(LocalProtocolError, match="only tools/call, prompts/get and resources/read can"):
+    with pytest.raises(
+        LocalProtocolError, match="only tools/call, prompts/get and resources/read can"
+    ):
         run.nested(t.InputRequiredResult(request_state="s"), bytes)
     for returned in (None, t.InputRequiredResult(request_state="s")):
         with pytest.raises(LocalProtocolError, match="cannot ask for input"):
@@ -203,7 +222,10 @@ def test_ask_key_is_digest_and_occurrence() -> None:
     ]
     # Members of a schema have no order, and a URL is not a form.
     schema = dict(reversed(NAME_FORM.items()))
-    assert asked_key(inquiry(), t.ElicitRequest(replace(NAME.params, requested_schema=schema))) == keys[0]
+    assert (
+        asked_key(inquiry(), t.ElicitRequest(replace(NAME.params, requested_schema=schema)))
+        == keys[0]
+    )
     assert asked_key(inquiry(), PAGE) not in keys
     assert asked_key(inquiry(), NAME, key="mine") == "mine"
 
@@ -220,7 +242,9 @@ def test_ask_with_own_key_accepts_changed_text() -> None:
     numbers = count(1)
 
     def question() -> t.ElicitRequest:
-        return t.ElicitRequest(replace(NAME.params, message=f"It is {next(numbers)} o'clock. Your name?"))
+        return t.ElicitRequest(
+            replace(NAME.params, message=f"It is {next(numbers)} o'clock. Your name?")
+        )
 
     first = inquiry()
     asked_key(first, question(), "name")
@@ -291,7 +315,9 @@ def test_ask_undecodable_response_raises(question: Any, answer: str, ok: bool) -
     if ok:
         assert type(second.ask(question)) is type(ANSWER_TO[type(question)])
         return
-    with pytest.raises(McpError, match=f"inputResponses.{key} is no answer to {question.method}") as caught:
+    with pytest.raises(
+        McpError, match=f"inputResponses.{key} is no answer to {question.method}"
+    ) as caught:
         second.ask(question)
     assert caught.value.code == -32602
 
@@ -346,22 +372,32 @@ def test_response_not_reached_by_run_is_kept() -> None:
         ("allServers", {}, "allServers"),
     ],
 )
-def test_include_context_is_sent_only_if_declared(wish: Any, context: Any, sent: str | None) -> None:
+def test_include_context_is_sent_only_if_declared(
+    wish: Any, context: Any, sent: str | None
+) -> None:
     question = t.CreateMessageRequest(replace(MODEL.params, include_context=wish))
     peer = client(capabilities=offers(sampling=t.SamplingCapability(context=context)))
     run = inquiry(received(peer=peer))
     key = asked_key(run, question)
     assert decoded(run.required(NOW))["inputRequests"][key]["params"].get("includeContext") == sent
-    assert as_request(question, replace(peer, dialect=DIALECTS[D]), bytes)[1].include_context == sent  # type: ignore[attr-defined]
+    assert (
+        as_request(question, replace(peer, dialect=DIALECTS[D]), bytes)[1].include_context == sent
+    )  # type: ignore[attr-defined]
     # Earlier revisions have no capability for it, and need none.
-    assert as_request(question, replace(peer, dialect=DIALECTS[C]), bytes)[1].include_context == wish  # type: ignore[attr-defined]
+    assert (
+        as_request(question, replace(peer, dialect=DIALECTS[C]), bytes)[1].include_context == wish
+    )  # type: ignore[attr-defined]
 
 
 def test_input_request_drops_members_of_other_revisions() -> None:
     question = t.ElicitRequest(replace(PAGE.params, elicitation_id="i", task=t.TaskMetadata(ttl=1)))
     run = inquiry()
     key = asked_key(run, question)
-    assert decoded(run.required(NOW))["inputRequests"][key]["params"].keys() == {"message", "mode", "url"}
+    assert decoded(run.required(NOW))["inputRequests"][key]["params"].keys() == {
+        "message",
+        "mode",
+        "url",
+    }
 
 
 # -- requestState --------------------------------------------------------------------------------
@@ -381,19 +417,36 @@ def sealed(**options: Any) -> str:
         ({"now": NOW + 599}, None),
         ({"now": NOW + 600}, "expired"),
         ({"principal": "bob"}, "another principal"),
-        ({"request": {"method": "prompts/get", "params": PARAMS["prompts/get"]}}, "not prompts/get"),
+        (
+            {"request": {"method": "prompts/get", "params": PARAMS["prompts/get"]}},
+            "not prompts/get",
+        ),
         (
             {"request": {"params": {"name": "u", "arguments": PARAMS["tools/call"]["arguments"]}}},
             "other params",
         ),
         ({"request": {"params": {"name": "t"}}}, "other params"),
         ({"request": {"params": {"name": "t", "arguments": {}}}}, "other params"),
-        ({"request": {"params": {"name": "t", "arguments": {"b": 1, "a": [2, {"d": 3}]}}}}, "other params"),
         (
-            {"request": {"params": {"name": "t", "arguments": {"b": 1.0, "a": [2, {"d": 3, "c": 4}]}}}},
+            {"request": {"params": {"name": "t", "arguments": {"b": 1, "a": [2, {"d": 3}]}}}},
             "other params",
         ),
-        ({"request": {"params": {"name": "t", "arguments": {"a": [2, {"c": 4, "d": 3}], "b": 1}}}}, None),
+        (
+            {
+                "request": {
+                    "params": {"name": "t", "arguments": {"b": 1.0, "a": [2, {"d": 3, "c": 4}]}}
+                }
+            },
+            "other params",
+        ),
+        (
+            {
+                "request": {
+                    "params": {"name": "t", "arguments": {"a": [2, {"c": 4, "d": 3}], "b": 1}}
+                }
+            },
+            None,
+        ),
         ({"request": {"_meta": {"progressToken": 7}}}, None),
     ],
 )
@@ -443,7 +496,9 @@ def test_state_is_bound_to_request(options: dict[str, Any], words: str | None) -
         ("resources/read", b'{"uri":"a:b"}', b'{"uri":"a:c"}', False),
     ],
 )
-def test_state_compares_arguments_as_values(method: str, one: bytes, other: bytes, same: bool) -> None:
+def test_state_compares_arguments_as_values(
+    method: str, one: bytes, other: bytes, same: bool
+) -> None:
     first = inquiry(received(one, method))
     asked_key(first, NAME)
     state = encode(first.required(NOW).request_state)
@@ -533,7 +588,9 @@ def test_returned_result_keeps_handler_state() -> None:
     assert run.responses.keys() == {"step 1", "other"}
     assert run.response("step 1", t.ElicitResult) == ALICE
     assert run.response("roots", t.ListRootsResult) is None
-    with pytest.raises(McpError, match=r"inputResponses\.other is no answer to sampling/createMessage"):
+    with pytest.raises(
+        McpError, match=r"inputResponses\.other is no answer to sampling/createMessage"
+    ):
         run.response("other", t.CreateMessageResult)
 
     # Without a state of its own: earlier responses stay, but not those that it requests again.
@@ -549,13 +606,17 @@ def test_returned_result_keeps_handler_state() -> None:
 def test_ask_wins_over_returned_result() -> None:
     run = inquiry()
     key = asked_key(run, NAME)
-    result = run.required(NOW, t.InputRequiredResult(input_requests={"k": ROOTS}, request_state="s"))
+    result = run.required(
+        NOW, t.InputRequiredResult(input_requests={"k": ROOTS}, request_state="s")
+    )
     assert result.input_requests == {key: NAME}
 
 
 def test_ask_and_returned_result_share_request() -> None:
     run = inquiry()
-    result = run.required(NOW, t.InputRequiredResult(input_requests={"k": ROOTS}, request_state="s"))
+    result = run.required(
+        NOW, t.InputRequiredResult(input_requests={"k": ROOTS}, request_state="s")
+    )
     run = inquiry(retry(result, {"k": FILES}))
     key = asked_key(run, NAME)
     run = inquiry(retry(run.required(NOW), {key: ALICE}))
@@ -567,7 +628,11 @@ def test_ask_and_returned_result_share_request() -> None:
     ("returned", "error", "words"),
     [
         (t.InputRequiredResult(), LocalProtocolError, "inputRequests, requestState or both"),
-        (t.InputRequiredResult(input_requests={}), LocalProtocolError, "inputRequests, requestState or both"),
+        (
+            t.InputRequiredResult(input_requests={}),
+            LocalProtocolError,
+            "inputRequests, requestState or both",
+        ),
         (
             t.InputRequiredResult(input_requests={"k": page("file:///x")}),
             LocalProtocolError,
@@ -607,7 +672,9 @@ def test_deferred_request_keeps_responses() -> None:
 # -- Stateful peers ------------------------------------------------------------------------------
 
 
-TITLED = form(a=CHOICES, b={"type": "boolean", "default": True}, c={"type": "integer", "default": 1})
+TITLED = form(
+    a=CHOICES, b={"type": "boolean", "default": True}, c={"type": "integer", "default": 1}
+)
 
 
 @pytest.mark.requirement("ELIC-4", "ELIC-5", "ELIC-7", "ELIC-8", "ELIC-13", "SAMP-4", "ROOT-2")
@@ -662,12 +729,18 @@ TITLED = form(a=CHOICES, b={"type": "boolean", "default": True}, c={"type": "int
         (
             B,
             dialogue([TEXT]),
-            {"messages": [{"role": "user", "content": {"type": "text", "text": "x"}}], "maxTokens": 1},
+            {
+                "messages": [{"role": "user", "content": {"type": "text", "text": "x"}}],
+                "maxTokens": 1,
+            },
         ),
         (
             D,
             dialogue([TEXT]),
-            {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}], "maxTokens": 1},
+            {
+                "messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}],
+                "maxTokens": 1,
+            },
         ),
         (A, dialogue([TEXT, TEXT]), "a message has exactly one block"),
         (D, page("nonsense"), "no http or https URL"),
@@ -689,7 +762,11 @@ def test_as_request_encodes_for_each_revision(version: str, question: Any, sent:
     ("peer", "question", "missing"),
     [
         (client(D, offers(elicitation=ELICITS())), PAGE, {"elicitation": {"url": {}}}),
-        (client(D, offers(sampling=t.SamplingCapability())), WITH_TOOLS, {"sampling": {"tools": {}}}),
+        (
+            client(D, offers(sampling=t.SamplingCapability())),
+            WITH_TOOLS,
+            {"sampling": {"tools": {}}},
+        ),
         # A capability that the revision does not have does not count.
         (client(C), PAGE, {"elicitation": {"url": {}}}),
         (client(C), WITH_TOOLS, {"sampling": {"tools": {}}}),
@@ -794,7 +871,9 @@ def test_retry_has_responses_and_unchanged_state(original: Any, state: str | Non
     # The next round has nothing of this one.
     call.take({"n": NAME}, None)
     call.answer({"n": t.ElicitResult(action="decline")})
-    assert json.loads(encode(call.params)) == before | {"inputResponses": {"n": {"action": "decline"}}}
+    assert json.loads(encode(call.params)) == before | {
+        "inputResponses": {"n": {"action": "decline"}}
+    }
     call.take(None, "next")
     call.answer({})
     assert json.loads(encode(call.params)) == before | {"requestState": "next"}
@@ -827,7 +906,11 @@ def test_retry_with_missing_or_invalid_response_raises(answers: Any, words: str)
 @pytest.mark.requirement("MRTR-5")
 @pytest.mark.parametrize(
     ("question", "words"),
-    [(PAGE, "did not declare"), (MODEL, "did not declare"), (form(a={"type": "object"}), "flat object")],
+    [
+        (PAGE, "did not declare"),
+        (MODEL, "did not declare"),
+        (form(a={"type": "object"}), "flat object"),
+    ],
 )
 def test_round_with_invalid_input_request_raises(question: Any, words: str) -> None:
     call = rounds(capabilities=offers(elicitation=ELICITS()))
@@ -841,7 +924,9 @@ def test_client_rounds_over_limit_raise(limit: int) -> None:
     for _ in range(limit):
         call.take({"n": NAME}, "s")
         call.answer({"n": ALICE})
-    with pytest.raises(RemoteProtocolError, match=f"tools/call: the server still asks after {limit} rounds"):
+    with pytest.raises(
+        RemoteProtocolError, match=f"tools/call: the server still asks after {limit} rounds"
+    ):
         call.take(None, "s")
 
 
@@ -888,7 +973,9 @@ class Wire:
                 return {"error": str(single(exc))}
         try:
             if run.asking or isinstance(value, t.InputRequiredResult):
-                value = run.required(NOW, value if isinstance(value, t.InputRequiredResult) else None)
+                value = run.required(
+                    NOW, value if isinstance(value, t.InputRequiredResult) else None
+                )
         except McpError as exc:
             return {"error": str(exc)}
         return json.loads(DIALECTS[E].encode(value))
@@ -1000,7 +1087,11 @@ def failing(run: Inquiry) -> Any:
 @pytest.mark.parametrize(
     ("handler", "asked_key", "outcome"),
     [
-        (one_by_one, [["who"], ["sampling/createMessage"], ["roots/list"]], "Alice hi file:///home"),
+        (
+            one_by_one,
+            [["who"], ["sampling/createMessage"], ["roots/list"]],
+            "Alice hi file:///home",
+        ),
         (the_same_twice, [["more?"], ["more?"]], "acceptaccept"),
         (side_by_side, [["a", "b", "a"]], "acceptacceptaccept"),
         (with_a_bare_except, [["q"]], "accept"),
@@ -1012,7 +1103,9 @@ def failing(run: Inquiry) -> Any:
         (failing, [["q"]], "broken"),
     ],
 )
-def test_whole_call_reaches_outcome(handler: Handler, asked_key: list[list[str]], outcome: str) -> None:
+def test_whole_call_reaches_outcome(
+    handler: Handler, asked_key: list[list[str]], outcome: str
+) -> None:
     link = Wire(handler)
     assert link.call() == outcome
     assert link.rounds == asked_key
@@ -1077,5 +1170,8 @@ def test_whole_call_with_nested_requests() -> None:
 def test_whole_call_altered_state_is_rejected() -> None:
     link = Wire(one_by_one)
     reply = link.serve(encode(ORIGINALS[0]))
-    params = ORIGINALS[0] | {"requestState": reply["requestState"] + "-TAMPERED", "inputResponses": {}}
+    params = ORIGINALS[0] | {
+        "requestState": reply["requestState"] + "-TAMPERED",
+        "inputResponses": {},
+    }
     assert link.serve(encode(params)) == {"error": BadState.TOLD}

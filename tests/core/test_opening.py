@@ -15,8 +15,8 @@ from msgspec import UNSET, Raw
 from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError, RemoteProtocolError
 from mcp_core import types as t
 from mcp_core._dialects import Dialect
-from mcp_core._jsonrpc import decode
 from mcp_core._opening import Ask, Opener, Reply, opening, question, reply_in
+from mcp_core.jsonrpc._codec import decode
 from tests.core.helpers import (
     CLIENT_INFO,
     CLIENT_OFFERS,
@@ -50,7 +50,9 @@ def encoded(value: Any) -> bytes:
 
 
 def discover_result(*versions: str, **more: Any) -> Reply:
-    return Reply(result=encoded({"supportedVersions": versions, "capabilities": {"tools": {}}} | more))
+    return Reply(
+        result=encoded({"supportedVersions": versions, "capabilities": {"tools": {}}} | more)
+    )
 
 
 def initialize_result(version: str, **more: Any) -> Reply:
@@ -91,12 +93,20 @@ OPENINGS: list[Any] = [
         "the server speaks 2025-11-25, 2025-06-18",
         id="nothing mutual",
     ),
-    pytest.param(DUAL, [(probe(), discover_result())], "the server speaks none", id="dual: nothing offered"),
     pytest.param(
-        DUAL, [(probe(), discover_result("2099-01-01"))], "no common revision", id="dual: from the future"
+        DUAL, [(probe(), discover_result())], "the server speaks none", id="dual: nothing offered"
     ),
     pytest.param(
-        DUAL, [(probe(), ODD), (handshake(), initialize_result(D))], D, id="dual: a result of another kind"
+        DUAL,
+        [(probe(), discover_result("2099-01-01"))],
+        "no common revision",
+        id="dual: from the future",
+    ),
+    pytest.param(
+        DUAL,
+        [(probe(), ODD), (handshake(), initialize_result(D))],
+        D,
+        id="dual: a result of another kind",
     ),
     pytest.param(
         DUAL,
@@ -104,7 +114,9 @@ OPENINGS: list[Any] = [
         A,
         id="dual: an empty result",
     ),
-    pytest.param(DUAL, [(probe(), SILENCE), (handshake(), initialize_result(C))], C, id="dual: silence"),
+    pytest.param(
+        DUAL, [(probe(), SILENCE), (handshake(), initialize_result(C))], C, id="dual: silence"
+    ),
     *(
         pytest.param(
             DUAL,
@@ -112,7 +124,20 @@ OPENINGS: list[Any] = [
             B,
             id=f"dual: error {code}",
         )
-        for code in (-32601, -32602, -32600, -32603, -32700, -32000, -32001, -32004, -32002, 0, 1, 404)
+        for code in (
+            -32601,
+            -32602,
+            -32600,
+            -32603,
+            -32700,
+            -32000,
+            -32001,
+            -32004,
+            -32002,
+            0,
+            1,
+            404,
+        )
     ),
     pytest.param(
         DUAL,
@@ -127,9 +152,14 @@ OPENINGS: list[Any] = [
         id="dual: -32022, no mutual",
     ),
     pytest.param(
-        DUAL, [(probe(), error_reply(-32022))], "the server speaks none", id="dual: -32022 without data"
+        DUAL,
+        [(probe(), error_reply(-32022))],
+        "the server speaks none",
+        id="dual: -32022 without data",
     ),
-    pytest.param(DUAL, [(probe(), error_reply(-32022, 1, None))], "speaks none", id="dual: -32022, odd data"),
+    pytest.param(
+        DUAL, [(probe(), error_reply(-32022, 1, None))], "speaks none", id="dual: -32022, odd data"
+    ),
     pytest.param(
         DUAL,
         [(probe(), Reply(error=PeerError(-32022, "no", {"supported": D})))],
@@ -149,10 +179,16 @@ OPENINGS: list[Any] = [
         id="dual: contradiction",
     ),
     pytest.param(
-        DUAL, [(probe(), error_reply(-32020))], "refused server/discover", id="dual: -32020 is modern"
+        DUAL,
+        [(probe(), error_reply(-32020))],
+        "refused server/discover",
+        id="dual: -32020 is modern",
     ),
     pytest.param(
-        DUAL, [(probe(), error_reply(-32021))], "refused server/discover", id="dual: -32021 is modern"
+        DUAL,
+        [(probe(), error_reply(-32021))],
+        "refused server/discover",
+        id="dual: -32021 is modern",
     ),
     pytest.param(
         HURRIED,
@@ -162,10 +198,16 @@ OPENINGS: list[Any] = [
     ),
     # The handshake that follows
     pytest.param(
-        DUAL, [(probe(), SILENCE), (handshake(), error_reply(-32602))], "refused initialize: no", id="refused"
+        DUAL,
+        [(probe(), SILENCE), (handshake(), error_reply(-32602))],
+        "refused initialize: no",
+        id="refused",
     ),
     pytest.param(
-        DUAL, [(probe(), SILENCE), (handshake(), SILENCE)], "did not answer initialize within None", id="mute"
+        DUAL,
+        [(probe(), SILENCE), (handshake(), SILENCE)],
+        "did not answer initialize within None",
+        id="mute",
     ),
     pytest.param(
         HURRIED,
@@ -192,7 +234,10 @@ OPENINGS: list[Any] = [
         id="not spoken here",
     ),
     pytest.param(
-        DUAL, [(probe(), SILENCE), (handshake(), ODD)], "answer to initialize cannot be read", id="unreadable"
+        DUAL,
+        [(probe(), SILENCE), (handshake(), ODD)],
+        "answer to initialize cannot be read",
+        id="unreadable",
     ),
     pytest.param(
         DUAL,
@@ -209,7 +254,10 @@ OPENINGS: list[Any] = [
     # A late result of the probe is used only if the handshake fails
     pytest.param(
         DUAL,
-        [(probe(), SILENCE), (handshake(), with_late_result(error_reply(-32601), discover_result(E)))],
+        [
+            (probe(), SILENCE),
+            (handshake(), with_late_result(error_reply(-32601), discover_result(E))),
+        ],
         E,
         id="late, refused",
     ),
@@ -227,19 +275,28 @@ OPENINGS: list[Any] = [
     ),
     pytest.param(
         DUAL,
-        [(probe(), SILENCE), (handshake(), with_late_result(initialize_result("1"), discover_result(E)))],
+        [
+            (probe(), SILENCE),
+            (handshake(), with_late_result(initialize_result("1"), discover_result(E))),
+        ],
         E,
         id="late, unknown",
     ),
     pytest.param(
         DUAL,
-        [(probe(), SILENCE), (handshake(), with_late_result(initialize_result(D), discover_result(E)))],
+        [
+            (probe(), SILENCE),
+            (handshake(), with_late_result(initialize_result(D), discover_result(E))),
+        ],
         D,
         id="late, but it worked",
     ),
     pytest.param(
         DUAL,
-        [(probe(), SILENCE), (handshake(), with_late_result(error_reply(-32601), discover_result(C)))],
+        [
+            (probe(), SILENCE),
+            (handshake(), with_late_result(error_reply(-32601), discover_result(C))),
+        ],
         "refused",
         id="late, legacy",
     ),
@@ -252,12 +309,20 @@ OPENINGS: list[Any] = [
     # A client without stateful revisions probes too, so that its error has a reason
     pytest.param(MODERN, [(probe(), discover_result(E))], E, id="modern: modern server"),
     pytest.param(
-        MODERN, [(probe(), error_reply(-32601))], "does not speak 2026-07-28 (it answered", id="modern: error"
+        MODERN,
+        [(probe(), error_reply(-32601))],
+        "does not speak 2026-07-28 (it answered",
+        id="modern: error",
     ),
     pytest.param(
-        MODERN, [(probe(), SILENCE)], "did not answer server/discover). Allow an older", id="modern: silence"
+        MODERN,
+        [(probe(), SILENCE)],
+        "did not answer server/discover). Allow an older",
+        id="modern: silence",
     ),
-    pytest.param(MODERN, [(probe(), ODD)], "its result of server/discover is malformed", id="modern: odd"),
+    pytest.param(
+        MODERN, [(probe(), ODD)], "its result of server/discover is malformed", id="modern: odd"
+    ),
     pytest.param(
         MODERN,
         [(probe(), discover_result(D))],
@@ -265,16 +330,28 @@ OPENINGS: list[Any] = [
         id="modern: legacy",
     ),
     pytest.param(
-        MODERN, [(probe(), error_reply(-32022, D))], "speaks 2025-11-25, we speak 2026", id="modern: -32022"
+        MODERN,
+        [(probe(), error_reply(-32022, D))],
+        "speaks 2025-11-25, we speak 2026",
+        id="modern: -32022",
     ),
     # A client without stateless revisions sends initialize at once
     pytest.param(LEGACY, [(handshake(), initialize_result(D))], D, id="legacy: newest"),
-    *(pytest.param(LEGACY, [(handshake(), initialize_result(v))], v, id=f"legacy: {v}") for v in STATEFUL),
-    pytest.param(
-        LEGACY, [(handshake(), error_reply(-32022, E))], "refused initialize", id="legacy: a modern server"
+    *(
+        pytest.param(LEGACY, [(handshake(), initialize_result(v))], v, id=f"legacy: {v}")
+        for v in STATEFUL
     ),
     pytest.param(
-        LEGACY, [(handshake(), error_reply(-32601))], "refused initialize: no (-32601)", id="legacy: refused"
+        LEGACY,
+        [(handshake(), error_reply(-32022, E))],
+        "refused initialize",
+        id="legacy: a modern server",
+    ),
+    pytest.param(
+        LEGACY,
+        [(handshake(), error_reply(-32601))],
+        "refused initialize: no (-32601)",
+        id="legacy: refused",
     ),
     pytest.param(
         client_config(B),
@@ -318,13 +395,18 @@ def test_negotiation_conversation_has_expected_outcome(
 
 # HTTP statuses, of which some tell nothing about revisions.
 HTTP: list[Any] = [
-    pytest.param(error_reply(-32601, status=404), "refused server/discover", id="404 with -32601 is modern"),
+    pytest.param(
+        error_reply(-32601, status=404), "refused server/discover", id="404 with -32601 is modern"
+    ),
     pytest.param(error_reply(-32601, status=200), None, id="200 with -32601 is legacy"),
     pytest.param(error_reply(-32600, status=400), None, id="400"),
     pytest.param(Reply(status=400), None, id="400, empty"),
     pytest.param(Reply(status=404), None, id="404, empty"),
     pytest.param(Reply(status=405), None, id="405, empty"),
-    *(pytest.param(Reply(status=s), f"(HTTP status {s})", id=f"{s}") for s in (0, 401, 403, 429, 500, 503)),
+    *(
+        pytest.param(Reply(status=s), f"(HTTP status {s})", id=f"{s}")
+        for s in (0, 401, 403, 429, 500, 503)
+    ),
     pytest.param(
         error_reply(-32603, status=500),
         "refused server/discover: no (-32603) (HTTP status 500)",
@@ -336,7 +418,10 @@ HTTP: list[Any] = [
 @pytest.mark.parametrize(("reply", "words"), HTTP)
 def test_negotiation_http_status_of_probe(reply: Reply, words: str | None) -> None:
     if words is None:
-        assert run(DUAL, [(probe(), reply), (handshake(), initialize_result(D))]).dialect is DIALECTS[D]
+        assert (
+            run(DUAL, [(probe(), reply), (handshake(), initialize_result(D))]).dialect
+            is DIALECTS[D]
+        )
     else:
         with pytest.raises(ConnectFailed) as caught:
             run(DUAL, [(probe(), reply)])
@@ -348,7 +433,9 @@ def test_negotiation_http_failure_is_in_message() -> None:
     with pytest.raises(ConnectFailed, match=r"^HTTP status 404$") as caught:
         run(LEGACY, [(handshake(), Reply(status=404, failure=failure))])
     assert caught.value.__cause__ is failure
-    with pytest.raises(ConnectFailed, match=r"does not speak 2026-07-28 \(HTTP status 404\)\. Allow"):
+    with pytest.raises(
+        ConnectFailed, match=r"does not speak 2026-07-28 \(HTTP status 404\)\. Allow"
+    ):
         run(MODERN, [(probe(), Reply(status=404, failure=failure))])
 
 
@@ -407,7 +494,9 @@ SERVER_CAPABILITIES = t.ServerCapabilities(tools=t.ToolsCapability())
 )
 def test_negotiation_peer_from_discovery(info: Any, known: t.Implementation | None) -> None:
     reply = discover_result(E, _meta={META_SERVER: info}, instructions="be kind")
-    assert run(DUAL, [(probe(), reply)]) == Peer(DIALECTS[E], SERVER_CAPABILITIES, known, None, "be kind")
+    assert run(DUAL, [(probe(), reply)]) == Peer(
+        DIALECTS[E], SERVER_CAPABILITIES, known, None, "be kind"
+    )
 
 
 def test_negotiation_peer_from_discovery_without_info() -> None:
@@ -417,7 +506,9 @@ def test_negotiation_peer_from_discovery_without_info() -> None:
 @pytest.mark.requirement("LIFE-3")
 def test_negotiation_peer_from_handshake() -> None:
     found = run(LEGACY, [(handshake(), initialize_result(C, instructions="be kind"))])
-    assert found == Peer(DIALECTS[C], SERVER_CAPABILITIES, t.Implementation("s", "1"), None, "be kind")
+    assert found == Peer(
+        DIALECTS[C], SERVER_CAPABILITIES, t.Implementation("s", "1"), None, "be kind"
+    )
 
 
 @pytest.mark.requirement("LIFE-1", "LIFE-2")

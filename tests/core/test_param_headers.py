@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
-from mcp_core._jsonrpc import encode
 from mcp_core._param_headers import (
     MAX_DEPTH,
     MAX_HEADERS,
@@ -20,6 +19,7 @@ from mcp_core._param_headers import (
     said,
     values_at,
 )
+from mcp_core.jsonrpc._codec import encode
 
 
 def prop(name: Any = "Region", type: Any = "string", **more: Any) -> dict[str, Any]:
@@ -43,18 +43,28 @@ GOOD: list[Any] = [
     pytest.param(schema(region=prop()), {("region",): "Region"}, id="a string"),
     pytest.param(schema(n=prop("N", "integer")), {("n",): "N"}, id="an integer"),
     pytest.param(schema(b=prop("B", "boolean")), {("b",): "B"}, id="a boolean"),
-    pytest.param(schema(b=prop("B"), a=prop("A")), {("b",): "B", ("a",): "A"}, id="two, in their order"),
+    pytest.param(
+        schema(b=prop("B"), a=prop("A")), {("b",): "B", ("a",): "A"}, id="two, in their order"
+    ),
     pytest.param(schema(a=schema(b=schema(c=prop()))), {("a", "b", "c"): "Region"}, id="inside"),
-    pytest.param(nested(MAX_DEPTH, prop()), {("a",) * MAX_DEPTH: "Region"}, id="as deep as allowed"),
-    pytest.param(schema(a=prop("!#$%&'*+-.^_`|~09azAZ")), {("a",): "!#$%&'*+-.^_`|~09azAZ"}, id="a token"),
+    pytest.param(
+        nested(MAX_DEPTH, prop()), {("a",) * MAX_DEPTH: "Region"}, id="as deep as allowed"
+    ),
+    pytest.param(
+        schema(a=prop("!#$%&'*+-.^_`|~09azAZ")), {("a",): "!#$%&'*+-.^_`|~09azAZ"}, id="a token"
+    ),
     pytest.param(schema(a=prop("Method")), {("a",): "Method"}, id="a name that MCP uses elsewhere"),
     pytest.param(schema(a=prop("N" * 128)), {("a",): "N" * 128}, id="a long name"),
     # Not annotations, although they look like one.
     pytest.param(schema(**{"x-mcp-header": {"type": "object"}}), {}, id="a property of that name"),
-    pytest.param({"$defs": {"x-mcp-header": {"type": "string"}}}, {}, id="a definition of that name"),
+    pytest.param(
+        {"$defs": {"x-mcp-header": {"type": "string"}}}, {}, id="a definition of that name"
+    ),
     pytest.param(schema(a={"default": {"x-mcp-header": 1}}), {}, id="a default"),
     pytest.param(schema(a={"const": [{"x-mcp-header": 1}]}), {}, id="a constant"),
-    pytest.param({"examples": [{"x-mcp-header": 1}], "enum": [{"x-mcp-header": 1}]}, {}, id="other data"),
+    pytest.param(
+        {"examples": [{"x-mcp-header": 1}], "enum": [{"x-mcp-header": 1}]}, {}, id="other data"
+    ),
     # Not valid schemas; reporting that is not the task of this function.
     pytest.param({"properties": ["a"], "items": 5, "$defs": None}, {}, id="odd"),
     pytest.param(schema(a={"properties": 7}, b=[1, "x", None]), {}, id="odder"),
@@ -86,23 +96,35 @@ BAD: list[Any] = [
     pytest.param(schema(a=prop("N" * 129)), PART, id="endless"),
     pytest.param(schema(a=prop(None)), "x-mcp-header is a string, not NoneType", id="null"),
     pytest.param(schema(a=prop(["A"])), "x-mcp-header is a string, not list", id="a list"),
-    pytest.param(schema(a=prop(10**5000)), "x-mcp-header is a string, not int", id="a large number"),
+    pytest.param(
+        schema(a=prop(10**5000)), "x-mcp-header is a string, not int", id="a large number"
+    ),
     pytest.param(schema(a=prop("A"), b=prop("A")), "'A' is used twice", id="twice"),
     pytest.param(
-        schema(a=prop("region"), b=prop("REGION")), "'REGION' is used twice", id="twice but for case"
+        schema(a=prop("region"), b=prop("REGION")),
+        "'REGION' is used twice",
+        id="twice but for case",
     ),
-    pytest.param(schema(a=prop("A"), b=schema(c=prop("a"))), "'a' is used twice", id="twice, one inside"),
+    pytest.param(
+        schema(a=prop("A"), b=schema(c=prop("a"))), "'a' is used twice", id="twice, one inside"
+    ),
     # Invalid types.
     pytest.param(schema(a=prop(type="number")), TYPE + "its type is 'number'", id="number"),
     pytest.param(schema(a=prop(type="object")), TYPE + "its type is 'object'", id="object"),
     pytest.param(schema(a=prop(type="array")), TYPE + "its type is 'array'", id="array"),
     pytest.param(schema(a=prop(type="null")), TYPE + "its type is 'null'", id="null as a type"),
     pytest.param(schema(a=prop(type="String")), TYPE + "its type is 'String'", id="upper case"),
-    pytest.param(schema(a=prop(type=["string", "null"])), TYPE + "it has no single type", id="two types"),
-    pytest.param(schema(a=prop(type=["string"])), TYPE + "it has no single type", id="a list of one"),
+    pytest.param(
+        schema(a=prop(type=["string", "null"])), TYPE + "it has no single type", id="two types"
+    ),
+    pytest.param(
+        schema(a=prop(type=["string"])), TYPE + "it has no single type", id="a list of one"
+    ),
     pytest.param(schema(a=prop(type=None)), TYPE + "it has no single type", id="no type"),
     pytest.param(
-        schema(a={"x-mcp-header": "A", "enum": ["x"]}), TYPE + "it has no single type", id="only values"
+        schema(a={"x-mcp-header": "A", "enum": ["x"]}),
+        TYPE + "it has no single type",
+        id="only values",
     ),
     # Invalid places.
     pytest.param(prop(type="object"), UNREACHED, id="the root"),
@@ -115,12 +137,17 @@ BAD: list[Any] = [
     pytest.param({"additionalProperties": prop()}, UNREACHED, id="additionalProperties"),
     pytest.param({"dependentSchemas": {"a": schema(b=prop())}}, UNREACHED, id="dependentSchemas"),
     pytest.param({"propertyNames": prop()}, UNREACHED, id="propertyNames"),
-    *(pytest.param({key: [schema(a=prop())]}, UNREACHED, id=key) for key in ("oneOf", "anyOf", "allOf")),
+    *(
+        pytest.param({key: [schema(a=prop())]}, UNREACHED, id=key)
+        for key in ("oneOf", "anyOf", "allOf")
+    ),
     *(
         pytest.param({key: schema(a=prop())}, UNREACHED, id=key)
         for key in ("not", "if", "then", "else", "contains", "unevaluatedProperties", "x-unknown")
     ),
-    pytest.param(schema(a={"anyOf": [prop(), {"type": "null"}]}), UNREACHED, id="anyOf of a property"),
+    pytest.param(
+        schema(a={"anyOf": [prop(), {"type": "null"}]}), UNREACHED, id="anyOf of a property"
+    ),
     pytest.param({"x-unknown": [[{"x": [prop()]}]]}, UNREACHED, id="in lists of lists"),
     pytest.param(nested(MAX_DEPTH + 1, prop()), UNREACHED, id="too deep"),
     pytest.param(nested(500, prop()), UNREACHED, id="much too deep"),
@@ -130,7 +157,9 @@ BAD: list[Any] = [
         "it has more than 64 properties with x-mcp-header",
         id="many",
     ),
-    pytest.param(schema(**{f"p{i}": True for i in range(100_001)}), "more than 100000 parts", id="large"),
+    pytest.param(
+        schema(**{f"p{i}": True for i in range(100_001)}), "more than 100000 parts", id="large"
+    ),
     pytest.param({"oneOf": [{}] * 100_001}, "more than 100000 parts", id="long"),
     pytest.param({"oneOf": [{"not": {}}] * 60_000}, "more than 100000 parts", id="large in all"),
 ]
@@ -145,7 +174,10 @@ def test_param_headers_invalid_annotation_raises(given: Any, problem: str) -> No
 
 
 def test_param_headers_at_header_limit_is_accepted() -> None:
-    assert len(param_headers(schema(**{f"p{i}": prop(f"P{i}") for i in range(MAX_HEADERS)}))) == MAX_HEADERS
+    assert (
+        len(param_headers(schema(**{f"p{i}": prop(f"P{i}") for i in range(MAX_HEADERS)})))
+        == MAX_HEADERS
+    )
 
 
 def test_param_headers_hostile_schema_takes_linear_time() -> None:
@@ -158,11 +190,16 @@ def test_param_headers_hostile_schema_takes_linear_time() -> None:
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.sampled_from(["string", "Region", "x-mcp-header"]) | st.integers(),
+        st.none()
+        | st.booleans()
+        | st.sampled_from(["string", "Region", "x-mcp-header"])
+        | st.integers(),
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from(["type", "x-mcp-header", "properties", "items", "$defs", "default", "a"]),
+                st.sampled_from(
+                    ["type", "x-mcp-header", "properties", "items", "$defs", "default", "a"]
+                ),
                 inner,
                 max_size=3,
             )
@@ -203,7 +240,9 @@ CALLS: list[Any] = [
     pytest.param({"deep": [{"flag": True}]}, [], id="a list on the way"),
     pytest.param({"deep": "flag"}, [], id="text on the way"),
     pytest.param({"deep.flag": True, "flag": True}, [], id="other paths"),
-    pytest.param({"n": 1, "region": "x"}, [("Region", "x"), ("N", "1")], id="in the order of the schema"),
+    pytest.param(
+        {"n": 1, "region": "x"}, [("Region", "x"), ("N", "1")], id="in the order of the schema"
+    ),
     # Arguments that violate the schema are rejected by the tool, not here.
     pytest.param({"region": 5}, [("Region", "5")], id="a number for a text"),
     pytest.param({"region": ["x"], "n": {}, "deep": {"flag": 1.5}}, [], id="what has no text"),
@@ -247,7 +286,12 @@ def test_param_values_unsafe_integer_raises(n: float) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [b"{", b'{"region":"\\ud800"}', b'{"region":1e999}', b'{"deep":' + b"[" * 2000 + b"]" * 2000 + b"}"],
+    [
+        b"{",
+        b'{"region":"\\ud800"}',
+        b'{"region":1e999}',
+        b'{"deep":' + b"[" * 2000 + b"]" * 2000 + b"}",
+    ],
 )
 def test_param_values_invalid_json_raises(arguments: bytes) -> None:
     with pytest.raises(ValueError, match="the arguments cannot be read: "):

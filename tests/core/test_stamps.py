@@ -12,8 +12,8 @@ from msgspec import Raw
 
 from mcp_core import DIALECTS, LocalProtocolError, Role
 from mcp_core import types as t
-from mcp_core._jsonrpc import encode_result
 from mcp_core._stamps import body, stamped_params, stamped_result
+from mcp_core.jsonrpc._codec import encode_result
 from tests.core.helpers import (
     META_CAPABILITIES,
     META_CLIENT,
@@ -45,7 +45,11 @@ TRACED = t.CallToolParams(name="t", meta=t.RequestMeta(traceparent="00-1", log_l
         (D, {}, None),
         (D, CALL, CALL_SAID),
         (D, {"a": 1}, {"a": 1}),
-        (A, t.ProgressParams(progress_token=1, progress=2, message="m"), {"progressToken": 1, "progress": 2}),
+        (
+            A,
+            t.ProgressParams(progress_token=1, progress=2, message="m"),
+            {"progressToken": 1, "progress": 2},
+        ),
     ],
 )
 def test_encode_params_of_revision(version: str, params: Any, expected: Any) -> None:
@@ -87,7 +91,10 @@ PARAMS: list[Any] = [
         TRACED,
         None,
         None,
-        {"name": "t", "_meta": WHO | {"traceparent": "00-1", "io.modelcontextprotocol/logLevel": "debug"}},
+        {
+            "name": "t",
+            "_meta": WHO | {"traceparent": "00-1", "io.modelcontextprotocol/logLevel": "debug"},
+        },
     ),
 ]
 
@@ -100,7 +107,9 @@ def test_encode_request_params_adds_meta(
     terms = client_config().terms[Role.CLIENT][DIALECTS[version]]
     before = deepcopy(meta), repr(params)
     data = stamped_params(terms, params, meta, token)
-    assert (json.loads(data, object_pairs_hook=reject_duplicates) if data is not None else None) == expected
+    assert (
+        json.loads(data, object_pairs_hook=reject_duplicates) if data is not None else None
+    ) == expected
     assert (meta, repr(params)) == before
 
 
@@ -154,10 +163,18 @@ RESULTS: list[Any] = [
         t.InputRequiredResult(result_type="input_required", request_state="s"),
         {"resultType": "input_required", "requestState": "s", "_meta": SERVER_WHO},
     ),
-    (E, t.EmptyResult(result_type="x", meta={"a": 1}), {"resultType": "x", "_meta": SERVER_WHO | {"a": 1}}),
+    (
+        E,
+        t.EmptyResult(result_type="x", meta={"a": 1}),
+        {"resultType": "x", "_meta": SERVER_WHO | {"a": 1}},
+    ),
     (E, {}, DONE | {"_meta": SERVER_WHO}),
     (E, {"a": 1}, DONE | {"a": 1, "_meta": SERVER_WHO}),
-    (E, MappingProxyType({"a": 1, "_meta": {"b": 2}}), DONE | {"a": 1, "_meta": SERVER_WHO | {"b": 2}}),
+    (
+        E,
+        MappingProxyType({"a": 1, "_meta": {"b": 2}}),
+        DONE | {"a": 1, "_meta": SERVER_WHO | {"b": 2}},
+    ),
     (E, {"resultType": "task"}, {"resultType": "task", "_meta": SERVER_WHO}),
     (E, {"resultType": "task", "_meta": {}}, {"resultType": "task", "_meta": SERVER_WHO}),
     (E, Raw(b"{}"), DONE | {"_meta": SERVER_WHO}),

@@ -18,7 +18,7 @@ from fuzz import engines
 from fuzz.engines import CaseTimeout, check_case, run_atheris, run_hypothesis
 from fuzz.targets import Target, as_row, load, read_case, target_names
 from fuzz.timing import run_within
-from mcp_core import _jsonrpc
+from mcp_core.jsonrpc import _codec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug in the core that only generated cases can find: duplicate members are accepted."""
-    monkeypatch.setattr(_jsonrpc, "_reject_duplicates", lambda data, envelope: None)
+    monkeypatch.setattr(_codec, "_reject_duplicates", lambda data, envelope: None)
     monkeypatch.setattr(engines, "committed_cases", lambda target: {})
 
 
@@ -51,7 +51,9 @@ def test_fuzz_run_recorded_case_fails_is_a_finding() -> None:
 
 
 def test_fuzz_run_broken_strategy_raises() -> None:
-    broken = Target("broken", lambda seeds: st.integers().map(lambda number: number // 0), lambda case: ())
+    broken = Target(
+        "broken", lambda seeds: st.integers().map(lambda number: number // 0), lambda case: ()
+    )
     with pytest.raises(ZeroDivisionError):
         run_hypothesis(broken, cases=5, keep=False)
 
@@ -167,7 +169,9 @@ def test_atheris_engine_passes_target_and_options(
     reported: list[Any] = []
     fails = pytest.raises(AssertionError, match="a member occurs twice")
     with fails if name == "jsonrpc" else contextlib.nullcontext():
-        run_atheris(lambda: load(name), lambda *found: reported.append(found), seconds=5, cases=9, seed=3)
+        run_atheris(
+            lambda: load(name), lambda *found: reported.append(found), seconds=5, cases=9, seed=3
+        )
     assert len(reported) == (name == "jsonrpc")
     assert {"-seed=3", "-max_total_time=5", "-runs=9"} <= set(options)
 

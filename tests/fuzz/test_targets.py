@@ -27,9 +27,8 @@ from fuzz.targets import (
     target_names,
     write_case,
 )
-from mcp_core import _framing, _jsonrpc, _opening, _outbox, _param_headers
+from mcp_core import _opening, _outbox, _param_headers
 from mcp_core._asked import Asked
-from mcp_core._body import parse_body
 from mcp_core._limits import Bucket
 from mcp_core._requests import Requests
 from mcp_core.auth import _challenge, _grant, _guard
@@ -40,6 +39,8 @@ from mcp_core.http._conversation import Session
 from mcp_core.http._endpoint import _NO_SESSION, Endpoint
 from mcp_core.http._exchange import Exchange, Mode
 from mcp_core.http._stream import EventLog, Stream
+from mcp_core.jsonrpc import _codec, _framing
+from mcp_core.jsonrpc._body import parse_body
 from mcp_core.registry import _schema, _signature, _uri_matcher
 
 NAMES = target_names()
@@ -235,7 +236,7 @@ _disconnected, _handle_body = Exchange.disconnected, Endpoint._handle_body
 # target; the broken object, its attribute, and the replacement
 MUTANTS: list[tuple[str, object, str, Any]] = [
     ("framing", _framing, "_CR", 0x20),
-    ("jsonrpc", _jsonrpc, "_reject_duplicates", lambda data, envelope: None),
+    ("jsonrpc", _codec, "_reject_duplicates", lambda data, envelope: None),
     ("opening", _opening, "best", lambda dialects, versions: dialects[0] if dialects else None),
     ("connection", Requests, "cancel", lambda self, id: None),
     ("connection", Requests, "add", _add_without_limit_or_queue),

@@ -41,7 +41,8 @@ MAY_IMPORT: Final = {
     "mcp_trio": sys.stdlib_module_names - {"asyncio"}
     | {"h11", "h2", "hpack", "mcp_core", "msgspec", "rich", "trio", "wsproto"},
     "mcp_asyncio_shim": sys.stdlib_module_names | {"h11", "mcp_core", "msgspec", "wsproto"},
-    "examples": sys.stdlib_module_names | {"mcp_asyncio_shim", "mcp_core", "mcp_trio", "msgspec", "trio"},
+    "examples": sys.stdlib_module_names
+    | {"mcp_asyncio_shim", "mcp_core", "mcp_trio", "msgspec", "trio"},
 }
 
 # Too slow to import, or themselves impure: each belongs to one file, which imports it on first use.
@@ -93,7 +94,7 @@ NO_COROUTINES: Final = frozenset({"__await__", "__aenter__", "__aexit__", "__ait
 
 COMPARES_VERSIONS: Final = ("mcp_core/_dialects.py",)
 CATCHES_MSGSPEC: Final = (
-    "mcp_core/_jsonrpc.py",
+    "mcp_core/jsonrpc/_codec.py",
     "mcp_core/registry/_signature.py",
     "mcp_core/auth/_metadata.py",
 )
@@ -164,7 +165,9 @@ class SourceFile:
                 yield from (Import(node.lineno, alias.name, at_once) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
                 origin = self._origin(node)
-                yield from (Import(node.lineno, f"{origin}.{alias.name}", at_once) for alias in node.names)
+                yield from (
+                    Import(node.lineno, f"{origin}.{alias.name}", at_once) for alias in node.names
+                )
             else:
                 later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
                     isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
@@ -226,7 +229,10 @@ def layers_point_downwards(file: SourceFile) -> Complaints:
         elif LAYER_OF.get(other, -1) > level:
             yield item.line, f"imports {item.target} from a higher layer"
         elif level == APART == LAYER_OF.get(other) and unit != other:
-            yield item.line, f"imports {item.target}: http, auth and registry do not know each other"
+            yield (
+                item.line,
+                f"imports {item.target}: http, auth and registry do not know each other",
+            )
 
 
 def protocols_replace_back_edges(file: SourceFile) -> Complaints:
@@ -299,7 +305,11 @@ def versions_are_compared_in_one_place(file: SourceFile) -> Complaints:
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Compare):
             # `is None` asks whether a version was given, which says nothing about which.
-            sides = [node.left, *node.comparators] if not isinstance(node.ops[0], ast.Is | ast.IsNot) else []
+            sides = (
+                [node.left, *node.comparators]
+                if not isinstance(node.ops[0], ast.Is | ast.IsNot)
+                else []
+            )
         elif isinstance(node, ast.MatchValue):
             sides = [node.value]
         else:
@@ -313,7 +323,13 @@ def _is_version(node: ast.expr) -> bool:
         return any(_is_version(element) for element in node.elts)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str) and REVISION.fullmatch(node.value) is not None
-    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    name = (
+        node.attr
+        if isinstance(node, ast.Attribute)
+        else node.id
+        if isinstance(node, ast.Name)
+        else ""
+    )
     return VERSION_NAMES.fullmatch(name) is not None
 
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from joserfc.errors import SecurityWarning
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
-from mcp_core._jsonrpc import Unreadable
 from mcp_core.auth import _jose
 from mcp_core.auth._jose import (
     ASYMMETRIC,
@@ -35,6 +34,7 @@ from mcp_core.auth._jose import (
     secret_key,
     sign,
 )
+from mcp_core.jsonrpc._codec import InvalidPayload
 from tests.core.auth.minting import (
     EC,
     EC384,
@@ -80,7 +80,10 @@ def test_sign_and_verify_agree_with_joserfc(alg: str, payload: bytes) -> None:
     jws = read_jws(text, [alg])
     assert (jws.alg, jws.typ, jws.kid, jws.jwk) == (alg, "JWT", "k", None)
     assert jws.verify(mine) == jws.verify(ours(key)) == payload
-    assert read_jws(forge({"alg": alg}, payload, key, key_alg(alg)), ASYMMETRIC).verify(mine) == payload
+    assert (
+        read_jws(forge({"alg": alg}, payload, key, key_alg(alg)), ASYMMETRIC).verify(mine)
+        == payload
+    )
 
 
 @pytest.mark.parametrize("alg", sorted(SYMMETRIC))
@@ -163,7 +166,7 @@ def test_members_repeated_name_is_rejected(value: dict[str, Any]) -> None:
     ) == set(value)
     for name in value:
         doubled = f"{text[:-1]},{json.dumps(name)}:1}}"
-        with pytest.raises(Unreadable):
+        with pytest.raises(InvalidPayload):
             members_of(doubled.encode())
 
 
@@ -179,7 +182,8 @@ def test_private_key_every_format_loads(kind: str) -> None:
         private_key(pem.decode(), kid="named"),
         private_key(key.as_dict(private=True)),
         private_key(
-            {name: value for name, value in key.as_dict(private=True).items() if name != "kid"}, kid="named"
+            {name: value for name, value in key.as_dict(private=True).items() if name != "kid"},
+            kid="named",
         ),
     ):
         assert mine.kind == kind
@@ -197,7 +201,9 @@ def test_key_thumbprint_example_of_rfc_7638() -> None:
         "1CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"
     )
     key = public_key(
-        json.dumps({"kty": "RSA", "n": modulus, "e": "AQAB", "alg": "RS256", "kid": "2011-04-29"}).encode()
+        json.dumps(
+            {"kty": "RSA", "n": modulus, "e": "AQAB", "alg": "RS256", "kid": "2011-04-29"}
+        ).encode()
     )
     assert key.thumbprint == "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
     assert key.kid == "2011-04-29"
@@ -346,7 +352,17 @@ def test_key_set_over_limit_is_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"[]", b"null", b"{}", b'{"keys":{}}', b'{"keys":null}', b"\xff", b'{"keys":' + b"[" * 9999]
+    "text",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"keys":{}}',
+        b'{"keys":null}',
+        b"\xff",
+        b'{"keys":' + b"[" * 9999,
+    ],
 )
 def test_key_set_invalid_document_is_rejected(text: bytes) -> None:
     with pytest.raises(BadKey, match="not a JWK Set"):

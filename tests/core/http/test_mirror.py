@@ -9,13 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import DIALECTS, METHODS, Method, Role
-from mcp_core._jsonrpc import encode
 from mcp_core.http._mirror import Mirror, request_headers
+from mcp_core.jsonrpc._codec import encode
 from mcp_core.types import CallToolParams, GetTaskParams, ReadResourceParams
 
 VERSION = "2026-07-28"
 ROWS: dict[str, Method] = DIALECTS[VERSION].receives[Role.SERVER]
-HEAD = [(b"mcp-protocol-version", VERSION.encode()), (b"mcp-method", b"tools/call"), (b"mcp-name", b"query")]
+HEAD = [
+    (b"mcp-protocol-version", VERSION.encode()),
+    (b"mcp-method", b"tools/call"),
+    (b"mcp-name", b"query"),
+]
 MAP = {("region",): "Region", ("limit",): "Limit", ("deep", "dry"): "Dry-Run"}
 
 
@@ -27,10 +31,14 @@ def head_of(
     headers: list[tuple[bytes, bytes]], method: str, params: Any, version: str = VERSION
 ) -> str | None:
     raw = params if isinstance(params, bytes) else encode(params)
-    return Mirror([(b"host", b"x"), *headers], mirrored).check_head(method, version, ROWS.get(method), raw)
+    return Mirror([(b"host", b"x"), *headers], mirrored).check_head(
+        method, version, ROWS.get(method), raw
+    )
 
 
-def params_of(headers: list[tuple[bytes, bytes]], arguments: Any, tool: str = "query") -> str | None:
+def params_of(
+    headers: list[tuple[bytes, bytes]], arguments: Any, tool: str = "query"
+) -> str | None:
     row = ROWS["tools/call"]
     params = {"name": tool} if arguments is None else {"name": tool, "arguments": arguments}
     mirror = Mirror([(b"host", b"x"), *HEAD, *headers], mirrored)
@@ -41,7 +49,9 @@ def params_of(headers: list[tuple[bytes, bytes]], arguments: Any, tool: str = "q
 
 
 def head(
-    version: bytes | None = b"2026-07-28", method: bytes | None = b"tools/call", name: bytes | None = b"query"
+    version: bytes | None = b"2026-07-28",
+    method: bytes | None = b"tools/call",
+    name: bytes | None = b"query",
 ) -> Any:
     found = [(b"mcp-protocol-version", version), (b"mcp-method", method), (b"mcp-name", name)]
     return [(key, value) for key, value in found if value is not None]
@@ -53,24 +63,42 @@ READ = ("resources/read", {"uri": "file:///é"})
 HEADS: list[Any] = [
     pytest.param(HEAD, *CALL, None, id="right"),
     pytest.param(
-        head(version=b" 2026-07-28\t", method=b"tools/call ", name=b"  query  "), *CALL, None, id="spaces"
+        head(version=b" 2026-07-28\t", method=b"tools/call ", name=b"  query  "),
+        *CALL,
+        None,
+        id="spaces",
     ),
     pytest.param(head(name=b"=?base64?cXVlcnk=?="), *CALL, None, id="encoded without need"),
     pytest.param(
-        head(method=b"resources/read", name=b"=?base64?ZmlsZTovLy/DqQ==?="), *READ, None, id="encoded"
+        head(method=b"resources/read", name=b"=?base64?ZmlsZTovLy/DqQ==?="),
+        *READ,
+        None,
+        id="encoded",
     ),
-    pytest.param(head(method=b"tools/list", name=None), "tools/list", {}, None, id="no name needed"),
-    pytest.param(head(method=b"tools/list", name=b"x"), "tools/list", {}, None, id="an unneeded name"),
+    pytest.param(
+        head(method=b"tools/list", name=None), "tools/list", {}, None, id="no name needed"
+    ),
+    pytest.param(
+        head(method=b"tools/list", name=b"x"), "tools/list", {}, None, id="an unneeded name"
+    ),
     pytest.param(head(method=b"acme/x", name=None), "acme/x", {}, None, id="an unknown method"),
     pytest.param(
-        head(method=b"tasks/get", name=b"t-1"), "tasks/get", {"taskId": "t-1"}, None, id="the name of a task"
+        head(method=b"tasks/get", name=b"t-1"),
+        "tasks/get",
+        {"taskId": "t-1"},
+        None,
+        id="the name of a task",
     ),
     # Missing headers.
     pytest.param(head(version=None), *CALL, "MCP-Protocol-Version is missing", id="no version"),
     pytest.param(head(method=None), *CALL, "Mcp-Method is missing", id="no method"),
     pytest.param(head(name=None), *CALL, "Mcp-Name is missing", id="no name"),
     pytest.param(
-        head(method=None), "acme/x", {}, "Mcp-Method is missing", id="no method header, unknown method"
+        head(method=None),
+        "acme/x",
+        {},
+        "Mcp-Method is missing",
+        id="no method header, unknown method",
     ),
     # Different values.
     pytest.param(
@@ -85,10 +113,17 @@ HEADS: list[Any] = [
         "Mcp-Method is 'prompts/list', but the body has 'tools/call'",
         id="another method",
     ),
-    pytest.param(head(method=b"TOOLS/CALL"), *CALL, "Mcp-Method is 'TOOLS/CALL', but", id="upper case"),
-    pytest.param(head(method=b"tasks/get"), *CALL, "Mcp-Method is 'tasks/get', but", id="a task's method"),
     pytest.param(
-        head(name=b"wrong"), *CALL, "Mcp-Name is 'wrong', but the body has 'query'", id="another name"
+        head(method=b"TOOLS/CALL"), *CALL, "Mcp-Method is 'TOOLS/CALL', but", id="upper case"
+    ),
+    pytest.param(
+        head(method=b"tasks/get"), *CALL, "Mcp-Method is 'tasks/get', but", id="a task's method"
+    ),
+    pytest.param(
+        head(name=b"wrong"),
+        *CALL,
+        "Mcp-Name is 'wrong', but the body has 'query'",
+        id="another name",
     ),
     pytest.param(head(name=b"Query"), *CALL, "Mcp-Name is 'Query', but", id="a name in upper case"),
     pytest.param(head(name=b""), *CALL, "Mcp-Name is '', but", id="an empty name"),
@@ -100,14 +135,23 @@ HEADS: list[Any] = [
         id="another task",
     ),
     pytest.param(
-        head(name=b"x" * 1000), *CALL, f"Mcp-Name is '{'x' * 64}', but the body has 'query'", id="long"
+        head(name=b"x" * 1000),
+        *CALL,
+        f"Mcp-Name is '{'x' * 64}', but the body has 'query'",
+        id="long",
     ),
     # Malformed values.
     pytest.param(
-        head(name=b"=?base64?cXVlcnk?="), *CALL, "Mcp-Name is malformed: it is marked as base64", id="padding"
+        head(name=b"=?base64?cXVlcnk?="),
+        *CALL,
+        "Mcp-Name is malformed: it is marked as base64",
+        id="padding",
     ),
     pytest.param(
-        head(name=b"qu\xc3\xa9ry"), *CALL, "Mcp-Name is malformed: it has characters", id="not ASCII"
+        head(name=b"qu\xc3\xa9ry"),
+        *CALL,
+        "Mcp-Name is malformed: it has characters",
+        id="not ASCII",
     ),
     pytest.param(
         head(method="é/x".encode()),
@@ -187,12 +231,20 @@ PARAMS: list[Any] = [
     pytest.param([REGION], {"region": "eu"}, None, id="right"),
     pytest.param([(b"mcp-param-region", b" eu ")], {"region": "eu"}, None, id="spaces"),
     pytest.param([(b"mcp-param-region", b"")], {"region": ""}, None, id="empty"),
-    pytest.param([(b"mcp-param-region", b"=?base64?SGVsbG8=?=")], {"region": "Hello"}, None, id="encoded"),
     pytest.param(
-        [(b"mcp-param-region", b"SGVsbG8=")], {"region": "SGVsbG8="}, None, id="base64 that is meant"
+        [(b"mcp-param-region", b"=?base64?SGVsbG8=?=")], {"region": "Hello"}, None, id="encoded"
     ),
     pytest.param(
-        [(b"mcp-param-region", b"=?base64?SGVsbG8=")], {"region": "=?base64?SGVsbG8="}, None, id="half marked"
+        [(b"mcp-param-region", b"SGVsbG8=")],
+        {"region": "SGVsbG8="},
+        None,
+        id="base64 that is meant",
+    ),
+    pytest.param(
+        [(b"mcp-param-region", b"=?base64?SGVsbG8=")],
+        {"region": "=?base64?SGVsbG8="},
+        None,
+        id="half marked",
     ),
     pytest.param([(b"mcp-param-limit", b"42")], {"limit": 42}, None, id="an integer"),
     pytest.param([(b"mcp-param-limit", b"42.0")], {"limit": 42}, None, id="as a number"),
@@ -207,13 +259,22 @@ PARAMS: list[Any] = [
         [], {"region": ""}, "Mcp-Param-Region is missing", id="missing although empty", marks=ABSENT
     ),
     pytest.param(
-        [], {"deep": {"dry": False}}, "Mcp-Param-Dry-Run is missing", id="missing inside", marks=ABSENT
+        [],
+        {"deep": {"dry": False}},
+        "Mcp-Param-Dry-Run is missing",
+        id="missing inside",
+        marks=ABSENT,
     ),
     pytest.param(
-        [REGION], {}, "Mcp-Param-Region is there, but argument 'region' has no value", id="no argument"
+        [REGION],
+        {},
+        "Mcp-Param-Region is there, but argument 'region' has no value",
+        id="no argument",
     ),
     pytest.param([REGION], None, "Mcp-Param-Region is there, but", id="no arguments at all"),
-    pytest.param([REGION], {"region": None}, "Mcp-Param-Region is there, but", id="null in the body"),
+    pytest.param(
+        [REGION], {"region": None}, "Mcp-Param-Region is there, but", id="null in the body"
+    ),
     pytest.param(
         [(b"mcp-param-dry-run", b"true")],
         {"deep": 1},
@@ -221,19 +282,33 @@ PARAMS: list[Any] = [
         id="way",
     ),
     # Different values.
-    pytest.param([REGION], {"region": "us"}, "Mcp-Param-Region is 'eu', but the body has 'us'", id="other"),
+    pytest.param(
+        [REGION], {"region": "us"}, "Mcp-Param-Region is 'eu', but the body has 'us'", id="other"
+    ),
     pytest.param([REGION], {"region": "EU"}, "Mcp-Param-Region is 'eu', but", id="upper case"),
     pytest.param(
-        [(b"mcp-param-limit", b"41")], {"limit": 42}, "Mcp-Param-Limit is '41', but", id="other number"
+        [(b"mcp-param-limit", b"41")],
+        {"limit": 42},
+        "Mcp-Param-Limit is '41', but",
+        id="other number",
     ),
     pytest.param(
-        [(b"mcp-param-limit", b"042")], {"limit": 42}, "Mcp-Param-Limit is '042', but", id="odd number"
+        [(b"mcp-param-limit", b"042")],
+        {"limit": 42},
+        "Mcp-Param-Limit is '042', but",
+        id="odd number",
     ),
     pytest.param(
-        [(b"mcp-param-dry-run", b"True")], {"deep": {"dry": True}}, "Mcp-Param-Dry-Run is 'True'", id="True"
+        [(b"mcp-param-dry-run", b"True")],
+        {"deep": {"dry": True}},
+        "Mcp-Param-Dry-Run is 'True'",
+        id="True",
     ),
     pytest.param(
-        [REGION], {"region": ["eu"]}, "Mcp-Param-Region is 'eu', but the body has no such value", id="a list"
+        [REGION],
+        {"region": ["eu"]},
+        "Mcp-Param-Region is 'eu', but the body has no such value",
+        id="a list",
     ),
     # Malformed values.
     pytest.param(
@@ -249,7 +324,10 @@ PARAMS: list[Any] = [
         id="alphabet",
     ),
     pytest.param(
-        [(b"mcp-param-region", b"\xe9")], {"region": "é"}, "Mcp-Param-Region is malformed", id="not ASCII"
+        [(b"mcp-param-region", b"\xe9")],
+        {"region": "é"},
+        "Mcp-Param-Region is malformed",
+        id="not ASCII",
     ),
     pytest.param(
         [(b"mcp-param-limit", b"9007199254740993")],
@@ -312,7 +390,10 @@ SAID: list[Any] = [
     pytest.param("prompts/get", {"name": "é"}, [b"=?base64?w6k=?="], id="a prompt"),
     pytest.param("resources/read", {"uri": "file:///a%20b"}, [b"file:///a%20b"], id="a resource"),
     pytest.param(
-        "resources/read", ReadResourceParams(uri="x: "), [b"=?base64?eDog?="], id="a resource, typed"
+        "resources/read",
+        ReadResourceParams(uri="x: "),
+        [b"=?base64?eDog?="],
+        id="a resource, typed",
     ),
     pytest.param("tasks/get", {"taskId": "t-1"}, [b"t-1"], id="a task"),
     pytest.param("tasks/get", GetTaskParams(task_id="t-1"), [b"t-1"], id="a task, typed"),
@@ -326,7 +407,9 @@ SAID: list[Any] = [
 
 
 @pytest.mark.parametrize(("method", "params", "names"), SAID)
-def test_request_headers_name_version_method_and_target(method: str, params: Any, names: list[bytes]) -> None:
+def test_request_headers_name_version_method_and_target(
+    method: str, params: Any, names: list[bytes]
+) -> None:
     version, said, *rest = request_headers(ROWS[method], params, VERSION)
     assert version == (b"mcp-protocol-version", b"2026-07-28")
     assert said == (b"mcp-method", method.encode())
@@ -347,7 +430,9 @@ IN_HEADERS = [
         {"name": "query", "arguments": ARGUMENTS},
         CallToolParams(
             name="query",
-            arguments=ROWS["tools/call"].read_params(encode({"name": "", "arguments": ARGUMENTS})).arguments,
+            arguments=ROWS["tools/call"]
+            .read_params(encode({"name": "", "arguments": ARGUMENTS}))
+            .arguments,
         ),
     ],
 )
@@ -356,7 +441,11 @@ def test_request_headers_mirror_arguments(params: Any) -> None:
 
 
 def test_request_headers_without_arguments_mirror_nothing() -> None:
-    for params in ({"name": "query"}, {"name": "query", "arguments": None}, CallToolParams(name="query")):
+    for params in (
+        {"name": "query"},
+        {"name": "query", "arguments": None},
+        CallToolParams(name="query"),
+    ):
         assert request_headers(ROWS["tools/call"], params, VERSION, MAP)[3:] == []
 
 
@@ -372,7 +461,9 @@ def test_request_headers_unencodable_method_raises(method: str) -> None:
 
 def test_request_headers_unsafe_integer_raises() -> None:
     with pytest.raises(ValueError, match="cannot be mirrored"):
-        request_headers(ROWS["tools/call"], {"name": "query", "arguments": {"limit": 2**53}}, VERSION, MAP)
+        request_headers(
+            ROWS["tools/call"], {"name": "query", "arguments": {"limit": 2**53}}, VERSION, MAP
+        )
 
 
 # -- Both sides ----------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
-from mcp_core._body import ParsedBody
 from mcp_core.http import Close, Ping, Text, WebSocket
+from mcp_core.jsonrpc._body import ParsedBody
 from tests.core.http.site import D, E, initialize, meta, request
 from tests.core.http.sockets import Played, SocketTalk
 
@@ -76,7 +76,9 @@ def test_websocket_cancelled_notification_stops_call(version: str) -> None:
     played = open_played(version)
     played.say(call(version, 1, "slow", steps=9))
     params: dict[str, Any] = {"requestId": 1}
-    assert played.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}) == []
+    assert (
+        played.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}) == []
+    )
     played.talk.step(2)
     assert played.talk.jobs == {}
     assert played.heard() == []
@@ -101,7 +103,9 @@ def test_websocket_change_notifications_in_both_eras() -> None:
     listen = request(
         1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}, "_meta": meta()}
     )
-    assert [each["method"] for each in new.say(listen)] == ["notifications/subscriptions/acknowledged"]
+    assert [each["method"] for each in new.say(listen)] == [
+        "notifications/subscriptions/acknowledged"
+    ]
     for played in (old, new):
         played.talk.server.changed(tools=True)
         played.talk.pump()
@@ -160,7 +164,11 @@ ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
     ("a surrogate", text('"\ud800"'), None),
     ("our own fault", lambda p: p.socket.fail(p.talk.now), 1011),
     ("a Close", lambda p: p.socket.receive_close(1000, "", p.talk.now), 1000),
-    ("a Close with a code of its own", lambda p: p.socket.receive_close(4001, "so", p.talk.now), 4001),
+    (
+        "a Close with a code of its own",
+        lambda p: p.socket.receive_close(4001, "so", p.talk.now),
+        4001,
+    ),
     ("a Close without a code", lambda p: p.socket.receive_close(1005, "", p.talk.now), 1000),
     ("the server stops", lambda p: p.talk.site.close(), 1001),
     ("the end of the stream", lambda p: p.socket.lost(p.talk.now), None),
@@ -169,7 +177,9 @@ ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
 
 @pytest.mark.parametrize("stage", ["before the first message", "open", "at work"])
 @pytest.mark.parametrize(("act", "code"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
-def test_websocket_end_sends_close_code(act: Callable[[Played], None], code: int | None, stage: str) -> None:
+def test_websocket_end_sends_close_code(
+    act: Callable[[Played], None], code: int | None, stage: str
+) -> None:
     played = SocketTalk().connect() if stage == "before the first message" else open_played()
     if stage == "at work":
         played.say(call(D, 1, "slow", steps=3))
@@ -240,7 +250,9 @@ def test_websocket_both_closes_end_it() -> None:
     assert played.is_over()
     played.socket.lost(0.0)
     assert not played.is_gone()
-    assert repr(played.socket).startswith("<WebSocket closing with 1001 of <Connection server CLOSED")
+    assert repr(played.socket).startswith(
+        "<WebSocket closing with 1001 of <Connection server CLOSED"
+    )
 
 
 def test_websocket_close_timeout_disconnects() -> None:
@@ -495,7 +507,9 @@ def test_websocket_unread_responses_pause_reading() -> None:
 
 
 def client(version: str = D) -> WebSocket:
-    config = Config(t.Implementation(name="c", version="1"), t.ClientCapabilities(), versions=[version])
+    config = Config(
+        t.Implementation(name="c", version="1"), t.ClientCapabilities(), versions=[version]
+    )
     socket = WebSocket(Connection(Role.CLIENT, config), 0.0)
     socket.conn.open(0.0)
     return socket
@@ -537,7 +551,10 @@ CLIENT_ENDS: list[tuple[Callable[[WebSocket], object], str, list[Any]]] = [
 @pytest.mark.parametrize("begin", [client, opened])
 @pytest.mark.parametrize(("act", "error_text", "sent"), CLIENT_ENDS)
 def test_websocket_client_end_raises_matching_error(
-    begin: Callable[[], WebSocket], act: Callable[[WebSocket], object], error_text: str, sent: list[Any]
+    begin: Callable[[], WebSocket],
+    act: Callable[[WebSocket], object],
+    error_text: str,
+    sent: list[Any],
 ) -> None:
     socket = begin()
     act(socket)
@@ -630,7 +647,9 @@ def test_websocket_rejected_messages_get_error_responses() -> None:
         socket.receive_text(json.encode(message).decode(), 0.0)
     assert socket.has_to_say
     assert socket.next_event() is NEED_DATA
-    sent = [json.decode(each.text) for each in socket.messages_to_send(0.0) if isinstance(each, Text)]
+    sent = [
+        json.decode(each.text) for each in socket.messages_to_send(0.0) if isinstance(each, Text)
+    ]
     assert sent.pop(0) == {"jsonrpc": "2.0", "id": 4, "result": {}}
     assert [(each["id"], each["error"]) for each in sent] == [
         (id, {"code": -32600, "message": "not you"}) for id in (1, "a", 3)

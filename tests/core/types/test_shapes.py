@@ -30,7 +30,7 @@ EXTENSION: Final = "io.modelcontextprotocol/tasks"
 NOT_STRUCTS: Final = (
     (
         r"JSONRPC\w+|\w+ResultResponse|ClientNotification|\w+Error",
-        "envelopes are the business of mcp_core._jsonrpc",
+        "envelopes are the business of mcp_core.jsonrpc._codec",
     ),
     (r"\w*(Request|Notification)", "envelopes; what they carry is looked at by itself"),
     (
@@ -50,7 +50,11 @@ NOT_STRUCTS: Final = (
 
 # Fields that are required in some revision, but optional in our Struct: class, field, reason.
 LENIENT: Final[tuple[tuple[type[Struct], str, str], ...]] = (
-    (t.RequestParams, "meta", "required by 2026-07-28; who reads it gives its absence a precise error"),
+    (
+        t.RequestParams,
+        "meta",
+        "required by 2026-07-28; who reads it gives its absence a precise error",
+    ),
     (t.RequestMeta, "protocol_version", "as meta"),
     (t.RequestMeta, "client_capabilities", "as meta"),
     (t.Result, "result_type", "stamped by the dialect; an older peer has none"),
@@ -107,7 +111,9 @@ def schema_types(revision: str) -> dict[str, Properties]:
     for part in (revision, EXTENSION) if revision == R_2026_07_28 else (revision,):
         for path, properties in everything[part].items():
             here = found.setdefault(path, {})
-            here.update({name.removesuffix("?"): not name.endswith("?") for name in properties.split()})
+            here.update(
+                {name.removesuffix("?"): not name.endswith("?") for name in properties.split()}
+            )
             if path.endswith(".params"):
                 here.setdefault(
                     "_meta", False
@@ -117,7 +123,9 @@ def schema_types(revision: str) -> dict[str, Properties]:
 
 def is_envelope(properties: Properties, revision: str) -> bool:
     """True if it is a JSON-RPC message. Requests inside results of 2026-07-28 are not."""
-    return "jsonrpc" in properties or (properties.keys() == {"method", "params"} and revision != R_2026_07_28)
+    return "jsonrpc" in properties or (
+        properties.keys() == {"method", "params"} and revision != R_2026_07_28
+    )
 
 
 def pairs(revision: str) -> Iterator[tuple[str, type[Struct], Properties]]:
@@ -145,7 +153,9 @@ def test_schema_types_have_struct_or_reason(revision: str) -> None:
         assert shaped or excused, path
 
 
-@pytest.mark.requirement("META-1", "META-14", "META-19", "PROG-1", "RES-2", "RES-3", "TOOL-2", "TOOL-14")
+@pytest.mark.requirement(
+    "META-1", "META-14", "META-19", "PROG-1", "RES-2", "RES-3", "TOOL-2", "TOOL-14"
+)
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_schema_properties_have_field(revision: str) -> None:
     for path, struct, properties in pairs(revision):
@@ -159,12 +169,16 @@ def test_schema_properties_have_field(revision: str) -> None:
             has_default = field.default is not NODEFAULT
             assert field.default_factory is NODEFAULT
             if required:
-                assert not has_default or is_lenient(struct, field.name), f"{path}.{name} is required"
+                assert not has_default or is_lenient(struct, field.name), (
+                    f"{path}.{name} is required"
+                )
             else:
                 assert has_default, f"{path}.{name} is optional"
 
 
-@pytest.mark.requirement("CAP-1", "CAP-2", "CONT-5", "META-1", "PROG-1", "RES-2", "TOOL-2", "TOOL-14")
+@pytest.mark.requirement(
+    "CAP-1", "CAP-2", "CONT-5", "META-1", "PROG-1", "RES-2", "TOOL-2", "TOOL-14"
+)
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_schema_missing_properties_are_gated(revision: str) -> None:
     known: dict[type[Struct], set[str]] = {}
@@ -175,7 +189,9 @@ def test_schema_missing_properties_are_gated(revision: str) -> None:
         for field in fields(struct):
             listed = UNLISTED.get((struct, field.name))
             expected = revision in listed if listed else field.encode_name in names
-            assert admits(struct, field.name, revision) is expected, f"{struct.__name__}.{field.name}"
+            assert admits(struct, field.name, revision) is expected, (
+                f"{struct.__name__}.{field.name}"
+            )
 
 
 @pytest.mark.requirement("CONT-1", "CONT-2")
@@ -189,7 +205,9 @@ def test_schema_missing_types_are_gated(revision: str) -> None:
 
 def test_schema_comparison_covers_every_struct() -> None:
     seen = {struct for revision in REVISIONS for _, struct, _ in pairs(revision)}
-    ours = {found for found in vars(t).values() if isinstance(found, type) and issubclass(found, Struct)}
+    ours = {
+        found for found in vars(t).values() if isinstance(found, type) and issubclass(found, Struct)
+    }
     # Base classes, and types that the schemas list under the name of their base.
     unseen = {t.Shape, t.Params, t.EmptyResult, t.DiscoverParams}
     assert ours - seen == unseen
@@ -204,7 +222,10 @@ def test_schema_exceptions_are_all_used() -> None:
         if properties[name] and name != struct.__struct_config__.tag_field
     }
     for base, name, _ in LENIENT:
-        assert any(issubclass(struct, base) and field == name for struct, field in required), (base, name)
+        assert any(issubclass(struct, base) and field == name for struct, field in required), (
+            base,
+            name,
+        )
     paths = {one_name(path) for revision in REVISIONS for path in schema_types(revision)}
     for pattern, _ in NOT_STRUCTS:
         assert any(re.fullmatch(pattern, path) for path in paths), pattern

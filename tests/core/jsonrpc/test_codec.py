@@ -14,9 +14,9 @@ from msgspec import UNSET, Raw
 
 from mcp_core import Fault
 from mcp_core import types as t
-from mcp_core._jsonrpc import (
+from mcp_core.jsonrpc._codec import (
     BadMessage,
-    Unreadable,
+    InvalidPayload,
     decode,
     encode,
     encode_error,
@@ -37,11 +37,19 @@ GOOD: list[Any] = [
     pytest.param(
         '{"jsonrpc":"2.0","id":"1","method":"m"}', {"id": "1", "method": "m"}, id="request, text id"
     ),
-    pytest.param('{"jsonrpc":"2.0","id":"","method":""}', {"id": "", "method": ""}, id="empty texts"),
-    pytest.param('{"jsonrpc":"2.0","id":-0,"method":"m"}', {"id": 0, "method": "m"}, id="minus nothing"),
-    pytest.param(f'{{"jsonrpc":"2.0","id":{MAX},"method":"m"}}', {"id": MAX, "method": "m"}, id="largest id"),
     pytest.param(
-        f'{{"jsonrpc":"2.0","id":-{MAX},"method":"m"}}', {"id": -MAX, "method": "m"}, id="smallest id"
+        '{"jsonrpc":"2.0","id":"","method":""}', {"id": "", "method": ""}, id="empty texts"
+    ),
+    pytest.param(
+        '{"jsonrpc":"2.0","id":-0,"method":"m"}', {"id": 0, "method": "m"}, id="minus nothing"
+    ),
+    pytest.param(
+        f'{{"jsonrpc":"2.0","id":{MAX},"method":"m"}}', {"id": MAX, "method": "m"}, id="largest id"
+    ),
+    pytest.param(
+        f'{{"jsonrpc":"2.0","id":-{MAX},"method":"m"}}',
+        {"id": -MAX, "method": "m"},
+        id="smallest id",
     ),
     pytest.param('{"jsonrpc":"2.0","method":"m"}', {"method": "m"}, id="notification"),
     pytest.param(
@@ -55,9 +63,13 @@ GOOD: list[Any] = [
         id="params of any kind",
     ),
     pytest.param('{"jsonrpc":"2.0","id":1,"result":{}}', {"id": 1, "result": "{}"}, id="result"),
-    pytest.param('{"jsonrpc":"2.0","id":1,"result":null}', {"id": 1, "result": "null"}, id="null result"),
+    pytest.param(
+        '{"jsonrpc":"2.0","id":1,"result":null}', {"id": 1, "result": "null"}, id="null result"
+    ),
     pytest.param('{"jsonrpc":"2.0","id":1,"error":{}}', {"id": 1, "error": "{}"}, id="error"),
-    pytest.param('{"jsonrpc":"2.0","id":null,"error":{}}', {"id": None, "error": "{}"}, id="error, null id"),
+    pytest.param(
+        '{"jsonrpc":"2.0","id":null,"error":{}}', {"id": None, "error": "{}"}, id="error, null id"
+    ),
     pytest.param('{"jsonrpc":"2.0","error":{}}', {"error": "{}"}, id="error, no id"),
     pytest.param(
         ' {\t"method" : "m",\r\n "jsonrpc": "2.0" } ',
@@ -69,11 +81,17 @@ GOOD: list[Any] = [
         {"id": 1, "method": "m"},
         id="unknown members",
     ),
-    pytest.param('{"jsonrpc":"2.0","\\u0069d":1,"method":"m"}', {"id": 1, "method": "m"}, id="escaped key"),
     pytest.param(
-        '{"jsonrpc":"2.0","id":"\\"","method":"\\u0022"}', {"id": '"', "method": '"'}, id="quotes inside"
+        '{"jsonrpc":"2.0","\\u0069d":1,"method":"m"}', {"id": 1, "method": "m"}, id="escaped key"
     ),
-    pytest.param('{"jsonrpc":"2.0","id":"ü","method":"µ"}', {"id": "ü", "method": "µ"}, id="beyond ASCII"),
+    pytest.param(
+        '{"jsonrpc":"2.0","id":"\\"","method":"\\u0022"}',
+        {"id": '"', "method": '"'},
+        id="quotes inside",
+    ),
+    pytest.param(
+        '{"jsonrpc":"2.0","id":"ü","method":"µ"}', {"id": "ü", "method": "µ"}, id="beyond ASCII"
+    ),
     pytest.param('{"jsonrpc":"2.\\u0030","method":"m"}', {"method": "m"}, id="escaped version"),
 ]
 
@@ -84,7 +102,9 @@ def test_decode_valid_message_gives_envelope(sent: str, members: dict[str, Any])
     envelope = decode(sent.encode())
     for name in ("id", "method", "params", "result", "error"):
         found = getattr(envelope, name)
-        assert (bytes(found).decode() if isinstance(found, Raw) else found) == members.get(name, UNSET)
+        assert (bytes(found).decode() if isinstance(found, Raw) else found) == members.get(
+            name, UNSET
+        )
     assert type(envelope.id) is type(members.get("id", UNSET))
 
 
@@ -96,12 +116,21 @@ BAD: list[Any] = [
     # Not JSON
     pytest.param("", PARSE, NO_ID, "request", "ends too early", id="nothing"),
     pytest.param("nope", PARSE, NO_ID, "request", "not JSON", id="no JSON"),
-    pytest.param('{"jsonrpc":"2.0","id":1,"method":"m"', PARSE, NO_ID, "request", "too early", id="cut off"),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"method":"m"}x', PARSE, NO_ID, "request", "trailing", id="more behind"
+        '{"jsonrpc":"2.0","id":1,"method":"m"', PARSE, NO_ID, "request", "too early", id="cut off"
+    ),
+    pytest.param(
+        '{"jsonrpc":"2.0","id":1,"method":"m"}x',
+        PARSE,
+        NO_ID,
+        "request",
+        "trailing",
+        id="more behind",
     ),
     pytest.param("{'id':1}", PARSE, NO_ID, "request", "not JSON", id="wrong quotes"),
-    pytest.param('{"jsonrpc":"2.0","id":1,"method":"m","params":NaN}', PARSE, NO_ID, "request", "", id="NaN"),
+    pytest.param(
+        '{"jsonrpc":"2.0","id":1,"method":"m","params":NaN}', PARSE, NO_ID, "request", "", id="NaN"
+    ),
     pytest.param(
         '{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":-Infinity}}',
         PARSE,
@@ -119,7 +148,12 @@ BAD: list[Any] = [
         id="half a surrogate pair",
     ),
     pytest.param(
-        '\ufeff{"jsonrpc":"2.0","id":1,"method":"m"}', PARSE, NO_ID, "request", "", id="byte order mark"
+        '\ufeff{"jsonrpc":"2.0","id":1,"method":"m"}',
+        PARSE,
+        NO_ID,
+        "request",
+        "",
+        id="byte order mark",
     ),
     pytest.param(
         b'{"jsonrpc":"2.0","id":1,"method":"\xff"}',
@@ -153,23 +187,52 @@ BAD: list[Any] = [
     pytest.param("{}", INVALID, NO_ID, "neither", "jsonrpc", id="empty object"),
     pytest.param('{"id":1,"method":"m"}', INVALID, 1, "request", "jsonrpc", id="no jsonrpc"),
     pytest.param(
-        '{"jsonrpc":"1.0","id":1,"method":"m"}', INVALID, 1, "request", "jsonrpc", id="other jsonrpc"
+        '{"jsonrpc":"1.0","id":1,"method":"m"}',
+        INVALID,
+        1,
+        "request",
+        "jsonrpc",
+        id="other jsonrpc",
     ),
     pytest.param(
-        '{"jsonrpc":2.0,"id":"x","method":"m"}', INVALID, "x", "request", "jsonrpc", id="number jsonrpc"
+        '{"jsonrpc":2.0,"id":"x","method":"m"}',
+        INVALID,
+        "x",
+        "request",
+        "jsonrpc",
+        id="number jsonrpc",
     ),
     pytest.param(
-        '{"jsonrpc":"1.0","method":"m"}', INVALID, NO_ID, "notification", "", id="other, notification"
+        '{"jsonrpc":"1.0","method":"m"}',
+        INVALID,
+        NO_ID,
+        "notification",
+        "",
+        id="other, notification",
     ),
     pytest.param(
-        '{"jsonrpc":"1.0","id":1,"result":{}}', INVALID, 1, "response", "jsonrpc", id="other, response"
+        '{"jsonrpc":"1.0","id":1,"result":{}}',
+        INVALID,
+        1,
+        "response",
+        "jsonrpc",
+        id="other, response",
     ),
-    pytest.param('{"jsonrpc":"1.0","error":{}}', INVALID, NO_ID, "response", "jsonrpc", id="other, error"),
+    pytest.param(
+        '{"jsonrpc":"1.0","error":{}}', INVALID, NO_ID, "response", "jsonrpc", id="other, error"
+    ),
     pytest.param('{"jsonrpc":"1.0","id":1}', INVALID, 1, "neither", "jsonrpc", id="other, neither"),
     # Ids
-    pytest.param('{"jsonrpc":"2.0","id":null,"method":"m"}', INVALID, NO_ID, "request", "null", id="id null"),
     pytest.param(
-        '{"jsonrpc":"2.0","id":null}', INVALID, NO_ID, "neither", "neither a method", id="id null and nothing"
+        '{"jsonrpc":"2.0","id":null,"method":"m"}', INVALID, NO_ID, "request", "null", id="id null"
+    ),
+    pytest.param(
+        '{"jsonrpc":"2.0","id":null}',
+        INVALID,
+        NO_ID,
+        "neither",
+        "neither a method",
+        id="id null and nothing",
     ),
     pytest.param(
         '{"jsonrpc":"2.0","id":null,"result":{}}',
@@ -180,31 +243,76 @@ BAD: list[Any] = [
         id="id null, result",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1.0,"method":"m"}', INVALID, NO_ID, "request", "neither a str", id="id 1.0"
+        '{"jsonrpc":"2.0","id":1.0,"method":"m"}',
+        INVALID,
+        NO_ID,
+        "request",
+        "neither a str",
+        id="id 1.0",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1.5,"method":"m"}', INVALID, NO_ID, "request", "neither a str", id="id 1.5"
+        '{"jsonrpc":"2.0","id":1.5,"method":"m"}',
+        INVALID,
+        NO_ID,
+        "request",
+        "neither a str",
+        id="id 1.5",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1e2,"method":"m"}', INVALID, NO_ID, "request", "neither a str", id="id 1e2"
+        '{"jsonrpc":"2.0","id":1e2,"method":"m"}',
+        INVALID,
+        NO_ID,
+        "request",
+        "neither a str",
+        id="id 1e2",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":true,"method":"m"}', INVALID, NO_ID, "request", "neither", id="id true"
+        '{"jsonrpc":"2.0","id":true,"method":"m"}',
+        INVALID,
+        NO_ID,
+        "request",
+        "neither",
+        id="id true",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":{},"method":"m"}', INVALID, NO_ID, "request", "neither", id="id object"
+        '{"jsonrpc":"2.0","id":{},"method":"m"}',
+        INVALID,
+        NO_ID,
+        "request",
+        "neither",
+        id="id object",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":[1],"result":{}}', INVALID, NO_ID, "response", "neither", id="id array"
+        '{"jsonrpc":"2.0","id":[1],"result":{}}',
+        INVALID,
+        NO_ID,
+        "response",
+        "neither",
+        id="id array",
     ),
     pytest.param(
-        f'{{"jsonrpc":"2.0","id":{MAX + 1},"method":"m"}}', INVALID, NO_ID, "request", "2^53", id="id 2^53"
+        f'{{"jsonrpc":"2.0","id":{MAX + 1},"method":"m"}}',
+        INVALID,
+        NO_ID,
+        "request",
+        "2^53",
+        id="id 2^53",
     ),
     pytest.param(
-        f'{{"jsonrpc":"2.0","id":-{MAX + 1},"method":"m"}}', INVALID, NO_ID, "request", "", id="id -2^53"
+        f'{{"jsonrpc":"2.0","id":-{MAX + 1},"method":"m"}}',
+        INVALID,
+        NO_ID,
+        "request",
+        "",
+        id="id -2^53",
     ),
     pytest.param(
-        f'{{"jsonrpc":"2.0","id":{MAX + 1},"error":{{}}}}', INVALID, NO_ID, "response", "", id="error 2^53"
+        f'{{"jsonrpc":"2.0","id":{MAX + 1},"error":{{}}}}',
+        INVALID,
+        NO_ID,
+        "response",
+        "",
+        id="error 2^53",
     ),
     pytest.param(
         '{"jsonrpc":"2.0","id":"' + "x" * 17 + '","method":"m"}',
@@ -231,8 +339,12 @@ BAD: list[Any] = [
         id="long id, other",
     ),
     # Methods
-    pytest.param('{"jsonrpc":"2.0","id":1,"method":7}', INVALID, 1, "request", "str", id="method no text"),
-    pytest.param('{"jsonrpc":"2.0","id":1,"method":null}', INVALID, 1, "request", "str", id="method null"),
+    pytest.param(
+        '{"jsonrpc":"2.0","id":1,"method":7}', INVALID, 1, "request", "str", id="method no text"
+    ),
+    pytest.param(
+        '{"jsonrpc":"2.0","id":1,"method":null}', INVALID, 1, "request", "str", id="method null"
+    ),
     pytest.param(
         '{"jsonrpc":"2.0","method":7}', INVALID, NO_ID, "neither", "str", id="no id, method no text"
     ),
@@ -261,23 +373,52 @@ BAD: list[Any] = [
         id="method bytes",
     ),
     # Request or response
-    pytest.param('{"jsonrpc":"2.0"}', INVALID, NO_ID, "neither", "neither a method", id="nothing said"),
-    pytest.param('{"jsonrpc":"2.0","id":1}', INVALID, 1, "neither", "neither a method", id="an id alone"),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"method":"m","result":{}}', INVALID, 1, "request", "not both", id="both"
+        '{"jsonrpc":"2.0"}', INVALID, NO_ID, "neither", "neither a method", id="nothing said"
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}', INVALID, 1, "response", "not both", id="r and e"
+        '{"jsonrpc":"2.0","id":1}', INVALID, 1, "neither", "neither a method", id="an id alone"
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","result":{}}', INVALID, NO_ID, "response", "without an id", id="result, no id"
+        '{"jsonrpc":"2.0","id":1,"method":"m","result":{}}',
+        INVALID,
+        1,
+        "request",
+        "not both",
+        id="both",
+    ),
+    pytest.param(
+        '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}',
+        INVALID,
+        1,
+        "response",
+        "not both",
+        id="r and e",
+    ),
+    pytest.param(
+        '{"jsonrpc":"2.0","result":{}}',
+        INVALID,
+        NO_ID,
+        "response",
+        "without an id",
+        id="result, no id",
     ),
     # Duplicate members
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}', INVALID, 2, "request", "duplicate", id="two ids"
+        '{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}',
+        INVALID,
+        2,
+        "request",
+        "duplicate",
+        id="two ids",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"id":1,"method":"m"}', INVALID, 1, "request", "duplicate", id="the same id"
+        '{"jsonrpc":"2.0","id":1,"id":1,"method":"m"}',
+        INVALID,
+        1,
+        "request",
+        "duplicate",
+        id="the same id",
     ),
     pytest.param(
         '{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"m"}',
@@ -288,7 +429,12 @@ BAD: list[Any] = [
         id="jsonrpc",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"method":"a","method":"m"}', INVALID, 1, "request", "duplicate", id="methods"
+        '{"jsonrpc":"2.0","id":1,"method":"a","method":"m"}',
+        INVALID,
+        1,
+        "request",
+        "duplicate",
+        id="methods",
     ),
     pytest.param(
         '{"jsonrpc":"2.0","id":1,"method":"m","params":{},"params":{"a":"b"}}',
@@ -299,13 +445,28 @@ BAD: list[Any] = [
         id="params",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","method":"a","method":"m"}', INVALID, NO_ID, "notification", "", id="notification"
+        '{"jsonrpc":"2.0","method":"a","method":"m"}',
+        INVALID,
+        NO_ID,
+        "notification",
+        "",
+        id="notification",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"result":{},"result":{}}', INVALID, 1, "response", "duplicate", id="results"
+        '{"jsonrpc":"2.0","id":1,"result":{},"result":{}}',
+        INVALID,
+        1,
+        "response",
+        "duplicate",
+        id="results",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"m"}', INVALID, 2, "request", "duplicate", id="escaped"
+        '{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"m"}',
+        INVALID,
+        2,
+        "request",
+        "duplicate",
+        id="escaped",
     ),
     pytest.param(
         ' { "jsonrpc" : "2.0" , "id" : 1 , "id" : 2 , "method" : "m" } ',
@@ -316,7 +477,12 @@ BAD: list[Any] = [
         id="spaced",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"method":"m","x":1,"x":2}', INVALID, 1, "request", "duplicate", id="unknown"
+        '{"jsonrpc":"2.0","id":1,"method":"m","x":1,"x":2}',
+        INVALID,
+        1,
+        "request",
+        "duplicate",
+        id="unknown",
     ),
     pytest.param(
         # Four quotation marks without a byte would make up for the four of the dropped method.
@@ -328,7 +494,12 @@ BAD: list[Any] = [
         id="hidden behind quotes that are escaped",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"method":"m","\\"":0}', INVALID, 1, "request", "quotation mark", id="quote"
+        '{"jsonrpc":"2.0","id":1,"method":"m","\\"":0}',
+        INVALID,
+        1,
+        "request",
+        "quotation mark",
+        id="quote",
     ),
 ]
 
@@ -398,7 +569,10 @@ def test_is_batch_false_for_objects_and_text(data: bytes) -> None:
     ("written", "expected"),
     [
         (encode_request(1, "m", None), '{"jsonrpc":"2.0","id":1,"method":"m"}'),
-        (encode_request("1", "m", b'{"a":1}'), '{"jsonrpc":"2.0","id":"1","method":"m","params":{"a":1}}'),
+        (
+            encode_request("1", "m", b'{"a":1}'),
+            '{"jsonrpc":"2.0","id":"1","method":"m","params":{"a":1}}',
+        ),
         (encode_notification("m", None), '{"jsonrpc":"2.0","method":"m"}'),
         (encode_notification('"', b"{}"), '{"jsonrpc":"2.0","method":"\\"","params":{}}'),
         (encode_result(1, b"{}"), '{"jsonrpc":"2.0","id":1,"result":{}}'),
@@ -424,7 +598,10 @@ def test_encode_messages(written: bytes, expected: str) -> None:
 @pytest.mark.requirement("RPC-11")
 def test_encode_error_object() -> None:
     assert encode(t.ErrorData(code=1, message="m")) == b'{"code":1,"message":"m"}'
-    assert encode(t.ErrorData(code=1, message="m", data=None)) == b'{"code":1,"message":"m","data":null}'
+    assert (
+        encode(t.ErrorData(code=1, message="m", data=None))
+        == b'{"code":1,"message":"m","data":null}'
+    )
 
 
 @pytest.mark.requirement("STDIO-1")
@@ -450,12 +627,16 @@ def test_reader_decodes_its_type() -> None:
     ],
 )
 def test_reader_invalid_payload_has_reason(data: bytes, words: str) -> None:
-    with pytest.raises(Unreadable, match=words):
+    with pytest.raises(InvalidPayload, match=words):
         reader(t.CancelledParams)(data)
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
@@ -463,7 +644,11 @@ IDS = st.integers(-MAX, MAX) | st.text(max_size=50)
 
 
 @given(
-    IDS, st.text(max_size=60), st.dictionaries(st.text(), JSON, max_size=3), st.booleans(), st.integers(0, 4)
+    IDS,
+    st.text(max_size=60),
+    st.dictionaries(st.text(), JSON, max_size=3),
+    st.booleans(),
+    st.integers(0, 4),
 )
 def test_decode_accepts_output_of_other_encoders(
     id: Any, method: str, params: Any, escape: bool, indent: int

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core._framing import OVERLONG, LineBuffer
+from mcp_core.jsonrpc._framing import LINE_TOO_LONG, LineBuffer
 from tests.core.helpers import chunks
 
 LIMIT = 8
@@ -27,7 +27,9 @@ STREAMS: list[Any] = [
     pytest.param(b"\r\n", [b""], False, id="CRLF alone"),
     pytest.param(b"a\rb\n", [b"a\rb"], False, id="a CR inside"),
     pytest.param(b"a\r", [], True, id="a CR is no end"),
-    pytest.param("a\u2028b\u0085c\n".encode(), ["a\u2028b\u0085c".encode()], False, id="other line ends"),
+    pytest.param(
+        "a\u2028b\u0085c\n".encode(), ["a\u2028b\u0085c".encode()], False, id="other line ends"
+    ),
     pytest.param(b"\xff\x00\n", [b"\xff\x00"], False, id="any bytes"),
     pytest.param(b"12345678\n", [b"12345678"], False, id="as long as allowed"),
     pytest.param(b"12345678\r\n", [b"12345678"], False, id="as long as allowed, CRLF"),
@@ -35,7 +37,9 @@ STREAMS: list[Any] = [
     pytest.param(b"12345678\rx\n", [None], False, id="one too long, CR"),
     pytest.param(b"123456789\r\n", [None], False, id="one too long, CRLF"),
     pytest.param(b"x" * 100 + b"\na\n", [None, b"a"], False, id="much too long, and one behind"),
-    pytest.param(b"a\n" + b"x" * 100 + b"\nb\n", [b"a", None, b"b"], False, id="much too long in the middle"),
+    pytest.param(
+        b"a\n" + b"x" * 100 + b"\nb\n", [b"a", None, b"b"], False, id="much too long in the middle"
+    ),
     pytest.param(b"x" * 100 + b"\n" + b"y" * 100 + b"\n", [None, None], False, id="two too long"),
     pytest.param(b"123456789", [], True, id="perhaps too long"),
     pytest.param(b"1234567890", [None], True, id="too long, without an end"),
@@ -49,7 +53,7 @@ def lines_of(*pieces: bytes, limit: int = LIMIT) -> tuple[list[bytes | None], bo
     for piece in pieces:
         buffer.feed(piece)
         while (line := buffer.next_line()) is not None:
-            if line is OVERLONG:
+            if line is LINE_TOO_LONG:
                 lines.append(None)
             else:
                 assert type(line) is bytes
@@ -87,7 +91,7 @@ def test_line_buffer_too_long_reported_once_without_memory() -> None:
         reported.append(buffer.next_line())
         assert len(buffer) == 0
         assert buffer.in_line
-    assert reported == [OVERLONG] + [None] * 999
+    assert reported == [LINE_TOO_LONG] + [None] * 999
     buffer.feed(b"x\nok\n")
     assert buffer.next_line() == b"ok"
     assert not buffer.in_line
@@ -98,7 +102,7 @@ def test_line_buffer_too_long_reported_before_newline() -> None:
     buffer.feed(b"x" * (LIMIT + 1))
     assert buffer.next_line() is None  # the last byte may be a CR, which does not count
     buffer.feed(b"x")
-    assert buffer.next_line() is OVERLONG
+    assert buffer.next_line() is LINE_TOO_LONG
     assert buffer.next_line() is None
 
 
@@ -133,7 +137,7 @@ def test_line_buffer_long_line_in_chunks_takes_linear_time() -> None:
         assert buffer.next_line() is None
     buffer.feed(b"\n")
     line = buffer.next_line()
-    assert line is not OVERLONG
+    assert line is not LINE_TOO_LONG
     assert line is not None
     assert len(line) == size
     assert time.perf_counter() - started < 2  # repeated searches take half a minute

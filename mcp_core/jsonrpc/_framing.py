@@ -16,19 +16,19 @@ import enum
 from collections import deque
 from typing import Final, Literal
 
-__all__ = ["OVERLONG", "LineBuffer", "Overlong"]
+__all__ = ["LINE_TOO_LONG", "LineBuffer", "LineTooLong"]
 
 
-class Overlong(enum.Enum):
-    """The type of `OVERLONG`."""
+class LineTooLong(enum.Enum):
+    """The type of `LINE_TOO_LONG`."""
 
-    OVERLONG = "OVERLONG"
+    LINE_TOO_LONG = "OVERLONG"
 
     def __repr__(self) -> str:
         return self.value
 
 
-OVERLONG: Final = Overlong.OVERLONG
+LINE_TOO_LONG: Final = LineTooLong.LINE_TOO_LONG
 
 _CR: Final = 0x0D
 
@@ -62,7 +62,9 @@ class LineBuffer:
 
     def __len__(self) -> int:
         """Return the number of buffered bytes that were not returned in a line."""
-        return len(self._partial) + len(self._chunk) - self._start + sum(map(len, self._queued_chunks))
+        return (
+            len(self._partial) + len(self._chunk) - self._start + sum(map(len, self._queued_chunks))
+        )
 
     @property
     def in_line(self) -> bool:
@@ -85,7 +87,7 @@ class LineBuffer:
         else:
             self._queued_chunks.append(data)
 
-    def next_line(self) -> bytes | Literal[Overlong.OVERLONG] | None:
+    def next_line(self) -> bytes | Literal[LineTooLong.LINE_TOO_LONG] | None:
         """Return the next complete line, or None if more bytes are needed.
 
         Return `LINE_TOO_LONG` in place of a line over the limit.
@@ -98,7 +100,7 @@ class LineBuffer:
             end = chunk.find(b"\n", start)
             if end < 0:
                 if self._buffer_rest():
-                    return OVERLONG
+                    return LINE_TOO_LONG
                 continue
             self._start = end + 1
             if self._skipping:
@@ -112,7 +114,7 @@ class LineBuffer:
                 self._partial.clear()
             if end > start and chunk[end - 1] == _CR:
                 end -= 1
-            return OVERLONG if end - start > self._limit else chunk[start:end]
+            return LINE_TOO_LONG if end - start > self._limit else chunk[start:end]
 
     def _buffer_rest(self) -> bool:
         """Buffer the rest of the chunk, which has no newline, and go to the next chunk.

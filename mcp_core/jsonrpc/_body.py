@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
 
-from ._errors import Fault
-from ._jsonrpc import BadMessage, Envelope, decode, is_batch, split_batch
+from mcp_core._errors import Fault
+
+from ._codec import BadMessage, Envelope, decode, is_batch, split_batch
 
 if TYPE_CHECKING:
-    from ._limits import Limits
-    from .types import RequestId
+    from mcp_core._limits import Limits
+    from mcp_core.types import RequestId
 
 __all__ = ["ParsedBody", "parse_body", "too_long"]
 

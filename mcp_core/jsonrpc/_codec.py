@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from ._errors import Fault
+from mcp_core._errors import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .types import RequestId
+    from mcp_core.types import RequestId
 
 __all__ = [
     "BadMessage",
     "Envelope",
-    "Unreadable",
+    "InvalidPayload",
     "decode",
     "encode",
     "encode_error",
@@ -70,7 +70,12 @@ class BadMessage(Exception):
     """
 
     def __init__(
-        self, fault: Fault, message: str, id: RequestId | None = None, *, looks: ApparentKind = "request"
+        self,
+        fault: Fault,
+        message: str,
+        id: RequestId | None = None,
+        *,
+        looks: ApparentKind = "request",
     ) -> None:
         super().__init__(message)
         self.fault = fault
@@ -79,7 +84,7 @@ class BadMessage(Exception):
         self.looks = looks
 
 
-class Unreadable(Exception):
+class InvalidPayload(Exception):
     """JSON that does not have the expected type. The text says where and why."""
 
 
@@ -91,7 +96,7 @@ def reader(type: type[T]) -> Callable[[Raw | bytes], T]:
         try:
             return decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-            raise Unreadable(_reason(exc)) from None
+            raise InvalidPayload(_reason(exc)) from None
 
     return read
 
@@ -174,7 +179,7 @@ def split_batch(data: bytes) -> list[bytes]:
         if not data.isascii():
             str(data, "utf-8")
         return [bytes(item) for item in _read_items(data)]
-    except (Unreadable, UnicodeDecodeError) as exc:
+    except (InvalidPayload, UnicodeDecodeError) as exc:
         raise BadMessage(Fault.PARSE, f"the message is not JSON: {_reason(exc)}") from None
 
 
@@ -182,7 +187,11 @@ def encode_request(id: RequestId, method: str, params: bytes | None) -> bytes:
     """Encode a request. `params` is an encoded JSON object, or None."""
     if params is None:
         return b'{"jsonrpc":"2.0","id":%b,"method":%b}' % (encode(id), encode(method))
-    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (encode(id), encode(method), params)
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (
+        encode(id),
+        encode(method),
+        params,
+    )
 
 
 def encode_notification(method: str, params: bytes | None) -> bytes:
@@ -244,7 +253,9 @@ def _is_usable(id: RequestId, limit: int) -> bool:
     return -MAX_SAFE_INTEGER <= id <= MAX_SAFE_INTEGER  # type: ignore[operator]
 
 
-def _invalid(envelope: Envelope, message: str, id: int | str | None | UnsetType = UNSET) -> BadMessage:
+def _invalid(
+    envelope: Envelope, message: str, id: int | str | None | UnsetType = UNSET
+) -> BadMessage:
     """Return the error for a message that was decoded. Pass `id` None if its own is not usable."""
     has_payload = envelope.result is not UNSET or envelope.error is not UNSET
     looks = _apparent_kind(envelope.method is not UNSET, envelope.id is not UNSET, has_payload)
@@ -269,7 +280,9 @@ def _response_payload(envelope: Envelope) -> Raw:
     error = envelope.error
     if result is UNSET and error is UNSET:
         raise _invalid(
-            envelope, "neither a method nor a result nor an error", None if envelope.id is None else UNSET
+            envelope,
+            "neither a method nor a result nor an error",
+            None if envelope.id is None else UNSET,
         )
     if envelope.method is not UNSET:
         raise _invalid(envelope, "a message is either a request or a response, not both")
@@ -292,7 +305,7 @@ def _reject_duplicates(data: bytes, envelope: Envelope) -> None:
     """
     try:
         members = _read_members(data)
-    except Unreadable as exc:
+    except InvalidPayload as exc:
         raise BadMessage(Fault.PARSE, f"the message is not JSON: {exc}") from None
     if any('"' in key for key in members):
         # The name may spell it with or without a quotation mark byte (as \u0022), and so make up
@@ -309,7 +322,7 @@ def _bad_envelope(data: bytes, exc: Exception, id_limit: int) -> BadMessage:
         return BadMessage(Fault.PARSE, f"the message is not JSON: {_reason(exc)}")
     try:
         members = _read_members(data)
-    except Unreadable:
+    except InvalidPayload:
         return BadMessage(Fault.INVALID_REQUEST, "a message is a JSON object")
     has_method = "method" in members
     if has_method and "id" not in members and bytes(members["method"])[:1] != b'"':
@@ -318,11 +331,15 @@ def _bad_envelope(data: bytes, exc: Exception, id_limit: int) -> BadMessage:
     looks = _apparent_kind(has_method, "id" in members, "result" in members or "error" in members)
     try:
         id = _read_id(members["id"]) if "id" in members else None
-    except Unreadable:
-        return BadMessage(Fault.INVALID_REQUEST, "id is neither a string nor an integer", looks=looks)
+    except InvalidPayload:
+        return BadMessage(
+            Fault.INVALID_REQUEST, "id is neither a string nor an integer", looks=looks
+        )
     if id is not None and not _is_usable(id, id_limit):
         id = None
-    return BadMessage(Fault.INVALID_REQUEST, f"not a JSON-RPC message: {_reason(exc)}", id, looks=looks)
+    return BadMessage(
+        Fault.INVALID_REQUEST, f"not a JSON-RPC message: {_reason(exc)}", id, looks=looks
+    )
 
 
 def _reason(exc: BaseException) -> str:

@@ -13,8 +13,8 @@ from fuzz.messages import VERSIONS, messages
 from fuzz.mutations import damaged, malformed
 from fuzz.values import encoded
 from mcp_core import Limits
-from mcp_core._body import ParsedBody, parse_body
-from mcp_core._jsonrpc import BadMessage
+from mcp_core.jsonrpc._body import ParsedBody, parse_body
+from mcp_core.jsonrpc._codec import BadMessage
 
 LIMITS = Limits(id=8, method=40, batch=3, message=400)
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -67,7 +67,9 @@ def parsed(body: Any) -> ParsedBody:
 
 
 @pytest.mark.parametrize(("body", "ids", "method"), BODIES)
-def test_body_of_one_message_has_its_ids_and_method(body: Any, ids: list[int | str], method: str) -> None:
+def test_body_of_one_message_has_its_ids_and_method(
+    body: Any, ids: list[int | str], method: str
+) -> None:
     found = parsed(body)
     assert (found.request_ids, found.method) == (ids, method)
     assert (found.is_array, found.is_batch) == (False, False)
@@ -107,7 +109,12 @@ def test_array_as_message_is_one_bad_message(body: Any) -> None:
     (bad,) = found.messages
     assert isinstance(bad, BadMessage)
     assert bad.message == "a message is a JSON object, not an array"
-    assert (found.is_array, found.is_batch, found.request_ids, found.method) == (False, False, [], "")
+    assert (found.is_array, found.is_batch, found.request_ids, found.method) == (
+        False,
+        False,
+        [],
+        "",
+    )
 
 
 def test_bad_messages_keep_no_frames_alive() -> None:
