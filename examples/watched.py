@@ -19,7 +19,7 @@ server = mcp_trio.Server("kettle")
 temperature = 20
 
 
-@server.resource(KETTLE, cache=mcp_trio.Cache(ttl=60))
+@server.resource(KETTLE, cache=mcp_trio.CacheHint(ttl=60))
 def now() -> int:
     """Return the temperature of the water in degrees Celsius."""
     return temperature

@@ -6,9 +6,11 @@ driver builds clients and servers of in `mcp_core.runtime`.
 
 from __future__ import annotations
 
-from ._config import Config
+from mcp_core.revisions._config import Config
+from mcp_core.revisions._dialects import ALL, DIALECTS, LATEST, Dialect
+from mcp_core.revisions._methods import METHODS, Method, Role
+
 from ._connection import Connection
-from ._dialects import ALL, DIALECTS, LATEST, Dialect
 from ._errors import (
     AuthRequired,
     CallTimeout,
@@ -41,7 +43,6 @@ from ._events import (
     ResultReceived,
 )
 from ._limits import CLIENT_LIMITS, Bucket, Limits, Rate
-from ._methods import METHODS, Method, Role
 from ._outbox import Kind, Outgoing
 from ._pump import Pump
 from ._questions import FormSchema

@@ -17,11 +17,11 @@ from msgspec import UNSET, Struct, field
 
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.revisions._dialects import Dialect, negotiate
+from mcp_core.revisions._methods import METHODS, Method, Role, Step
 
-from ._dialects import Dialect, negotiate
 from ._errors import Fault, LocalProtocolError
 from ._events import Peer
-from ._methods import METHODS, Method, Role, Step
 from ._state import LIFECYCLE, State, next_state
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from ._config import Config, Terms
+    from mcp_core.revisions._config import Config, DialectConfig
 
 __all__ = ["Admission", "Mirror", "Refusal", "admit"]
 
@@ -64,7 +64,7 @@ class Admission(Struct, gc=False):
     row: Method
     params: Any
     peer: Peer
-    terms: Terms
+    terms: DialectConfig
     progress_token: t.ProgressToken | None
 
 

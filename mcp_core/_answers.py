@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from mcp_core.jsonrpc._codec import Envelope
+    from mcp_core.revisions._dialects import Dialect
+    from mcp_core.revisions._methods import Method
 
-    from ._dialects import Dialect
-    from ._methods import Method
     from .types import RequestId
 
 __all__ = ["Call", "answer", "error_of"]

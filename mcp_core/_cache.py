@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import encode
-
-from ._methods import METHODS
+from mcp_core.revisions._methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core.revisions._config import Config
+from mcp_core.revisions._dialects import ALL
 
-from ._config import Config
-from ._dialects import ALL
 from ._errors import LocalProtocolError
 from ._questions import FormSchema, as_answer, form_of
 from ._version import __version__

@@ -25,6 +25,8 @@ from mcp_core.jsonrpc._codec import (
     encode_request,
     encode_result,
 )
+from mcp_core.revisions._encoding import body, stamped_params, stamped_result
+from mcp_core.revisions._methods import Role, Step
 
 from ._admission import Refusal, admit
 from ._answers import Call, answer, error_of
@@ -53,7 +55,6 @@ from ._hearing import HEARD, Hearing
 from ._intake import Intake, Via
 from ._keep_alive import Due, KeepAlive
 from ._limits import Bucket
-from ._methods import Role, Step
 from ._notes import log_note, progress_note
 from ._opening import Opener, Reply, question, reply_in
 from ._outbox import Kind, Outbox, Outgoing
@@ -61,7 +62,6 @@ from ._permission import may_notify, may_request
 from ._refusals import answer_to_bad_message, answer_to_refused, too_often
 from ._replies import REPLIES
 from ._requests import Request, Requests
-from ._stamps import body, stamped_params, stamped_result
 from ._state import Life, State, next_state
 from ._stats import Stats
 
@@ -72,9 +72,9 @@ if TYPE_CHECKING:
 
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.jsonrpc._codec import Envelope
+    from mcp_core.revisions._config import Config
+    from mcp_core.revisions._dialects import Dialect
 
-    from ._config import Config
-    from ._dialects import Dialect
     from ._errors import McpTrioError
     from ._events import Event, NeedData, Paused
     from ._subscriptions import Change

@@ -19,9 +19,10 @@ from msgspec import Raw, Struct
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ._dialects import Dialect
+    from mcp_core.revisions._dialects import Dialect
+    from mcp_core.revisions._methods import Method
+
     from ._errors import McpTrioError, ProtocolError
-    from ._methods import Method
     from .types import (
         ClientCapabilities,
         Implementation,

@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import encode_notification, encode_result
+from mcp_core.revisions._encoding import stamped_result
+from mcp_core.revisions._methods import Role
 
 from ._admission import Refusal
 from ._errors import LocalProtocolError
-from ._methods import Role
 from ._outbox import Kind, Outgoing
-from ._stamps import stamped_result
 from ._subscriptions import LISTEN, Interests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._config import Config, Terms
+    from mcp_core.revisions._config import Config, DialectConfig
+
     from ._outbox import Outbox
     from ._subscriptions import Notice
     from .types import RequestId
@@ -64,7 +65,7 @@ class Hearing:
         self._has_room = has_room
         self.interests = Interests(config)
 
-    def take(self, id: RequestId, method: str, params: Any, terms: Terms) -> None:
+    def take(self, id: RequestId, method: str, params: Any, terms: DialectConfig) -> None:
         """Handle one of the requests in `HEARD`.
 
         The response is queued, except to a listen request: its response is the end of the
@@ -114,5 +115,5 @@ class Hearing:
         data = encode_notification(notice.method, notice.dialect.encode(notice.params))
         self._out.put(Outgoing(data, _NOTIFICATION, None, notice.related, notice.method))
 
-    def _send_result(self, id: RequestId, result: t.Result, terms: Terms) -> None:
+    def _send_result(self, id: RequestId, result: t.Result, terms: DialectConfig) -> None:
         self._out.put(Outgoing(encode_result(id, *stamped_result(terms, result)), _RESPONSE, id))

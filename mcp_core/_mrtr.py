@@ -30,19 +30,20 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.revisions._capabilities import has
+from mcp_core.revisions._methods import INPUTS
 
-from ._capabilities import has
 from ._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
-from ._methods import INPUTS
 from ._questions import QUESTIONS, as_answer, check_question, form_of, misfit, require
 from ._seal import BadState, Binding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ._dialects import Dialect
+    from mcp_core.revisions._dialects import Dialect
+    from mcp_core.revisions._methods import Method
+
     from ._events import Peer, RequestReceived
-    from ._methods import Method
     from ._seal import KeyRing
 
 __all__ = ["ROUNDS", "Inquiry", "NeedInput", "Problem", "Rounds", "as_request", "pause_before"]

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.revisions._dialects import DIALECTS, Dialect, best
 
 from ._answers import error_of
-from ._dialects import DIALECTS, Dialect, best
 from ._errors import ConnectFailed, Fault, PeerError
 from ._events import Peer
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from mcp_core.jsonrpc._codec import Envelope
+    from mcp_core.revisions._config import Config
 
-    from ._config import Config
     from ._errors import McpTrioError
     from .types import RequestId
 

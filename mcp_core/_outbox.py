@@ -16,7 +16,8 @@ from mcp_core.jsonrpc._codec import one_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ._dialects import Dialect
+    from mcp_core.revisions._dialects import Dialect
+
     from .types import RequestId
 
 __all__ = ["Kind", "Outbox", "Outgoing"]

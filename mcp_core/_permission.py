@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ._capabilities import as_object, has
+from mcp_core.revisions._capabilities import as_object, has
+from mcp_core.revisions._methods import METHODS, Role, Step
+
 from ._errors import Fault, LocalProtocolError
-from ._methods import METHODS, Role, Step
 from ._state import next_state
 
 if TYPE_CHECKING:
-    from ._config import Config
+    from mcp_core.revisions._config import Config
+    from mcp_core.revisions._methods import Method
+
     from ._events import Peer
-    from ._methods import Method
     from ._state import State
 
 __all__ = ["may_notify", "may_request"]

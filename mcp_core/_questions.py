@@ -21,18 +21,19 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.revisions._capabilities import has
+from mcp_core.revisions._methods import INPUTS
 
-from ._capabilities import has
 from ._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
-from ._methods import INPUTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from msgspec import Struct
 
+    from mcp_core.revisions._methods import Method
+
     from ._events import Peer
-    from ._methods import Method
 
 __all__ = [
     "QUESTIONS",

@@ -10,16 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mcp_core import types as t
+from mcp_core.revisions._methods import Role
 
 from ._admission import Refusal
 from ._errors import Fault
-from ._methods import Role
 
 if TYPE_CHECKING:
     from mcp_core.jsonrpc._codec import BadMessage
-
-    from ._config import Config
-    from ._dialects import Dialect
+    from mcp_core.revisions._config import Config
+    from mcp_core.revisions._dialects import Dialect
 
 __all__ = ["answer_to_bad_message", "answer_to_refused", "too_often"]
 

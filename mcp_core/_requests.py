@@ -17,7 +17,8 @@ from ._errors import LocalProtocolError
 from ._state import Act, Life, after
 
 if TYPE_CHECKING:
-    from ._config import Terms
+    from mcp_core.revisions._config import DialectConfig
+
     from ._events import Peer, RequestReceived
     from ._limits import Limits
     from .types import ProgressToken, RequestId
@@ -34,7 +35,7 @@ class Request(Struct, gc=False):
     """A request of the peer that has no response yet."""
 
     peer: Peer
-    terms: Terms
+    terms: DialectConfig
     life: Life = Life.OPEN
     progress_token: ProgressToken | None = None
     progress: float | None = None  # the last value sent

@@ -29,8 +29,9 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Final
 
+from mcp_core.revisions._methods import Step
+
 from ._errors import LocalProtocolError
-from ._methods import Step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,16 +24,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from mcp_core import types as t
+from mcp_core.revisions._capabilities import has
+from mcp_core.revisions._methods import Role
 
-from ._capabilities import has
 from ._errors import Fault, LocalProtocolError
-from ._methods import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ._config import Config
-    from ._dialects import Dialect
+    from mcp_core.revisions._config import Config
+    from mcp_core.revisions._dialects import Dialect
+
     from .types import RequestId, SubscriptionFilter
 
 __all__ = [

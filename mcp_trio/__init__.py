@@ -27,7 +27,7 @@ from mcp_core import (
 from mcp_core.registry import (
     Accepted,
     Audio,
-    Cache,
+    CacheHint,
     Context,
     File,
     Form,
@@ -65,7 +65,7 @@ __all__ = [
     "AsgiApp",
     "Audio",
     "AuthRequired",
-    "Cache",
+    "CacheHint",
     "CallTimeout",
     "Change",
     "Changes",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mcp_core._dialects import LATEST
+from mcp_core.revisions._dialects import LATEST
 from mcp_core.urls._addresses import is_local, root_of, same_origin_redirect, url_fault
 
 from ._challenge import Demand, split_scopes

@@ -22,7 +22,7 @@ from ._media import EVENT_STREAM, JSON, accepts, is_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcp_core._config import Config
+    from mcp_core.revisions._config import Config
 
     from ._messages import Headers
     from ._options import HttpOptions
@@ -185,7 +185,9 @@ def _accepts_events(parsed: Asked, options: HttpOptions, config: Config) -> Refu
 
 
 _SENDER: Final = (_host, _origin)
-LADDERS: Final[Mapping[bytes, tuple[Callable[[Asked, HttpOptions, Config], Refused | None], ...]]] = {
+LADDERS: Final[
+    Mapping[bytes, tuple[Callable[[Asked, HttpOptions, Config], Refused | None], ...]]
+] = {
     b"POST": (*_SENDER, _doubled, _length, _json, _accepts_responses),
     b"GET": (*_SENDER, _doubled, _accepts_events),
     b"DELETE": (*_SENDER, _doubled),

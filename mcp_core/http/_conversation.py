@@ -30,10 +30,10 @@ from ._stream import EventLog, Stream
 
 if TYPE_CHECKING:
     from mcp_core._connection import Connection
-    from mcp_core._dialects import HttpRules
     from mcp_core._events import Event
     from mcp_core._outbox import Outgoing
     from mcp_core.jsonrpc._body import ParsedBody
+    from mcp_core.revisions._dialects import HttpRules
     from mcp_core.types import RequestId
 
     from ._exchange import Exchange

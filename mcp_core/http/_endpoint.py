@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
 from mcp_core._connection import Connection
-from mcp_core._dialects import DIALECTS
 from mcp_core._events import ConnectionClosed, Peer, PeerReady
 from mcp_core._intake import Via
 from mcp_core._limits import Bucket
-from mcp_core._methods import METHODS, Role
 from mcp_core._state import State
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.jsonrpc._codec import encode, encode_error
+from mcp_core.revisions._dialects import DIALECTS
+from mcp_core.revisions._methods import METHODS, Role
 
 from ._checks import ALLOWED, UPGRADE, Refused, first_fault, scan, too_long, who_fault
 from ._conversation import Conversation, Session, SharedState, cancelled_ids
@@ -46,11 +46,11 @@ from ._waiting import Waiting
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcp_core._config import Config
-    from mcp_core._dialects import Dialect
     from mcp_core._events import Event, Granted
     from mcp_core._param_headers import ParamHeaders
     from mcp_core.jsonrpc._body import ParsedBody
+    from mcp_core.revisions._config import Config
+    from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import RequestId
 
     from ._checks import Asked

@@ -21,8 +21,8 @@ from ._messages import Body, End, Head
 from ._sse import COMMENT, encode_event
 
 if TYPE_CHECKING:
-    from mcp_core._dialects import HttpRules
     from mcp_core._events import Granted
+    from mcp_core.revisions._dialects import HttpRules
 
     from ._conversation import Conversation
     from ._guarding import Admission
@@ -288,7 +288,9 @@ class Exchange:
     @property
     def may_be_resumed(self) -> bool:
         """True if the client has received an event id with which it can resume the stream."""
-        return self._streamed and self.session is not None and (self.rules.primed or self.cursor > 0)
+        return (
+            self._streamed and self.session is not None and (self.rules.primed or self.cursor > 0)
+        )
 
     @property
     def rules(self) -> HttpRules:

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import UNSET, Struct
 
-from mcp_core._methods import Role
 from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload
+from mcp_core.revisions._methods import Role
 
 from ._checks import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from mcp_core._config import Config
     from mcp_core._events import Granted
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.jsonrpc._codec import Envelope
+    from mcp_core.revisions._config import Config
 
     from ._messages import Headers, RequestHead
 

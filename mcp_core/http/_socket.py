@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Final
 from mcp_core import types as t
 from mcp_core._connection import Connection
 from mcp_core._events import NEED_DATA, PAUSED, ConnectionClosed, Peer, PeerReady
-from mcp_core._methods import Role
+from mcp_core.revisions._methods import Role
 
 from ._conversation import Conversation
 from ._handshake import accepted
 from ._websocket import WebSocket
 
 if TYPE_CHECKING:
-    from mcp_core._config import Config
     from mcp_core.jsonrpc._body import ParsedBody
+    from mcp_core.revisions._config import Config
     from mcp_core.types import RequestId
 
     from ._endpoint import Endpoint

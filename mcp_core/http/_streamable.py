@@ -22,9 +22,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import ConnectionLost, LocalProtocolError, RemoteProtocolError
-from mcp_core._methods import Method, Step
 from mcp_core._outbox import Kind
 from mcp_core._state import State
+from mcp_core.revisions._methods import Method, Step
 from mcp_core.types import CallToolParams, Params
 
 from ._call import header
@@ -45,10 +45,10 @@ from ._transport import (
 from ._trips import Farewell, Post, Stream
 
 if TYPE_CHECKING:
-    from mcp_core._dialects import Dialect
     from mcp_core._errors import McpTrioError
     from mcp_core._outbox import Outgoing
     from mcp_core._param_headers import ParamHeaders
+    from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import RequestId
 
     from ._messages import Head, Headers
@@ -81,7 +81,9 @@ class Streamable(Transport):
 
     def __repr__(self) -> str:
         session = "no session" if self.session is None else "a session"
-        return f"<Streamable, {session}, {len(self._reading)} calls, {len(self._held)} messages held>"
+        return (
+            f"<Streamable, {session}, {len(self._reading)} calls, {len(self._held)} messages held>"
+        )
 
     def close(self, now: float) -> None:
         super().close(now)
@@ -91,7 +93,9 @@ class Streamable(Transport):
         if self._standalone_stream is not None:
             self.client.drop(self._standalone_stream)
         if self.session is not None:
-            self.client.make(Farewell(), b"DELETE", self.client.url.target, self.headers(), brief=True)
+            self.client.make(
+                Farewell(), b"DELETE", self.client.url.target, self.headers(), brief=True
+            )
 
     # -- Sending -----------------------------------------------------------------------------------
 
@@ -235,7 +239,9 @@ class Streamable(Transport):
             out = trip.out
             self.over(trip)
             # Responses are not repeated: the requests that they answer ended with the session.
-            again = out.kind is Kind.NOTIFICATION if trip.id is None else client.conn.awaits(trip.id)
+            again = (
+                out.kind is Kind.NOTIFICATION if trip.id is None else client.conn.awaits(trip.id)
+            )
             if again and step_of(out) is not Step.INITIALIZED:
                 self.send(out, now)
         elif trip.id is not None:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import UNSET
 
 from mcp_core._errors import ConnectionLost, RemoteProtocolError
-from mcp_core._methods import METHODS, Step
 from mcp_core._outbox import Kind
 from mcp_core._state import State
 from mcp_core.jsonrpc._codec import BadMessage, decode, encode_error
+from mcp_core.revisions._methods import METHODS, Step
 
 from ._media import EVENT_STREAM, JSON
 from ._response import refusal

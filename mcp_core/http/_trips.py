@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import UNSET
 
 from mcp_core._errors import AuthRequired, ConnectionLost, RemoteProtocolError
-from mcp_core._methods import Step
 from mcp_core._opening import MODERN_ERRORS
 from mcp_core._state import State
 from mcp_core.jsonrpc._codec import BadMessage, decode, is_batch
+from mcp_core.revisions._methods import Step
 
 from ._call import header
 from ._comeback import Comeback
@@ -29,9 +29,9 @@ from ._response import Response, error_in, refusal
 from ._transport import ACCEPT_EVENT_STREAM, Sent, Trip, is_long_lived, step_of
 
 if TYPE_CHECKING:
-    from mcp_core._dialects import Dialect
     from mcp_core._errors import McpTrioError
     from mcp_core._outbox import Outgoing
+    from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import RequestId
 
     from ._messages import Head, Headers

@@ -27,9 +27,9 @@ from mcp_core._errors import ConnectFailed, ConnectionLost, Fault, RemoteProtoco
 from mcp_core._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected
 from mcp_core._intake import Via
 from mcp_core._keep_alive import Due, KeepAlive
-from mcp_core._methods import Role
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.jsonrpc._codec import encode, encode_error
+from mcp_core.revisions._methods import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ serves a `Server` by means of `mcp_core.runtime.Service`, which calls the declar
 
 from __future__ import annotations
 
-from mcp_core._hints import Cache
+from mcp_core.revisions._config import CacheHint
 
 from ._asking import Round
 from ._content import Audio, File, Image
@@ -21,7 +21,7 @@ from ._uri_template import UriTemplate
 __all__ = [
     "Accepted",
     "Audio",
-    "Cache",
+    "CacheHint",
     "Context",
     "DeclarationError",
     "File",

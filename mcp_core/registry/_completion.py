@@ -23,7 +23,7 @@ from ._function import MISSING, inspect_function, union_members
 from ._invocation import Invocation, refuse_coroutine
 
 if TYPE_CHECKING:
-    from mcp_core._dialects import Dialect
+    from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import CompleteParams, Result
 
     from ._function import Function
@@ -34,7 +34,14 @@ _MAX_VALUES: Final = 100  # the limit in the specification's schema
 _MAX_SHOWN: Final = 128  # characters of an unknown name that an error message repeats
 # Annotations that the two parameters may have.
 _TEXT: Final = (str, object, Any, MISSING)
-_MAPPINGS: Final = (dict, collections.abc.Mapping, collections.abc.MutableMapping, object, Any, MISSING)
+_MAPPINGS: Final = (
+    dict,
+    collections.abc.Mapping,
+    collections.abc.MutableMapping,
+    object,
+    Any,
+    MISSING,
+)
 
 
 class Completer:
@@ -50,7 +57,9 @@ class Completer:
         self.function = found = inspect_function(function, returns=False)
         self.thread = thread
         if thread and found.is_async:
-            raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
+            raise DeclarationError(
+                f"{found.label} is async; thread=True is for a plain def that blocks"
+            )
         if not 1 <= len(found.parameters) <= 2:
             raise DeclarationError(
                 f"{found.label}: a completion takes the typed text and, optionally, the arguments already chosen"
@@ -98,10 +107,14 @@ class Completers:
         """
         label = completer.function.label
         if argument not in self._names:
-            raise DeclarationError(f"{label}: {owner} has no {argument!r}; it has {self._listed_names}")
+            raise DeclarationError(
+                f"{label}: {owner} has no {argument!r}; it has {self._listed_names}"
+            )
         if argument in self._by_argument:
             other = self._by_argument[argument].function.label
-            raise DeclarationError(f"{label}: {argument!r} of {owner} is completed by {other} already")
+            raise DeclarationError(
+                f"{label}: {argument!r} of {owner} is completed by {other} already"
+            )
         self._by_argument[argument] = completer
 
     def prepare(self, params: CompleteParams, dialect: Dialect) -> Invocation | Result:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw, Struct
 
-    from mcp_core._dialects import Dialect
+    from mcp_core.revisions._dialects import Dialect
 
     from ._function import Function, Injected
 
@@ -42,7 +42,9 @@ class Invocation(abc.ABC):
 
     __slots__ = ("arguments", "dialect", "function", "is_async", "thread", "wants_context")
 
-    def __init__(self, function: Function, thread: bool, arguments: dict[str, Any], dialect: Dialect) -> None:
+    def __init__(
+        self, function: Function, thread: bool, arguments: dict[str, Any], dialect: Dialect
+    ) -> None:
         self.function = function
         self.thread = thread
         self.arguments = arguments

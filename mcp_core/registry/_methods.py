@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from mcp_core._dialects import DIALECTS, Dialect
-from mcp_core._methods import Method, Role
+from mcp_core.revisions._dialects import DIALECTS, Dialect
+from mcp_core.revisions._methods import Method, Role
 from mcp_core.types import EmptyResult, Result
 
 from ._errors import DeclarationError
@@ -43,11 +43,17 @@ class MethodEntry:
     ) -> None:
         self.function = found = inspect_function(function, returns=False)
         if any(name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role):
-            raise DeclarationError(f"{found.label}: {name!r} is a method of MCP and cannot be redefined")
+            raise DeclarationError(
+                f"{found.label}: {name!r} is a method of MCP and cannot be redefined"
+            )
         if len(found.parameters) > 1:
-            raise DeclarationError(f"{found.label}: a method takes one parameter, its {params.__name__}")
+            raise DeclarationError(
+                f"{found.label}: a method takes one parameter, its {params.__name__}"
+            )
         if thread and found.is_async:
-            raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
+            raise DeclarationError(
+                f"{found.label} is async; thread=True is for a plain def that blocks"
+            )
         self.thread = thread
         self._parameter = found.parameters[0].name if found.parameters else ""
         self.row = Method(name, Role.SERVER, params, result or Result)

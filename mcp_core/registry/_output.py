@@ -24,7 +24,7 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from mcp_core._dialects import Dialect
+from mcp_core.revisions._dialects import Dialect
 from mcp_core.types import CallToolResult, InputRequiredResult, Result, TextContent
 
 from ._content import BLOCKS, MEDIA, block_of, blocks_of
@@ -55,7 +55,9 @@ class Output:
     __slots__ = ("_declared", "_decode", "_is_object", "_schema", "_text_types", "_wrapped")
 
     def __init__(self, returns: Any, declared: Mapping[str, Any] | None, label: str) -> None:
-        self._declared = GivenSchema(declared, f"{label}: output_schema") if declared is not None else None
+        self._declared = (
+            GivenSchema(declared, f"{label}: output_schema") if declared is not None else None
+        )
         returns = _without_input_required(returns)
         kinds = _kinds(returns) if declared is None else {"open"}
         self._decode: Any = None
@@ -91,7 +93,9 @@ class Output:
             TypeError: the value cannot be sent.
         """
         if isinstance(value, Result):
-            return self._adapt_result(value, dialect) if isinstance(value, CallToolResult) else value
+            return (
+                self._adapt_result(value, dialect) if isinstance(value, CallToolResult) else value
+            )
         if self._text_types and not isinstance(value, self._text_types):
             raise Misfit(f"the tool promises text and returned {type(value).__name__}")
         if self._schema is None:
@@ -103,7 +107,9 @@ class Output:
         data = msgspec.json.encode(value)
         self._check(data)
         text = msgspec.json.decode(data) if data.startswith(b'"') else data.decode()
-        return CallToolResult(content=[TextContent(text)], structured_content=self._structured(data, dialect))
+        return CallToolResult(
+            content=[TextContent(text)], structured_content=self._structured(data, dialect)
+        )
 
     def _adapt_result(self, result: CallToolResult, dialect: Dialect) -> CallToolResult:
         """Return a result that the tool made itself, adapted to the revision.
@@ -115,7 +121,9 @@ class Output:
         if not all(isinstance(item, BLOCKS) for item in result.content):
             blocks = [block_of(item) for item in result.content]
             if None in blocks:
-                raise TypeError("the content of a CallToolResult is neither text nor content blocks")
+                raise TypeError(
+                    "the content of a CallToolResult is neither text nor content blocks"
+                )
             changes["content"] = blocks
         if result.structured_content is not UNSET:
             data = msgspec.json.encode(result.structured_content)
@@ -163,7 +171,9 @@ def _without_input_required(returns: Any) -> Any:
 
 def _is_data(kinds: set[str], label: str) -> bool:
     if "bytes" in kinds:
-        raise DeclarationError(f"{label} returns bytes, which have no MIME type: return Image, Audio or File")
+        raise DeclarationError(
+            f"{label} returns bytes, which have no MIME type: return Image, Audio or File"
+        )
     return "data" in kinds and not kinds & {"open", "content"}
 
 
@@ -187,6 +197,8 @@ def _kinds(annotation: Any) -> set[str]:
     if isinstance(bare, type) and issubclass(bare, (*BLOCKS, *MEDIA, Result)):
         return {"content"}
     if bare in _LISTS or typing.get_origin(bare) in _LISTS:
-        items = set().union(*(_kinds(part) for part in typing.get_args(bare) if part is not Ellipsis))
+        items = set().union(
+            *(_kinds(part) for part in typing.get_args(bare) if part is not Ellipsis)
+        )
         return (items & {"open", "content"}) or ({"data"} if items else {"open"})
     return {"data"}

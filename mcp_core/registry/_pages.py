@@ -28,8 +28,8 @@ from mcp_core.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mcp_core._dialects import Dialect
-    from mcp_core._hints import Cache
+    from mcp_core.revisions._config import CacheHint
+    from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import CacheableResult
 
 __all__ = ["PAGE_SIZE", "Entry", "Lists"]
@@ -76,7 +76,11 @@ class Lists:
     __slots__ = ("_cache", "_entries", "_pages", "_server", "_size")
 
     def __init__(
-        self, server: str, entries: Mapping[str, Mapping[str, Entry]], size: int, cache: Cache | None
+        self,
+        server: str,
+        entries: Mapping[str, Mapping[str, Entry]],
+        size: int,
+        cache: CacheHint | None,
     ) -> None:
         if size < 1:
             raise ValueError(f"a page has at least one entry, not {size}")
@@ -114,7 +118,8 @@ class Lists:
         entries = pages.entries
         if not pages.start_after:
             pages.start_after.update(
-                (self._cursor(pages.method, *named), start) for start, named in enumerate(entries, 1)
+                (self._cursor(pages.method, *named), start)
+                for start, named in enumerate(entries, 1)
             )
         start = pages.start_after.get(cursor)
         if start is None:
@@ -138,7 +143,9 @@ class Lists:
 
     def _cursor(self, method: str, key: str, entry: Entry) -> str:
         """Return the cursor of the page that starts after `entry`."""
-        digest = hashlib.sha256(f"{self._server}\0{method}\0{entry.number}\0{key}".encode()).digest()
+        digest = hashlib.sha256(
+            f"{self._server}\0{method}\0{entry.number}\0{key}".encode()
+        ).digest()
         return urlsafe_b64encode(digest[:15]).decode()  # 15 bytes need no padding
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
-from mcp_core._dialects import Dialect
 from mcp_core._errors import Fault, McpError
+from mcp_core.revisions._dialects import Dialect
 from mcp_core.types import GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Result
 
 from ._completion import Completers
@@ -61,7 +61,9 @@ class PromptEntry:
             raise DeclarationError(f"{found.label} has no name of its own; give one with name=")
         self.thread = options.get("thread", False)
         if self.thread and found.is_async:
-            raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
+            raise DeclarationError(
+                f"{found.label} is async; thread=True is for a plain def that blocks"
+            )
         self._read = TextReader(found).read
         self.completers = Completers(found)
         arguments = [
@@ -114,7 +116,9 @@ class PromptInvocation(Invocation):
         if isinstance(value, Result):
             return value
         values = value if isinstance(value, list | tuple) else [value]
-        return GetPromptResult(messages=[_as_message(item) for item in values], description=self._description)
+        return GetPromptResult(
+            messages=[_as_message(item) for item in values], description=self._description
+        )
 
 
 def _as_message(value: Any) -> PromptMessage:
@@ -122,5 +126,7 @@ def _as_message(value: Any) -> PromptMessage:
         return value
     block = block_of(value)
     if block is None:
-        raise TypeError(f"a prompt returns text, content or PromptMessage, not {type(value).__name__}")
+        raise TypeError(
+            f"a prompt returns text, content or PromptMessage, not {type(value).__name__}"
+        )
     return PromptMessage("user", block)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
-from mcp_core._dialects import Dialect
 from mcp_core._errors import Fault
-from mcp_core._hints import Cache
+from mcp_core.revisions._config import CacheHint
+from mcp_core.revisions._dialects import Dialect
 from mcp_core.types import (
     Annotations,
     CacheableResult,
@@ -65,7 +65,7 @@ class ResourceOptions(TypedDict, total=False):
     annotations: Annotations | None
     icons: Sequence[Icon] | None
     meta: Mapping[str, Any] | None
-    cache: Cache | None
+    cache: CacheHint | None
     thread: bool
 
 
@@ -81,7 +81,9 @@ class _Entry:
         self.cache = options.get("cache")
         self.thread = options.get("thread", False)
         if self.thread and found.is_async:
-            raise DeclarationError(f"{found.label} is async; thread=True is for a plain def that blocks")
+            raise DeclarationError(
+                f"{found.label} is async; thread=True is for a plain def that blocks"
+            )
         self.read = TextReader(found).read
 
     def _common_fields(self, options: ResourceOptions) -> dict[str, Any]:
@@ -116,7 +118,9 @@ class ResourceEntry(_Entry):
         check_uri(uri, self.function.label)
         if self.function.parameters:
             names = ", ".join(p.name for p in self.function.parameters)
-            raise DeclarationError(f"{self.function.label} takes {names}, but {uri!r} has no variables")
+            raise DeclarationError(
+                f"{self.function.label} takes {names}, but {uri!r} has no variables"
+            )
         self._resource = Resource(uri=uri, size=options.get("size"), **self._common_fields(options))
 
     def __repr__(self) -> str:
@@ -140,7 +144,9 @@ class TemplateEntry(_Entry):
 
     __slots__ = ("_matcher", "_template", "completers", "uri")
 
-    def __init__(self, template: str, function: Callable[..., Any], options: ResourceOptions) -> None:
+    def __init__(
+        self, template: str, function: Callable[..., Any], options: ResourceOptions
+    ) -> None:
         super().__init__(function, options)
         self.uri = template
         parsed = UriTemplate(template)
@@ -178,9 +184,13 @@ def _check_variables(matcher: UriMatcher, function: Function) -> None:
     parameters = {p.wire_name: p for p in function.parameters}
     for name in template.variables:
         if name not in parameters:
-            raise DeclarationError(f"{function.label} has no parameter for {{{name}}} of {template.text!r}")
+            raise DeclarationError(
+                f"{function.label} has no parameter for {{{name}}} of {template.text!r}"
+            )
         if name in matcher.optional and parameters[name].required:
-            raise DeclarationError(f"{function.label}: a URI may leave {name!r} out, so it needs a default")
+            raise DeclarationError(
+                f"{function.label}: a URI may leave {name!r} out, so it needs a default"
+            )
     for name in parameters.keys() - set(template.variables):
         raise DeclarationError(f"{function.label}: {name!r} is no variable of {template.text!r}")
 
@@ -190,7 +200,9 @@ class ReadInvocation(Invocation):
 
     __slots__ = ("_cache", "_mime_type", "uri")
 
-    def __init__(self, entry: _Entry, arguments: dict[str, Any], dialect: Dialect, uri: str) -> None:
+    def __init__(
+        self, entry: _Entry, arguments: dict[str, Any], dialect: Dialect, uri: str
+    ) -> None:
         super().__init__(entry.function, entry.thread, arguments, dialect)
         self._cache = entry.cache
         self._mime_type = entry.mime_type
@@ -218,14 +230,20 @@ class ReadInvocation(Invocation):
         if isinstance(value, File):
             return value.contents()
         if isinstance(value, Image | Audio):
-            return ResourceContents(uri=self.uri, mime_type=value.mime_type, blob=base64_of(value.data))
+            return ResourceContents(
+                uri=self.uri, mime_type=value.mime_type, blob=base64_of(value.data)
+            )
         if isinstance(value, bytes | bytearray | memoryview):
             mime_type = self._mime_type or "application/octet-stream"
             return ResourceContents(uri=self.uri, mime_type=mime_type, blob=base64_of(value))
-        mime_type = self._mime_type or ("text/plain" if isinstance(value, str) else "application/json")
+        mime_type = self._mime_type or (
+            "text/plain" if isinstance(value, str) else "application/json"
+        )
         return ResourceContents(uri=self.uri, mime_type=mime_type, text=json_text(value))
 
     def _failure(self, exc: BaseException, reference: str) -> Result | ErrorData:
         if isinstance(exc, ResourceNotFound):
-            return ErrorData(self.dialect.codes[Fault.RESOURCE_NOT_FOUND], str(exc), {"uri": self.uri})
+            return ErrorData(
+                self.dialect.codes[Fault.RESOURCE_NOT_FOUND], str(exc), {"uri": self.uri}
+            )
         return super()._failure(exc, reference)

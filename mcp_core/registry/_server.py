@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpa
 
 from msgspec import Raw, Struct
 
-from mcp_core._config import Config
-from mcp_core._dialects import ALL, known
 from mcp_core._errors import Fault
 from mcp_core._limits import Limits
 from mcp_core._seal import KeyRing
 from mcp_core._subscriptions import Change, changes
+from mcp_core.revisions._config import Config
+from mcp_core.revisions._dialects import ALL, known
 from mcp_core.types import (
     Icon,
     Implementation,
@@ -47,8 +47,8 @@ from ._tools import ToolEntry, ToolOptions
 
 if TYPE_CHECKING:
     from mcp_core._events import RequestReceived
-    from mcp_core._hints import Cache
     from mcp_core._param_headers import ParamHeaders
+    from mcp_core.revisions._config import CacheHint
 
 __all__ = ["ChangeListener", "Middleware", "Proceed", "Server"]
 
@@ -146,7 +146,7 @@ class Server:
         versions: Iterable[str] = ALL,
         extensions: Mapping[str, Mapping[str, Any]] | None = None,
         page_size: int = PAGE_SIZE,
-        cache: Cache | None = None,
+        cache: CacheHint | None = None,
         logging: bool = True,
         lifespan: Lifespan | None = None,
         keep_alive: float | None = None,

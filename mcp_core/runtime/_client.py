@@ -17,7 +17,6 @@ from mcp_core import types as t
 from mcp_core._cache import ResultCache
 from mcp_core._caller_options import check_headers, check_level
 from mcp_core._calls import Listing, Pending, loss
-from mcp_core._capabilities import has
 from mcp_core._connection import Connection
 from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
 from mcp_core._events import (
@@ -29,11 +28,12 @@ from mcp_core._events import (
     RequestCancelled,
     RequestReceived,
 )
-from mcp_core._methods import Role
 from mcp_core._mrtr import Rounds
 from mcp_core._outputs import Outputs
 from mcp_core._standing import Standing
 from mcp_core._subscriptions import UPDATED, Change, changes
+from mcp_core.revisions._capabilities import has
+from mcp_core.revisions._methods import Role
 
 from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerInitiatedRequests
 from ._listen import Subscription, SubscriptionClient
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from mcp_core._caller_options import CallerOptions
     from mcp_core._calls import CallOptions, Params, Steps, Waiter
-    from mcp_core._config import Config
     from mcp_core._events import Event, Peer, ProgressReceived
+    from mcp_core.revisions._config import Config
     from mcp_core.types import RequestId
 
     from ._job import Job
@@ -58,7 +58,10 @@ _SET_LEVEL: Final = "logging/setLevel"
 _TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 # Notifications for which there is a callback, and its option.
-_CALLBACKS: Final = {_LOG: "on_log", "notifications/elicitation/complete": "on_elicitation_complete"}
+_CALLBACKS: Final = {
+    _LOG: "on_log",
+    "notifications/elicitation/complete": "on_elicitation_complete",
+}
 # The member of a request's `_meta` that replaces `logging/setLevel` in 2026-07-28.
 _META_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 
@@ -182,7 +185,9 @@ class AbstractClient(abc.ABC):
         if self._subscriptions is not None:
             self._subscriptions.handle_event(event)
 
-    def _send(self, method: str, params: Params, waiter: Waiter[Any], options: CallOptions) -> RequestId:
+    def _send(
+        self, method: str, params: Params, waiter: Waiter[Any], options: CallOptions
+    ) -> RequestId:
         """Send a request for the pending call `waiter`, and return the request's id."""
         self._status.require_alive()
         if waiter not in self._pending:
@@ -246,7 +251,9 @@ class AbstractClient(abc.ABC):
         """List all resources, page after page (server/resources)."""
         return await self._call(self._pages("resources/list", "resources", options), options)
 
-    async def list_resource_templates(self, **options: Unpack[CallOptions]) -> list[t.ResourceTemplate]:
+    async def list_resource_templates(
+        self, **options: Unpack[CallOptions]
+    ) -> list[t.ResourceTemplate]:
         """List all resource templates, page after page (server/resources)."""
         steps = self._pages("resources/templates/list", "resource_templates", options)
         return await self._call(steps, options)
@@ -354,7 +361,9 @@ class AbstractClient(abc.ABC):
         if isinstance(resources, str) or isinstance(uris, str):
             raise TypeError("give URIs as a list, even a single one")
         more_uris = () if isinstance(resources, bool) else resources
-        wanted = changes(tools=tools, prompts=prompts, resources=resources is True, uris=(*more_uris, *uris))
+        wanted = changes(
+            tools=tools, prompts=prompts, resources=resources is True, uris=(*more_uris, *uris)
+        )
         if self._subscriptions is None:
             self._subscriptions = SubscriptionClient(
                 self._conn, self._status, self._call, self._pump, self._later
@@ -375,7 +384,9 @@ class AbstractClient(abc.ABC):
             self._conn.send_notification(_ROOTS_CHANGED)
             self._pump()
 
-    async def request(self, method: str, params: Params = None, **options: Unpack[CallOptions]) -> Any:
+    async def request(
+        self, method: str, params: Params = None, **options: Unpack[CallOptions]
+    ) -> Any:
         """Send any request, without the cache.
 
         A method of MCP gives its result type, any other method a dict.
@@ -399,9 +410,12 @@ class AbstractClient(abc.ABC):
         while isinstance(result, InputRequested):
             requests = round_trips.take(result.requests, result.state)
             if len(requests) > config.limits.in_flight:
-                raise RemoteProtocolError(f"{method}: the server asks {len(requests)} questions at once")
+                raise RemoteProtocolError(
+                    f"{method}: the server asks {len(requests)} questions at once"
+                )
             work: dict[str, Callable[[], Awaitable[Any]]] = {
-                key: partial(self._callbacks.respond_in_retry, request) for key, request in requests.items()
+                key: partial(self._callbacks.respond_in_retry, request)
+                for key, request in requests.items()
             }
             if not work:  # the server only asks to be called again a little later
                 work[""] = partial(self._sleep, round_trips.pause)
@@ -410,7 +424,9 @@ class AbstractClient(abc.ABC):
             result = yield method, round_trips.params
         return result
 
-    def _cached(self, method: str, params: Mapping[str, Any] | None, options: CallOptions) -> Steps[Any]:
+    def _cached(
+        self, method: str, params: Mapping[str, Any] | None, options: CallOptions
+    ) -> Steps[Any]:
         """Return a fresh result from the cache, or send the request."""
         cache = self._cache
         if cache is None or options.get("meta") or options.get("headers"):

@@ -33,7 +33,7 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
-from mcp_core._dialects import Dialect
+from mcp_core.revisions._dialects import Dialect
 from tests.core.helpers import (
     INITIALIZED,
     VERSIONS,
@@ -69,7 +69,9 @@ def conversation(version: str) -> list[tuple[Role, Any]]:
         t.ListToolsResult(tools=[t.Tool(name="t", input_schema={"type": "object"})]),
     )
     asked = pair.request(
-        "tools/call", t.CallToolParams(name="größe", arguments=Raw(b'{"a":"\xe2\x82\xac"}')), progress=True
+        "tools/call",
+        t.CallToolParams(name="größe", arguments=Raw(b'{"a":"\xe2\x82\xac"}')),
+        progress=True,
     )
     pair.progress(asked, 0.5)
     pair.notify(
@@ -88,7 +90,9 @@ def conversation(version: str) -> list[tuple[Role, Any]]:
     pair.cancel(pair.request("resources/read", t.ReadResourceParams(uri="x:y")), "enough")
     if stateful:
         pair.result(
-            pair.request("roots/list", by=SERVER), t.ListRootsResult(roots=[t.Root("file:///x")]), by=CLIENT
+            pair.request("roots/list", by=SERVER),
+            t.ListRootsResult(roots=[t.Root("file:///x")]),
+            by=CLIENT,
         )
         pair.cancel(pair.request("roots/list", by=SERVER), by=SERVER)
         pair.notify("notifications/tools/list_changed")
@@ -103,7 +107,10 @@ def conversation(version: str) -> list[tuple[Role, Any]]:
         )
     pair.client.send_request("acme/odd", {"a": 1})
     pair.settle()
-    return [*pair.spoken, *((CLIENT, batch) for batch in [[ping("b"), INITIALIZED]] if version == B)]
+    return [
+        *pair.spoken,
+        *((CLIENT, batch) for batch in [[ping("b"), INITIALIZED]] if version == B),
+    ]
 
 
 # Invalid input of a server, between valid messages.
@@ -159,7 +166,10 @@ def recordings() -> dict[str, list[Any]]:
         about: dict[str, Any] = {"versions": [version], "about": "bad input", "limit": LIMIT}
         found[name] = [
             about,
-            *({"client": line.decode("latin-1") if isinstance(line, bytes) else line} for line in lines),
+            *(
+                {"client": line.decode("latin-1") if isinstance(line, bytes) else line}
+                for line in lines
+            ),
         ]
     return found
 
@@ -239,7 +249,9 @@ class Replay:
 def send_own(conn: Connection, message: Message) -> None:
     params = dict(message.get("params", {}))
     meta = params.pop("_meta", {})
-    id = conn.send_request(message["method"], params, token=message["id"], progress="progressToken" in meta)
+    id = conn.send_request(
+        message["method"], params, token=message["id"], progress="progressToken" in meta
+    )
     assert id == message["id"]
 
 
@@ -252,14 +264,22 @@ def comparable(value: Any) -> Any:
     if isinstance(value, Exception):
         return type(value).__name__, str(value)
     if isinstance(value, Struct):
-        return type(value).__name__, *(comparable(getattr(value, name)) for name in value.__struct_fields__)
+        return type(value).__name__, *(
+            comparable(getattr(value, name)) for name in value.__struct_fields__
+        )
     if isinstance(value, list):
         return [comparable(item) for item in value]
-    return {key: comparable(item) for key, item in value.items()} if isinstance(value, dict) else value
+    return (
+        {key: comparable(item) for key, item in value.items()} if isinstance(value, dict) else value
+    )
 
 
 SIDES = [
-    *(pytest.param(version, role, id=f"{version}-{role.value}") for version in VERSIONS for role in Role),
+    *(
+        pytest.param(version, role, id=f"{version}-{role.value}")
+        for version in VERSIONS
+        for role in Role
+    ),
     *(pytest.param(name, SERVER, id=name) for name in BAD_INPUT),
 ]
 
@@ -285,7 +305,13 @@ KINDS = {
         "ResultReceived",
         "MessageRejected",
     },
-    CLIENT: {"PeerReady", "RequestReceived", "RequestCancelled", "NotificationReceived", "ResultReceived"}
+    CLIENT: {
+        "PeerReady",
+        "RequestReceived",
+        "RequestCancelled",
+        "NotificationReceived",
+        "ResultReceived",
+    }
     | {"ErrorReceived", "ProgressReceived"},
 }
 
@@ -322,7 +348,9 @@ def test_stream_byte_by_byte_gives_same_events(name: str, role: Role) -> None:
 @pytest.mark.parametrize(("name", "role"), SIDES)
 @settings(max_examples=50)
 @given(st.data())
-def test_stream_in_random_chunks_gives_same_events(name: str, role: Role, data: st.DataObject) -> None:
+def test_stream_in_random_chunks_gives_same_events(
+    name: str, role: Role, data: st.DataObject
+) -> None:
     heard = stream(name, role).heard
     cuts = data.draw(st.lists(st.integers(1, len(heard) - 1), max_size=30))
     replay = Replay(stream(name, role)).hears(*chunks(heard, cuts))

@@ -32,8 +32,8 @@ from mcp_core._events import RequestReceived
 from mcp_core._mrtr import ROUNDS, Inquiry, NeedInput, Rounds, as_request, pause_before
 from mcp_core._questions import as_answer, check_question, question_of, require
 from mcp_core._seal import BadState, KeyRing
-from mcp_core._stamps import stamped_result
 from mcp_core.jsonrpc._codec import encode, reader
+from mcp_core.revisions._encoding import stamped_result
 from tests.core.helpers import STATEFUL, STATELESS, A, B, C, D, E, server_config
 from tests.core.questions import (
     ALICE,

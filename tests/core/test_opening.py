@@ -14,9 +14,9 @@ from msgspec import UNSET, Raw
 
 from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError, RemoteProtocolError
 from mcp_core import types as t
-from mcp_core._dialects import Dialect
 from mcp_core._opening import Ask, Opener, Reply, opening, question, reply_in
 from mcp_core.jsonrpc._codec import decode
+from mcp_core.revisions._dialects import Dialect
 from tests.core.helpers import (
     CLIENT_INFO,
     CLIENT_OFFERS,

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from mcp_core import METHODS, Fault, LocalProtocolError, McpError, Method, RemoteProtocolError
 from mcp_core import types as t
-from mcp_core._methods import INPUTS
 from mcp_core._questions import (
     QUESTIONS,
     as_answer,
@@ -21,6 +20,7 @@ from mcp_core._questions import (
     refusal_of,
     require,
 )
+from mcp_core.revisions._methods import INPUTS
 from tests.core.questions import (
     ALICE,
     ANSWER_TO,
@@ -86,7 +86,11 @@ def test_input_request_rows_match_legacy_requests(row: Method) -> None:
         (WITH_TOOLS, NOTHING, {"sampling": {"tools": {}}}),
         (WITH_TOOLS, offers(sampling=t.SamplingCapability()), {"sampling": {"tools": {}}}),
         (WITH_TOOLS, offers(sampling=t.SamplingCapability(tools={})), {}),
-        (WITH_CHOICE, offers(sampling=t.SamplingCapability(context={})), {"sampling": {"tools": {}}}),
+        (
+            WITH_CHOICE,
+            offers(sampling=t.SamplingCapability(context={})),
+            {"sampling": {"tools": {}}},
+        ),
         (ROOTS, NOTHING, {"roots": {}}),
         (ROOTS, offers(roots=t.RootsCapability()), {}),
     ],
@@ -111,7 +115,9 @@ def test_input_request_without_capability_is_rejected(
 
 def test_require_names_all_missing_capabilities() -> None:
     with pytest.raises(McpError) as caught:
-        require([NAME, PAGE, MODEL, WITH_TOOLS], client(capabilities=offers(roots=t.RootsCapability())))
+        require(
+            [NAME, PAGE, MODEL, WITH_TOOLS], client(capabilities=offers(roots=t.RootsCapability()))
+        )
     needed: Any = {"elicitation": {"url": {}}, "sampling": {"tools": {}}}
     assert caught.value.data == {"requiredCapabilities": needed}
 
@@ -134,15 +140,24 @@ def test_require_names_all_missing_capabilities() -> None:
         ),
         (form(a={"type": "string", "enum": ["x"], "enumNames": ["X"]}, b=CHOICES), None),
         (
-            form(a={"type": "array", "items": {"type": "string", "enum": ["x"]}, "minItems": 1}, b=SEVERAL),
+            form(
+                a={"type": "array", "items": {"type": "string", "enum": ["x"]}, "minItems": 1},
+                b=SEVERAL,
+            ),
             None,
         ),
         (form(a={"type": "object", "properties": {}}), "flat object of simple fields"),
         (form(a={"type": "array", "items": {"type": "object"}}), "flat object"),
         (form(a={"type": "null"}), "flat object"),
         (form(a={"enum": ["no type"]}), "flat object"),
-        (t.ElicitRequest(t.ElicitParams(message="m", requested_schema={"type": "string"})), "flat object"),
-        (t.ElicitRequest(t.ElicitParams(message="m", requested_schema={"type": "object"})), "flat object"),
+        (
+            t.ElicitRequest(t.ElicitParams(message="m", requested_schema={"type": "string"})),
+            "flat object",
+        ),
+        (
+            t.ElicitRequest(t.ElicitParams(message="m", requested_schema={"type": "object"})),
+            "flat object",
+        ),
         (page("https://example.com/a?b=c#d"), None),
         (page("http://[::1]:8000/"), None),
         (page("HTTPS://example.com"), None),
@@ -178,7 +193,10 @@ def test_require_names_all_missing_capabilities() -> None:
             t.CreateMessageRequest(
                 replace(
                     MODEL.params,
-                    messages=[t.SamplingMessage("assistant", USE), t.SamplingMessage("assistant", GAVE)],
+                    messages=[
+                        t.SamplingMessage("assistant", USE),
+                        t.SamplingMessage("assistant", GAVE),
+                    ],
                 )
             ),
             "messages.1.: assistants",
@@ -253,7 +271,11 @@ def test_form_content_is_checked_against_schema(field: Any, value: Any, words: s
         (NAME, replace(ALICE, action="cancel"), t.ElicitResult(action="cancel")),
         (PAGE, t.ElicitResult(action="accept"), t.ElicitResult(action="accept")),
         (PAGE, ALICE, t.ElicitResult(action="accept")),
-        (form(a={"type": "boolean"}), t.ElicitResult(action="accept"), t.ElicitResult(action="accept")),
+        (
+            form(a={"type": "boolean"}),
+            t.ElicitResult(action="accept"),
+            t.ElicitResult(action="accept"),
+        ),
         (NAME, t.ElicitResult(action="accept"), "content.name is missing"),
         (NAME, SAID, "elicitation/create is not answered with CreateMessageResult"),
         (MODEL, SAID, SAID),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mcp_core import DIALECTS, Config, Peer
 from mcp_core import types as t
 from mcp_core._replies import REPLIES
-from mcp_core.registry import Cache
+from mcp_core.registry import CacheHint
 from tests.core.helpers import (
     CLIENT_INFO,
     SERVER_INFO,
@@ -68,7 +68,9 @@ def test_builtin_result_depends_on_config_and_peer(
 
 
 def test_builtin_discover_result_has_cache_hint() -> None:
-    config = Config(SERVER_INFO, SERVER_OFFERS, instructions="be kind", cache=Cache(60, "public"))
+    config = Config(
+        SERVER_INFO, SERVER_OFFERS, instructions="be kind", cache=CacheHint(60, "public")
+    )
     hinted = replace(DISCOVERED, ttl_ms=60_000, cache_scope="public")
     assert REPLIES["server/discover"](config, None, PEER) == (hinted, None)
     assert REPLIES["initialize"](config, None, PEER) == (initialized(D), PEER)

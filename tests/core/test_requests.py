@@ -8,9 +8,9 @@ import pytest
 
 from mcp_core import DIALECTS, Limits, Peer, RequestReceived, Role
 from mcp_core import types as t
-from mcp_core._methods import METHODS
 from mcp_core._requests import Request, Requests
 from mcp_core._state import Life
+from mcp_core.revisions._methods import METHODS
 from tests.core.helpers import D, server_config
 
 PEER = Peer(DIALECTS[D], t.ClientCapabilities())
@@ -23,7 +23,10 @@ def requests_with(in_flight: int = 2, waiting: int = 2, pause: float = 5.0) -> R
 
 
 def add(requests: Requests, *ids: Any) -> list[bool | None]:
-    return [requests.add(RequestReceived(id, ROW, None, PEER, b"{}"), Request(PEER, TERMS)) for id in ids]
+    return [
+        requests.add(RequestReceived(id, ROW, None, PEER, b"{}"), Request(PEER, TERMS))
+        for id in ids
+    ]
 
 
 def waiting_ids(requests: Requests) -> list[Any]:

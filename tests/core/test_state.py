@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcp_core import LocalProtocolError, State
-from mcp_core._methods import Step
 from mcp_core._state import LIFECYCLE, REQUEST, Act, Life, after, next_state
+from mcp_core.revisions._methods import Step
 
 # Rows are states; columns are INITIALIZE INITIALIZED PING WORK STATELESS CLOSE; a dash is a
 # violation.
@@ -56,7 +56,9 @@ def test_life_cycle_violation_has_explanation(state: State, step: Step, words: s
         next_state(state, step)
 
 
-@pytest.mark.parametrize("state", [state for state in State if state not in (State.CLOSING, State.CLOSED)])
+@pytest.mark.parametrize(
+    "state", [state for state in State if state not in (State.CLOSING, State.CLOSED)]
+)
 def test_life_cycle_stateless_request_keeps_state(state: State) -> None:
     assert next_state(state, Step.STATELESS) is state
 

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TypedDict
 
 from mcp_core import ALL, McpError, ToolError
-from mcp_core.registry import Cache, Context, Image, Server
+from mcp_core.registry import CacheHint, Context, Image, Server
 from mcp_core.types import LOGGING_LEVELS, PromptMessage, TextContent
 
 runtime, *spoken = sys.argv[1:]
@@ -27,7 +27,11 @@ Event = import_module(runtime).Event
 PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-BOOKS = {"austen": ["emma", "persuasion"], "melville": ["moby-dick"], "morrison": ["beloved", "jazz"]}
+BOOKS = {
+    "austen": ["emma", "persuasion"],
+    "melville": ["moby-dick"],
+    "morrison": ["beloved", "jazz"],
+}
 
 
 class Weather(TypedDict):
@@ -44,7 +48,7 @@ server = Server(
     instructions="Call anything.",
     versions=spoken or ALL,
     page_size=2,
-    cache=Cache(60, "public"),
+    cache=CacheHint(60, "public"),
 )
 gone = Event()
 
@@ -141,7 +145,7 @@ def pid() -> int:
     return os.getpid()
 
 
-@server.resource("memo://today", mime_type="text/plain", cache=Cache(5))
+@server.resource("memo://today", mime_type="text/plain", cache=CacheHint(5))
 def today() -> str:
     """Today's tasks."""
     return "Buy milk."

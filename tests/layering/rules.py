@@ -92,7 +92,7 @@ RUNTIME_IMPORTS: Final = PURE | {"msgspec", "mcp_core"}
 # Methods that make an object awaitable, or an async context manager or iterator.
 NO_COROUTINES: Final = frozenset({"__await__", "__aenter__", "__aexit__", "__aiter__", "__anext__"})
 
-COMPARES_VERSIONS: Final = ("mcp_core/_dialects.py",)
+COMPARES_VERSIONS: Final = ("mcp_core/revisions/_dialects.py",)
 CATCHES_MSGSPEC: Final = (
     "mcp_core/jsonrpc/_codec.py",
     "mcp_core/registry/_signature.py",

@@ -16,7 +16,7 @@ import pytest
 import mcp_trio
 from mcp_core import Connection, Limits, Rate, Role
 from mcp_core import types as t
-from mcp_core.registry import Cache, Context, Server
+from mcp_core.registry import CacheHint, Context, Server
 from mcp_trio.testing import play_client
 from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E, opened
 
@@ -111,7 +111,9 @@ async def test_cursor_after_list_change_is_valid_while_its_entry_exists(version:
         server.remove_tool("n1")
         await expect_list_changed(peer, version)
         await peer.expect_error(await peer.request("tools/list", cursor), -32602)
-    async with play_client(build_server(page_size=2), version) as peer:  # the same server after a restart
+    async with play_client(
+        build_server(page_size=2), version
+    ) as peer:  # the same server after a restart
         assert [tool["name"] for tool in (await peer.result_of("tools/list", cursor))["tools"]] == [
             "n2",
             "n3",
@@ -161,7 +163,9 @@ REVIEW: Final = {"type": "ref/prompt", "name": "review"}
 FILE: Final = {"type": "ref/resource", "uri": "files://{owner}/{name}"}
 
 
-def completion_params(ref: Mapping[str, str], argument: str, typed: Any = "", **more: Any) -> dict[str, Any]:
+def completion_params(
+    ref: Mapping[str, str], argument: str, typed: Any = "", **more: Any
+) -> dict[str, Any]:
     return {"ref": ref, "argument": {"name": argument, "value": typed}, **more}
 
 
@@ -172,7 +176,9 @@ async def test_completions_capability_is_declared_with_completers_only(version: 
         declared = client.peer.capabilities
         assert isinstance(declared, t.ServerCapabilities)
         assert declared.completions == (None if version == A else {})
-        completed = await client.request("completion/complete", completion_params(REVIEW, "language", "p"))
+        completed = await client.request(
+            "completion/complete", completion_params(REVIEW, "language", "p")
+        )
         assert completed.completion.values == ["python", "perl"]
     async with mcp_trio.connect(build_server(), versions=[version]) as client:
         declared = client.peer.capabilities
@@ -184,13 +190,17 @@ async def test_completions_capability_is_declared_with_completers_only(version: 
 @every_revision
 async def test_completion_values_over_100_are_cut(version: str) -> None:
     async with play_client(build_with_completers(), version) as peer:
-        completion = (await peer.result_of("completion/complete", completion_params(FILE, "name", "f")))[
-            "completion"
-        ]
-        assert completion == {"values": [f"f{n}" for n in range(100)], "total": 150, "hasMore": True}
-        completion = (await peer.result_of("completion/complete", completion_params(REVIEW, "language")))[
-            "completion"
-        ]
+        completion = (
+            await peer.result_of("completion/complete", completion_params(FILE, "name", "f"))
+        )["completion"]
+        assert completion == {
+            "values": [f"f{n}" for n in range(100)],
+            "total": 150,
+            "hasMore": True,
+        }
+        completion = (
+            await peer.result_of("completion/complete", completion_params(REVIEW, "language"))
+        )["completion"]
         assert completion == {"values": ["rust", "python", "perl"], "total": 3, "hasMore": False}
 
 
@@ -222,9 +232,14 @@ def test_complete_params_match_the_revision(version: str) -> None:
     ):
         context = t.CompletionContext(arguments={"language": "python"})
         params = send(
-            t.CompleteParams(ref=ref, argument=t.CompletionArgument("framework", "fl"), context=context)
+            t.CompleteParams(
+                ref=ref, argument=t.CompletionArgument("framework", "fl"), context=context
+            )
         )
-        expected: dict[str, Any] = {"ref": expected_value, "argument": {"name": "framework", "value": "fl"}}
+        expected: dict[str, Any] = {
+            "ref": expected_value,
+            "argument": {"name": "framework", "value": "fl"},
+        }
         if version not in (A, B):
             expected["context"] = {"arguments": {"language": "python"}}
         assert params == expected
@@ -278,7 +293,9 @@ async def test_completions_are_validated_rate_limited_and_kept_in_order(version:
     server = build_with_completers(limits=Limits(tool_calls=Rate(per_second=0.001, burst=2)))
     async with play_client(server, version) as peer:
         for no_text in 3, None, ["p"]:
-            wrong = await peer.request("completion/complete", completion_params(REVIEW, "language", no_text))
+            wrong = await peer.request(
+                "completion/complete", completion_params(REVIEW, "language", no_text)
+            )
             await peer.expect_error(wrong, -32602)
         for typed, values in ("", ["rust", "python", "perl"]), ("p", ["python", "perl"]):
             completed = await peer.result_of(
@@ -305,20 +322,22 @@ async def request_hints(peer: ScriptedPeer, method: str, uri: str = "x://0") -> 
 async def test_cacheable_results_carry_cache_hints(method: str) -> None:
     async with play_client(build_server(), E) as peer:
         assert await request_hints(peer, method) == {"ttlMs": 0, "cacheScope": "private"}
-    server = build_server(0, cache=Cache(ttl=1.5, scope="public"))
-    server.add_resource("x://0", lambda: "text", name="cached", cache=Cache(ttl=60))
+    server = build_server(0, cache=CacheHint(ttl=1.5, scope="public"))
+    server.add_resource("x://0", lambda: "text", name="cached", cache=CacheHint(ttl=60))
     server.add_tool(lambda: None, name="t", description="A tool.")
     server.add_prompt(lambda: "", name="p")
     async with play_client(server, E) as peer:
         declared_hints = {"ttlMs": 1_500, "cacheScope": "public"}
         read = {"ttlMs": 60_000, "cacheScope": "private"}
-        assert await request_hints(peer, method) == (read if method == "resources/read" else declared_hints)
+        assert await request_hints(peer, method) == (
+            read if method == "resources/read" else declared_hints
+        )
 
 
 def build_with_resources() -> Server:
     """Build a server with resources whose cache hints come from different places."""
     server = Server("s")
-    declared_hints = Cache(60, "public")
+    declared_hints = CacheHint(60, "public")
     contents = [t.ResourceContents(uri="x://mine", text="t")]
     values = {
         "plain": "text",
@@ -327,7 +346,9 @@ def build_with_resources() -> Server:
         "without": t.ReadResourceResult(contents=contents),
     }
     for name, value in values.items():
-        server.add_resource(f"x://{name}", functools.partial(_same, value), name=name, cache=declared_hints)
+        server.add_resource(
+            f"x://{name}", functools.partial(_same, value), name=name, cache=declared_hints
+        )
     server.add_resource("y://{name}", lambda name: name, name="y", cache=declared_hints)
     return server
 
@@ -346,15 +367,16 @@ async def test_read_result_cache_hints_override_declared_ones() -> None:
             ("x://without", 60_000, "public"),
             ("y://any", 60_000, "public"),
         ):
-            assert await request_hints(peer, "resources/read", uri) == {"ttlMs": ttl, "cacheScope": scope}, (
-                uri
-            )
+            assert await request_hints(peer, "resources/read", uri) == {
+                "ttlMs": ttl,
+                "cacheScope": scope,
+            }, uri
 
 
 @pytest.mark.requirement("CACHE-1")
 @pytest.mark.parametrize("version", STATEFUL)
 async def test_stateful_revisions_carry_no_cache_hints(version: str) -> None:
-    async with play_client(build_server(cache=Cache(60, "public")), version) as peer:
+    async with play_client(build_server(cache=CacheHint(60, "public")), version) as peer:
         for method in LISTS:
             assert await request_hints(peer, method) == {}
     async with play_client(build_with_resources(), version) as peer:
@@ -364,9 +386,9 @@ async def test_stateful_revisions_carry_no_cache_hints(version: str) -> None:
 
 @pytest.mark.requirement("CACHE-2")
 async def test_input_required_result_carries_no_cache_hints() -> None:
-    server = Server("s", cache=Cache(60))
+    server = Server("s", cache=CacheHint(60))
     question = t.InputRequiredResult(result_type="input_required", request_state="state")
-    server.add_resource("x://0", lambda: question, name="asks", cache=Cache(60))
+    server.add_resource("x://0", lambda: question, name="asks", cache=CacheHint(60))
     async with play_client(server, E) as peer:
         result = await peer.result_of("resources/read", {"uri": "x://0"})
         assert (result["resultType"], hints(result)) == ("input_required", {})
@@ -375,7 +397,7 @@ async def test_input_required_result_carries_no_cache_hints() -> None:
 @pytest.mark.requirement("CACHE-8")
 @pytest.mark.parametrize("method", LISTS)
 async def test_list_pages_share_one_cache_scope(method: str) -> None:
-    server = build_server(page_size=2, cache=Cache(60, "public"))
+    server = build_server(page_size=2, cache=CacheHint(60, "public"))
     async with play_client(server, E) as peer:
         scopes = []
         params: dict[str, str] | None = {}

@@ -17,7 +17,7 @@ import trio
 import trio.testing
 
 from mcp_core import CallTimeout, ConnectionLost
-from mcp_core.registry import Cache
+from mcp_core.registry import CacheHint
 from mcp_trio import Grace, connect, connect_stdio, connect_stream, serve_stream
 from tests.core.helpers import VERSIONS, C, D, E, error
 from tests.trio_.cancelling import TOOLS, World, lifespan, made, play_at_every_step, roots
@@ -159,7 +159,9 @@ async def many_calls(client: Client) -> None:
 
 
 async def a_large_call(client: Client) -> None:
-    assert (await client.call_tool("steps", {"size": 0}, meta={"com.example/pad": "x" * 200_000})).text
+    assert (
+        await client.call_tool("steps", {"size": 0}, meta={"com.example/pad": "x" * 200_000})
+    ).text
 
 
 async def a_question(client: Client) -> None:
@@ -179,7 +181,7 @@ ACTS: dict[str, tuple[Act, str, dict[str, Any]]] = {
     "a call, stateful": (a_call, C, {}),
     "progress and a timeout": (progress_and_a_timeout, E, {}),
     "several pages": (several_pages, D, {"page_size": 2}),
-    "what is kept": (what_is_kept, E, {"page_size": 2, "cache": Cache(ttl=60)}),
+    "what is kept": (what_is_kept, E, {"page_size": 2, "cache": CacheHint(ttl=60)}),
     "two calls of which one is given up": (two_calls_of_which_one_is_given_up, E, {}),
     "many calls": (many_calls, D, {}),
     "a large call": (a_large_call, E, {}),
@@ -193,7 +195,10 @@ ACTS: dict[str, tuple[Act, str, dict[str, Any]]] = {
 async def calling(world: World, act: Act, version: str, options: dict[str, Any]) -> None:
     """Only the call is cancelled."""
     world.server = made(**options)
-    async with served(world) as end, connect_stream(end, versions=[version], on_roots=roots) as client:
+    async with (
+        served(world) as end,
+        connect_stream(end, versions=[version], on_roots=roots) as client,
+    ):
         await world.come_to_rest()
         with world.cut():
             await act(client)

@@ -15,7 +15,7 @@ import trio.testing
 
 from mcp_core import ALL, ConnectFailed, ConnectionLost, NotificationReceived, Role
 from mcp_core import types as t
-from mcp_core.registry import Cache, Context, Server
+from mcp_core.registry import CacheHint, Context, Server
 from mcp_trio import connect, connect_stdio, connect_stream, memory_pair
 from tests.core.helpers import A, D, E, error, result
 from tests.trio_.test_client import open_as_server
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 MockClock = trio.testing.MockClock
 
 
-async def fail_to_connect(play: Callable[[Wire], Awaitable[object]], **options: Any) -> ConnectFailed:
+async def fail_to_connect(
+    play: Callable[[Wire], Awaitable[object]], **options: Any
+) -> ConnectFailed:
     """Connect to a server that `play` plays.
 
     Return the error, and check that the stream was closed.
@@ -67,7 +69,8 @@ def hello() -> str:
 
 
 @pytest.mark.parametrize(
-    ("client", "server", "agreed"), [(ALL, ALL, E), (ALL, (A,), A), ((A, D), ALL, D), (ALL, (D, E), E)]
+    ("client", "server", "agreed"),
+    [(ALL, ALL, E), (ALL, (A,), A), ((A, D), ALL, D), (ALL, (D, E), E)],
 )
 async def test_connect_negotiates_the_newest_common_revision(
     client: tuple[str, ...], server: tuple[str, ...], agreed: str
@@ -94,7 +97,10 @@ async def test_connect_options_reach_the_connection() -> None:
     crossed: list[tuple[str, bytes]] = []
     info = t.Implementation(name="mine", version="9")
     async with connect(
-        server, info=info, extensions={"com.example/x": {"a": 1}}, trace=lambda *line: crossed.append(line)
+        server,
+        info=info,
+        extensions={"com.example/x": {"a": 1}},
+        trace=lambda *line: crossed.append(line),
     ) as first:
         await first.call_tool("facts")
     assert seen == [(info, {"com.example/x": {"a": 1}})]
@@ -102,7 +108,9 @@ async def test_connect_options_reach_the_connection() -> None:
     assert b"server/discover" in crossed[0][1]
 
     crossed.clear()
-    async with connect(server, verdict=first.peer, trace=lambda *line: crossed.append(line)) as second:
+    async with connect(
+        server, verdict=first.peer, trace=lambda *line: crossed.append(line)
+    ) as second:
         assert crossed == []  # no request was needed
         await second.ping()
 
@@ -120,7 +128,10 @@ async def test_connect_log_messages_in_each_revision(version: str) -> None:
         return "said"
 
     heard: list[tuple[str, Any]] = []
-    options: Any = {"on_log": lambda params: heard.append((params.level, params.data)), "versions": [version]}
+    options: Any = {
+        "on_log": lambda params: heard.append((params.level, params.data)),
+        "versions": [version],
+    }
     async with connect(server, **options) as client:
         await client.call_tool("talk")
         assert heard == [("warning", {"large": True})]
@@ -148,7 +159,7 @@ async def test_connect_cached_list_follows_the_server_ttl(
         if direction == "sent" and b"tools/list" in line:
             lists.append(line)
 
-    server = Server("steady", versions=ALL, cache=Cache(ttl=60))
+    server = Server("steady", versions=ALL, cache=CacheHint(ttl=60))
     server.add_tool(hello)
     async with connect(server, versions=[version], cache=cache, trace=trace) as client:
         await client.list_tools()
@@ -200,7 +211,9 @@ async def test_connect_keep_alive_detects_a_dead_server(autojump_clock: MockCloc
                     await client.call_tool("t", timeout=None)
 
 
-@pytest.mark.parametrize("option", [{"log_level": "loud"}, {"keep_alive": -1}, {"extensions": {"x": {}}}])
+@pytest.mark.parametrize(
+    "option", [{"log_level": "loud"}, {"keep_alive": -1}, {"extensions": {"x": {}}}]
+)
 async def test_connect_invalid_option_raises_before_starting(option: Any) -> None:
     for target in Server("here"), ["no-such-program-anywhere"]:
         with pytest.raises(ValueError, match=r"no log level|keep_alive|'x'"):
@@ -262,7 +275,10 @@ async def answers_nonsense(wire: Wire) -> None:
         (hangs_up_in_the_middle, "the server ended the connection before it was open"),
         (does_not_listen, "the connection broke"),
         (refuses, "(refused|answered) .*not today"),
-        (answers_nonsense, "(answer to initialize cannot be read|result of server/discover is malformed)"),
+        (
+            answers_nonsense,
+            "(answer to initialize cannot be read|result of server/discover is malformed)",
+        ),
     ],
 )
 @pytest.mark.parametrize("versions", [ALL, [D], [E]])

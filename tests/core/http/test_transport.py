@@ -11,7 +11,6 @@ import pytest
 
 from mcp_core import AuthRequired, ConnectionLost, PeerError, RemoteProtocolError, State
 from mcp_core import types as t
-from mcp_core._methods import Step
 from mcp_core._outbox import Kind, Outgoing
 from mcp_core.http import Head, HttpClient, HttpClientOptions
 from mcp_core.http._response import Response, error_in
@@ -26,6 +25,7 @@ from mcp_core.http._transport import (
     own_headers,
     step_of,
 )
+from mcp_core.revisions._methods import Step
 from mcp_core.urls import Url
 
 if TYPE_CHECKING:
@@ -379,7 +379,9 @@ def test_post_refused_prefers_json_rpc_error_in_body(its_id: str) -> None:
         (500, "<h1>", RemoteProtocolError),
     ],
 )
-def test_post_refused_without_json_rpc_error_fails_by_status(status: int, body: str, kind: type) -> None:
+def test_post_refused_without_json_rpc_error_fails_by_status(
+    status: int, body: str, kind: type
+) -> None:
     host, post = post_of(a_request("tools/call"))
     post.started(Head(status, [(b"content-type", b"application/json")]), 0.0)
     post.data(body.encode(), 0.0)

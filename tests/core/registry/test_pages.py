@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from mcp_core import Dialect
-from mcp_core.registry import Cache, Server
+from mcp_core.registry import CacheHint, Server
 from mcp_core.registry import _pages as pages
 from mcp_core.types import Prompt
 from tests.core.registry.asking import EVERY_DIALECT, D, E, answered, request
@@ -94,7 +94,7 @@ def test_list_page_size_below_one_raises(size: int) -> None:
 
 @pytest.mark.parametrize("method", LISTS)
 def test_list_pages_all_have_the_cache_hints(method: str) -> None:
-    server = full(3, 1, cache=Cache(60, "public"))
+    server = full(3, 1, cache=CacheHint(60, "public"))
     params: dict[str, str] = {}
     for _ in range(3):
         answer = answered(server, method, params)
@@ -221,7 +221,9 @@ def test_list_pages_under_changes_hold_lasting_entries_once(
             lasting.discard(gone)
         present += [add() for _ in range(data.draw(st.integers(0, 1)))]
     assert len(found) == len(set(found))
-    assert [name for name in found if name in lasting] == sorted(lasting, key=lambda name: int(name[1:]))
+    assert [name for name in found if name in lasting] == sorted(
+        lasting, key=lambda name: int(name[1:])
+    )
 
 
 # --- The cache of encoded pages -------------------------------------------------------------------

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from mcp_core import ALL, DIALECTS, LATEST, Fault, LocalProtocolError
 from mcp_core import types as t
-from mcp_core._dialects import best, known, negotiate
+from mcp_core.revisions._dialects import best, known, negotiate
 from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E
 
 # version, stateful, batches, null id in errors, structured content, tool argument faults,
@@ -90,7 +90,10 @@ LINK_TEXT = {"type": "text", "text": "n: x:y", "annotations": {"priority": 1.0}}
 AUDIO_TEXT = {"type": "text", "text": "[audio, audio/wav]"}
 LINK_ITSELF = {"type": "resource_link", "name": "n", "uri": "x:y", "annotations": {"priority": 1.0}}
 AUDIO_ITSELF = {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}
-BARE, BARE_META = {"type": "text", "text": "hello"}, {"type": "text", "text": "hello", "_meta": {"k": 1}}
+BARE, BARE_META = (
+    {"type": "text", "text": "hello"},
+    {"type": "text", "text": "hello", "_meta": {"k": 1}},
+)
 
 
 def encoded(version: str, value: Any) -> Any:
@@ -110,7 +113,9 @@ CALL = t.CallToolResult(content=[TEXT, AUDIO, LINK], structured_content={"a": 1}
         (E, [BARE_META, AUDIO_ITSELF, LINK_ITSELF], True),
     ],
 )
-def test_fit_replaces_content_missing_in_revision(version: str, content: Any, structured: bool) -> None:
+def test_fit_replaces_content_missing_in_revision(
+    version: str, content: Any, structured: bool
+) -> None:
     before = asdict(CALL)
     assert encoded(version, CALL) == {"content": content} | (
         {"structuredContent": {"a": 1}} if structured else {}
@@ -150,9 +155,13 @@ USE = t.ToolUseContent(id="1", name="n", input={})
 
 
 @pytest.mark.parametrize("version", [A, B, C])
-@pytest.mark.parametrize("content", [USE, [USE], [t.ToolResultContent(tool_use_id="1", content=[])]])
+@pytest.mark.parametrize(
+    "content", [USE, [USE], [t.ToolResultContent(tool_use_id="1", content=[])]]
+)
 def test_fit_value_without_substitute_raises(version: str, content: Any) -> None:
-    params = t.CreateMessageParams(messages=[t.SamplingMessage(role="user", content=content)], max_tokens=1)
+    params = t.CreateMessageParams(
+        messages=[t.SamplingMessage(role="user", content=content)], max_tokens=1
+    )
     with pytest.raises(LocalProtocolError, match=f"{version} cannot express Tool"):
         DIALECTS[version].encode(params)
     assert "tool" in DIALECTS[D].encode(params).decode()
@@ -180,7 +189,9 @@ def test_fit_value_invalid_without_removed_fields_raises(version: str) -> None:
 def test_fit_adds_required_cache_hints(version: str) -> None:
     """2026-07-28 requires both members. "private" and 0 are safe for every result."""
     expected = (
-        {"tools": []} if DIALECTS[version].stateful else {"tools": [], "ttlMs": 0, "cacheScope": "private"}
+        {"tools": []}
+        if DIALECTS[version].stateful
+        else {"tools": [], "ttlMs": 0, "cacheScope": "private"}
     )
     assert encoded(version, t.ListToolsResult(tools=[])) == expected
 
@@ -290,7 +301,9 @@ def test_known_unknown_or_empty_versions_raise(versions: tuple[str, ...], words:
         (ALL, iter([B]), B),
     ],
 )
-def test_best_returns_first_spoken_that_is_offered(spoken: Any, offered: Any, expected: str | None) -> None:
+def test_best_returns_first_spoken_that_is_offered(
+    spoken: Any, offered: Any, expected: str | None
+) -> None:
     found = best([DIALECTS[version] for version in spoken], offered)
     assert (found.version if found is not None else None) == expected
 

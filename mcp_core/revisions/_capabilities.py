@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
+    from mcp_core.types import ServerCapabilities
+
     from ._methods import Method
-    from .types import ServerCapabilities
 
 __all__ = ["allowed", "as_object", "has", "unchanging"]
 
@@ -42,7 +43,11 @@ def allowed(rows: dict[str, Method], capabilities: Struct | None) -> dict[str, M
     Requests that need a capability which is not declared are left out. Notifications are all kept,
     because their `needs` are capabilities of the sender.
     """
-    return {name: row for name, row in rows.items() if row.result is None or has(capabilities, row.needs)}
+    return {
+        name: row
+        for name, row in rows.items()
+        if row.result is None or has(capabilities, row.needs)
+    }
 
 
 def as_object(path: Sequence[str]) -> dict[str, Any]:
@@ -64,7 +69,9 @@ def unchanging(capabilities: ServerCapabilities) -> ServerCapabilities:
     return replace(
         capabilities,
         **{
-            name: replace(capability, **dict.fromkeys(_CHANGE_FIELDS & set(capability.__struct_fields__)))
+            name: replace(
+                capability, **dict.fromkeys(_CHANGE_FIELDS & set(capability.__struct_fields__))
+            )
             for name in ("tools", "prompts", "resources")
             if (capability := getattr(capabilities, name)) is not None
         },

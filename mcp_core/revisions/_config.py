@@ -5,33 +5,41 @@
 2. What can be computed before the first message is computed once per `Config`, role and revision,
    as a `DialectConfig`: the methods received, and the constant bytes spliced into messages.
 3. All connections of a server or client share one `Config`. Do not change it after the first one.
+
+Cache hints: for how long, and for whom, a client may reuse a result (2026-07-28).
+
+They are set on the results of discovery, lists and `resources/read`. Earlier revisions leave them
+out (`types._revisions.GATES`). They are advice to clients and control no access.
+Page: server/utilities/caching.
 """
 
 from __future__ import annotations
 
 import re
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core._limits import CLIENT_LIMITS, Limits
 from mcp_core.jsonrpc._codec import encode
 
 from ._capabilities import allowed, has, unchanging
 from ._dialects import ALL, DIALECTS, Dialect, known
-from ._limits import CLIENT_LIMITS, Limits
 from ._methods import Method, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ._hints import Cache
+    # emptied
+    from mcp_core.types import CacheableResult
 
 __all__ = [
+    "CacheHint",
     "Config",
-    "Terms",
+    "DialectConfig",
 ]
 
 
@@ -44,7 +52,7 @@ _EXTENSION: Final = re.compile(
 )
 
 
-class Terms(Struct, frozen=True, eq=False):
+class DialectConfig(Struct, frozen=True, eq=False):
     """The consequences of a `Config` for one role in one revision.
 
     Attributes:
@@ -69,7 +77,7 @@ class Terms(Struct, frozen=True, eq=False):
     request_meta: bytes
 
 
-class _TermsByDialect(dict[Dialect, Terms]):
+class _ConfigByDialect(dict[Dialect, DialectConfig]):
     """The `DialectConfig` of one role for each revision, computed on first use."""
 
     __slots__ = (
@@ -81,7 +89,7 @@ class _TermsByDialect(dict[Dialect, Terms]):
         self._config = config
         self._role = role
 
-    def __missing__(self, dialect: Dialect) -> Terms:
+    def __missing__(self, dialect: Dialect) -> DialectConfig:
         config = self._config
         role = self._role
         custom = {name: row for name, row in config.methods.items() if row.to in (role, None)}
@@ -104,7 +112,7 @@ class _TermsByDialect(dict[Dialect, Terms]):
             b'"resultType":%b,' % encode(dialect.result_type) if dialect.result_type else b""
         )
         meta_stamp = b'"_meta":%b,' % encode(meta) if meta else b""
-        terms = self[dialect] = Terms(
+        terms = self[dialect] = DialectConfig(
             dialect=dialect,
             receives={**allowed(dialect.receives[role], config.capabilities), **custom},
             sends={**dialect.receives[role.other], **custom_sent},
@@ -181,7 +189,7 @@ class Config:
         probe_timeout: float = 5.0,
         initialize_timeout: float | None = None,
         keep_alive: float | None = None,
-        cache: Cache | None = None,
+        cache: CacheHint | None = None,
     ) -> None:
         self.info = info
         self.capabilities: Any = capabilities  # those of a client or of a server
@@ -215,7 +223,7 @@ class Config:
         self._compute_derived()
 
     def _compute_derived(self) -> None:
-        self.terms = {role: _TermsByDialect(self, role) for role in Role}
+        self.terms = {role: _ConfigByDialect(self, role) for role in Role}
         self.rows = {
             role: {
                 name: row
@@ -260,3 +268,40 @@ class Config:
     def declares(self, path: tuple[str, ...]) -> bool:
         """Return True if `capabilities` declares the capability at `path`."""
         return has(self.capabilities, path)
+
+
+R = TypeVar("R", bound="CacheableResult")
+
+# In milliseconds. The largest integer that every JSON implementation keeps exact (RFC 8259
+# section 6).
+_MAX_TTL_MS: Final = 2**53 - 1
+
+
+class CacheHint(Struct, frozen=True):
+    """How long a client may reuse a result before it requests it again, and for whom.
+
+    Args:
+        ttl: time to live in seconds. 0 means that the result is stale at once.
+        scope: "private" allows reuse for the requesting user only. "public" allows a gateway or
+            proxy to serve it to any user, so use it only for results that are equal for all.
+
+    Raises:
+        ValueError: `ttl` is negative, infinite or NaN, or `scope` is neither of the two.
+    """
+
+    ttl: float = 0.0
+    scope: Literal["public", "private"] = "private"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ttl * 1000 <= _MAX_TTL_MS:
+            raise ValueError(f"ttl is a number of seconds from 0 on, not {self.ttl!r}")
+        if self.scope not in ("public", "private"):
+            raise ValueError(f"scope is 'public' or 'private', not {self.scope!r}")
+
+    def on(self, result: R) -> R:
+        """Return a copy of `result` with these hints. Hints that `result` has are kept."""
+        return replace(
+            result,
+            ttl_ms=round(self.ttl * 1000) if result.ttl_ms is None else result.ttl_ms,
+            cache_scope=self.scope if result.cache_scope is None else result.cache_scope,
+        )

@@ -12,8 +12,8 @@ from msgspec import Raw
 
 from mcp_core import DIALECTS, LocalProtocolError, Role
 from mcp_core import types as t
-from mcp_core._stamps import body, stamped_params, stamped_result
 from mcp_core.jsonrpc._codec import encode_result
+from mcp_core.revisions._encoding import body, stamped_params, stamped_result
 from tests.core.helpers import (
     META_CAPABILITIES,
     META_CLIENT,

@@ -12,14 +12,13 @@ from msgspec import Raw, Struct, to_builtins
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core._errors import LocalProtocolError
 from mcp_core.jsonrpc._codec import encode, one_line
-
-from ._errors import LocalProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ._config import Terms
+    from ._config import DialectConfig
     from ._dialects import Dialect
 
 __all__ = ["body", "stamped_params", "stamped_result"]
@@ -52,7 +51,7 @@ def body(dialect: Dialect, params: Struct | Mapping[str, Any] | None) -> bytes |
 
 
 def stamped_params(
-    terms: Terms,
+    terms: DialectConfig,
     params: Struct | Mapping[str, Any] | None,
     meta: Mapping[str, Any] | None,
     progress_token: t.ProgressToken | None,
@@ -89,7 +88,9 @@ def stamped_params(
     return b'{"_meta":{%b},%b' % (b",".join(members), encoded[1:])
 
 
-def stamped_result(terms: Terms, result: Struct | Mapping[str, Any] | Raw) -> tuple[bytes, bytes]:
+def stamped_result(
+    terms: DialectConfig, result: Struct | Mapping[str, Any] | Raw
+) -> tuple[bytes, bytes]:
     """Encode a result as JSON of the revision.
 
     Return it and the members to insert before its own, each with its comma: the arguments `result`

@@ -9,7 +9,7 @@ import pytest
 
 from mcp_core import DIALECTS, Role
 from mcp_core import types as t
-from mcp_core._capabilities import allowed, as_object, has
+from mcp_core.revisions._capabilities import allowed, as_object, has
 from tests.core.helpers import D, E
 
 CLIENT = t.ClientCapabilities
@@ -39,7 +39,9 @@ SERVER = t.ServerCapabilities
         ('{"experimental":{"x":1}}', "experimental.x.y", False),
     ],
 )
-def test_capability_path_declared_if_present_and_not_false(declared: str, path: str, holds: bool) -> None:
+def test_capability_path_declared_if_present_and_not_false(
+    declared: str, path: str, holds: bool
+) -> None:
     capabilities = msgspec.json.decode(declared, type=SERVER)
     assert has(capabilities, [name for name in path.split(".") if name]) is holds
 
@@ -58,11 +60,26 @@ def test_capability_extension_found_by_identifier() -> None:
 @pytest.mark.parametrize(
     ("version", "declared", "there", "missing"),
     [
-        (D, SERVER(), {"ping", "initialize", "notifications/cancelled"}, {"tools/call", "logging/setLevel"}),
-        (D, SERVER(tools=t.ToolsCapability()), {"tools/call", "tools/list"}, {"prompts/get", "tasks/get"}),
+        (
+            D,
+            SERVER(),
+            {"ping", "initialize", "notifications/cancelled"},
+            {"tools/call", "logging/setLevel"},
+        ),
+        (
+            D,
+            SERVER(tools=t.ToolsCapability()),
+            {"tools/call", "tools/list"},
+            {"prompts/get", "tasks/get"},
+        ),
         (D, SERVER(resources=t.ResourcesCapability()), {"resources/read"}, {"resources/subscribe"}),
         (E, SERVER(), {"server/discover", "subscriptions/listen"}, {"tools/call", "tasks/get"}),
-        (E, SERVER(extensions={"io.modelcontextprotocol/tasks": {}}), {"tasks/get", "tasks/update"}, set()),
+        (
+            E,
+            SERVER(extensions={"io.modelcontextprotocol/tasks": {}}),
+            {"tasks/get", "tasks/update"},
+            set(),
+        ),
     ],
 )
 def test_undeclared_capability_removes_its_requests(

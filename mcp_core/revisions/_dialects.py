@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core._errors import Fault, LocalProtocolError
 from mcp_core.jsonrpc._codec import encode
 from mcp_core.types._revisions import (
     GATES,
@@ -33,7 +34,6 @@ from mcp_core.types._revisions import (
     REVISIONS,
 )
 
-from ._errors import Fault, LocalProtocolError
 from ._methods import METHODS, NEVER, Method, Role
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ _MODERN_STATUSES: Final = MappingProxyType(
 )
 
 
-class _Fit(Struct, frozen=True):
+class _FieldChanges(Struct, frozen=True):
     """The changes that one revision makes to values of one type."""
 
     removed: tuple[tuple[str, Any], ...] = ()  # field, and the default that leaves it out
@@ -120,7 +120,7 @@ class _Fit(Struct, frozen=True):
     nested: tuple[str, ...] = ()  # fields that can hold values which the revision changes
 
 
-_NOT_COMPUTED: Final = _Fit()
+_NOT_COMPUTED: Final = _FieldChanges()
 
 
 class Dialect(Struct, frozen=True, eq=False, weakref=True):
@@ -165,7 +165,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
     _missing_types: set[type[Struct]] = set()
     # Filled on first use of a type: those without changes, and the changes of all, None for none.
     unchanged: set[type[Struct]] = set()
-    _changes: dict[type[Struct], _Fit | None] = {}
+    _changes: dict[type[Struct], _FieldChanges | None] = {}
 
     def __post_init__(self) -> None:
         for role in Role:
@@ -248,7 +248,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
             )
         return to_text(value)
 
-    def _compute_changes(self, type: type[Struct]) -> _Fit | None:
+    def _compute_changes(self, type: type[Struct]) -> _FieldChanges | None:
         """Return the changes to values of `type`, None if there are none, and remember them."""
         if type in self._changes:
             return self._changes[type]
@@ -268,7 +268,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
                 nested.append(field.name)
         changes = None
         if removed or defaults or nested:
-            changes = _Fit(tuple(removed), tuple(defaults), tuple(nested))
+            changes = _FieldChanges(tuple(removed), tuple(defaults), tuple(nested))
         else:
             self.unchanged.add(type)
         self._changes[type] = changes

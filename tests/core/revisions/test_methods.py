@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from mcp_core import DIALECTS, Method, Role
 from mcp_core import types as t
-from mcp_core._methods import INPUTS, METHODS, Step
 from mcp_core.jsonrpc._codec import InvalidPayload
+from mcp_core.revisions._methods import INPUTS, METHODS, Step
 from tests.core.helpers import STATEFUL, STATELESS, VERSIONS, A, B, C, D, E
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT

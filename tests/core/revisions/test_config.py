@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from mcp_core.registry import Cache
+from mcp_core.registry import CacheHint
 from mcp_core.types import ListToolsResult
 
 
 @pytest.mark.parametrize(
     ("cache", "ttl_ms", "scope"),
     [
-        (Cache(), 0, "private"),
-        (Cache(300), 300_000, "private"),
-        (Cache(0.0015, "public"), 2, "public"),
-        (Cache(ttl=2**53 / 1000 - 1), 2**53 - 1000, "private"),
+        (CacheHint(), 0, "private"),
+        (CacheHint(300), 300_000, "private"),
+        (CacheHint(0.0015, "public"), 2, "public"),
+        (CacheHint(ttl=2**53 / 1000 - 1), 2**53 - 1000, "private"),
     ],
 )
-def test_cache_hint_is_set_on_result(cache: Cache, ttl_ms: int, scope: str) -> None:
+def test_cache_hint_is_set_on_result(cache: CacheHint, ttl_ms: int, scope: str) -> None:
     result = ListToolsResult(tools=[])
     hinted = cache.on(result)
     assert (hinted.ttl_ms, hinted.cache_scope) == (ttl_ms, scope)
@@ -29,7 +29,7 @@ def test_cache_hint_is_set_on_result(cache: Cache, ttl_ms: int, scope: str) -> N
 
 
 def test_cache_hint_of_result_takes_precedence() -> None:
-    cache = Cache(5, "public")
+    cache = CacheHint(5, "public")
     assert cache.on(ListToolsResult(tools=[], ttl_ms=0)) == ListToolsResult(
         tools=[], ttl_ms=0, cache_scope="public"
     )
@@ -41,10 +41,10 @@ def test_cache_hint_of_result_takes_precedence() -> None:
 @pytest.mark.parametrize("ttl", [-1, -0.001, math.inf, math.nan, 2**53])
 def test_cache_hint_invalid_ttl_rejected(ttl: float) -> None:
     with pytest.raises(ValueError, match="ttl is a number of seconds from 0 on"):
-        Cache(ttl)
+        CacheHint(ttl)
 
 
 @pytest.mark.parametrize("scope", ["", "Public", "shared", None])
 def test_cache_hint_invalid_scope_rejected(scope: Any) -> None:
     with pytest.raises(ValueError, match="scope is 'public' or 'private'"):
-        Cache(1, scope)
+        CacheHint(1, scope)

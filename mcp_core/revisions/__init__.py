@@ -1,0 +1,1 @@
+"""Methods, dialects and configuration of each revision, as data."""
