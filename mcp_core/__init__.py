@@ -6,6 +6,24 @@ driver builds clients and servers of in `mcp_core.runtime`.
 
 from __future__ import annotations
 
+from mcp_core.messages._events import (
+    NEED_DATA,
+    PAUSED,
+    ChangesMissed,
+    ConnectionClosed,
+    ErrorReceived,
+    Event,
+    InputRequested,
+    MessageRejected,
+    NotificationReceived,
+    Peer,
+    PeerReady,
+    ProgressReceived,
+    RequestCancelled,
+    RequestReceived,
+    ResultReceived,
+)
+from mcp_core.messages._outbox import MessageKind, Outgoing
 from mcp_core.revisions._config import Config
 from mcp_core.revisions._dialects import ALL, DIALECTS, LATEST, Dialect
 from mcp_core.revisions._methods import METHODS, Method, Role
@@ -25,25 +43,7 @@ from ._errors import (
     RemoteProtocolError,
     ToolError,
 )
-from ._events import (
-    NEED_DATA,
-    PAUSED,
-    ChangesMissed,
-    ConnectionClosed,
-    ErrorReceived,
-    Event,
-    InputRequested,
-    MessageRejected,
-    NotificationReceived,
-    Peer,
-    PeerReady,
-    ProgressReceived,
-    RequestCancelled,
-    RequestReceived,
-    ResultReceived,
-)
 from ._limits import CLIENT_LIMITS, Bucket, Limits, Rate
-from ._outbox import Kind, Outgoing
 from ._pump import Pump
 from ._questions import FormSchema
 from ._state import State
@@ -75,11 +75,11 @@ __all__ = [
     "Fault",
     "FormSchema",
     "InputRequested",
-    "Kind",
     "Limits",
     "LocalProtocolError",
     "McpError",
     "McpTrioError",
+    "MessageKind",
     "MessageRejected",
     "Method",
     "NotificationReceived",

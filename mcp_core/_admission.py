@@ -11,17 +11,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct, field
 
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.messages._events import Peer
+from mcp_core.messages._rejection import RequestRejected
 from mcp_core.revisions._dialects import Dialect, negotiate
 from mcp_core.revisions._methods import METHODS, Method, Role, Step
 
 from ._errors import Fault, LocalProtocolError
-from ._events import Peer
 from ._state import LIFECYCLE, State, next_state
 
 if TYPE_CHECKING:
@@ -29,25 +30,13 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
+    from mcp_core.messages._incoming import HeaderValidator
     from mcp_core.revisions._config import Config, DialectConfig
 
-__all__ = ["Admission", "Mirror", "Refusal", "admit"]
-
-
-class Mirror(Protocol):
-    """Compares a request with the HTTP headers that repeat parts of it.
-
-    Both methods return a description of the first mismatch, None if there is none.
-    """
-
-    def check_head(self, method: str, version: str, row: Method | None, params: Any) -> str | None:
-        """Compare method, version and name. The version or the method may be unknown.
-
-        `params` may be undecoded, because they do not fit the method.
-        """
-
-    def check_params(self, row: Method, params: Any) -> str | None:
-        """Compare the params. Called after version and method were accepted."""
+__all__ = [
+    "Admission",
+    "admit",
+]
 
 
 class Admission(Struct, gc=False):
@@ -66,32 +55,6 @@ class Admission(Struct, gc=False):
     peer: Peer
     terms: DialectConfig
     progress_token: t.ProgressToken | None
-
-
-class Refusal(Exception):
-    """A request that failed a check.
-
-    Attributes:
-        fault, message, data: the error response. `data` is `UNSET` for none.
-        dialect: the revision that gives the code of `fault`, None if none is known yet.
-        answerable: False if the revision forbids even the error response.
-    """
-
-    def __init__(
-        self,
-        fault: Fault,
-        message: str,
-        data: Any = UNSET,
-        *,
-        dialect: Dialect | None = None,
-        answerable: bool = True,
-    ) -> None:
-        super().__init__(message)
-        self.fault = fault
-        self.message = message
-        self.data = data
-        self.dialect = dialect
-        self.answerable = answerable
 
 
 class _Claim(Struct):
@@ -113,13 +76,21 @@ class _Described(Struct):
 
 # Looking up a member of an enum costs more than most comparisons with it.
 _CLIENT = Role.CLIENT
+
 _SERVER = Role.SERVER
+
 _WORK = Step.WORK
+
 _INITIALIZE = Step.INITIALIZE
+
 _STATELESS = Step.STATELESS
+
 _read_peer_meta = reader(_Claimed)
+
 _read_params_meta = reader(_Described)
+
 _SHUTTING_DOWN: Final = "the server is being shut down and takes no more requests"
+
 _HANDSHAKE_METHODS: Final = frozenset(row.name for row in METHODS if row.step is Step.INITIALIZE)
 
 
@@ -131,7 +102,7 @@ def admit(
     rows: Mapping[str, Method],
     state: State,
     session_peer: Peer | None,
-    header_validator: Mirror | None = None,
+    header_validator: HeaderValidator | None = None,
 ) -> Admission:
     """Check a request and return it as an `AdmittedRequest`.
 
@@ -182,14 +153,14 @@ def admit(
     terms = config.terms[role][dialect]
     row = terms.receives.get(method)
     if row is None or row.result is None:
-        raise Refusal(
+        raise RequestRejected(
             Fault.METHOD_NOT_FOUND,
             _not_found_text(method, dialect, role),
             {"supported": config.versions} if method in _HANDSHAKE_METHODS else UNSET,
             dialect=dialect,
         )
     if params is None:
-        raise Refusal(
+        raise RequestRejected(
             Fault.INVALID_PARAMS,
             f"the params of {method} do not fit: {params_error}",
             dialect=dialect,
@@ -210,14 +181,14 @@ def _session_peer(
 ) -> Peer:
     """Return the sender according to the handshake: an earlier one, or this request."""
     if role is _CLIENT and known_peer is not None and not known_peer.dialect.stateful:
-        raise Refusal(
+        raise RequestRejected(
             Fault.INVALID_REQUEST,
             f"a server does not send requests in revision {known_peer.dialect.version}",
             dialect=known_peer.dialect,
             answerable=False,
         )
     if not config.stateful:
-        raise Refusal(
+        raise RequestRejected(
             Fault.INVALID_PARAMS,
             "the request's _meta must have io.modelcontextprotocol/protocolVersion and "
             "io.modelcontextprotocol/clientCapabilities",
@@ -228,7 +199,7 @@ def _session_peer(
     _check_state(state, step, known_peer.dialect if known_peer is not None else None)
     if step is _INITIALIZE:
         if params is None:
-            raise Refusal(
+            raise RequestRejected(
                 Fault.INVALID_PARAMS, f"the params of initialize do not fit: {params_error}"
             )
         dialect = negotiate(params.protocol_version, config.stateful)
@@ -237,7 +208,7 @@ def _session_peer(
         return known_peer
     if step is Step.PING:  # legal before the handshake, when nothing is known of the sender
         return Peer(dialect=config.stateful[0], capabilities=t.ClientCapabilities())
-    raise Refusal(Fault.INVALID_REQUEST, "the conversation has not been initialized")
+    raise RequestRejected(Fault.INVALID_REQUEST, "the conversation has not been initialized")
 
 
 def _version_in_meta(meta: t.RequestMeta, config: Config) -> str:
@@ -245,7 +216,7 @@ def _version_in_meta(meta: t.RequestMeta, config: Config) -> str:
     version = meta.protocol_version
     if version is None or meta.client_capabilities is None:
         missing = "protocolVersion" if version is None else "clientCapabilities"
-        raise Refusal(
+        raise RequestRejected(
             Fault.INVALID_PARAMS,
             f"_meta lacks io.modelcontextprotocol/{missing}",
             dialect=config.dialects[0],
@@ -255,7 +226,7 @@ def _version_in_meta(meta: t.RequestMeta, config: Config) -> str:
 
 def _reject_mismatch(mismatch: str | None, config: Config) -> None:
     if mismatch is not None:
-        raise Refusal(Fault.HEADER_MISMATCH, mismatch, dialect=config.dialects[0])
+        raise RequestRejected(Fault.HEADER_MISMATCH, mismatch, dialect=config.dialects[0])
 
 
 def _request_peer(version: str, meta: t.RequestMeta, config: Config, state: State) -> Peer:
@@ -263,14 +234,14 @@ def _request_peer(version: str, meta: t.RequestMeta, config: Config, state: Stat
     assert meta.client_capabilities is not None
     dialect = config.by_version.get(version)
     if dialect is None or dialect.stateful:
-        raise Refusal(
+        raise RequestRejected(
             Fault.UNSUPPORTED_VERSION,
             f"protocol version {version[:64]} is not served for requests without a handshake",
             {"supported": config.versions, "requested": version},
             dialect=config.dialects[0],
         )
     if _STATELESS not in LIFECYCLE[state]:
-        raise Refusal(Fault.BUSY, _SHUTTING_DOWN, dialect=dialect)
+        raise RequestRejected(Fault.BUSY, _SHUTTING_DOWN, dialect=dialect)
     return Peer(dialect, meta.client_capabilities, meta.client_info, meta.log_level)
 
 
@@ -279,11 +250,11 @@ def _check_state(state: State, step: Step, dialect: Dialect | None) -> None:
     if step in LIFECYCLE[state]:
         return
     if state is State.CLOSING:
-        raise Refusal(Fault.BUSY, _SHUTTING_DOWN, dialect=dialect)
+        raise RequestRejected(Fault.BUSY, _SHUTTING_DOWN, dialect=dialect)
     try:
         next_state(state, step)
     except LocalProtocolError as exc:
-        raise Refusal(Fault.INVALID_REQUEST, str(exc), dialect=dialect) from None
+        raise RequestRejected(Fault.INVALID_REQUEST, str(exc), dialect=dialect) from None
 
 
 def _peer_meta(raw: Raw | bytes) -> t.RequestMeta | None:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import encode_notification
-
-from ._events import ProgressReceived, ResultReceived
-from ._outbox import Kind, Outgoing
+from mcp_core.messages._events import ProgressReceived, ResultReceived
+from mcp_core.messages._outbox import MessageKind, Outgoing
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from ._answers import Call
-    from ._outbox import Outbox
+    from mcp_core.messages._outbox import Outbox
+    from mcp_core.messages._responses import OutgoingRequest
+
     from .types import ProgressParams, RequestId
 
 __all__ = ["OPENING", "STILL_THERE", "Asked"]
@@ -54,10 +54,10 @@ class Asked:
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
-        self.table: dict[RequestId, Call] = {}
+        self.table: dict[RequestId, OutgoingRequest] = {}
         self.next_id = 1
 
-    def add(self, call: Call) -> int:
+    def add(self, call: OutgoingRequest) -> int:
         """Add a request and return its id, which was `next_id`."""
         id = self.next_id
         self.next_id = id + 1
@@ -77,7 +77,7 @@ class Asked:
         params = call.dialect.encode(t.CancelledParams(request_id=id, reason=reason))
         data = encode_notification("notifications/cancelled", params)
         method = "notifications/cancelled"
-        self._outbox.put(Outgoing(data, Kind.CANCEL, id, call.related, method, call.dialect))
+        self._outbox.put(Outgoing(data, MessageKind.CANCEL, id, call.related, method, call.dialect))
 
     def give_up_for(self, parent: RequestId) -> None:
         """Cancel the requests that were sent during the request `parent` of the peer."""

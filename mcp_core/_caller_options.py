@@ -22,7 +22,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ._events import Peer
+    from mcp_core.messages._events import Peer
 
 __all__ = [
     "NETWORK_INITIALIZE_TIMEOUT",

@@ -17,41 +17,40 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, Typ
 
 from msgspec import Struct
 
-from ._errors import CallTimeout, ConnectionLost, RemoteProtocolError
-from ._events import (
-    ConnectionClosed,
-    ErrorReceived,
+from mcp_core.messages._events import (
     InputRequested,
     ProgressReceived,
-    ResultReceived,
 )
+from mcp_core.messages._pending import PendingRequest
+
+from ._errors import CallTimeout, RemoteProtocolError
 
 if TYPE_CHECKING:
-    from ._events import Event
     from .types import RequestId
 
 __all__ = [
     "CallOptions",
     "Listing",
     "Params",
-    "Pending",
     "Steps",
     "Turn",
     "Waiter",
-    "deliver",
-    "loss",
 ]
 
 T = TypeVar("T")
 
 Params: TypeAlias = Struct | Mapping[str, Any] | None
+
 Steps: TypeAlias = Generator["tuple[str, Params] | Turn", Any, T]
+
 Progress: TypeAlias = Callable[[float, float | None, str | None], object]
 
 _TIMEOUT: Final = 60.0  # enough for most tools, and about as long as a user waits without a sign
+
 # A tool that reports progress for longer should be a task. And progress does not prove that the
 # call will ever end.
 _MAX_TIMEOUT: Final = 300.0
+
 _MAX_PAGES: Final = 10_000  # a longer listing is taken for an endless one
 
 
@@ -79,25 +78,6 @@ class CallOptions(TypedDict, total=False):
     headers: Mapping[str, str] | None
 
 
-class Pending(abc.ABC):
-    """An outgoing request that waits for its response."""
-
-    @abc.abstractmethod
-    def end(self, result: Any, error: BaseException | None) -> None:
-        """Take the response: the result, or the exception to raise."""
-
-    @abc.abstractmethod
-    def progressed(self, event: ProgressReceived) -> None:
-        """Handle a progress notification from the server."""
-
-    def asked(self, event: InputRequested) -> None:
-        """Handle a result that requests input. Unless overridden, end with an error."""
-        self.end(
-            None,
-            RemoteProtocolError("the server requested input, which this request cannot answer"),
-        )
-
-
 class Turn(abc.ABC):
     """A wait of a call for something other than a response. Pass the outcome to `PendingCall.end`.
 
@@ -117,7 +97,7 @@ class Turn(abc.ABC):
         """End the wait. Called when the call ends or is cancelled, and after `end` was called."""
 
 
-class Waiter(Pending, Generic[T]):
+class Waiter(PendingRequest, Generic[T]):
     """One call. Call `begin`, wait for `wake` or until `deadline`, then take `result()`.
 
     Args:
@@ -291,26 +271,6 @@ def _check_seconds(option: str, seconds: float | None) -> float | None:
     if seconds is not None and not seconds >= 0:
         raise ValueError(f"{option} is a number of seconds from 0 on, or None, not {seconds!r}")
     return seconds
-
-
-def deliver(event: Event) -> None:
-    """Pass an event to the `PendingRequest` that it concerns, if any."""
-    if isinstance(event, ResultReceived):
-        event.token.end(event.result, None)
-    elif isinstance(event, ErrorReceived):
-        event.token.end(None, event.error)
-    elif isinstance(event, ProgressReceived):
-        event.token.progressed(event)
-    elif isinstance(event, InputRequested):
-        event.token.asked(event)
-    elif isinstance(event, ConnectionClosed):
-        for pending in event.lost:
-            pending.end(None, loss(event))
-
-
-def loss(event: ConnectionClosed) -> ConnectionLost:
-    """Return the exception to raise in a pending call: a new one for each."""
-    return ConnectionLost("the client was closed" if event.error is None else str(event.error))
 
 
 class Listing(Generic[T]):

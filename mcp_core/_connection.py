@@ -25,21 +25,7 @@ from mcp_core.jsonrpc._codec import (
     encode_request,
     encode_result,
 )
-from mcp_core.revisions._encoding import body, stamped_params, stamped_result
-from mcp_core.revisions._methods import Role, Step
-
-from ._admission import Refusal, admit
-from ._answers import Call, answer, error_of
-from ._asked import OPENING, STILL_THERE, Asked
-from ._errors import (
-    ConnectFailed,
-    ConnectionLost,
-    Fault,
-    LocalProtocolError,
-    PeerError,
-    RemoteProtocolError,
-)
-from ._events import (
+from mcp_core.messages._events import (
     NEED_DATA,
     PAUSED,
     ConnectionClosed,
@@ -51,15 +37,34 @@ from ._events import (
     RequestCancelled,
     RequestReceived,
 )
+from mcp_core.messages._incoming import IncomingMessages, MessageContext
+from mcp_core.messages._outbox import MessageKind, Outbox, Outgoing
+from mcp_core.messages._rejection import (
+    RequestRejected,
+    answer_to_bad_message,
+    answer_to_refused,
+    too_often,
+)
+from mcp_core.messages._responses import OutgoingRequest, answer, error_of
+from mcp_core.revisions._encoding import body, stamped_params, stamped_result
+from mcp_core.revisions._methods import Role, Step
+
+from ._admission import admit
+from ._asked import OPENING, STILL_THERE, Asked
+from ._errors import (
+    ConnectFailed,
+    ConnectionLost,
+    Fault,
+    LocalProtocolError,
+    PeerError,
+    RemoteProtocolError,
+)
 from ._hearing import HEARD, Hearing
-from ._intake import Intake, Via
 from ._keep_alive import Due, KeepAlive
 from ._limits import Bucket
 from ._notes import log_note, progress_note
 from ._opening import Opener, Reply, question, reply_in
-from ._outbox import Kind, Outbox, Outgoing
 from ._permission import may_notify, may_request
-from ._refusals import answer_to_bad_message, answer_to_refused, too_often
 from ._replies import REPLIES
 from ._requests import Request, Requests
 from ._state import Life, State, next_state
@@ -72,11 +77,11 @@ if TYPE_CHECKING:
 
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.jsonrpc._codec import Envelope
+    from mcp_core.messages._events import Event, NeedData, Paused
     from mcp_core.revisions._config import Config
     from mcp_core.revisions._dialects import Dialect
 
     from ._errors import McpTrioError
-    from ._events import Event, NeedData, Paused
     from ._subscriptions import Change
     from .types import ErrorData, LoggingLevel, RequestId
 
@@ -88,7 +93,7 @@ _CLIENT = Role.CLIENT
 _SERVER = Role.SERVER
 _CLOSED = State.CLOSED
 _OPEN = Life.OPEN
-_ANSWER = Kind.ANSWER
+_ANSWER = MessageKind.ANSWER
 _SHUT_DOWN_STATES = (State.CLOSING, State.CLOSED)
 _NO_PARAMS = b"{}"
 # Shared by all connections without keep-alive: without an interval it never changes.
@@ -157,7 +162,7 @@ class Connection:
         self.opener: Opener | None = None
         self._rows = config.rows[role]
         self._max_queued = config.limits.queued
-        self._input = Intake(config.limits)
+        self._input = IncomingMessages(config.limits)
         self._outbox = Outbox()
         self._incoming = Requests(config.limits)
         self._outgoing = Asked(self._outbox)
@@ -238,7 +243,7 @@ class Connection:
         elif self.state is not _CLOSED:
             self._input.feed(data)
 
-    def receive_message(self, data: bytes, now: float, via: Via | None = None) -> None:
+    def receive_message(self, data: bytes, now: float, via: MessageContext | None = None) -> None:
         """Receive one complete message from a transport with message boundaries.
 
         `context` is what the transport knows of the message beside its bytes.
@@ -247,7 +252,7 @@ class Connection:
         if self.state is not _CLOSED:
             self._input.add(data, via)
 
-    def receive_parsed(self, body: ParsedBody, now: float, via: Via) -> None:
+    def receive_parsed(self, body: ParsedBody, now: float, via: MessageContext) -> None:
         """Receive a message or a batch that `parse_body` has parsed with the limits of `config`.
 
         `context` is what the transport knows of it beside its bytes.
@@ -351,9 +356,11 @@ class Connection:
         data = encode_request(
             id, method, stamped_params(terms, params, meta, id if progress else None)
         )
-        self._outgoing.add(Call(method, row, dialect, token, related, progress))
+        self._outgoing.add(OutgoingRequest(method, row, dialect, token, related, progress))
         self._outbox.put(
-            Outgoing(data, Kind.REQUEST, id, related, method, dialect, params, headers=headers)
+            Outgoing(
+                data, MessageKind.REQUEST, id, related, method, dialect, params, headers=headers
+            )
         )
         return id
 
@@ -375,7 +382,7 @@ class Connection:
         may_notify(method, peer, self.role, self.config, self.state)
         data = encode_notification(method, body(peer.dialect, params))
         self._outbox.put(
-            Outgoing(data, Kind.NOTIFICATION, None, related, method, peer.dialect, params)
+            Outgoing(data, MessageKind.NOTIFICATION, None, related, method, peer.dialect, params)
         )
 
     def send_progress(
@@ -576,7 +583,7 @@ class Connection:
                 self._publisher is not None and id in self._publisher.interests
             ):
                 in_use = f"request id {id!r} is still in use"
-                raise Refusal(Fault.INVALID_REQUEST, in_use, dialect=self._dialect)
+                raise RequestRejected(Fault.INVALID_REQUEST, in_use, dialect=self._dialect)
             via = self._input.via
             admission = admit(
                 method, raw, self.role, self.config, self._rows, self.state, self.peer, via.mirror
@@ -584,7 +591,7 @@ class Connection:
             if method in HEARD:
                 self._subscription_publisher().take(id, method, admission.params, admission.terms)
                 return
-        except Refusal as refusal:
+        except RequestRejected as refusal:
             self._reject_request(id, refusal)
             return
         row, peer, terms = admission.row, admission.peer, admission.terms
@@ -609,7 +616,7 @@ class Connection:
             self._events.append(event)
         elif place is None:
             busy = "too many requests at once; ask again later"
-            self._reject_request(id, Refusal(Fault.BUSY, busy, dialect=peer.dialect))
+            self._reject_request(id, RequestRejected(Fault.BUSY, busy, dialect=peer.dialect))
 
     def _handle_notification(self, method: str, params: Raw | UnsetType) -> None:
         row = self._rows.get(method)
@@ -724,9 +731,11 @@ class Connection:
         dialect = outcome.dialect
         terms = self.config.terms[self.role][dialect]
         params = stamped_params(terms, question(outcome, self.config), None, None)
-        id = self._outgoing.add(Call(method, None, dialect, OPENING))
+        id = self._outgoing.add(OutgoingRequest(method, None, dialect, OPENING))
         self._outbox.put(
-            Outgoing(encode_request(id, method, params), Kind.REQUEST, id, None, method, dialect)
+            Outgoing(
+                encode_request(id, method, params), MessageKind.REQUEST, id, None, method, dialect
+            )
         )
 
     def _on_negotiated(self, peer: Peer) -> None:
@@ -803,7 +812,7 @@ class Connection:
         self._outbox.put(response)  # raises if it is not JSON: the request then stays in the table
         del self._incoming.table[id]
 
-    def _reject_request(self, id: RequestId, refusal: Refusal) -> None:
+    def _reject_request(self, id: RequestId, refusal: RequestRejected) -> None:
         self._emit_rejected(refusal.message, refusal.fault, id, refusal.data)
         error = answer_to_refused(refusal, self.config, self._dialect)
         if error is not None:
@@ -826,7 +835,9 @@ class Connection:
         if response is not None:
             self._outbox.put(_error_response(bad.id, *response))
 
-    def _fail_request(self, id: RequestId, call: Call, error: McpTrioError, reply: Reply) -> None:
+    def _fail_request(
+        self, id: RequestId, call: OutgoingRequest, error: McpTrioError, reply: Reply
+    ) -> None:
         """Fail our request `id`. `reply` is the outcome if it is one of the negotiation."""
         if call.token is OPENING:
             self._advance_negotiation(reply)

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import encode_notification, encode_result
+from mcp_core.messages._outbox import MessageKind, Outgoing
+from mcp_core.messages._rejection import RequestRejected
 from mcp_core.revisions._encoding import stamped_result
 from mcp_core.revisions._methods import Role
 
-from ._admission import Refusal
 from ._errors import LocalProtocolError
-from ._outbox import Kind, Outgoing
 from ._subscriptions import LISTEN, Interests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mcp_core.messages._outbox import Outbox
     from mcp_core.revisions._config import Config, DialectConfig
 
-    from ._outbox import Outbox
     from ._subscriptions import Notice
     from .types import RequestId
 
@@ -37,8 +37,8 @@ __all__ = ["HEARD", "Hearing"]
 
 HEARD: Final = frozenset({"resources/subscribe", "resources/unsubscribe", LISTEN})
 _MAX_QUEUED: Final = 16 * 1024  # bytes in the outbox above which changes wait
-_NOTIFICATION: Final = Kind.NOTIFICATION
-_RESPONSE: Final = Kind.ANSWER
+_NOTIFICATION: Final = MessageKind.NOTIFICATION
+_RESPONSE: Final = MessageKind.ANSWER
 _SERVER: Final = Role.SERVER
 
 
@@ -84,7 +84,7 @@ class Hearing:
             else:
                 self.interests.unsubscribe(params.uri)
         except LocalProtocolError as exc:
-            raise Refusal(exc.fault, str(exc), dialect=dialect) from None
+            raise RequestRejected(exc.fault, str(exc), dialect=dialect) from None
         self._send_result(id, t.EmptyResult(), terms)
 
     def fill(self, *, ready: bool) -> None:

@@ -23,10 +23,15 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
+from mcp_core.messages._events import (
+    ChangesMissed,
+    ConnectionClosed,
+    NotificationReceived,
+    PeerReady,
+)
+from mcp_core.messages._pending import PendingRequest
 
-from ._calls import Pending
 from ._errors import ConnectionLost, Fault, LocalProtocolError
-from ._events import ChangesMissed, ConnectionClosed, NotificationReceived, PeerReady
 from ._subscriptions import (
     ACKNOWLEDGED,
     LISTEN,
@@ -42,7 +47,8 @@ from ._subscriptions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ._events import Event, Peer, ProgressReceived
+    from mcp_core.messages._events import Event, Peer, ProgressReceived
+
     from .types import RequestId, SubscriptionFilter
 
 __all__ = ["Listening", "Listenings"]
@@ -53,7 +59,7 @@ _MAX_PARTS: Final = 256
 _MAX_URI_LENGTH: Final = 8 * 1024
 
 
-class Listening(Pending):
+class Listening(PendingRequest):
     """One subscription of a client, from `ClientSubscriptions.open` to `ClientSubscriptions.close`.
 
     Set `wake` to a function that wakes the waiting task without calling back. Wait until `settled`
@@ -215,7 +221,7 @@ class Listening(Pending):
         self.wake()
 
 
-class _Watch(Pending):
+class _Watch(PendingRequest):
     """A resource, the subscriptions that need it, and whether the server knows.
 
     At most one of the two requests is in flight: where each travels on an HTTP request of its own,

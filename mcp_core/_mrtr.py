@@ -40,10 +40,10 @@ from ._seal import BadState, Binding
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mcp_core.messages._events import Peer, RequestReceived
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.revisions._methods import Method
 
-    from ._events import Peer, RequestReceived
     from ._seal import KeyRing
 
 __all__ = ["ROUNDS", "Inquiry", "NeedInput", "Problem", "Rounds", "as_request", "pause_before"]

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import encode_notification
+from mcp_core.messages._outbox import MessageKind, Outgoing
 
 from ._errors import LocalProtocolError
-from ._outbox import Kind, Outgoing
 from ._state import Act, after
 
 if TYPE_CHECKING:
-    from ._events import Peer
+    from mcp_core.messages._events import Peer
+
     from ._requests import Request
     from .types import RequestId
 
@@ -28,7 +29,7 @@ __all__ = ["log_note", "progress_note"]
 
 _SEVERITY: Final = {level: severity for severity, level in enumerate(t.LOGGING_LEVELS)}
 # Looking up a member of an enum costs more than most comparisons with it.
-_NOTIFICATION = Kind.NOTIFICATION
+_NOTIFICATION = MessageKind.NOTIFICATION
 _NOTE = Act.NOTE
 
 

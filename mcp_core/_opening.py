@@ -20,11 +20,11 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.messages._events import Peer
+from mcp_core.messages._responses import error_of
 from mcp_core.revisions._dialects import DIALECTS, Dialect, best
 
-from ._answers import error_of
 from ._errors import ConnectFailed, Fault, PeerError
-from ._events import Peer
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable

@@ -17,10 +17,10 @@ from ._errors import Fault, LocalProtocolError
 from ._state import next_state
 
 if TYPE_CHECKING:
+    from mcp_core.messages._events import Peer
     from mcp_core.revisions._config import Config
     from mcp_core.revisions._methods import Method
 
-    from ._events import Peer
     from ._state import State
 
 __all__ = ["may_notify", "may_request"]

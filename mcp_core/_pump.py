@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ._events import NEED_DATA, PAUSED
+from mcp_core.messages._events import NEED_DATA, PAUSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._events import Event, NeedData, Paused
+    from mcp_core.messages._events import Event, NeedData, Paused
 
 __all__ = ["Pump"]
 

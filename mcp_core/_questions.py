@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
+    from mcp_core.messages._events import Peer
     from mcp_core.revisions._methods import Method
-
-    from ._events import Peer
 
 __all__ = [
     "QUESTIONS",

@@ -18,9 +18,8 @@ from mcp_core import types as t
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mcp_core.messages._events import Peer
     from mcp_core.revisions._config import Config
-
-    from ._events import Peer
 
 __all__ = ["REPLIES"]
 

@@ -17,9 +17,9 @@ from ._errors import LocalProtocolError
 from ._state import Act, Life, after
 
 if TYPE_CHECKING:
+    from mcp_core.messages._events import Peer, RequestReceived
     from mcp_core.revisions._config import DialectConfig
 
-    from ._events import Peer, RequestReceived
     from ._limits import Limits
     from .types import ProgressToken, RequestId
 

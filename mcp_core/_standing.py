@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._calls import deliver
+from mcp_core.messages._events import ConnectionClosed, PeerReady
+from mcp_core.messages._pending import deliver
+
 from ._errors import ConnectFailed, ConnectionLost
-from ._events import ConnectionClosed, PeerReady
 from ._state import State
 
 if TYPE_CHECKING:
+    from mcp_core.messages._events import Event
+
     from ._connection import Connection
     from ._errors import McpTrioError
-    from ._events import Event
 
 __all__ = ["Standing"]
 

@@ -52,7 +52,7 @@ class Call:
         self.task = anyio.CancelScope()
 
     def __repr__(self) -> str:
-        return f"<Call {self.said}>"
+        return f"<OutgoingRequest {self.said}>"
 
     # -- The server's side -------------------------------------------------------------------------
 
@@ -232,7 +232,9 @@ class Host:
         opened = await self.post(initialize(D, **capabilities)).end()
         assert opened.status == 200, opened
         session = Session(self, opened.headers[b"mcp-session-id"])
-        accepted = await session.post({"jsonrpc": "2.0", "method": "notifications/initialized"}).end()
+        accepted = await session.post(
+            {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        ).end()
         assert accepted.status == 202, accepted
         return session
 
@@ -270,7 +272,9 @@ async def hosting(
             if living is not None:
                 living.tell({"type": "lifespan.startup"})
                 await living.until(lambda: living.said or living.over)
-                assert living.said == [{"type": "lifespan.startup.complete"}], living.failure or living.said
+                assert living.said == [{"type": "lifespan.startup.complete"}], (
+                    living.failure or living.said
+                )
             yield host
             if living is not None:
                 living.tell({"type": "lifespan.shutdown"})
@@ -401,7 +405,10 @@ def transcript(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
 async def plain_response(make: Make) -> list[Call]:
     async with hosting(make(Neutral().server)) as host:
         call = await host.calling(1, "echo", arguments={"text": "hi"}).end()
-        assert [message["type"] for message in call.said] == ["http.response.start", "http.response.body"]
+        assert [message["type"] for message in call.said] == [
+            "http.response.start",
+            "http.response.body",
+        ]
         assert call.headers[b"content-type"] == b"application/json"
         assert call.headers[b"content-length"] == b"%d" % len(call.raw)
         assert text_of(call) == "hi"
@@ -548,11 +555,18 @@ async def rejected_requests(make: Make) -> list[Call]:
         assert (await host.ask("PUT", [HOST])).status == 405
         head = await host.ask("HEAD", [HOST])
         assert (head.status, head.raw) == (405, b"")
-        asked = [HOST, (b"origin", b"https://a.example"), (b"access-control-request-method", b"POST")]
+        asked = [
+            HOST,
+            (b"origin", b"https://a.example"),
+            (b"access-control-request-method", b"POST"),
+        ]
         assert (await host.ask("OPTIONS", asked)).headers[
             b"access-control-allow-origin"
         ] == b"https://a.example"
-        assert text_of(await host.calling(1, "echo", arguments={"text": "still here"}).end()) == "still here"
+        assert (
+            text_of(await host.calling(1, "echo", arguments={"text": "still here"}).end())
+            == "still here"
+        )
     return host.calls
 
 
@@ -561,7 +575,9 @@ async def body_in_chunks(make: Make) -> list[Call]:
         whole = host.calling(1, "echo", arguments={"text": "hi"})
         body = json.dumps(
             request(
-                1, "tools/call", {"name": "echo", "arguments": {"text": "hi"}, "_meta": meta(progressToken=1)}
+                1,
+                "tools/call",
+                {"name": "echo", "arguments": {"text": "hi"}, "_meta": meta(progressToken=1)},
             )
         ).encode()
         pieces = host.begin("POST", whole.scope["headers"], None)
@@ -598,7 +614,10 @@ async def disconnect_without_session(make: Make) -> list[Call]:
         await call.end()
         assert call.said == []
         await neutral.until(lambda: neutral.seen == ["cancelled"])
-        assert text_of(await host.calling(1, "echo", arguments={"text": "still here"}).end()) == "still here"
+        assert (
+            text_of(await host.calling(1, "echo", arguments={"text": "still here"}).end())
+            == "still here"
+        )
     return host.calls
 
 
@@ -649,14 +668,22 @@ RESOURCE: Final = "https://mcp.example.com/mcp"
 
 
 def _authorized_call(host: Host, token: str, **options: Any) -> Call:
-    headers = [(b"mcp-protocol-version", E.encode()), (b"mcp-method", b"tools/call"), (b"mcp-name", b"echo")]
-    message = request(1, "tools/call", {"name": "echo", "arguments": {"text": "hi"}, "_meta": meta()})
+    headers = [
+        (b"mcp-protocol-version", E.encode()),
+        (b"mcp-method", b"tools/call"),
+        (b"mcp-name", b"echo"),
+    ]
+    message = request(
+        1, "tools/call", {"name": "echo", "arguments": {"text": "hi"}, "_meta": meta()}
+    )
     return host.post(message, *headers, (b"authorization", b"Bearer " + token.encode()), **options)
 
 
 async def authorization(make: Make) -> list[Call]:
     grants = {"ann": Grant("ann", scopes=frozenset({"use"})), "bob": Grant("bob")}
-    resource_server = Guard(RESOURCE, ["https://as.example.com"], grants.get, tool_scopes={"echo": ["use"]})
+    resource_server = Guard(
+        RESOURCE, ["https://as.example.com"], grants.get, tool_scopes={"echo": ["use"]}
+    )
     async with hosting(make(Neutral().server, auth=resource_server)) as host:
         assert text_of(await _authorized_call(host, "ann").end()) == "hi"
         assert (await _authorized_call(host, "bob").end()).status == 403

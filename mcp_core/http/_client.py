@@ -16,11 +16,17 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import ProtocolError, RemoteProtocolError
-from mcp_core._events import NEED_DATA, PAUSED, ChangesMissed, MessageRejected, ResultReceived
-from mcp_core._intake import Via
-from mcp_core._outbox import Kind
 from mcp_core._state import State
 from mcp_core._version import __version__
+from mcp_core.messages._events import (
+    NEED_DATA,
+    PAUSED,
+    ChangesMissed,
+    MessageRejected,
+    ResultReceived,
+)
+from mcp_core.messages._incoming import MessageContext
+from mcp_core.messages._outbox import MessageKind
 from mcp_core.types import ListToolsResult
 from mcp_core.urls._url import Url
 
@@ -32,9 +38,9 @@ from ._tool_headers import ToolHeaders
 if TYPE_CHECKING:
     from mcp_core._connection import Connection
     from mcp_core._errors import McpTrioError
-    from mcp_core._events import Event, NeedData, Paused
-    from mcp_core._outbox import Outgoing
     from mcp_core._param_headers import ParamHeaders
+    from mcp_core.messages._events import Event, NeedData, Paused
+    from mcp_core.messages._outbox import Outgoing
     from mcp_core.types import RequestId
 
     from ._messages import Head, Headers
@@ -347,7 +353,7 @@ class HttpClient:
         """Pass a message of the server to the connection, see `OperationHost.receive`."""
         if self.options.heard is not None:
             self.options.heard(data)
-        self.conn.receive_message(data, now, Via(id, None, status))
+        self.conn.receive_message(data, now, MessageContext(id, None, status))
         self._queue_events()
 
     def failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
@@ -355,7 +361,7 @@ class HttpClient:
 
         `status` is that of the response, 0 without one.
         """
-        if out.kind is Kind.REQUEST:
+        if out.kind is MessageKind.REQUEST:
             assert out.id is not None
             self.conn.receive_failure(out.id, error, now, status=status)
             self._queue_events()

@@ -21,18 +21,24 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET
 
 from mcp_core import types as t
-from mcp_core._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected, RequestCancelled
-from mcp_core._outbox import Kind
 from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload, reader
+from mcp_core.messages._events import (
+    NEED_DATA,
+    PAUSED,
+    ConnectionClosed,
+    MessageRejected,
+    RequestCancelled,
+)
+from mcp_core.messages._outbox import MessageKind
 
 from ._exchange import Mode
 from ._stream import EventLog, Stream
 
 if TYPE_CHECKING:
     from mcp_core._connection import Connection
-    from mcp_core._events import Event
-    from mcp_core._outbox import Outgoing
     from mcp_core.jsonrpc._body import ParsedBody
+    from mcp_core.messages._events import Event
+    from mcp_core.messages._outbox import Outgoing
     from mcp_core.revisions._dialects import HttpRules
     from mcp_core.types import RequestId
 
@@ -41,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Conversation", "Session", "SharedState", "cancelled_ids"]
 
-_ANSWER: Final = Kind.ANSWER
+_ANSWER: Final = MessageKind.ANSWER
 _CANCELLED: Final = "notifications/cancelled"
 _read_cancelled = reader(t.CancelledParams)
 _CHANGES_STREAMS: Final = frozenset((ConnectionClosed, MessageRejected, RequestCancelled))

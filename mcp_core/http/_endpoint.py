@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
 from mcp_core._connection import Connection
-from mcp_core._events import ConnectionClosed, Peer, PeerReady
-from mcp_core._intake import Via
 from mcp_core._limits import Bucket
 from mcp_core._state import State
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.jsonrpc._codec import encode, encode_error
+from mcp_core.messages._events import ConnectionClosed, Peer, PeerReady
+from mcp_core.messages._incoming import MessageContext
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import METHODS, Role
 
@@ -46,9 +46,9 @@ from ._waiting import Waiting
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcp_core._events import Event, Granted
     from mcp_core._param_headers import ParamHeaders
     from mcp_core.jsonrpc._body import ParsedBody
+    from mcp_core.messages._events import Event, GrantLike
     from mcp_core.revisions._config import Config
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import RequestId
@@ -198,7 +198,7 @@ class Endpoint:
         return exchange
 
     def _granted(
-        self, exchange: Exchange, head: RequestHead, parsed: Asked, grant: Granted, now: float
+        self, exchange: Exchange, head: RequestHead, parsed: Asked, grant: GrantLike, now: float
     ) -> None:
         if exchange.needs_grant is None:
             return  # the client has disconnected meanwhile
@@ -416,7 +416,7 @@ class Endpoint:
         else:
             self._post_without_session(exchange, body)
 
-    def _is_denied(self, exchange: Exchange, body: ParsedBody, grant: Granted) -> bool:
+    def _is_denied(self, exchange: Exchange, body: ParsedBody, grant: GrantLike) -> bool:
         """Authorize each message in a body. Return True if one is denied; then it is answered."""
         assert self.door is not None
         assert self._config is not None
@@ -558,7 +558,7 @@ class Endpoint:
     def _feed(self, conversation: Conversation, exchange: Exchange, body: ParsedBody) -> None:
         conversation.rejected = False
         mirror = Mirror(exchange.mirrored, self._param_headers)
-        via = Via(mirror=mirror, grant=exchange.grant)
+        via = MessageContext(mirror=mirror, grant=exchange.grant)
         conversation.conn.receive_parsed(body, self.shared.now, via)
         conversation.settle()
         if conversation.finished:

@@ -21,7 +21,7 @@ from ._messages import Body, End, Head
 from ._sse import COMMENT, encode_event
 
 if TYPE_CHECKING:
-    from mcp_core._events import Granted
+    from mcp_core.messages._events import GrantLike
     from mcp_core.revisions._dialects import HttpRules
 
     from ._conversation import Conversation
@@ -134,7 +134,7 @@ class Exchange:
         self.extra: Headers = []  # for the head of every response, such as those of CORS
         self.principal = ""
         self.needs_grant: Admission | None = None
-        self.grant: Granted | None = None
+        self.grant: GrantLike | None = None
         self.reply = "auto"  # as in `HttpOptions`
         self.session: Conversation | None = None
         self.switches = False  # the client asks for a WebSocket

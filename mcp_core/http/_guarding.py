@@ -24,9 +24,9 @@ from ._checks import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from mcp_core._events import Granted
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.jsonrpc._codec import Envelope
+    from mcp_core.messages._events import GrantLike
     from mcp_core.revisions._config import Config
 
     from ._messages import Headers, RequestHead
@@ -72,7 +72,7 @@ class Guard(Protocol):
 
     def admit(
         self, method: bytes, target: bytes, headers: Headers, now: float
-    ) -> Generator[Any, Any, Granted | TurnedAway]:
+    ) -> Generator[Any, Any, GrantLike | TurnedAway]:
         """Authorize the head of a request. Yields each step that the driver has to run."""
 
     def check(
@@ -96,7 +96,7 @@ class Door(Struct, frozen=True):
         """Write one line to the log, with a traceback if `exc` is given."""
         self.log(level, "%s", text, exc_info=exc)
 
-    def judge(self, grant: Granted, body: ParsedBody, config: Config) -> Refused | None:
+    def judge(self, grant: GrantLike, body: ParsedBody, config: Config) -> Refused | None:
         """Return an error response unless `grant` covers every message in `body`."""
         try:
             now = self.wall_time()
@@ -148,14 +148,14 @@ class Admission:
         auth: Door,
         head: RequestHead,
         *,
-        on_granted: Callable[[Granted, float], object],
+        on_granted: Callable[[GrantLike, float], object],
         on_denied: Callable[[Refused, float], object],
     ) -> None:
         self._auth = auth
         self._head = head
         self._on_granted = on_granted
         self._on_denied = on_denied
-        self._flow: Generator[Any, Any, Granted | TurnedAway] | None = None
+        self._flow: Generator[Any, Any, GrantLike | TurnedAway] | None = None
         self.step: Any = None
 
     def __repr__(self) -> str:

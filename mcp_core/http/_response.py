@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
-from mcp_core._answers import error_of
 from mcp_core._errors import AuthRequired, Fault, McpTrioError, PeerError, RemoteProtocolError
 from mcp_core.jsonrpc._codec import BadMessage, decode
+from mcp_core.messages._responses import error_of
 
 from ._call import header
 from ._media import JSON, is_event_stream, is_json, media_type

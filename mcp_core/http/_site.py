@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from mcp_core._events import NEED_DATA
+from mcp_core.messages._events import NEED_DATA
 
 from ._exchange import Exchange
 from ._handshake import is_upgrade
@@ -20,7 +20,7 @@ from ._messages import Headers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mcp_core._events import Event, NeedData
+    from mcp_core.messages._events import Event, NeedData
 
     from ._conversation import Conversation
     from ._endpoint import Endpoint
@@ -70,7 +70,9 @@ class Site:
         self._by_path: dict[bytes, Endpoint] = {}
         for path, endpoint in endpoints.items():
             if self._by_path.setdefault(_canonical(path.encode()), endpoint) is not endpoint:
-                raise ValueError(f"two servers have the path {path!r}: a trailing slash makes no difference")
+                raise ValueError(
+                    f"two servers have the path {path!r}: a trailing slash makes no difference"
+                )
         self._routes = {_canonical(path.encode()): route for path, route in (routes or {}).items()}
         doors = [endpoint.door for endpoint in self.endpoints if endpoint.door is not None]
         for place, document in _published_metadata(doors).items():
@@ -125,7 +127,9 @@ class Site:
         self._plain.append(exchange)
         return exchange
 
-    def receive_data(self, exchange: Exchange, data: bytes, now: float, *, end: bool = False) -> None:
+    def receive_data(
+        self, exchange: Exchange, data: bytes, now: float, *, end: bool = False
+    ) -> None:
         """Receive a piece of the request's body. `b""`, or a piece with `end`, is the last."""
         if exchange.endpoint is not None:
             exchange.endpoint.receive_data(exchange, data, now, end=end)
@@ -239,7 +243,9 @@ def _published_metadata(doors: Iterable[Door]) -> dict[bytes, bytes]:
         document = door.guard.metadata()
         path, *others = door.guard.metadata_paths
         if own.setdefault(_canonical(path.encode()), document) != document:
-            raise ValueError(f"two guards have their metadata at {path!r}: give each resource its own path")
+            raise ValueError(
+                f"two guards have their metadata at {path!r}: give each resource its own path"
+            )
         for other in others:
             shared.setdefault(_canonical(other.encode()), set()).add(document)
     single = {path: documents.pop() for path, documents in shared.items() if len(documents) == 1}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core import types as t
 from mcp_core._connection import Connection
-from mcp_core._events import NEED_DATA, PAUSED, ConnectionClosed, Peer, PeerReady
+from mcp_core.messages._events import NEED_DATA, PAUSED, ConnectionClosed, Peer, PeerReady
 from mcp_core.revisions._methods import Role
 
 from ._conversation import Conversation

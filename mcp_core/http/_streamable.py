@@ -22,8 +22,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import ConnectionLost, LocalProtocolError, RemoteProtocolError
-from mcp_core._outbox import Kind
 from mcp_core._state import State
+from mcp_core.messages._outbox import MessageKind
 from mcp_core.revisions._methods import Method, Step
 from mcp_core.types import CallToolParams, Params
 
@@ -46,8 +46,8 @@ from ._trips import Farewell, Post, Stream
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
-    from mcp_core._outbox import Outgoing
     from mcp_core._param_headers import ParamHeaders
+    from mcp_core.messages._outbox import Outgoing
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import RequestId
 
@@ -117,7 +117,7 @@ class Streamable(Transport):
             body=out.data,
             idempotent=may_repeat(out),
             long=is_long_lived(out),
-            brief=out.kind is not Kind.REQUEST,
+            brief=out.kind is not MessageKind.REQUEST,
             call_headers=own_headers(out),
             operation=operation_of(out),
         )
@@ -240,7 +240,9 @@ class Streamable(Transport):
             self.over(trip)
             # Responses are not repeated: the requests that they answer ended with the session.
             again = (
-                out.kind is Kind.NOTIFICATION if trip.id is None else client.conn.awaits(trip.id)
+                out.kind is MessageKind.NOTIFICATION
+                if trip.id is None
+                else client.conn.awaits(trip.id)
             )
             if again and step_of(out) is not Step.INITIALIZED:
                 self.send(out, now)

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import UNSET
 
 from mcp_core._errors import ConnectionLost, RemoteProtocolError
-from mcp_core._outbox import Kind
 from mcp_core._state import State
 from mcp_core.jsonrpc._codec import BadMessage, decode, encode_error
+from mcp_core.messages._outbox import MessageKind
 from mcp_core.revisions._methods import METHODS, Step
 
 from ._media import EVENT_STREAM, JSON
@@ -30,8 +30,8 @@ from ._response import refusal
 if TYPE_CHECKING:
     from mcp_core._connection import Connection
     from mcp_core._errors import McpTrioError
-    from mcp_core._outbox import Outgoing
     from mcp_core._param_headers import ParamHeaders
+    from mcp_core.messages._outbox import Outgoing
     from mcp_core.types import RequestId
     from mcp_core.urls._url import Url
 
@@ -72,7 +72,7 @@ def may_repeat(out: Outgoing) -> bool:
 
     Custom methods may do anything, so they are never repeated.
     """
-    return out.kind is Kind.ANSWER or out.method in _REPEATABLE
+    return out.kind is MessageKind.ANSWER or out.method in _REPEATABLE
 
 
 def is_long_lived(out: Outgoing) -> bool:
@@ -252,9 +252,9 @@ class Transport(abc.ABC):
     def send(self, out: Outgoing, now: float) -> None:
         """Send a message, or hold it until its turn."""
         step = step_of(out)
-        if out.kind is Kind.CANCEL:
+        if out.kind is MessageKind.CANCEL:
             for held in self._held:
-                if held.id == out.id and held.kind is Kind.REQUEST:
+                if held.id == out.id and held.kind is MessageKind.REQUEST:
                     self._held.remove(held)
                     return
             self.cancel(out, now)
@@ -296,7 +296,7 @@ class Transport(abc.ABC):
 
     def _must_wait(self, out: Outgoing) -> bool:
         # Responses never wait for a client's request: the server may need one before it can answer.
-        return self._gate is not None and (self._gate.id is None or out.kind is Kind.REQUEST)
+        return self._gate is not None and (self._gate.id is None or out.kind is MessageKind.REQUEST)
 
     def _wait_for(self, trip: Trip | None, now: float, seconds: float = _GATE_TIMEOUT) -> None:
         """Hold messages until `trip` has been answered, for at most `seconds`."""
@@ -318,7 +318,7 @@ class Sent(Trip):
     def __init__(self, client: OperationHost, out: Outgoing) -> None:
         self.client = client
         self.out = out
-        self.id = out.id if out.kind is Kind.REQUEST else None
+        self.id = out.id if out.kind is MessageKind.REQUEST else None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.out.method or 'a response'}, {self.response or 'no response'}>"

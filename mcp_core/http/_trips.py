@@ -30,7 +30,7 @@ from ._transport import ACCEPT_EVENT_STREAM, Sent, Trip, is_long_lived, step_of
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
-    from mcp_core._outbox import Outgoing
+    from mcp_core.messages._outbox import Outgoing
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import RequestId
 

@@ -24,11 +24,11 @@ from msgspec import Struct
 
 from mcp_core import types as t
 from mcp_core._errors import ConnectFailed, ConnectionLost, Fault, RemoteProtocolError
-from mcp_core._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected
-from mcp_core._intake import Via
 from mcp_core._keep_alive import Due, KeepAlive
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.jsonrpc._codec import encode, encode_error
+from mcp_core.messages._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected
+from mcp_core.messages._incoming import MessageContext
 from mcp_core.revisions._methods import Role
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from mcp_core._connection import Connection
     from mcp_core._errors import McpTrioError
-    from mcp_core._events import Event, Granted, NeedData, Paused
     from mcp_core.jsonrpc._body import ParsedBody
+    from mcp_core.messages._events import Event, GrantLike, NeedData, Paused
 
 __all__ = ["CODES", "Close", "Ping", "Pong", "SocketAction", "Text", "WebSocket"]
 
@@ -152,7 +152,7 @@ class WebSocket:
         conn: Connection,
         now: float,
         *,
-        grant: Granted | None = None,
+        grant: GrantLike | None = None,
         judge: Callable[[ParsedBody], str | None] | None = None,
         until: float | None = None,
         patience: float | None = None,
@@ -163,7 +163,7 @@ class WebSocket:
         self.deaf = False  # an error or a Close has arrived: discard all later input
         self.gone = False  # the stream has ended, or the peer does not respond
         self.now = now
-        self._context = Via(grant=grant)
+        self._context = MessageContext(grant=grant)
         self._find_rejection = judge
         self._on_message = heard
         self._token_deadline = until

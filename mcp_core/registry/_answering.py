@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from mcp_core._events import RequestReceived
+    from mcp_core.messages._events import RequestReceived
     from mcp_core.types import Result
 
     from ._invocation import Invocation
@@ -87,14 +87,18 @@ class Answers:
         params = request.params
         entry = self._tools.get(params.name)
         if entry is None:
-            raise refusal(request, Fault.INVALID_PARAMS, f"Unknown tool: {params.name[:_MAX_SHOWN]}")
+            raise refusal(
+                request, Fault.INVALID_PARAMS, f"Unknown tool: {params.name[:_MAX_SHOWN]}"
+            )
         return entry.prepare(params.arguments, request.peer.dialect)
 
     def _get_prompt(self, request: RequestReceived) -> Invocation:
         params = request.params
         entry = self._prompts.get(params.name)
         if entry is None:
-            raise refusal(request, Fault.INVALID_PARAMS, f"Unknown prompt: {params.name[:_MAX_SHOWN]}")
+            raise refusal(
+                request, Fault.INVALID_PARAMS, f"Unknown prompt: {params.name[:_MAX_SHOWN]}"
+            )
         return entry.prepare(params.arguments, request.peer.dialect)
 
     def _read_resource(self, request: RequestReceived) -> Invocation:

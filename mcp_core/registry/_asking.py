@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field
 
-from mcp_core._calls import Pending
 from mcp_core._errors import (
     ConnectionLost,
     Fault,
@@ -33,6 +32,7 @@ from mcp_core._seal import BadState
 from mcp_core._state import State
 from mcp_core._trace_context import trace_context
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.messages._pending import PendingRequest
 from mcp_core.types import (
     ElicitParams,
     ElicitRequest,
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
     from mcp_core._connection import Connection
-    from mcp_core._events import ProgressReceived, RequestReceived
     from mcp_core._mrtr import Problem
+    from mcp_core.messages._events import ProgressReceived, RequestReceived
     from mcp_core.types import InputRequest, RequestId
 
     from ._errors import UrlElicitationRequired
@@ -218,7 +218,7 @@ class Round(abc.ABC, Generic[T]):
         return self._make_result(self._responses)
 
 
-class _Question(Pending):
+class _Question(PendingRequest):
     """One request of a `NestedRequests`."""
 
     def __init__(self, owner: Round[Any], key: str, method: str) -> None:

@@ -22,7 +22,7 @@ from ._function import Injected
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from mcp_core._events import Granted, Peer
+    from mcp_core.messages._events import GrantLike, Peer
     from mcp_core.types import LoggingLevel, RequestId
 
     from ._asking import Asking
@@ -62,7 +62,16 @@ class Context(Injected, Generic[L]):
         state: a dict for what middleware passes to the handler.
     """
 
-    __slots__ = ("_collector", "_conn", "_meta", "_request", "_runtime", "lifespan", "server", "state")
+    __slots__ = (
+        "_collector",
+        "_conn",
+        "_meta",
+        "_request",
+        "_runtime",
+        "lifespan",
+        "server",
+        "state",
+    )
 
     def __init__(self, collector: Asking) -> None:
         host = collector.host
@@ -112,7 +121,7 @@ class Context(Injected, Generic[L]):
         return self._collector.host.principal
 
     @property
-    def grant(self) -> Granted | None:
+    def grant(self) -> GrantLike | None:
         """The grant of the request's access token: `scopes`, `client_id` and `claims`.
 
         It does not hold the token. None if the server runs without authorization.
@@ -159,7 +168,9 @@ class Context(Injected, Generic[L]):
             LocalProtocolError: a number is infinite or NaN.
             RuntimeError: called in a worker thread, by a plain `def`.
         """
-        return self._send(lambda: self._conn.send_progress(self.request_id, progress, total, message))
+        return self._send(
+            lambda: self._conn.send_progress(self.request_id, progress, total, message)
+        )
 
     def progress_nowait(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -169,9 +180,13 @@ class Context(Injected, Generic[L]):
         In a worker thread it blocks while the client is slow to read. Elsewhere the notification
         is dropped if too much is queued for the client.
         """
-        self._send_nowait(lambda: self._conn.send_progress(self.request_id, progress, total, message))
+        self._send_nowait(
+            lambda: self._conn.send_progress(self.request_id, progress, total, message)
+        )
 
-    def log(self, level: LoggingLevel, data: Any, *, logger: str | None = None) -> Coroutine[Any, Any, None]:
+    def log(
+        self, level: LoggingLevel, data: Any, *, logger: str | None = None
+    ) -> Coroutine[Any, Any, None]:
         """Send the client a log message about this request, if it wants messages of that level.
 
         Before 2026-07-28 a client that has not set a level gets `"info"` and above. In 2026-07-28
@@ -190,7 +205,9 @@ class Context(Injected, Generic[L]):
             TypeError, ValueError: `data` cannot be encoded as JSON.
             RuntimeError: called in a worker thread, by a plain `def`.
         """
-        return self._send(lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id))
+        return self._send(
+            lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id)
+        )
 
     def log_nowait(self, level: LoggingLevel, data: Any, *, logger: str | None = None) -> None:
         """Send a log message from a plain `def`.
@@ -198,7 +215,9 @@ class Context(Injected, Generic[L]):
         In a worker thread it blocks while the client is slow to read. Elsewhere the message is
         dropped if too much is queued for the client.
         """
-        self._send_nowait(lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id))
+        self._send_nowait(
+            lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id)
+        )
 
     def _send(self, send: Callable[[], bool]) -> Coroutine[Any, Any, None]:
         runtime = self._runtime
@@ -239,7 +258,9 @@ class Context(Injected, Generic[L]):
     def elicit(
         self, message: str, form: Mapping[str, Any], *, key: str | None = None
     ) -> Coroutine[Any, Any, Accepted[dict[str, Any]] | Refused]: ...
-    def elicit(self, message: str, form: Any, *, key: str | None = None) -> Coroutine[Any, Any, Any]:
+    def elicit(
+        self, message: str, form: Any, *, key: str | None = None
+    ) -> Coroutine[Any, Any, Any]:
         """Ask the user to fill in a form, and wait for the result (client/elicitation)::
 
             answer = await context.elicit("Where would you like to sit?", Seats)

@@ -14,12 +14,12 @@ from mcp_core._caller_options import CallerOptions as CallerOptions
 from mcp_core._caller_options import answer_form as answer_form
 from mcp_core._caller_options import client_config as client_config
 from mcp_core._calls import CallOptions as CallOptions
-from mcp_core._calls import Pending as Pending
 from mcp_core._calls import Steps as Steps
 from mcp_core._calls import Turn as Turn
 from mcp_core._calls import Waiter as Waiter
-from mcp_core._calls import deliver as deliver
 from mcp_core._standing import Standing as Standing
+from mcp_core.messages._pending import PendingRequest as PendingRequest
+from mcp_core.messages._pending import deliver as deliver
 
 from ._auth_check import AUTH_CHECK_TIMEOUT as AUTH_CHECK_TIMEOUT
 from ._auth_check import run_auth_check as run_auth_check

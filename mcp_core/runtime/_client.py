@@ -16,10 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 from mcp_core import types as t
 from mcp_core._cache import ResultCache
 from mcp_core._caller_options import check_headers, check_level
-from mcp_core._calls import Listing, Pending, loss
+from mcp_core._calls import Listing
 from mcp_core._connection import Connection
 from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
-from mcp_core._events import (
+from mcp_core._mrtr import Rounds
+from mcp_core._outputs import Outputs
+from mcp_core._standing import Standing
+from mcp_core._subscriptions import UPDATED, Change, changes
+from mcp_core.messages._events import (
     ChangesMissed,
     ConnectionClosed,
     InputRequested,
@@ -28,10 +32,7 @@ from mcp_core._events import (
     RequestCancelled,
     RequestReceived,
 )
-from mcp_core._mrtr import Rounds
-from mcp_core._outputs import Outputs
-from mcp_core._standing import Standing
-from mcp_core._subscriptions import UPDATED, Change, changes
+from mcp_core.messages._pending import PendingRequest, loss
 from mcp_core.revisions._capabilities import has
 from mcp_core.revisions._methods import Role
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     from mcp_core._caller_options import CallerOptions
     from mcp_core._calls import CallOptions, Params, Steps, Waiter
-    from mcp_core._events import Event, Peer, ProgressReceived
+    from mcp_core.messages._events import Event, Peer, ProgressReceived
     from mcp_core.revisions._config import Config
     from mcp_core.types import RequestId
 
@@ -568,7 +569,7 @@ _HANDLERS: Final[Mapping[type, Callable[[AbstractClient, Any], None]]] = {
 }
 
 
-class _IgnoredRequest(Pending):
+class _IgnoredRequest(PendingRequest):
     """A request whose result no task waits for. An error of the server is logged."""
 
     def __init__(self, report: Callable[[str, BaseException], None]) -> None:

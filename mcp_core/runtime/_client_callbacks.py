@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mcp_core._caller_options import AskedOptions
     from mcp_core._calls import Waiter
     from mcp_core._connection import Connection
-    from mcp_core._events import RequestReceived
+    from mcp_core.messages._events import RequestReceived
     from mcp_core.types import RequestId
 
 __all__ = ["CallbackJob", "ClientCallbacks", "InputWait", "ServerInitiatedRequests"]
@@ -109,7 +109,9 @@ class ClientCallbacks:
         }
 
     def __repr__(self) -> str:
-        kinds = [kind.__name__ for kind, callback in self._with_params.items() if callback is not None]
+        kinds = [
+            kind.__name__ for kind, callback in self._with_params.items() if callback is not None
+        ]
         if self._on_roots is not None:
             kinds.append(t.ListRootsRequest.__name__)
         return f"<ClientCallbacks for {', '.join(kinds) or 'nothing'}>"
@@ -219,7 +221,9 @@ class ServerInitiatedRequests:
         if id in self._jobs:
             self._jobs[id].stop()
 
-    def _respond(self, event: RequestReceived, result: t.Result, error: BaseException | None) -> None:
+    def _respond(
+        self, event: RequestReceived, result: t.Result, error: BaseException | None
+    ) -> None:
         """Send the response, or the error that stands for it."""
         del self._jobs[event.id]
         self._pause_timeouts(-1)
@@ -269,7 +273,9 @@ class InputWait(Turn):
         for job in self._jobs:
             job.abandon()
 
-    def _on_end(self, waiter: Waiter[Any], key: str, result: Any, error: BaseException | None) -> None:
+    def _on_end(
+        self, waiter: Waiter[Any], key: str, result: Any, error: BaseException | None
+    ) -> None:
         self._results[key] = result
         if error is not None:
             waiter.end(None, error)

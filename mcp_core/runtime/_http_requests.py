@@ -19,10 +19,10 @@ from ._job import Job
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core._events import Event
     from mcp_core.http._call import AccessAttempt, HttpCall
     from mcp_core.http._client import HttpClient
     from mcp_core.http._messages import Action, RequestHead
+    from mcp_core.messages._events import Event
 
     from ._runtime import EventLike
 

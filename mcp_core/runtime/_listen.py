@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from mcp_core._calls import CallOptions, Steps, Waiter
     from mcp_core._connection import Connection
-    from mcp_core._events import Event
     from mcp_core._listening import Listening
     from mcp_core._standing import Standing
     from mcp_core._subscriptions import Change
+    from mcp_core.messages._events import Event
 
 __all__ = ["Changes", "Subscription", "SubscriptionClient"]
 
@@ -127,7 +127,9 @@ class Subscription:
 
     __slots__ = ("_client", "_options", "_subscription", "_wanted")
 
-    def __init__(self, client: SubscriptionClient, wanted: tuple[Change, ...], options: CallOptions) -> None:
+    def __init__(
+        self, client: SubscriptionClient, wanted: tuple[Change, ...], options: CallOptions
+    ) -> None:
         self._client = client
         self._wanted = wanted
         self._options = options

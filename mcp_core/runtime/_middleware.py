@@ -18,7 +18,7 @@ from mcp_core.registry._invocation import Invocation
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from mcp_core._events import RequestReceived
+    from mcp_core.messages._events import RequestReceived
     from mcp_core.registry._context import Context
     from mcp_core.registry._server import Middleware, Server
 

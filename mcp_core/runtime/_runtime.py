@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from mcp_core._events import RequestReceived
+    from mcp_core.messages._events import RequestReceived
     from mcp_core.registry._asking import Round
     from mcp_core.types import RequestId
 

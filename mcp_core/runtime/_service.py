@@ -14,11 +14,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core._calls import deliver
 from mcp_core._errors import Fault, LocalProtocolError, McpError, ToolError, single
-from mcp_core._events import ConnectionClosed, RequestCancelled, RequestReceived
 from mcp_core._seal import BadState
 from mcp_core._state import State
+from mcp_core.messages._events import ConnectionClosed, RequestCancelled, RequestReceived
+from mcp_core.messages._pending import deliver
 from mcp_core.registry._asking import Asking
 from mcp_core.registry._context import Context
 from mcp_core.registry._errors import ResourceNotFound, UrlElicitationRequired
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mcp_core._connection import Connection
-    from mcp_core._events import Event
     from mcp_core._subscriptions import Change
+    from mcp_core.messages._events import Event
     from mcp_core.registry._server import Server
     from mcp_core.types import RequestId
 

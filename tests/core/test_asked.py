@@ -7,21 +7,21 @@ from typing import Any
 
 from mcp_core import DIALECTS, ProgressReceived
 from mcp_core import types as t
-from mcp_core._answers import Call
 from mcp_core._asked import OPENING, Asked
-from mcp_core._outbox import Kind, Outbox
+from mcp_core.messages._outbox import MessageKind, Outbox
+from mcp_core.messages._responses import OutgoingRequest
 from tests.core.helpers import D
 
 
-def call(token: object = None, related: Any = None, *, progress: bool = False) -> Call:
-    return Call("ping", None, DIALECTS[D], token, related, progress)
+def call(token: object = None, related: Any = None, *, progress: bool = False) -> OutgoingRequest:
+    return OutgoingRequest("ping", None, DIALECTS[D], token, related, progress)
 
 
 def cancelled_ids_and_reasons(out: Outbox) -> list[tuple[Any, Any]]:
     """Return the ids and reasons of the cancellations that were queued."""
     found = []
     for message in out.take():
-        assert message.kind is Kind.CANCEL
+        assert message.kind is MessageKind.CANCEL
         params = json.loads(message.data)["params"]
         assert params["requestId"] == message.id
         found.append((params["requestId"], params.get("reason")))

@@ -18,8 +18,8 @@ from mcp_core import (
     NEED_DATA,
     Connection,
     ErrorReceived,
-    Kind,
     LocalProtocolError,
+    MessageKind,
     MessageRejected,
     NotificationReceived,
     Outgoing,
@@ -33,7 +33,7 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from mcp_core._intake import Via
+from mcp_core.messages._incoming import MessageContext
 from tests.core.connection_setup import CLIENT, EMPTY, ERROR, SERVER, NotJson
 from tests.core.helpers import (
     CLIENT_INFO,
@@ -298,10 +298,10 @@ def test_request_id_after_response_may_be_reused() -> None:
 
 def test_received_events_have_related_request() -> None:
     talk = client()
-    talk.conn.receive_message(encoded(request(1, "roots/list")), 0.0, Via(5))
+    talk.conn.receive_message(encoded(request(1, "roots/list")), 0.0, MessageContext(5))
     assert received(talk.events(), RequestReceived).related == 5
     talk.conn.receive_message(
-        encoded(notification("notifications/tools/list_changed")), 0.0, Via(6)
+        encoded(notification("notifications/tools/list_changed")), 0.0, MessageContext(6)
     )
     assert received(talk.events(), NotificationReceived).related == 6
 
@@ -522,7 +522,7 @@ def test_send_notification_related_to_ended_request_raises(version: str) -> None
     )
     (message,) = talk.conn.messages_to_send()
     assert (message.kind, message.related, message.method) == (
-        Kind.NOTIFICATION,
+        MessageKind.NOTIFICATION,
         1,
         "notifications/message",
     )
@@ -542,11 +542,11 @@ def test_messages_to_send_have_routing_data() -> None:
     talk.conn.send_notification("notifications/tools/list_changed")
     found = talk.conn.messages_to_send()
     assert [(m.kind, m.id, m.related, m.method) for m in found] == [
-        (Kind.REQUEST, id, "a", "roots/list"),
-        (Kind.NOTIFICATION, None, "a", "notifications/progress"),
-        (Kind.CANCEL, id, "a", "notifications/cancelled"),
-        (Kind.ANSWER, "a", None, ""),
-        (Kind.NOTIFICATION, None, None, "notifications/tools/list_changed"),
+        (MessageKind.REQUEST, id, "a", "roots/list"),
+        (MessageKind.NOTIFICATION, None, "a", "notifications/progress"),
+        (MessageKind.CANCEL, id, "a", "notifications/cancelled"),
+        (MessageKind.ANSWER, "a", None, ""),
+        (MessageKind.NOTIFICATION, None, None, "notifications/tools/list_changed"),
     ]
     assert all(isinstance(message, Outgoing) for message in found)
     assert talk.conn.messages_to_send() == []

@@ -32,7 +32,7 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core._listening import Listening, Listenings
 from mcp_core._subscriptions import Change, Notice
-from mcp_core.runtime import Pending
+from mcp_core.runtime import PendingRequest
 from tests.core.helpers import SERVER_OFFERS, STATEFUL, VERSIONS, C, D, E, Message, only
 from tests.core.test_subscriptions import NOTHING, filter_of, subscription_table
 
@@ -58,7 +58,7 @@ class Consumer:
         self.dialect = DIALECTS[version]
         self.peer = Peer(self.dialect, capabilities)
         self.listenings = Listenings()
-        self.asked: list[tuple[str, Any, Pending]] = []
+        self.asked: list[tuple[str, Any, PendingRequest]] = []
         self._ids = 0
 
     def opens(self, *wanted: Change) -> Listening:
@@ -603,8 +603,8 @@ class Wire:
         self.server_table = subscription_table(dialect.version, capabilities)
         self.listenings = Listenings()
         self.peer = Peer(dialect, capabilities)
-        self.to_server: deque[tuple[int, str, bytes, Pending | None]] = deque()
-        self.to_client: deque[tuple[Pending | None, Any, str, bytes]] = deque()
+        self.to_server: deque[tuple[int, str, bytes, PendingRequest | None]] = deque()
+        self.to_client: deque[tuple[PendingRequest | None, Any, str, bytes]] = deque()
         self._ids = 0
 
     def opens(self, *wanted: Change) -> Listening:

@@ -28,11 +28,11 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core._errors import single
-from mcp_core._events import RequestReceived
 from mcp_core._mrtr import ROUNDS, Inquiry, NeedInput, Rounds, as_request, pause_before
 from mcp_core._questions import as_answer, check_question, question_of, require
 from mcp_core._seal import BadState, KeyRing
 from mcp_core.jsonrpc._codec import encode, reader
+from mcp_core.messages._events import RequestReceived
 from mcp_core.revisions._encoding import stamped_result
 from tests.core.helpers import STATEFUL, STATELESS, A, B, C, D, E, server_config
 from tests.core.questions import (

@@ -17,7 +17,7 @@ from mcp_core import (
 )
 from mcp_core.runtime import Standing
 from tests.core.helpers import C, D, E, Talk, client_config, error, only, opened, result
-from tests.core.test_calls import RecordingRequest
+from tests.core.messages.test_pending import RecordingRequest
 
 
 def opening_status(*versions: str) -> tuple[Standing, Talk]:
@@ -87,9 +87,14 @@ def test_status_server_ended_by_probe_offers_second_start(
 
 @pytest.mark.parametrize(
     ("why", "says"),
-    [(None, "the client was closed"), (ConnectionLost("the connection broke"), "the connection broke")],
+    [
+        (None, "the client was closed"),
+        (ConnectionLost("the connection broke"), "the connection broke"),
+    ],
 )
-def test_status_closed_connection_raises_connection_lost(why: ConnectionLost | None, says: str) -> None:
+def test_status_closed_connection_raises_connection_lost(
+    why: ConnectionLost | None, says: str
+) -> None:
     talk = opened(Role.CLIENT, D)
     status = Standing(talk.conn)
     assert talk.conn.peer is not None

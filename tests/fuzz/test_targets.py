@@ -27,7 +27,7 @@ from fuzz.targets import (
     target_names,
     write_case,
 )
-from mcp_core import _opening, _outbox, _param_headers
+from mcp_core import _opening, _param_headers
 from mcp_core._asked import Asked
 from mcp_core._limits import Bucket
 from mcp_core._requests import Requests
@@ -41,6 +41,7 @@ from mcp_core.http._exchange import Exchange, Mode
 from mcp_core.http._stream import EventLog, Stream
 from mcp_core.jsonrpc import _codec, _framing
 from mcp_core.jsonrpc._body import parse_body
+from mcp_core.messages import _outbox
 from mcp_core.registry import _schema, _signature, _uri_matcher
 
 NAMES = target_names()

@@ -11,7 +11,6 @@ import pytest
 
 from mcp_core import AuthRequired, ConnectionLost, PeerError, RemoteProtocolError, State
 from mcp_core import types as t
-from mcp_core._outbox import Kind, Outgoing
 from mcp_core.http import Head, HttpClient, HttpClientOptions
 from mcp_core.http._response import Response, error_in
 from mcp_core.http._transport import (
@@ -25,6 +24,7 @@ from mcp_core.http._transport import (
     own_headers,
     step_of,
 )
+from mcp_core.messages._outbox import MessageKind, Outgoing
 from mcp_core.revisions._methods import Step
 from mcp_core.urls import Url
 
@@ -140,14 +140,14 @@ class PlainTransport(Transport):
 
 
 def a_request(method: str, id: int = 1, params: Any = None) -> Outgoing:
-    return Outgoing(b"{}", Kind.REQUEST, id, method=method, params=params)
+    return Outgoing(b"{}", MessageKind.REQUEST, id, method=method, params=params)
 
 
 def a_notification(method: str) -> Outgoing:
-    return Outgoing(b"{}", Kind.NOTIFICATION, method=method)
+    return Outgoing(b"{}", MessageKind.NOTIFICATION, method=method)
 
 
-RESPONSE = Outgoing(b"{}", Kind.ANSWER, "q")
+RESPONSE = Outgoing(b"{}", MessageKind.ANSWER, "q")
 
 
 def transport() -> tuple[FakeHost, PlainTransport]:
@@ -193,7 +193,7 @@ def test_long_lived_is_a_property_of_the_method() -> None:
 
 
 def test_own_headers_are_encoded_in_lower_case() -> None:
-    out = Outgoing(b"{}", Kind.REQUEST, 1, method="x", headers={"X-A": "ü"})
+    out = Outgoing(b"{}", MessageKind.REQUEST, 1, method="x", headers={"X-A": "ü"})
     assert own_headers(out) == [(b"x-a", b"\xfc")]
     assert own_headers(RESPONSE) == []
 
@@ -297,9 +297,9 @@ def test_transport_cancel_removes_held_request_or_is_sent() -> None:
     _, way = transport()
     way.send(a_notification("notifications/initialized"), 0.0)
     way.send(a_request("tools/list", 2), 0.0)
-    way.send(Outgoing(b"{}", Kind.CANCEL, 2), 0.0)
+    way.send(Outgoing(b"{}", MessageKind.CANCEL, 2), 0.0)
     assert (way.queued, way.cancelled) == (0, [])
-    way.send(Outgoing(b"{}", Kind.CANCEL, 2), 0.0)
+    way.send(Outgoing(b"{}", MessageKind.CANCEL, 2), 0.0)
     assert way.cancelled == [2]
 
 

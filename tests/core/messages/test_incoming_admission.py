@@ -10,7 +10,8 @@ from msgspec import UNSET, Struct
 
 from mcp_core import ALL, DIALECTS, Config, Fault, Method, Peer, Role, State
 from mcp_core import types as t
-from mcp_core._admission import Admission, Refusal, admit
+from mcp_core._admission import Admission, admit
+from mcp_core.messages._rejection import RequestRejected
 from tests.core.helpers import (
     CLIENT_INFO,
     CLIENT_OFFERS,
@@ -62,7 +63,9 @@ def admitted(
 ) -> Admission:
     raw = b"{}" if params is None else json.dumps(params).encode()
     rows = config.rows[role]
-    return admit(method, raw, role=role, config=config, rows=rows, state=state, session_peer=session_peer)
+    return admit(
+        method, raw, role=role, config=config, rows=rows, state=state, session_peer=session_peer
+    )
 
 
 # -- Whose request it is ---------------------------------------------------------------------------
@@ -74,13 +77,16 @@ def test_admit_after_handshake_uses_session_peer(version: str, state: State) -> 
     found = admitted("tools/call", CALL, state=state, session_peer=session_peer_of(version))
     assert found.row is DIALECTS[version].receives[SERVER]["tools/call"]
     terms = ALL_ERAS.terms[SERVER][DIALECTS[version]]
-    assert found == Admission(found.row, t.CallToolParams(name="t"), session_peer_of(version), terms, None)
+    assert found == Admission(
+        found.row, t.CallToolParams(name="t"), session_peer_of(version), terms, None
+    )
 
 
 @pytest.mark.requirement("META-7", "META-9", "CAP-5", "VER-7", "VER-9", "VER-14")
 @pytest.mark.parametrize("config", [ALL_ERAS, STATELESS_ONLY])
 @pytest.mark.parametrize(
-    ("state", "session_peer"), [(NEW, None), (OPENING, session_peer_of(C)), (READY, session_peer_of(D))]
+    ("state", "session_peer"),
+    [(NEW, None), (OPENING, session_peer_of(C)), (READY, session_peer_of(D))],
 )
 def test_admit_stateless_request_ignores_session_peer(
     config: Config, state: State, session_peer: Peer | None
@@ -90,8 +96,13 @@ def test_admit_stateless_request_ignores_session_peer(
     found = admitted(
         "tools/call", CALL | {"_meta": meta}, config=config, state=state, session_peer=session_peer
     )
-    assert found.peer == Peer(DIALECTS[E], t.ClientCapabilities(elicitation=t.ElicitationCapability()))
-    full = meta | {META_CLIENT: {"name": "c", "version": "1"}, "io.modelcontextprotocol/logLevel": "error"}
+    assert found.peer == Peer(
+        DIALECTS[E], t.ClientCapabilities(elicitation=t.ElicitationCapability())
+    )
+    full = meta | {
+        META_CLIENT: {"name": "c", "version": "1"},
+        "io.modelcontextprotocol/logLevel": "error",
+    }
     found = admitted(
         "tools/call", CALL | {"_meta": full}, config=config, state=state, session_peer=session_peer
     )
@@ -147,10 +158,12 @@ def test_admit_server_request_at_client_uses_session_peer(version: str) -> None:
     found = admitted("roots/list", config=config, role=CLIENT, session_peer=peer)
     assert (found.row.to, found.peer) == (CLIENT, peer)
     # A client ignores `_meta` that would make the request of a server stateless.
-    assert admitted("roots/list", MODERN, config=config, role=CLIENT, session_peer=peer).peer is peer
-    assert admitted("acme/add", {"a": 1}, config=config, role=CLIENT, session_peer=peer).params == AddParams(
-        1
+    assert (
+        admitted("roots/list", MODERN, config=config, role=CLIENT, session_peer=peer).peer is peer
     )
+    assert admitted(
+        "acme/add", {"a": 1}, config=config, role=CLIENT, session_peer=peer
+    ).params == AddParams(1)
 
 
 @pytest.mark.requirement("META-14")
@@ -161,7 +174,9 @@ def test_admit_server_request_at_client_uses_session_peer(version: str) -> None:
 def test_admit_progress_token_is_read(method: str, params: Any, token: Any) -> None:
     for meta in ({}, ENVELOPE):
         found = admitted(
-            method, params | {"_meta": meta | {"progressToken": token}}, session_peer=session_peer_of(D)
+            method,
+            params | {"_meta": meta | {"progressToken": token}},
+            session_peer=session_peer_of(D),
         )
         assert found.progress_token == token
         assert type(found.progress_token) is type(token)
@@ -239,10 +254,21 @@ REFUSED: list[Any] = [
 
 
 @pytest.mark.requirement(
-    "META-8", "RPC-15", "RPC-18", "VER-1", "VER-6", "VER-15", "CAP-6", "CAP-7", "LIFE-10", "LIFE-12", "PING-5"
+    "META-8",
+    "RPC-15",
+    "RPC-18",
+    "VER-1",
+    "VER-6",
+    "VER-15",
+    "CAP-6",
+    "CAP-7",
+    "LIFE-10",
+    "LIFE-12",
+    "PING-5",
 )
 @pytest.mark.parametrize(
-    ("method", "params", "config", "state", "session_peer", "fault", "data", "words", "version"), REFUSED
+    ("method", "params", "config", "state", "session_peer", "fault", "data", "words", "version"),
+    REFUSED,
 )
 def test_admit_first_failed_check_determines_rejection(
     method: str,
@@ -255,7 +281,7 @@ def test_admit_first_failed_check_determines_rejection(
     words: str,
     version: str | None,
 ) -> None:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(RequestRejected) as caught:
         admitted(method, params, config=config, state=state, session_peer=session_peer)
     refusal = caught.value
     assert (refusal.fault, refusal.data, refusal.answerable) == (fault, data, True)
@@ -265,7 +291,7 @@ def test_admit_first_failed_check_determines_rejection(
 
 
 def test_admit_long_version_is_truncated_in_message() -> None:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(RequestRejected) as caught:
         admitted("tools/call", {"_meta": ENVELOPE | {META_VERSION: "x" * 10_000}})
     assert len(caught.value.message) < 200
 
@@ -277,7 +303,7 @@ def test_admit_undeclared_server_capability_is_method_not_found(version: str, me
     config = server_config(capabilities=t.ServerCapabilities())
     peer, params = (session_peer_of(version), {}) if DIALECTS[version].stateful else (None, MODERN)
     state = NEW if peer is None else READY
-    with pytest.raises(Refusal, match=f"this server does not offer {method}") as caught:
+    with pytest.raises(RequestRejected, match=f"this server does not offer {method}") as caught:
         admitted(method, {"name": 1} | params, config=config, state=state, session_peer=peer)
     assert caught.value.fault is Fault.METHOD_NOT_FOUND
 
@@ -286,7 +312,7 @@ def test_admit_undeclared_server_capability_is_method_not_found(version: str, me
 @pytest.mark.parametrize("version", STATEFUL)
 def test_admit_undeclared_client_capability_is_method_not_found(version: str) -> None:
     config = client_config(version, capabilities=t.ClientCapabilities())
-    with pytest.raises(Refusal, match="this client does not offer roots/list") as caught:
+    with pytest.raises(RequestRejected, match="this client does not offer roots/list") as caught:
         admitted(
             "roots/list",
             config=config,
@@ -305,13 +331,15 @@ def test_admit_undeclared_client_capability_is_method_not_found(version: str) ->
 def test_admit_request_at_stateless_client_gets_no_response(
     method: str, state: State, session_peer: Peer | None
 ) -> None:
-    with pytest.raises(Refusal) as caught:
-        admitted(method, config=client_config(E), role=CLIENT, state=state, session_peer=session_peer)
+    with pytest.raises(RequestRejected) as caught:
+        admitted(
+            method, config=client_config(E), role=CLIENT, state=state, session_peer=session_peer
+        )
     assert not caught.value.answerable
 
 
 @pytest.mark.parametrize("method", ["roots/list", "odd"])
 def test_admit_request_while_client_opens_rejected(method: str) -> None:
-    with pytest.raises(Refusal, match="has not been initialized") as caught:
+    with pytest.raises(RequestRejected, match="has not been initialized") as caught:
         admitted(method, config=client_config(), role=CLIENT, state=OPENING)
     assert (caught.value.fault, caught.value.answerable) == (Fault.INVALID_REQUEST, True)

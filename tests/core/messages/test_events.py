@@ -18,8 +18,8 @@ from mcp_core import (
     Peer,
     RemoteProtocolError,
 )
-from mcp_core import _events as events
 from mcp_core import types as t
+from mcp_core.messages import _events as events
 from tests.core.helpers import D
 
 

@@ -3,32 +3,47 @@
 1. Messages are decoded on request only, a batch as a whole. A caller that pauses therefore stops
    the processing.
 2. Any input results in an `Envelope` or a `BadMessage`. Nothing is raised.
+
+The checks that a request of the peer has to pass before it becomes an event.
+
+1. The order of the checks is that of the specification (2026-07-28,
+   basic/transports/streamable-http), which satisfies the earlier revisions too: the sender and its
+   revision, whether that revision is served, the state of the connection, the method, the params.
+   The first check that fails determines the error response.
+2. The sender (`Peer`) is determined here and nowhere else: from `_meta` of the request
+   (`_request_peer`), or from the handshake (`_session_peer`).
+3. `admit` is a pure function: it returns an `AdmittedRequest` or raises `RequestRejected`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import UNSET, Struct
 
+from mcp_core._errors import Fault
 from mcp_core.jsonrpc._body import ParsedBody, parse_body, too_long
 from mcp_core.jsonrpc._codec import BadMessage
 from mcp_core.jsonrpc._framing import LINE_TOO_LONG, LineBuffer
-
-from ._errors import Fault
+from mcp_core.revisions._methods import Method
 
 if TYPE_CHECKING:
+    # emptied
+
+    from mcp_core._limits import Limits
     from mcp_core.jsonrpc._codec import Envelope
+    from mcp_core.types import RequestId
 
-    from ._admission import Mirror
-    from ._events import Granted
-    from ._limits import Limits
-    from .types import RequestId
+    from ._events import GrantLike
 
-__all__ = ["Intake", "Via"]
+__all__ = [
+    "HeaderValidator",
+    "IncomingMessages",
+    "MessageContext",
+]
 
 
-class Via(Struct, frozen=True, gc=False):
+class MessageContext(Struct, frozen=True, gc=False):
     """The facts that a transport knows of a message beside its bytes.
 
     Attributes:
@@ -39,15 +54,15 @@ class Via(Struct, frozen=True, gc=False):
     """
 
     related: RequestId | None = None
-    mirror: Mirror | None = None
+    mirror: HeaderValidator | None = None
     status: int | None = None
-    grant: Granted | None = None
+    grant: GrantLike | None = None
 
 
-_NO_CONTEXT = Via()
+_NO_CONTEXT = MessageContext()
 
 
-class Intake:
+class IncomingMessages:
     """The received input that was not processed yet.
 
     Pass input to `feed`, `add` or `add_parsed`, then call `next_message` until it returns None.
@@ -77,7 +92,7 @@ class Intake:
         self._lines: LineBuffer | None = None
         self._batch: list[Envelope | BadMessage] = []  # the rest of a batch, in reverse order
         self._batch_size = 0  # bytes of the whole batch, held until its last message
-        self._bodies: list[tuple[bytes | ParsedBody, Via]] = []
+        self._bodies: list[tuple[bytes | ParsedBody, MessageContext]] = []
         self.batches = False
         self.has_input = False
         self.received = 0
@@ -91,7 +106,7 @@ class Intake:
         return held + (len(self._lines) if self._lines is not None else 0)
 
     def __repr__(self) -> str:
-        return f"<Intake of {len(self)} bytes>"
+        return f"<IncomingMessages of {len(self)} bytes>"
 
     @property
     def in_line(self) -> bool:
@@ -106,13 +121,13 @@ class Intake:
             self._lines = LineBuffer(self._limits.message)
         self._lines.feed(data)
 
-    def add(self, message: bytes, via: Via | None) -> None:
+    def add(self, message: bytes, via: MessageContext | None) -> None:
         """Add one complete message, from a transport with message boundaries."""
         self.received += len(message)
         self.has_input = True
         self._bodies.append((message, via or _NO_CONTEXT))
 
-    def add_parsed(self, body: ParsedBody, via: Via) -> None:
+    def add_parsed(self, body: ParsedBody, via: MessageContext) -> None:
         """Add one body that `parse_body` has parsed."""
         self.received += body.size
         self.has_input = True
@@ -157,3 +172,19 @@ def _batch_member(message: Envelope | BadMessage) -> Envelope | BadMessage:
     if isinstance(message, BadMessage) or message.method != "initialize" or message.id is UNSET:
         return message
     return BadMessage(Fault.INVALID_REQUEST, "initialize is never part of a batch", message.id)
+
+
+class HeaderValidator(Protocol):
+    """Compares a request with the HTTP headers that repeat parts of it.
+
+    Both methods return a description of the first mismatch, None if there is none.
+    """
+
+    def check_head(self, method: str, version: str, row: Method | None, params: Any) -> str | None:
+        """Compare method, version and name. The version or the method may be unknown.
+
+        `params` may be undecoded, because they do not fit the method.
+        """
+
+    def check_params(self, row: Method, params: Any) -> str | None:
+        """Compare the params. Called after version and method were accepted."""

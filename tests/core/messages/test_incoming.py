@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from mcp_core import Limits
-from mcp_core._intake import Intake, Via
 from mcp_core.jsonrpc._codec import BadMessage, Envelope
+from mcp_core.messages._incoming import IncomingMessages, MessageContext
 from tests.core.helpers import call, encoded, initialize, line, ping
 
 
@@ -24,7 +24,7 @@ def summary(message: Envelope | BadMessage | None) -> Any:
     return message.method
 
 
-def summaries(intake: Intake) -> list[Any]:
+def summaries(intake: IncomingMessages) -> list[Any]:
     found = []
     while (message := intake.next_message()) is not None:
         found.append(summary(message))
@@ -32,7 +32,7 @@ def summaries(intake: Intake) -> list[Any]:
 
 
 def test_incoming_lines_become_messages() -> None:
-    intake = Intake(Limits())
+    intake = IncomingMessages(Limits())
     intake.feed(line(ping(1)) + b"\n \t\r\n" + line(call(2)) + b"{\n" + b'{"jso')
     assert intake.in_line
     first, second, third = summaries(intake)
@@ -43,10 +43,10 @@ def test_incoming_lines_become_messages() -> None:
 
 
 def test_incoming_messages_keep_their_context() -> None:
-    intake = Intake(Limits(message=200))
-    intake.add(encoded(ping(1)), Via(7))
-    intake.add(b"x" * 201, Via(8))
-    intake.add(b"  ", Via(9))
+    intake = IncomingMessages(Limits(message=200))
+    intake.add(encoded(ping(1)), MessageContext(7))
+    intake.add(b"x" * 201, MessageContext(8))
+    intake.add(b"  ", MessageContext(9))
     intake.add(encoded(call(2)), None)
     assert len(intake) == intake.received
     seen = []
@@ -57,7 +57,7 @@ def test_incoming_messages_keep_their_context() -> None:
 
 
 def test_incoming_batch_is_split_on_demand() -> None:
-    intake = Intake(Limits(batch=2))
+    intake = IncomingMessages(Limits(batch=2))
     intake.feed(line([ping(1), call(2)]))
     assert summaries(intake) == ["a message is a JSON object, not an array"]
     intake.batches = True
@@ -68,7 +68,7 @@ def test_incoming_batch_is_split_on_demand() -> None:
 
 
 def test_incoming_batch_invalid_is_bad_message() -> None:
-    intake = Intake(Limits(batch=2))
+    intake = IncomingMessages(Limits(batch=2))
     intake.batches = True
     intake.feed(b"[]\n" + line([ping(1)] * 3) + b"[1,\n" + line([initialize(), 5, ping(1)][:2]))
     empty, many, broken, opening, number = summaries(intake)
@@ -80,14 +80,14 @@ def test_incoming_batch_invalid_is_bad_message() -> None:
 
 
 def test_incoming_clear_discards_everything() -> None:
-    intake = Intake(Limits())
+    intake = IncomingMessages(Limits())
     intake.batches = True
     intake.feed(line([ping(1), ping(2)]) + b'{"half')
     intake.next_message()
     intake.add(encoded(ping(3)), None)
     intake.clear()
     assert (len(intake), intake.in_line, intake.next_message()) == (0, False, None)
-    assert repr(intake) == "<Intake of 0 bytes>"
+    assert repr(intake) == "<IncomingMessages of 0 bytes>"
 
 
 @given(
@@ -96,7 +96,7 @@ def test_incoming_clear_discards_everything() -> None:
     )
 )
 def test_incoming_random_bytes_never_raise_or_accumulate(chunks: list[bytes]) -> None:
-    intake = Intake(Limits(message=64))
+    intake = IncomingMessages(Limits(message=64))
     intake.batches = True
     for chunk in chunks:
         intake.feed(chunk)

@@ -18,8 +18,8 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
-from mcp_core._answers import Call, answer, error_of
 from mcp_core.jsonrpc._codec import decode
+from mcp_core.messages._responses import OutgoingRequest, answer, error_of
 from tests.core.helpers import STATEFUL, VERSIONS, D, E
 
 
@@ -27,7 +27,9 @@ def event_for(version: str, method: str, **members: Any) -> Any:
     dialect = DIALECTS[version]
     row = dialect.receives[Role.SERVER].get(method)
     message = {"jsonrpc": "2.0", "id": 7, **members}
-    return answer(7, Call(method, row, dialect, "token"), decode(json.dumps(message).encode()))
+    return answer(
+        7, OutgoingRequest(method, row, dialect, "token"), decode(json.dumps(message).encode())
+    )
 
 
 LISTED: Any = {"tools": []}

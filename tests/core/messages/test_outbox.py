@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_core import Kind, Outgoing
-from mcp_core._outbox import Outbox
+from mcp_core import MessageKind, Outgoing
+from mcp_core.messages._outbox import Outbox
 
 
 def outbox_of(*messages: Outgoing) -> Outbox:
@@ -23,7 +23,10 @@ def test_outbox_empty_has_nothing() -> None:
 
 
 def test_outbox_take_returns_messages_once_in_order() -> None:
-    first, second = Outgoing(b"{}", Kind.REQUEST, 1, None, "m"), Outgoing(b"[]", Kind.ANSWER, "x")
+    first, second = (
+        Outgoing(b"{}", MessageKind.REQUEST, 1, None, "m"),
+        Outgoing(b"[]", MessageKind.ANSWER, "x"),
+    )
     outbox = outbox_of(first, second)
     assert outbox.queued == 4
     assert outbox.take() == [first, second]
@@ -34,14 +37,14 @@ def test_outbox_take_returns_messages_once_in_order() -> None:
 @pytest.mark.requirement("STDIO-1")
 def test_outbox_take_lines_returns_one_message_per_line() -> None:
     outbox = outbox_of(
-        Outgoing(b'{"a":1}', Kind.NOTIFICATION),
-        Outgoing(b'{\n "b": "c\\n"\n}', Kind.ANSWER, 1),
-        Outgoing(b"{}", Kind.CANCEL),
+        Outgoing(b'{"a":1}', MessageKind.NOTIFICATION),
+        Outgoing(b'{\n "b": "c\\n"\n}', MessageKind.ANSWER, 1),
+        Outgoing(b"{}", MessageKind.CANCEL),
     )
     assert outbox.queued == len(b'{"a":1}{"b":"c\\n"}{}')
     assert outbox.take_lines() == b'{"a":1}\n{"b":"c\\n"}\n{}\n'
     assert outbox.take_lines() == b""
-    outbox.put(Outgoing(b"{}", Kind.NOTIFICATION))
+    outbox.put(Outgoing(b"{}", MessageKind.NOTIFICATION))
     assert outbox.take_lines() == b"{}\n"
     assert (outbox.queued, outbox.take_lines()) == (0, b"")
 
@@ -49,15 +52,15 @@ def test_outbox_take_lines_returns_one_message_per_line() -> None:
 @pytest.mark.parametrize(
     ("message", "peers_request"),
     [
-        (Outgoing(b"", Kind.ANSWER, 1), 1),
-        (Outgoing(b"", Kind.ANSWER, "1"), "1"),
-        (Outgoing(b"", Kind.NOTIFICATION, None, 1), 1),
-        (Outgoing(b"", Kind.NOTIFICATION), None),
+        (Outgoing(b"", MessageKind.ANSWER, 1), 1),
+        (Outgoing(b"", MessageKind.ANSWER, "1"), "1"),
+        (Outgoing(b"", MessageKind.NOTIFICATION, None, 1), 1),
+        (Outgoing(b"", MessageKind.NOTIFICATION), None),
         # Our own request 7, sent during the request 1 of the peer or during none.
-        (Outgoing(b"", Kind.REQUEST, 7, 1), 1),
-        (Outgoing(b"", Kind.REQUEST, 7), None),
-        (Outgoing(b"", Kind.CANCEL, 7, "1"), "1"),
-        (Outgoing(b"", Kind.CANCEL, 7), None),
+        (Outgoing(b"", MessageKind.REQUEST, 7, 1), 1),
+        (Outgoing(b"", MessageKind.REQUEST, 7), None),
+        (Outgoing(b"", MessageKind.CANCEL, 7, "1"), "1"),
+        (Outgoing(b"", MessageKind.CANCEL, 7), None),
     ],
 )
 def test_outgoing_message_belongs_to_request_of_peer(

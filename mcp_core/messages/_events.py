@@ -19,11 +19,10 @@ from msgspec import Raw, Struct
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mcp_core._errors import McpTrioError, ProtocolError
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.revisions._methods import Method
-
-    from ._errors import McpTrioError, ProtocolError
-    from .types import (
+    from mcp_core.types import (
         ClientCapabilities,
         Implementation,
         LoggingLevel,
@@ -38,7 +37,7 @@ __all__ = [
     "ConnectionClosed",
     "ErrorReceived",
     "Event",
-    "Granted",
+    "GrantLike",
     "InputRequested",
     "MessageRejected",
     "NeedData",
@@ -99,7 +98,7 @@ class PeerReady(Struct, gc=False):
     peer: Peer
 
 
-class Granted(Protocol):
+class GrantLike(Protocol):
     """The authenticated sender of a request and its permissions, as in `mcp_core.auth.Grant`."""
 
     @property
@@ -133,7 +132,7 @@ class RequestReceived(Struct, gc=False):
     peer: Peer
     raw: Raw | bytes
     related: RequestId | None = None
-    grant: Granted | None = None
+    grant: GrantLike | None = None
 
 
 class NotificationReceived(Struct, gc=False):

@@ -3,30 +3,51 @@
 1. The code of a fault is that of the peer's revision for this message. If that is unknown, it is
    that of the connection's revision, or of the newest one in the configuration.
 2. If a message may have been a response or a notification, there is no error response.
+
+The checks that a request of the peer has to pass before it becomes an event.
+
+1. The order of the checks is that of the specification (2026-07-28,
+   basic/transports/streamable-http), which satisfies the earlier revisions too: the sender and its
+   revision, whether that revision is served, the state of the connection, the method, the params.
+   The first check that fails determines the error response.
+2. The sender (`Peer`) is determined here and nowhere else: from `_meta` of the request
+   (`_request_peer`), or from the handshake (`_session_peer`).
+3. `admit` is a pure function: it returns an `AdmittedRequest` or raises `RequestRejected`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
 
 from mcp_core import types as t
+from mcp_core._errors import Fault
+from mcp_core.revisions._dialects import Dialect
 from mcp_core.revisions._methods import Role
 
-from ._admission import Refusal
-from ._errors import Fault
+if TYPE_CHECKING:
+    from mcp_core.revisions._config import Config
+
+__all__ = [
+    "RequestRejected",
+    "answer_to_bad_message",
+    "answer_to_refused",
+    "too_often",
+]
+
+# emptied
 
 if TYPE_CHECKING:
     from mcp_core.jsonrpc._codec import BadMessage
     from mcp_core.revisions._config import Config
     from mcp_core.revisions._dialects import Dialect
 
-__all__ = ["answer_to_bad_message", "answer_to_refused", "too_often"]
-
 _CLIENT = Role.CLIENT
 
 
 def answer_to_refused(
-    refusal: Refusal, config: Config, dialect: Dialect | None
+    refusal: RequestRejected, config: Config, dialect: Dialect | None
 ) -> t.ErrorData | None:
     """Build the error response for a rejected request. Return None if none may be sent.
 
@@ -61,7 +82,33 @@ def answer_to_bad_message(
     return t.ErrorData(code=code, message=bad.message), null_id
 
 
-def too_often(wait: float, dialect: Dialect) -> Refusal:
+def too_often(wait: float, dialect: Dialect) -> RequestRejected:
     """Return the rejection of a call that exceeds the rate limit by `wait` seconds."""
     message = f"too many calls in a short time; try again in {wait:.3g} s"
-    return Refusal(Fault.BUSY, message, {"retryAfter": wait}, dialect=dialect)
+    return RequestRejected(Fault.BUSY, message, {"retryAfter": wait}, dialect=dialect)
+
+
+class RequestRejected(Exception):
+    """A request that failed a check.
+
+    Attributes:
+        fault, message, data: the error response. `data` is `UNSET` for none.
+        dialect: the revision that gives the code of `fault`, None if none is known yet.
+        answerable: False if the revision forbids even the error response.
+    """
+
+    def __init__(
+        self,
+        fault: Fault,
+        message: str,
+        data: Any = UNSET,
+        *,
+        dialect: Dialect | None = None,
+        answerable: bool = True,
+    ) -> None:
+        super().__init__(message)
+        self.fault = fault
+        self.message = message
+        self.data = data
+        self.dialect = dialect
+        self.answerable = answerable

@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core.revisions._dialects import Dialect
+    from mcp_core.types import RequestId
 
-    from .types import RequestId
-
-__all__ = ["Kind", "Outbox", "Outgoing"]
+__all__ = ["MessageKind", "Outbox", "Outgoing"]
 
 
-class Kind(enum.Enum):
+class MessageKind(enum.Enum):
     """The kinds of outgoing messages, for transports that route them."""
 
     REQUEST = "request"
@@ -51,7 +50,7 @@ class Outgoing(Struct, gc=False):
     """
 
     data: bytes
-    kind: Kind
+    kind: MessageKind
     id: RequestId | None = None
     related: RequestId | None = None
     method: str = ""
@@ -66,11 +65,11 @@ class Outgoing(Struct, gc=False):
 
         Ids of our own requests may be equal to it, since each side numbers its own requests.
         """
-        return self.id if self.kind is Kind.ANSWER else self.related
+        return self.id if self.kind is MessageKind.ANSWER else self.related
 
 
 _NEWLINE: Final = 0x0A
-_ANSWER = Kind.ANSWER  # looking up a member of an enum costs more than the comparison
+_ANSWER = MessageKind.ANSWER  # looking up a member of an enum costs more than the comparison
 
 
 class Outbox:

@@ -21,14 +21,14 @@ from mcp_core import (
     ResultReceived,
 )
 from mcp_core._calls import Listing
-from mcp_core.runtime import Pending, Turn, Waiter, deliver
+from mcp_core.runtime import PendingRequest, Turn, Waiter, deliver
 from mcp_core.types import ListToolsResult, Tool
 
 if TYPE_CHECKING:
     from mcp_core.runtime import CallOptions, Steps
 
 
-class RecordingRequest(Pending):
+class RecordingRequest(PendingRequest):
     """A request that records what it receives."""
 
     def __init__(self) -> None:
@@ -77,7 +77,9 @@ def test_deliver_input_required_fails_plain_request() -> None:
         (ConnectionLost("the server closed the connection"), "the server closed"),
     ],
 )
-def test_deliver_connection_closed_raises_separate_errors(error: ConnectionLost | None, says: str) -> None:
+def test_deliver_connection_closed_raises_separate_errors(
+    error: ConnectionLost | None, says: str
+) -> None:
     one, other = RecordingRequest(), RecordingRequest()
     deliver(ConnectionClosed([one, other], error))
     ((_, first),), ((_, second),) = one.ends, other.ends
@@ -374,16 +376,31 @@ IN_ALL = "{} was not over after {} s in all (max_timeout)"
 DEADLINES: list[tuple[CallOptions, list[TimedEvent], float | None, str]] = [
     ({}, [], 60, SILENT.format("one", 60)),
     ({}, [(50, "progressed")], 110, SILENT_AFTER.format("one", 60)),
-    ({}, [(50, "progressed"), (100, "progressed"), (230, "progressed")], 290, SILENT_AFTER.format("one", 60)),
+    (
+        {},
+        [(50, "progressed"), (100, "progressed"), (230, "progressed")],
+        290,
+        SILENT_AFTER.format("one", 60),
+    ),
     ({}, [(55.0 * n, "progressed") for n in range(6)], 300, IN_ALL.format("one", 300)),
     ({}, [(50, "answered")], 110, SILENT.format("two", 60)),
     ({}, [(50, "progressed"), (55, "answered")], 115, SILENT.format("two", 60)),
-    ({}, [(55, "progressed"), (59, "answered"), (250, "progressed")], 300, IN_ALL.format("two", 300)),
+    (
+        {},
+        [(55, "progressed"), (59, "answered"), (250, "progressed")],
+        300,
+        IN_ALL.format("two", 300),
+    ),
     ({"timeout": 2.5}, [], 2.5, SILENT.format("one", 2.5)),
     ({"timeout": 0}, [], 0, SILENT.format("one", 0)),
     ({"timeout": 400}, [], 400, SILENT.format("one", 400)),
     ({"timeout": 400}, [(100, "progressed")], 400, IN_ALL.format("one", 400)),
-    ({"timeout": 400, "max_timeout": None}, [(100, "progressed")], 500, SILENT_AFTER.format("one", 400)),
+    (
+        {"timeout": 400, "max_timeout": None},
+        [(100, "progressed")],
+        500,
+        SILENT_AFTER.format("one", 400),
+    ),
     ({"timeout": 10, "max_timeout": 5}, [], 5, IN_ALL.format("one", 5)),
     ({"timeout": 10, "max_timeout": 12}, [(1, "progressed")], 11, SILENT_AFTER.format("one", 10)),
     ({"timeout": 10, "max_timeout": 12}, [(3, "progressed")], 12, IN_ALL.format("one", 12)),

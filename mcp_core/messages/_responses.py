@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Struct, field
 
 from mcp_core import types as t
+from mcp_core._errors import PeerError, RemoteProtocolError
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 
-from ._errors import PeerError, RemoteProtocolError
 from ._events import ErrorReceived, InputRequested, ResultReceived
 
 if TYPE_CHECKING:
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from mcp_core.jsonrpc._codec import Envelope
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.revisions._methods import Method
+    from mcp_core.types import RequestId
 
-    from .types import RequestId
-
-__all__ = ["Call", "answer", "error_of"]
+__all__ = ["OutgoingRequest", "answer", "error_of"]
 
 
-class Call(Struct, gc=False):
+class OutgoingRequest(Struct, gc=False):
     """Our own request that has no response yet."""
 
     method: str
@@ -58,7 +57,7 @@ _INPUT_REQUIRED: Final = "input_required"
 
 
 def answer(
-    id: RequestId, call: Call, envelope: Envelope
+    id: RequestId, call: OutgoingRequest, envelope: Envelope
 ) -> ResultReceived | ErrorReceived | InputRequested:
     """Return the event for the response `envelope` to our request."""
     if envelope.result is UNSET:
@@ -83,7 +82,9 @@ def error_of(raw: Raw) -> PeerError | RemoteProtocolError:
     return PeerError(error.code, error.message, error.data)
 
 
-def _result_event(id: RequestId, call: Call, raw: Raw) -> ResultReceived | InputRequested:
+def _result_event(
+    id: RequestId, call: OutgoingRequest, raw: Raw
+) -> ResultReceived | InputRequested:
     read = call.row.read_result if call.row is not None else _read_object
     if not call.dialect.result_type:
         return ResultReceived(id, read(raw), call.token)
@@ -104,7 +105,7 @@ def _result_event(id: RequestId, call: Call, raw: Raw) -> ResultReceived | Input
     return _input_event(id, call, raw)
 
 
-def _input_event(id: RequestId, call: Call, raw: Raw) -> InputRequested:
+def _input_event(id: RequestId, call: OutgoingRequest, raw: Raw) -> InputRequested:
     """Return the event for an `input_required` result. Raise `InvalidPayload` if it is none."""
     kind = _read_result_type(raw).result_type
     if kind != _INPUT_REQUIRED:

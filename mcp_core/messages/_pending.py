@@ -1,0 +1,72 @@
+"""The calls of a client, for any runtime: their requests, one after the other, and their timeouts.
+
+1. A call is a generator. It yields the requests that it needs, and is sent their results or thrown
+   their errors. Most calls need one request, a listing one for each page, and a cached result none.
+   Anything else that a call has to wait for, it yields as a `CallWait`.
+2. A `PendingCall` runs such a generator. Each response advances it to its next request at once,
+   where the response was read, so that the waiting task is woken only once, at the end.
+3. An exception in a callback of the caller ends that call and nothing else.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Any
+
+from mcp_core._errors import ConnectionLost, RemoteProtocolError
+
+from ._events import (
+    ConnectionClosed,
+    ErrorReceived,
+    InputRequested,
+    ProgressReceived,
+    ResultReceived,
+)
+
+if TYPE_CHECKING:
+    from ._events import Event
+
+__all__ = [
+    "PendingRequest",
+    "deliver",
+    "loss",
+]
+
+
+class PendingRequest(abc.ABC):
+    """An outgoing request that waits for its response."""
+
+    @abc.abstractmethod
+    def end(self, result: Any, error: BaseException | None) -> None:
+        """Take the response: the result, or the exception to raise."""
+
+    @abc.abstractmethod
+    def progressed(self, event: ProgressReceived) -> None:
+        """Handle a progress notification from the server."""
+
+    def asked(self, event: InputRequested) -> None:
+        """Handle a result that requests input. Unless overridden, end with an error."""
+        self.end(
+            None,
+            RemoteProtocolError("the server requested input, which this request cannot answer"),
+        )
+
+
+def deliver(event: Event) -> None:
+    """Pass an event to the `PendingRequest` that it concerns, if any."""
+    if isinstance(event, ResultReceived):
+        event.token.end(event.result, None)
+    elif isinstance(event, ErrorReceived):
+        event.token.end(None, event.error)
+    elif isinstance(event, ProgressReceived):
+        event.token.progressed(event)
+    elif isinstance(event, InputRequested):
+        event.token.asked(event)
+    elif isinstance(event, ConnectionClosed):
+        for pending in event.lost:
+            pending.end(None, loss(event))
+
+
+def loss(event: ConnectionClosed) -> ConnectionLost:
+    """Return the exception to raise in a pending call: a new one for each."""
+    return ConnectionLost("the client was closed" if event.error is None else str(event.error))
