@@ -23,9 +23,9 @@ from fuzz.mutations import damage
 from fuzz.targets import Target
 from fuzz.values import encoded, json_objects, json_values, texts, weighted
 from mcp_core import DIALECTS, Role
-from mcp_core._param_headers import param_headers
 from mcp_core.http._headers import decode_value, encode_value
 from mcp_core.http._mirror import Mirror, request_headers
+from mcp_core.schema._param_headers import param_headers
 
 # the tool's schema; its name; arguments; edits of the headers: operation, index, value
 Case: TypeAlias = tuple[Any, str, Any, list[tuple[str, int, bytes]]]

@@ -17,10 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, Typ
 
 from msgspec import Struct
 
-from mcp_core.messages._events import (
-    InputRequested,
-    ProgressReceived,
-)
+from mcp_core.messages._events import InputRequested, ProgressReceived
 from mcp_core.messages._pending import PendingRequest
 
 from ._errors import CallTimeout, RemoteProtocolError

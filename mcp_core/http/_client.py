@@ -38,9 +38,9 @@ from ._tool_headers import ToolHeaders
 if TYPE_CHECKING:
     from mcp_core._connection import Connection
     from mcp_core._errors import McpTrioError
-    from mcp_core._param_headers import ParamHeaders
     from mcp_core.messages._events import Event, NeedData, Paused
     from mcp_core.messages._outbox import Outgoing
+    from mcp_core.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
     from ._messages import Head, Headers

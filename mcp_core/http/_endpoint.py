@@ -46,11 +46,11 @@ from ._waiting import Waiting
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcp_core._param_headers import ParamHeaders
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.messages._events import Event, GrantLike
     from mcp_core.revisions._config import Config
     from mcp_core.revisions._dialects import Dialect
+    from mcp_core.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
     from ._checks import Asked

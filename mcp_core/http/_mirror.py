@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct, defstruct
 
-from mcp_core._param_headers import ParamHeaders, agrees, param_values, said, values_at
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.revisions._methods import METHODS, Method
+from mcp_core.schema._param_headers import ParamHeaders, agrees, param_values, said, values_at
 from mcp_core.types import CallToolParams
 
 from ._headers import METHOD, NAME, PARAM_PREFIX, PROTOCOL_VERSION, decode_value, encode_value

@@ -46,9 +46,9 @@ from ._trips import Farewell, Post, Stream
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
-    from mcp_core._param_headers import ParamHeaders
     from mcp_core.messages._outbox import Outgoing
     from mcp_core.revisions._dialects import Dialect
+    from mcp_core.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
     from ._messages import Head, Headers

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import RemoteProtocolError
-from mcp_core._param_headers import param_headers
+from mcp_core.schema._param_headers import param_headers
 
 if TYPE_CHECKING:
-    from mcp_core._param_headers import ParamHeaders
+    from mcp_core.schema._param_headers import ParamHeaders
     from mcp_core.types import ListToolsResult
 
 __all__ = ["ToolHeaders"]

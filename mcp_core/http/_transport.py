@@ -30,8 +30,8 @@ from ._response import refusal
 if TYPE_CHECKING:
     from mcp_core._connection import Connection
     from mcp_core._errors import McpTrioError
-    from mcp_core._param_headers import ParamHeaders
     from mcp_core.messages._outbox import Outgoing
+    from mcp_core.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
     from mcp_core.urls._url import Url
 

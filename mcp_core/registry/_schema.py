@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mcp_core import _schema
-from mcp_core._schema import UnusableSchema, nodes
+from mcp_core.schema import _json_schema
+from mcp_core.schema._json_schema import InvalidSchema, nodes
 
 from ._errors import DeclarationError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["GivenSchema", "schema_of", "wrapped"]
 
 
-class GivenSchema(_schema.GivenSchema):
+class GivenSchema(_json_schema.JsonSchema):
     """A compiled JSON Schema that the author declared. `label` names it in error texts.
 
     Raises:
@@ -34,7 +34,7 @@ class GivenSchema(_schema.GivenSchema):
     def __init__(self, schema: Mapping[str, Any], label: str) -> None:
         try:
             super().__init__(schema)
-        except UnusableSchema as exc:
+        except InvalidSchema as exc:
             raise DeclarationError(f"{label}: {exc}") from None
 
 
@@ -85,5 +85,9 @@ def wrapped(schema: dict[str, Any]) -> dict[str, Any]:
     For revisions in which an output schema describes an object.
     """
     inner = {key: value for key, value in schema.items() if key != "$defs"}
-    outer: dict[str, Any] = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
+    outer: dict[str, Any] = {
+        "type": "object",
+        "properties": {"result": inner},
+        "required": ["result"],
+    }
     return {**outer, "$defs": schema["$defs"]} if "$defs" in schema else outer

@@ -46,9 +46,9 @@ from ._resources import ResourceEntry, ResourceOptions, TemplateEntry
 from ._tools import ToolEntry, ToolOptions
 
 if TYPE_CHECKING:
-    from mcp_core._param_headers import ParamHeaders
     from mcp_core.messages._events import RequestReceived
     from mcp_core.revisions._config import CacheHint
+    from mcp_core.schema._param_headers import ParamHeaders
 
 __all__ = ["ChangeListener", "Middleware", "Proceed", "Server"]
 

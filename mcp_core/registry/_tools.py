@@ -20,8 +20,8 @@ from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError, ToolError
-from mcp_core._param_headers import param_headers
 from mcp_core.revisions._dialects import Dialect
+from mcp_core.schema._param_headers import param_headers
 from mcp_core.types import (
     CallToolResult,
     ErrorData,

@@ -20,7 +20,6 @@ from mcp_core._calls import Listing
 from mcp_core._connection import Connection
 from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
 from mcp_core._mrtr import Rounds
-from mcp_core._outputs import Outputs
 from mcp_core._standing import Standing
 from mcp_core._subscriptions import UPDATED, Change, changes
 from mcp_core.messages._events import (
@@ -35,6 +34,7 @@ from mcp_core.messages._events import (
 from mcp_core.messages._pending import PendingRequest, loss
 from mcp_core.revisions._capabilities import has
 from mcp_core.revisions._methods import Role
+from mcp_core.schema._output_schemas import OutputSchemas
 
 from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerInitiatedRequests
 from ._listen import Subscription, SubscriptionClient
@@ -112,7 +112,7 @@ class AbstractClient(abc.ABC):
         self._conn = Connection(_CLIENT, config)
         self._status = Standing(self._conn)
         self._cache = ResultCache() if options.get("cache", True) else None
-        self._outputs = Outputs()
+        self._outputs = OutputSchemas()
         self._log_level = options.get("log_level")
         if self._log_level is None and options.get("on_log") is not None:
             self._log_level = "info"

@@ -27,7 +27,7 @@ from fuzz.targets import (
     target_names,
     write_case,
 )
-from mcp_core import _opening, _param_headers
+from mcp_core import _opening
 from mcp_core._asked import Asked
 from mcp_core._limits import Bucket
 from mcp_core._requests import Requests
@@ -43,6 +43,7 @@ from mcp_core.jsonrpc import _codec, _framing
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.messages import _outbox
 from mcp_core.registry import _schema, _signature, _uri_matcher
+from mcp_core.schema import _param_headers
 
 NAMES = target_names()
 # Enough for every kind of case, few enough for every test run.

@@ -48,8 +48,8 @@ MAY_IMPORT: Final = {
 # Too slow to import, or themselves impure: each belongs to one file, which imports it on first use.
 ON_FIRST_USE: Final = {
     "joserfc": "mcp_core/auth/_jose.py",
-    "jsonschema": "mcp_core/_schema.py",
-    "referencing": "mcp_core/_schema.py",
+    "jsonschema": "mcp_core/schema/_json_schema.py",
+    "referencing": "mcp_core/schema/_json_schema.py",
     "truststore": "mcp_trio/_dial.py",
     "typing_extensions": "mcp_core/registry/_context.py",  # type checkers know it without its being installed
 }

@@ -59,10 +59,15 @@ REFUSED = [
         "def f(): import jsonschema",
         "imports jsonschema",
     ),
-    ("imports_are_allowed", "mcp_core/_schema.py", "import jsonschema", "instead of on first use"),
     (
         "imports_are_allowed",
-        "mcp_core/_schema.py",
+        "mcp_core/schema/_json_schema.py",
+        "import jsonschema",
+        "instead of on first use",
+    ),
+    (
+        "imports_are_allowed",
+        "mcp_core/schema/_json_schema.py",
         "class A:\n    import referencing",
         "on first use",
     ),
@@ -436,12 +441,12 @@ PASSED = [
     ),
     (
         "imports_are_allowed",
-        "mcp_core/_schema.py",
+        "mcp_core/schema/_json_schema.py",
         "def f():\n    from jsonschema.exceptions import E",
     ),
     (
         "imports_are_allowed",
-        "mcp_core/_schema.py",
+        "mcp_core/schema/_json_schema.py",
         "if TYPE_CHECKING:\n    from referencing import X",
     ),
     (
@@ -540,7 +545,11 @@ PASSED = [
         "mcp_core/jsonrpc/_codec.py",
         "from msgspec import DecodeError",
     ),
-    ("msgspec_errors_are_caught_in_one_place", "mcp_core/_schema.py", "jsonschema.ValidationError"),
+    (
+        "msgspec_errors_are_caught_in_one_place",
+        "mcp_core/schema/_json_schema.py",
+        "jsonschema.ValidationError",
+    ),
     (
         "msgspec_errors_are_caught_in_one_place",
         "mcp_core/_x.py",

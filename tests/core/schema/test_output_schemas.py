@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from mcp_core import _outputs
-from mcp_core._outputs import Outputs
-from mcp_core._schema import ForeignSchema
+from mcp_core.schema import _output_schemas
+from mcp_core.schema._json_schema import UntrustedSchema
+from mcp_core.schema._output_schemas import OutputSchemas
 from mcp_core.types import CallToolResult, Tool
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -19,8 +19,8 @@ def tool(name: str, output: Any) -> Tool:
     return Tool(name=name, input_schema={"type": "object"}, output_schema=output)
 
 
-def knowing(**outputs: Any) -> Outputs:
-    known = Outputs()
+def knowing(**outputs: Any) -> OutputSchemas:
+    known = OutputSchemas()
     known.learn(tool(name, output) for name, output in outputs.items())
     return known
 
@@ -81,23 +81,23 @@ def test_output_schemas_error_result_is_not_checked() -> None:
 
 def test_output_schemas_last_list_replaces_earlier() -> None:
     known = knowing(t=CITY, u=CITY)
-    assert repr(known) == "<Outputs of 2 tools>"
+    assert repr(known) == "<OutputSchemas of 2 tools>"
     known.learn([tool("t", {"type": "integer"})])
     assert known.fault_of("t", given(1)) is None
     assert known.fault_of("u", given(1)) is None
     known.forget()
     assert known.fault_of("t", given("x")) is None
-    assert repr(known) == "<Outputs of 0 tools>"
+    assert repr(known) == "<OutputSchemas of 0 tools>"
 
 
 def test_output_schemas_compile_lazily_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Any] = []
 
-    def reading(schema: Any) -> ForeignSchema:
+    def reading(schema: Any) -> UntrustedSchema:
         read.append(schema)
-        return ForeignSchema(schema)
+        return UntrustedSchema(schema)
 
-    monkeypatch.setattr(_outputs, "ForeignSchema", reading)
+    monkeypatch.setattr(_output_schemas, "ForeignSchema", reading)
     known = knowing(t=CITY, u=CITY, v={"type": "integer"})
     assert read == []
     for name in "t", "u", "t":
@@ -114,7 +114,7 @@ def test_output_schemas_compile_lazily_and_once(monkeypatch: pytest.MonkeyPatch)
 
 def test_output_schemas_keep_copy_of_listed_schema() -> None:
     listed = tool("t", {"type": "integer"})
-    known = Outputs()
+    known = OutputSchemas()
     known.learn([listed])
     assert listed.output_schema is not None
     listed.output_schema.clear()

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
-from mcp_core._param_headers import (
+from mcp_core.jsonrpc._codec import encode
+from mcp_core.schema._param_headers import (
     MAX_DEPTH,
     MAX_HEADERS,
     agrees,
@@ -19,7 +20,6 @@ from mcp_core._param_headers import (
     said,
     values_at,
 )
-from mcp_core.jsonrpc._codec import encode
 
 
 def prop(name: Any = "Region", type: Any = "string", **more: Any) -> dict[str, Any]:

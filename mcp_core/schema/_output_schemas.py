@@ -15,19 +15,19 @@ from msgspec import UNSET
 
 from mcp_core.jsonrpc._codec import encode, reader
 
-from ._schema import ForeignSchema, UnboundedSchema, UnusableSchema
+from ._json_schema import InvalidSchema, SchemaTooComplex, UntrustedSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .types import CallToolResult, Tool
+    from mcp_core.types import CallToolResult, Tool
 
-__all__ = ["Outputs"]
+__all__ = ["OutputSchemas"]
 
 _read_schema = reader(dict[str, Any])
 
 
-class Outputs:
+class OutputSchemas:
     """The output schemas of a server's tools."""
 
     __slots__ = ("_by_tool", "_compiled")
@@ -36,10 +36,10 @@ class Outputs:
         # By tool name. Encoded, because the list of tools belongs to the caller that requested it.
         self._by_tool: dict[str, bytes] = {}
         # Compiled schemas by their encoding; None if a schema is too large to check with.
-        self._compiled: dict[bytes, ForeignSchema | None] = {}
+        self._compiled: dict[bytes, UntrustedSchema | None] = {}
 
     def __repr__(self) -> str:
-        return f"<Outputs of {len(self._by_tool)} tools>"
+        return f"<OutputSchemas of {len(self._by_tool)} tools>"
 
     def learn(self, tools: Iterable[Tool]) -> None:
         """Replace the known schemas by those of `tools`, which is the complete list."""
@@ -68,7 +68,7 @@ class Outputs:
             return None
         try:
             schema = self._schema(data)
-        except UnusableSchema as exc:
+        except InvalidSchema as exc:
             return f"cannot be checked, because its outputSchema is invalid: {exc}"
         if result.structured_content is UNSET:
             return "has an outputSchema and no structuredContent"
@@ -78,10 +78,10 @@ class Outputs:
         place, problem = fault
         return f"does not fit its outputSchema: {place}{': ' if place else ''}{problem}"
 
-    def _schema(self, data: bytes) -> ForeignSchema | None:
+    def _schema(self, data: bytes) -> UntrustedSchema | None:
         if data not in self._compiled:
             try:
-                self._compiled[data] = ForeignSchema(_read_schema(data))
-            except UnboundedSchema:
+                self._compiled[data] = UntrustedSchema(_read_schema(data))
+            except SchemaTooComplex:
                 self._compiled[data] = None
         return self._compiled[data]

@@ -27,10 +27,10 @@ import msgspec
 __all__ = [
     "DATA",
     "MAPS",
-    "ForeignSchema",
-    "GivenSchema",
-    "UnboundedSchema",
-    "UnusableSchema",
+    "InvalidSchema",
+    "JsonSchema",
+    "SchemaTooComplex",
+    "UntrustedSchema",
     "depth_exceeds",
     "nodes",
 ]
@@ -51,7 +51,9 @@ MAX_FOREIGN_STEPS: Final = 100_000
 
 # Keywords whose value is data, and those whose value maps arbitrary names to schemas.
 DATA: Final = frozenset({"const", "enum", "default", "examples"})
-MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+MAPS: Final = frozenset(
+    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+)
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 # Keywords that are not run for a peer. A regular expression can take unlimited time, `uniqueItems`
 # compares every pair of items, and `unevaluated*` follow references that are not counted.
@@ -69,15 +71,15 @@ _TOO_MANY_STEPS: Final = "its schema takes too many steps to check it"
 Violation = tuple[str, str]
 
 
-class UnusableSchema(ValueError):
+class InvalidSchema(ValueError):
     """An invalid schema, an unsupported dialect, or a reference to something outside the schema."""
 
 
-class UnboundedSchema(UnusableSchema):
+class SchemaTooComplex(InvalidSchema):
     """A schema that is larger or deeper than the bounds of this file."""
 
 
-class GivenSchema:
+class JsonSchema:
     """A compiled JSON Schema that was written by our own author.
 
     Raises:
@@ -88,7 +90,7 @@ class GivenSchema:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         if not isinstance(schema, Mapping):
-            raise UnusableSchema(f"a schema is a dict, not {type(schema).__name__}")
+            raise InvalidSchema(f"a schema is a dict, not {type(schema).__name__}")
         self.schema = dict(schema)
         self._references = 0
         _check_size(self.schema)
@@ -112,7 +114,7 @@ class GivenSchema:
             return "", f"nested more than {MAX_VALUE_DEPTH} deep"
         try:
             return self._best_error(value)
-        except _Unbounded:
+        except _TooManyReferences:
             return "", _TOO_MANY_STEPS
 
     def _best_error(self, value: Any) -> Violation | None:
@@ -123,13 +125,17 @@ class GivenSchema:
             # 20 errors are enough to find a relevant one. A large value may have any number.
             worst = best_match(islice(self._validator.iter_errors(value), 20))
         except RecursionError:  # `unevaluated*` follow references that we do not count
-            raise _Unbounded from None
+            raise _TooManyReferences from None
         if worst is None:
             return None
         message = worst.message
         if len(message) > _MAX_MESSAGE_LENGTH:
-            message = f"{message[: _MAX_MESSAGE_LENGTH // 2]} ... {message[-_MAX_MESSAGE_LENGTH // 2 :]}"
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in worst.absolute_path)
+            message = (
+                f"{message[: _MAX_MESSAGE_LENGTH // 2]} ... {message[-_MAX_MESSAGE_LENGTH // 2 :]}"
+            )
+        place = "".join(
+            f"[{part}]" if isinstance(part, int) else f".{part}" for part in worst.absolute_path
+        )
         return place.removeprefix("."), message
 
     def _compiled(self) -> Any:
@@ -142,13 +148,17 @@ class GivenSchema:
         if isinstance(declared, str):
             kind = validators.validator_for({"$schema": declared}, cast(Any, None))
         if kind is None:
-            raise UnusableSchema(f"the schema's $schema is {declared!r}, a dialect that is not supported")
+            raise InvalidSchema(
+                f"the schema's $schema is {declared!r}, a dialect that is not supported"
+            )
         _reject_external_references(self.schema, kind)
         self._check_keywords()
         try:
             kind.check_schema(self.schema, format_checker=None)
         except SchemaError as exc:
-            raise UnusableSchema(f"not a valid JSON Schema: {exc.json_path}: {exc.message}") from None
+            raise InvalidSchema(
+                f"not a valid JSON Schema: {exc.json_path}: {exc.message}"
+            ) from None
         bounded = cast(Any, validators).extend(kind, self._keyword_functions(kind.VALIDATORS))
         # Without `$schema`: a reference to an object that names its dialect would continue with
         # that dialect's own keyword functions, which count nothing.
@@ -157,7 +167,7 @@ class GivenSchema:
         self._validator = validator
         _reject_unresolvable_references(self.schema, kind)
         if self.fault_of({}) == ("", _TOO_MANY_STEPS):
-            raise UnusableSchema("the schema refers to itself without end")
+            raise InvalidSchema("the schema refers to itself without end")
         return validator
 
     def _check_keywords(self) -> None:
@@ -166,25 +176,31 @@ class GivenSchema:
                 try:
                     re.compile(pattern if isinstance(pattern, str) else "")
                 except (re.error, RecursionError) as exc:
-                    raise UnusableSchema(f"the pattern {pattern!r} at {place} is wrong: {exc}") from None
+                    raise InvalidSchema(
+                        f"the pattern {pattern!r} at {place} is wrong: {exc}"
+                    ) from None
 
-    def _keyword_functions(self, functions: Mapping[str, _KeywordFunction]) -> dict[str, _KeywordFunction]:
+    def _keyword_functions(
+        self, functions: Mapping[str, _KeywordFunction]
+    ) -> dict[str, _KeywordFunction]:
         """Return the keyword functions that replace those of the dialect."""
         return {
-            key: self._count_references(function) for key, function in functions.items() if key in _REFERENCES
+            key: self._count_references(function)
+            for key, function in functions.items()
+            if key in _REFERENCES
         }
 
     def _count_references(self, function: _KeywordFunction) -> _KeywordFunction:
         def counting(validator: Any, reference: Any, instance: Any, schema: Any) -> Iterator[Any]:
             self._references += 1
             if self._references > MAX_REFERENCES or _stack_is_deep():
-                raise _Unbounded
+                raise _TooManyReferences
             yield from function(validator, reference, instance, schema) or ()
 
         return counting
 
 
-class ForeignSchema(GivenSchema):
+class UntrustedSchema(JsonSchema):
     """A JSON Schema from a peer. Compiling and using it takes some tenths of a second at most.
 
     A value that cannot be checked within that time counts as valid, and so does a value that
@@ -199,10 +215,10 @@ class ForeignSchema(GivenSchema):
     def __init__(self, schema: Mapping[str, Any]) -> None:
         try:
             super().__init__(schema)
-        except UnusableSchema:
+        except InvalidSchema:
             raise
         except Exception as exc:  # jsonschema lets others escape for odd schemas
-            raise UnusableSchema(f"it cannot be read: {type(exc).__name__}: {exc}") from exc
+            raise InvalidSchema(f"it cannot be read: {type(exc).__name__}: {exc}") from exc
 
     def fault_of(self, value: Any) -> Violation | None:
         """Return where `value` (decoded JSON) is invalid and why, or None if no error is found.
@@ -219,15 +235,22 @@ class ForeignSchema(GivenSchema):
 
     def _check_keywords(self) -> None:
         if _count_parts(self.schema) > MAX_FOREIGN_PARTS:
-            raise UnboundedSchema(f"the schema has more than {MAX_FOREIGN_PARTS} parts")
+            raise SchemaTooComplex(f"the schema has more than {MAX_FOREIGN_PARTS} parts")
         keywords = {key for _, node in nodes(self.schema) for key in node}
         # Properties that match no pattern are "additional". Without the patterns, all would be.
         unclear = "patternProperties" in keywords and "additionalProperties" in keywords
-        self._checkable = not (unclear or (keywords & _SKIPPED_KEYWORDS and keywords & _INVERTING_KEYWORDS))
+        self._checkable = not (
+            unclear or (keywords & _SKIPPED_KEYWORDS and keywords & _INVERTING_KEYWORDS)
+        )
 
-    def _keyword_functions(self, functions: Mapping[str, _KeywordFunction]) -> dict[str, _KeywordFunction]:
+    def _keyword_functions(
+        self, functions: Mapping[str, _KeywordFunction]
+    ) -> dict[str, _KeywordFunction]:
         run = {key: function for key, function in functions.items() if key not in _SKIPPED_KEYWORDS}
-        counted = {key: self._count_steps(function, _STEP_COSTS.get(key, 1)) for key, function in run.items()}
+        counted = {
+            key: self._count_steps(function, _STEP_COSTS.get(key, 1))
+            for key, function in run.items()
+        }
         return {
             **counted,
             **super()._keyword_functions(counted),
@@ -235,10 +258,12 @@ class ForeignSchema(GivenSchema):
         }
 
     def _count_steps(self, function: _KeywordFunction, cost: int) -> _KeywordFunction:
-        def counting(validator: Any, keyword_value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        def counting(
+            validator: Any, keyword_value: Any, instance: Any, schema: Any
+        ) -> Iterator[Any]:
             self._steps += cost * (1 + _length(keyword_value)) + _length(instance)
             if self._steps > MAX_FOREIGN_STEPS:
-                raise _Unbounded
+                raise _TooManyReferences
             yield from function(validator, keyword_value, instance, schema) or ()
 
         return counting
@@ -269,7 +294,7 @@ def _count_parts(value: Any) -> float:
     return inf
 
 
-class _Unbounded(Exception):
+class _TooManyReferences(Exception):
     """More references or steps than the bound. Never leaves this file."""
 
 
@@ -310,13 +335,13 @@ def _next_level(level: list[Any]) -> list[Any]:
 
 def _check_size(schema: dict[str, Any]) -> None:
     if depth_exceeds(schema, MAX_SCHEMA_DEPTH):
-        raise UnboundedSchema(f"the schema is nested more than {MAX_SCHEMA_DEPTH} deep")
+        raise SchemaTooComplex(f"the schema is nested more than {MAX_SCHEMA_DEPTH} deep")
     try:
         size = len(msgspec.json.encode(schema))
     except (TypeError, ValueError, RecursionError) as exc:
-        raise UnusableSchema(f"the schema is not JSON: {exc}") from None
+        raise InvalidSchema(f"the schema is not JSON: {exc}") from None
     if size > MAX_SCHEMA_BYTES:
-        raise UnboundedSchema(f"the schema has {size} bytes, more than {MAX_SCHEMA_BYTES}")
+        raise SchemaTooComplex(f"the schema has {size} bytes, more than {MAX_SCHEMA_BYTES}")
 
 
 def nodes(schema: Any, path: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -341,11 +366,17 @@ def _reject_external_references(schema: dict[str, Any], kind: Any) -> None:
         for key in _REFERENCES:
             reference = node.get(key, "#")
             if isinstance(reference, str) and not reference.startswith("#"):
-                raise UnusableSchema(f"{key} at {place} is {reference!r}; only references within the schema")
+                raise InvalidSchema(
+                    f"{key} at {place} is {reference!r}; only references within the schema"
+                )
         if place != "#" and kind.ID_OF(node):
-            raise UnusableSchema(f"{place} has an identifier of its own; only references within the schema")
+            raise InvalidSchema(
+                f"{place} has an identifier of its own; only references within the schema"
+            )
         if place != "#" and "$schema" in node:
-            raise UnusableSchema(f"{place} has a dialect of its own; there is one for the whole schema")
+            raise InvalidSchema(
+                f"{place} has a dialect of its own; there is one for the whole schema"
+            )
 
 
 def _keys(mapping: Any) -> list[str]:
@@ -367,4 +398,6 @@ def _reject_unresolvable_references(schema: dict[str, Any], kind: Any) -> None:
                 try:
                     resolver.lookup(reference)
                 except Unresolvable:
-                    raise UnusableSchema(f"{key} at {place}: the schema has no {reference!r}") from None
+                    raise InvalidSchema(
+                        f"{key} at {place}: the schema has no {reference!r}"
+                    ) from None

@@ -23,7 +23,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, InvalidPayload, encode, reader
 
-from ._schema import DATA, MAPS
+from ._json_schema import DATA, MAPS
 
 __all__ = [
     "ANNOTATION",

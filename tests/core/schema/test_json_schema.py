@@ -8,24 +8,24 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from mcp_core import _schema
-from mcp_core._schema import (
+from mcp_core.schema import _json_schema
+from mcp_core.schema._json_schema import (
     MAX_SCHEMA_BYTES,
     MAX_SCHEMA_DEPTH,
     MAX_VALUE_DEPTH,
-    ForeignSchema,
-    GivenSchema,
-    UnboundedSchema,
-    UnusableSchema,
+    InvalidSchema,
+    JsonSchema,
+    SchemaTooComplex,
+    UntrustedSchema,
     depth_exceeds,
 )
 
-Kind = type[GivenSchema]
-KINDS: list[Kind] = [GivenSchema, ForeignSchema]
+Kind = type[JsonSchema]
+KINDS: list[Kind] = [JsonSchema, UntrustedSchema]
 
 
-def given(schema: Any) -> GivenSchema:
-    return GivenSchema(schema)
+def given(schema: Any) -> JsonSchema:
+    return JsonSchema(schema)
 
 
 def nested(depth: int) -> Any:
@@ -78,7 +78,7 @@ def test_schema_items_list_depends_on_dialect(kind: Kind) -> None:
     """`items` as a list is an array's prefix up to 2019-09 and no schema at all since."""
     old = {"$schema": DRAFTS[3], "items": [{"type": "integer"}]}
     assert kind(old).fault_of(["x"]) is not None
-    with pytest.raises(UnusableSchema, match="not a valid JSON Schema"):
+    with pytest.raises(InvalidSchema, match="not a valid JSON Schema"):
         kind({"items": [{"type": "integer"}]})
 
 
@@ -88,7 +88,7 @@ def test_schema_items_list_depends_on_dialect(kind: Kind) -> None:
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_unknown_dialect_is_rejected(kind: Kind, dialect: str) -> None:
-    with pytest.raises(UnusableSchema, match=r"dialect that is not supported"):
+    with pytest.raises(InvalidSchema, match=r"dialect that is not supported"):
         kind({"$schema": dialect, "type": "object"})
 
 
@@ -109,7 +109,7 @@ def test_schema_unknown_dialect_is_rejected(kind: Kind, dialect: str) -> None:
 )
 @pytest.mark.requirement("JSCH-3")
 def test_schema_invalid_is_rejected(schema: Any, why: str) -> None:
-    with pytest.raises(UnusableSchema, match=why):
+    with pytest.raises(InvalidSchema, match=why):
         given(schema)
 
 
@@ -129,8 +129,11 @@ OUTSIDE = [
 @pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef", "$recursiveRef"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_external_reference_is_rejected(kind: Kind, reference: str, keyword: str) -> None:
-    for place in ({keyword: reference}, {"properties": {"a": {"anyOf": [True, {keyword: reference}]}}}):
-        with pytest.raises(UnusableSchema, match="only references within the schema"):
+    for place in (
+        {keyword: reference},
+        {"properties": {"a": {"anyOf": [True, {keyword: reference}]}}},
+    ):
+        with pytest.raises(InvalidSchema, match="only references within the schema"):
             kind(place)
 
 
@@ -138,7 +141,7 @@ def test_schema_external_reference_is_rejected(kind: Kind, reference: str, keywo
 @pytest.mark.parametrize("reference", ["#/$defs/none", "#none", "#/properties/a/items"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_unresolvable_reference_is_rejected(kind: Kind, reference: str) -> None:
-    with pytest.raises(UnusableSchema, match="the schema has no"):
+    with pytest.raises(InvalidSchema, match="the schema has no"):
         kind({"properties": {"a": {"$ref": reference}}})
 
 
@@ -146,14 +149,14 @@ def test_schema_unresolvable_reference_is_rejected(kind: Kind, reference: str) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_nested_id_is_rejected(kind: Kind, draft: str) -> None:
     name = "id" if "draft-04" in draft else "$id"
-    with pytest.raises(UnusableSchema, match="identifier of its own"):
+    with pytest.raises(InvalidSchema, match="identifier of its own"):
         kind({"$schema": draft, "definitions": {"a": {name: "http://example.com/a"}}})
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_nested_dialect_is_rejected(kind: Kind) -> None:
     for inner in DRAFTS[6], DRAFTS[3]:
-        with pytest.raises(UnusableSchema, match="#/properties/a has a dialect of its own"):
+        with pytest.raises(InvalidSchema, match="#/properties/a has a dialect of its own"):
             kind({"$schema": DRAFTS[6], "properties": {"a": {"$schema": inner, "pattern": EVIL}}})
     kind({"properties": {"$schema": {"type": "string"}}})
 
@@ -187,29 +190,38 @@ def chain(length: int, width: int = 2) -> dict[str, Any]:
     defs: dict[str, Any] = {
         f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * width} for i in range(length)
     }
-    return {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**defs, f"d{length}": {"type": "integer"}}}
+    return {
+        "properties": {"a": {"$ref": "#/$defs/d0"}},
+        "$defs": {**defs, f"d{length}": {"type": "integer"}},
+    }
 
 
 @pytest.mark.requirement("JSCH-8")
 def test_schema_exponential_cost_ends_at_reference_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core._schema.MAX_REFERENCES", 1_000)
+    monkeypatch.setattr("mcp_core.schema._json_schema.MAX_REFERENCES", 1_000)
     assert given(chain(6)).fault_of({"a": 1}) is None
-    assert given(chain(40)).fault_of({"a": 1}) == ("", "its schema takes too many steps to check it")
+    assert given(chain(40)).fault_of({"a": 1}) == (
+        "",
+        "its schema takes too many steps to check it",
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("JSCH-8")
 def test_a_schema_of_exponential_cost_ends_by_the_default_limit() -> None:
-    assert given(chain(40)).fault_of({"a": 1}) == ("", "its schema takes too many steps to check it")
+    assert given(chain(40)).fault_of({"a": 1}) == (
+        "",
+        "its schema takes too many steps to check it",
+    )
 
 
 @pytest.mark.requirement("JSCH-8")
 def test_schema_reference_count_restarts_per_value(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = given(chain(8))  # 511 references
-    monkeypatch.setattr("mcp_core._schema.MAX_REFERENCES", 511)
+    monkeypatch.setattr("mcp_core.schema._json_schema.MAX_REFERENCES", 511)
     for _ in range(3):
         assert schema.fault_of({"a": 1}) is None
-    monkeypatch.setattr("mcp_core._schema.MAX_REFERENCES", 510)
+    monkeypatch.setattr("mcp_core.schema._json_schema.MAX_REFERENCES", 510)
     assert schema.fault_of({"a": 1}) is not None
 
 
@@ -233,7 +245,15 @@ def test_schema_reference_count_restarts_per_value(monkeypatch: pytest.MonkeyPat
                             "allOf": [
                                 {
                                     "allOf": [
-                                        {"not": {"not": {"not": {"if": {"not": {"anyOf": [{"$ref": "#"}]}}}}}}
+                                        {
+                                            "not": {
+                                                "not": {
+                                                    "not": {
+                                                        "if": {"not": {"anyOf": [{"$ref": "#"}]}}
+                                                    }
+                                                }
+                                            }
+                                        }
                                     ]
                                 }
                             ]
@@ -245,7 +265,7 @@ def test_schema_reference_count_restarts_per_value(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_schema_endless_recursion_is_rejected(schema: Any) -> None:
-    with pytest.raises(UnusableSchema, match="refers to itself without end"):
+    with pytest.raises(InvalidSchema, match="refers to itself without end"):
         given(schema)
 
 
@@ -254,7 +274,12 @@ def test_schema_recursion_accepts_maximum_value_depth() -> None:
         {
             "$ref": "#/$defs/tree",
             "$defs": {
-                "tree": {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"$ref": "#/$defs/tree"}}]}
+                "tree": {
+                    "anyOf": [
+                        {"type": "integer"},
+                        {"type": "array", "items": {"$ref": "#/$defs/tree"}},
+                    ]
+                }
             },
         }
     )
@@ -278,7 +303,7 @@ def test_schema_over_depth_or_size_limit_is_rejected(kind: Kind) -> None:
 
     kind(deep(MAX_SCHEMA_DEPTH - 1))
     kind(deep(MAX_SCHEMA_DEPTH))
-    with pytest.raises(UnboundedSchema, match="more than 32 deep"):
+    with pytest.raises(SchemaTooComplex, match="more than 32 deep"):
         kind(deep(MAX_SCHEMA_DEPTH + 1))
 
     def long(size: int) -> dict[str, Any]:
@@ -286,14 +311,14 @@ def test_schema_over_depth_or_size_limit_is_rejected(kind: Kind) -> None:
 
     kind(long(MAX_SCHEMA_BYTES - 1))
     kind(long(MAX_SCHEMA_BYTES))
-    with pytest.raises(UnboundedSchema, match="has 262145 bytes"):
+    with pytest.raises(SchemaTooComplex, match="has 262145 bytes"):
         kind(long(MAX_SCHEMA_BYTES + 1))
 
 
 def test_schema_self_containing_dict_is_rejected() -> None:
     endless: dict[str, Any] = {}
     endless["not"] = endless
-    with pytest.raises(UnusableSchema, match="more than 32 deep"):
+    with pytest.raises(InvalidSchema, match="more than 32 deep"):
         given(endless)
 
 
@@ -318,9 +343,15 @@ def test_depth_exceeds_counts_containers() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_error_names_its_path(kind: Kind) -> None:
     schema = kind(
-        {"properties": {"days": {"type": "array", "items": {"type": "integer"}}}, "required": ["city"]}
+        {
+            "properties": {"days": {"type": "array", "items": {"type": "integer"}}},
+            "required": ["city"],
+        }
     )
-    assert schema.fault_of({"city": "x", "days": [1, "b"]}) == ("days[1]", "'b' is not of type 'integer'")
+    assert schema.fault_of({"city": "x", "days": [1, "b"]}) == (
+        "days[1]",
+        "'b' is not of type 'integer'",
+    )
     assert schema.fault_of({"days": []}) == ("", "'city' is a required property")
 
 
@@ -353,8 +384,8 @@ VICTIM = "a" * 64 + "b"
     "schema", [{"type": "objekt"}, {"type": 3}, {"properties": []}, {"$schema": 3}, [], None, "x"]
 )
 def test_untrusted_schema_invalid_is_rejected(schema: Any) -> None:
-    with pytest.raises(UnusableSchema):
-        ForeignSchema(schema)
+    with pytest.raises(InvalidSchema):
+        UntrustedSchema(schema)
 
 
 @pytest.mark.requirement("JSCH-8")
@@ -379,11 +410,13 @@ def test_untrusted_schema_invalid_is_rejected(schema: Any) -> None:
     ],
 )
 def test_untrusted_schema_skipped_keywords_find_no_error(schema: Any, value: Any) -> None:
-    assert ForeignSchema(schema).fault_of(value) is None
+    assert UntrustedSchema(schema).fault_of(value) is None
 
 
 def test_untrusted_schema_checks_keywords_beside_skipped_ones() -> None:
-    schema = ForeignSchema({"properties": {"day": {"type": "string", "pattern": EVIL}}, "required": ["day"]})
+    schema = UntrustedSchema(
+        {"properties": {"day": {"type": "string", "pattern": EVIL}}, "required": ["day"]}
+    )
     assert schema.fault_of({"day": VICTIM}) is None
     assert schema.fault_of({"day": 1}) == ("day", "1 is not of type 'string'")
     assert schema.fault_of({}) == ("", "'day' is a required property")
@@ -397,7 +430,13 @@ def test_untrusted_schema_checks_keywords_beside_skipped_ones() -> None:
         ({"$ref": "#"}, "x"),
         ({"$schema": DRAFTS[6], "$ref": "#"}, "x"),
         ({"unevaluatedProperties": False, "$ref": "#"}, {"a": "x"}),
-        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, 1),
+        (
+            {
+                "$ref": "#/$defs/a",
+                "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}},
+            },
+            1,
+        ),
         ({"items": {"type": "string"}}, ["x"] * 60_000 + [1]),
         ({"items": {"enum": list(range(900))}}, [*range(900), -1] * 10),
         ({"multipleOf": 0.1}, 10**400),  # which jsonschema cannot divide
@@ -406,38 +445,44 @@ def test_untrusted_schema_checks_keywords_beside_skipped_ones() -> None:
     ],
 )
 def test_untrusted_schema_too_many_steps_counts_as_valid(schema: Any, value: Any) -> None:
-    checked = ForeignSchema(schema)
+    checked = UntrustedSchema(schema)
     assert checked.fault_of(value) is None
     assert checked.fault_of(value) is None  # and the next value has steps of its own
 
 
 @pytest.mark.requirement("JSCH-8")
 def test_untrusted_schema_step_limit_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    schema = ForeignSchema({"items": {"type": "string"}})
+    schema = UntrustedSchema({"items": {"type": "string"}})
     value = ["x"] * 9 + [1]
     # 2 + 10 for `items`, and 1 for each `type`.
-    monkeypatch.setattr(_schema, "MAX_FOREIGN_STEPS", 22)
+    monkeypatch.setattr(_json_schema, "MAX_FOREIGN_STEPS", 22)
     assert schema.fault_of(value) == ("[9]", "1 is not of type 'string'")
-    monkeypatch.setattr(_schema, "MAX_FOREIGN_STEPS", 21)
+    monkeypatch.setattr(_json_schema, "MAX_FOREIGN_STEPS", 21)
     assert schema.fault_of(value) is None
 
 
 @pytest.mark.requirement("JSCH-8")
 def test_untrusted_schema_over_part_limit_is_rejected() -> None:
-    assert ForeignSchema({"enum": [*range(999)]}).fault_of(-1) is not None
-    with pytest.raises(UnboundedSchema, match="more than 1000 parts"):
-        ForeignSchema({"enum": [*range(1000)]})
+    assert UntrustedSchema({"enum": [*range(999)]}).fault_of(-1) is not None
+    with pytest.raises(SchemaTooComplex, match="more than 1000 parts"):
+        UntrustedSchema({"enum": [*range(1000)]})
 
 
 @pytest.mark.parametrize("schema", [{"allOf": [{}], "$ref": "#/allOf/x"}])
 def test_untrusted_schema_unexpected_exception_is_rejected(schema: Any) -> None:
-    with pytest.raises(UnusableSchema, match="cannot be read: ValueError"):
-        ForeignSchema(schema)
+    with pytest.raises(InvalidSchema, match="cannot be read: ValueError"):
+        UntrustedSchema(schema)
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.sampled_from(["", "a", "ab", "#"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats(-2, 2)
+    | st.sampled_from(["", "a", "ab", "#"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 _sizes = st.integers(0, 3)
@@ -467,7 +512,9 @@ SCHEMAS: st.SearchStrategy[Any] = st.deferred(
                 "maxContains": _sizes,
                 "unevaluatedItems": SCHEMAS,
                 "properties": st.dictionaries(st.sampled_from("abc"), SCHEMAS, max_size=2),
-                "patternProperties": st.dictionaries(st.sampled_from(["a", "[bc]"]), SCHEMAS, max_size=1),
+                "patternProperties": st.dictionaries(
+                    st.sampled_from(["a", "[bc]"]), SCHEMAS, max_size=1
+                ),
                 "additionalProperties": SCHEMAS,
                 "unevaluatedProperties": SCHEMAS,
                 "propertyNames": SCHEMAS,
@@ -488,25 +535,29 @@ SCHEMAS: st.SearchStrategy[Any] = st.deferred(
 
 
 @for_all(SCHEMAS, st.lists(JSON, max_size=5))
-def test_untrusted_schema_error_is_also_found_by_trusted_one(schema: Any, values: list[Any]) -> None:
+def test_untrusted_schema_error_is_also_found_by_trusted_one(
+    schema: Any, values: list[Any]
+) -> None:
     """`UntrustedSchema` has no false positives: `JsonSchema` finds each of its errors too."""
     try:
-        thorough = GivenSchema(schema)
-    except UnusableSchema:  # `UntrustedSchema` accepts loops that a value may not reach
+        thorough = JsonSchema(schema)
+    except InvalidSchema:  # `UntrustedSchema` accepts loops that a value may not reach
         return
-    careful = ForeignSchema(schema)
+    careful = UntrustedSchema(schema)
     for value in values:
         if careful.fault_of(value) is not None:
             assert thorough.fault_of(value) is not None
 
 
 @for_all(
-    st.dictionaries(st.sampled_from(["$ref", "type", "items", "$id", "$defs", "allOf", "$schema"]), JSON),
+    st.dictionaries(
+        st.sampled_from(["$ref", "type", "items", "$id", "$defs", "allOf", "$schema"]), JSON
+    ),
     JSON,
 )
 def test_untrusted_schema_any_json_raises_invalid_schema_only(schema: Any, value: Any) -> None:
     try:
-        found = ForeignSchema(schema).fault_of(value)
-    except UnusableSchema:
+        found = UntrustedSchema(schema).fault_of(value)
+    except InvalidSchema:
         return
     assert found is None or isinstance(found[1], str)
