@@ -24,7 +24,7 @@ from fuzz.talk import CUSTOM, OPTIONS, Case, ConnectionScript, Step
 from fuzz.targets import Target, committed_cases
 from fuzz.values import encoded, scripts, weighted
 from mcp_core import Role
-from mcp_core._subscriptions import LISTS
+from mcp_core.subscriptions._server import LISTS
 
 # The script is repeated with its bytes in about this many chunks.
 CHUNKS: Final = 200

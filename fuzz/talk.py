@@ -53,7 +53,7 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from mcp_core._subscriptions import LISTS, Change
+from mcp_core.subscriptions._server import LISTS, Change
 
 __all__ = ["CUSTOM", "OPTIONS", "Case", "ConnectionScript", "Step", "config_of"]
 

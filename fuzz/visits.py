@@ -57,9 +57,9 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
-from mcp_core._subscriptions import LISTS
 from mcp_core.http import Conversation, Endpoint, Gate, HttpLimits, HttpOptions, RequestHead, Site
 from mcp_core.http._conversation import Session
+from mcp_core.subscriptions._server import LISTS
 from mcp_core.types import RequestId
 
 __all__ = ["CLIENTS", "LIMITS", "Case", "RouterScript", "Step"]

@@ -27,6 +27,7 @@ from mcp_core.messages._outbox import MessageKind, Outgoing
 from mcp_core.revisions._config import Config
 from mcp_core.revisions._dialects import ALL, DIALECTS, LATEST, Dialect
 from mcp_core.revisions._methods import METHODS, Method, Role
+from mcp_core.subscriptions._server import Change
 
 from ._connection import Connection
 from ._errors import (
@@ -48,7 +49,6 @@ from ._pump import Pump
 from ._questions import FormSchema
 from ._state import State
 from ._stats import Stats
-from ._subscriptions import Change
 from ._version import __version__
 
 __all__ = [

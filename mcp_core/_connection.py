@@ -48,6 +48,7 @@ from mcp_core.messages._rejection import (
 from mcp_core.messages._responses import OutgoingRequest, answer, error_of
 from mcp_core.revisions._encoding import body, stamped_params, stamped_result
 from mcp_core.revisions._methods import Role, Step
+from mcp_core.subscriptions._server import HEARD, SubscriptionPublisher
 
 from ._admission import admit
 from ._asked import OPENING, STILL_THERE, Asked
@@ -59,7 +60,6 @@ from ._errors import (
     PeerError,
     RemoteProtocolError,
 )
-from ._hearing import HEARD, Hearing
 from ._keep_alive import Due, KeepAlive
 from ._limits import Bucket
 from ._notes import log_note, progress_note
@@ -80,9 +80,9 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import Event, NeedData, Paused
     from mcp_core.revisions._config import Config
     from mcp_core.revisions._dialects import Dialect
+    from mcp_core.subscriptions._server import Change
 
     from ._errors import McpTrioError
-    from ._subscriptions import Change
     from .types import ErrorData, LoggingLevel, RequestId
 
 __all__ = ["Connection"]
@@ -167,7 +167,7 @@ class Connection:
         self._incoming = Requests(config.limits)
         self._outgoing = Asked(self._outbox)
         self._events: list[Event] = []
-        self._publisher: Hearing | None = None
+        self._publisher: SubscriptionPublisher | None = None
         self._eof = False
         self._closed_emitted = False  # `ConnectionClosed` was emitted; handlers may still run
         self._now = 0.0
@@ -685,10 +685,10 @@ class Connection:
             self._events.append(event)
         return event is not None
 
-    def _subscription_publisher(self) -> Hearing:
+    def _subscription_publisher(self) -> SubscriptionPublisher:
         # Created on first use, because most connections have no subscriptions.
         if self._publisher is None:
-            self._publisher = Hearing(self.config, self._outbox, self.has_room)
+            self._publisher = SubscriptionPublisher(self.config, self._outbox, self.has_room)
         if self.peer is not None:
             self._publisher.interests.remember(self.peer.dialect)
         return self._publisher

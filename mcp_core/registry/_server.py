@@ -19,9 +19,9 @@ from msgspec import Raw, Struct
 from mcp_core._errors import Fault
 from mcp_core._limits import Limits
 from mcp_core._seal import KeyRing
-from mcp_core._subscriptions import Change, changes
 from mcp_core.revisions._config import Config
 from mcp_core.revisions._dialects import ALL, known
+from mcp_core.subscriptions._server import Change, changes
 from mcp_core.types import (
     Icon,
     Implementation,

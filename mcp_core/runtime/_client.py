@@ -21,7 +21,6 @@ from mcp_core._connection import Connection
 from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
 from mcp_core._mrtr import Rounds
 from mcp_core._standing import Standing
-from mcp_core._subscriptions import UPDATED, Change, changes
 from mcp_core.messages._events import (
     ChangesMissed,
     ConnectionClosed,
@@ -35,6 +34,7 @@ from mcp_core.messages._pending import PendingRequest, loss
 from mcp_core.revisions._capabilities import has
 from mcp_core.revisions._methods import Role
 from mcp_core.schema._output_schemas import OutputSchemas
+from mcp_core.subscriptions._server import UPDATED, Change, changes
 
 from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerInitiatedRequests
 from ._listen import Subscription, SubscriptionClient

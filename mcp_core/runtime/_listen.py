@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._calls import Turn
 from mcp_core._errors import ConnectionLost, Fault, LocalProtocolError, RemoteProtocolError
-from mcp_core._listening import Listenings
 from mcp_core._state import State
+from mcp_core.subscriptions._client import ClientSubscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from mcp_core._calls import CallOptions, Steps, Waiter
     from mcp_core._connection import Connection
-    from mcp_core._listening import Listening
     from mcp_core._standing import Standing
-    from mcp_core._subscriptions import Change
     from mcp_core.messages._events import Event
+    from mcp_core.subscriptions._client import ClientSubscription
+    from mcp_core.subscriptions._server import Change
 
 __all__ = ["Changes", "Subscription", "SubscriptionClient"]
 
@@ -59,13 +59,13 @@ class SubscriptionClient:
         self._status = status
         self._pump = pump
         self._later = later
-        self._subscriptions = Listenings()
+        self._subscriptions = ClientSubscriptions()
         self.call = call
 
     def __repr__(self) -> str:
         return f"<SubscriptionClient on {self._conn!r}: {self._subscriptions!r}>"
 
-    def open(self, wanted: tuple[Change, ...]) -> Listening:
+    def open(self, wanted: tuple[Change, ...]) -> ClientSubscription:
         """Open a subscription. Pass it to `close` in any case.
 
         Raises:
@@ -78,7 +78,7 @@ class SubscriptionClient:
         self._send_requests()
         return subscription
 
-    def close(self, subscription: Listening) -> None:
+    def close(self, subscription: ClientSubscription) -> None:
         """End a subscription, and tell the server."""
         id = self._subscriptions.close(subscription)
         if id is not None:
@@ -95,7 +95,7 @@ class SubscriptionClient:
         """True if a subscription names this very change, and not a resource that contains it."""
         return self._subscriptions.wants(change)
 
-    def _reopen_later(self, subscription: Listening, error: BaseException) -> bool:
+    def _reopen_later(self, subscription: ClientSubscription, error: BaseException) -> bool:
         """Return True if a subscription that ended with `error` will be opened again."""
         lost = isinstance(error, ConnectionLost)
         busy = isinstance(error, RemoteProtocolError) and error.fault is Fault.BUSY
@@ -107,7 +107,7 @@ class SubscriptionClient:
         self._later(delay, partial(self._reopen, subscription))
         return True
 
-    def _reopen(self, subscription: Listening) -> None:
+    def _reopen(self, subscription: ClientSubscription) -> None:
         if self._conn.state is not State.CLOSED:
             assert self._conn.peer is not None
             self._subscriptions.take_up(subscription, self._conn.peer)
@@ -133,7 +133,7 @@ class Subscription:
         self._client = client
         self._wanted = wanted
         self._options = options
-        self._subscription: Listening | None = None
+        self._subscription: ClientSubscription | None = None
 
     def __repr__(self) -> str:
         return f"<Subscription {self._subscription or 'not entered'}>"
@@ -172,7 +172,7 @@ class Changes:
 
     __slots__ = ("_client", "_subscription", "_waiting")
 
-    def __init__(self, client: SubscriptionClient, subscription: Listening) -> None:
+    def __init__(self, client: SubscriptionClient, subscription: ClientSubscription) -> None:
         self._client = client
         self._subscription = subscription
         self._waiting: list[Waiter[Any]] = []

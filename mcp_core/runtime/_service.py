@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mcp_core._connection import Connection
-    from mcp_core._subscriptions import Change
     from mcp_core.messages._events import Event
     from mcp_core.registry._server import Server
+    from mcp_core.subscriptions._server import Change
     from mcp_core.types import RequestId
 
     from ._runtime import Runtime

@@ -23,7 +23,7 @@ from ._uri import check_uri
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mcp_core._subscriptions import Change
+    from mcp_core.subscriptions._server import Change
     from mcp_trio._client import Client
 
     from ._talk import Target

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from mcp_core import Connection, Role
 from mcp_core import types as t
-from mcp_core._subscriptions import Change
+from mcp_core.subscriptions._server import Change
 from tests.core.helpers import (
     VERSIONS,
     D,
@@ -60,13 +60,21 @@ def initialize_response(talk: Talk, version: str) -> Message:
     """Return the response to the `initialize` that the client has just sent."""
     request = only(talk.says())
     assert request["method"] == "initialize"
-    value = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "s", "version": "2"}}
+    value = {
+        "protocolVersion": version,
+        "capabilities": {},
+        "serverInfo": {"name": "s", "version": "2"},
+    }
     return result(request["id"], value)
 
 
 def keep_alive_connection(role: Role, version: str) -> Talk:
     """Return an open connection that sends a ping after 10 seconds without input."""
-    config = server_config(keep_alive=10.0) if role is SERVER else client_config(version, keep_alive=10.0)
+    config = (
+        server_config(keep_alive=10.0)
+        if role is SERVER
+        else client_config(version, keep_alive=10.0)
+    )
     return opened(role, version, config)
 
 
@@ -90,7 +98,10 @@ def subscribed_server(id: Any = 1, **limits: Any) -> Talk:
 def sent_changes(talk: Talk) -> list[tuple[str, Any]]:
     """Return the method, and the URI or else `_meta`, of each notification that was sent."""
     return [
-        (message["method"], message.get("params", {}).get("uri", message.get("params", {}).get("_meta")))
+        (
+            message["method"],
+            message.get("params", {}).get("uri", message.get("params", {}).get("_meta")),
+        )
         for message in talk.says()
     ]
 

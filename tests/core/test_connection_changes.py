@@ -16,7 +16,7 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from mcp_core._subscriptions import Change
+from mcp_core.subscriptions._server import Change
 from tests.core.connection_setup import (
     PROMPTS,
     RESOURCE,
@@ -90,7 +90,9 @@ def test_changes_during_handshake_are_sent_after_it() -> None:
 
 
 def test_changes_without_declared_capability_not_sent() -> None:
-    talk = opened(Role.SERVER, D, server_config(capabilities=t.ServerCapabilities(tools=t.ToolsCapability())))
+    talk = opened(
+        Role.SERVER, D, server_config(capabilities=t.ServerCapabilities(tools=t.ToolsCapability()))
+    )
     assert not talk.conn.send_change(TOOLS)
     assert_error(talk.refusal(request(1, "resources/subscribe", {"uri": "x:1"})), -32601, 1)
 
@@ -109,7 +111,9 @@ def test_listen_notifications_have_stream_and_subscription_id(id: Any) -> None:
     assert (message.related, type(message.related)) == (id, type(id))
     assert talk.conn.send_change(RESOURCE)
     assert talk.says() == [
-        notification("notifications/resources/updated", {"uri": "x:1", "_meta": {SUBSCRIPTION_ID: id}})
+        notification(
+            "notifications/resources/updated", {"uri": "x:1", "_meta": {SUBSCRIPTION_ID: id}}
+        )
     ]
 
 
@@ -135,7 +139,12 @@ def test_listen_cancelled_gets_no_changes() -> None:
 def test_listen_gets_no_progress_or_log_messages() -> None:
     talk = server(E)
     talk.answer(
-        modern(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, progressToken=1)
+        modern(
+            1,
+            "subscriptions/listen",
+            {"notifications": {"toolsListChanged": True}},
+            progressToken=1,
+        )
     )
     assert not talk.conn.send_progress(1, 0.5)
     assert not talk.conn.send_log("emergency", "x", related=1)
@@ -144,10 +153,14 @@ def test_listen_gets_no_progress_or_log_messages() -> None:
 
 def test_listen_over_limit_rejected() -> None:
     talk = subscribed_server(1, listens=1, uris=2, uri=8)
-    assert_error(talk.refusal(listen_request(2, toolsListChanged=True)), 429, 2, "at most 1 subscriptions")
+    assert_error(
+        talk.refusal(listen_request(2, toolsListChanged=True)), 429, 2, "at most 1 subscriptions"
+    )
     talk.hears(cancelled(1))
     uris = ["x:1", "x:2", "x:3"]
-    assert_error(talk.refusal(listen_request(3, resourceSubscriptions=uris)), 429, 3, "at most 2 URIs")
+    assert_error(
+        talk.refusal(listen_request(3, resourceSubscriptions=uris)), 429, 3, "at most 2 URIs"
+    )
     assert_error(
         talk.refusal(listen_request(4, resourceSubscriptions=["x:1234567"])),
         -32602,
@@ -232,7 +245,9 @@ def test_listen_does_not_delay_close_at_eof() -> None:
 def test_listen_cancelled_by_server_becomes_result() -> None:
     talk = client(E)
     lasting = talk.conn.send_request(
-        "subscriptions/listen", t.ListenParams(notifications=t.SubscriptionFilter()), token="lasting"
+        "subscriptions/listen",
+        t.ListenParams(notifications=t.SubscriptionFilter()),
+        token="lasting",
     )
     other = talk.conn.send_request("tools/list", token="other")
     talk.says()
@@ -243,7 +258,9 @@ def test_listen_cancelled_by_server_becomes_result() -> None:
     assert (ended.token, type(ended.result)) == ("lasting", t.ListenResult)
     assert talk.hears(result(lasting)) == []
     assert (
-        received(talk.hears(result(other, {"resultType": "complete", "tools": []})), ResultReceived).token
+        received(
+            talk.hears(result(other, {"resultType": "complete", "tools": []})), ResultReceived
+        ).token
         == "other"
     )
 

@@ -214,7 +214,7 @@ def test_subscription_entered_twice_raises() -> None:
     block = client.listen(tools=True)
     assert repr(block) == "<Subscription not entered>"
     entering = Waits(block.__aenter__())
-    assert repr(block) == "<Subscription <Listening to 0 of 1, being opened, 0 changed>>"
+    assert repr(block) == "<Subscription <ClientSubscription to 0 of 1, being opened, 0 changed>>"
     with pytest.raises(RuntimeError, match="for one block"):
         Waits(block.__aenter__())
     entering.is_cancelled()
@@ -230,7 +230,7 @@ def test_next_change_cancelled_loses_no_change() -> None:
     waits.is_cancelled()
     client.hears(updated("x:1", 2))
     assert Waits(changes.__anext__()).value == ONE
-    assert repr(changes) == "<Changes of <Listening to 2 of 2, open, 0 changed>>"
+    assert repr(changes) == "<Changes of <ClientSubscription to 2 of 2, open, 0 changed>>"
 
 
 def test_two_loops_share_changes() -> None:

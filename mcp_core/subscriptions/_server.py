@@ -15,6 +15,17 @@ change. The client side is `ClientSubscriptions`.
 
 Sources: server/tools, server/prompts and server/resources of all revisions;
 basic/patterns/subscriptions of 2026-07-28.
+
+Publish changes from a server's connection: accept subscriptions, and queue notifications.
+
+1. A subscription is not among the requests in flight: it needs no handler, and it is long-lived.
+   The id of its listen request is in use all the same.
+2. A change becomes a message only while little else is queued. What a client does not read stays a
+   set of changes, each sent once, and does not become a queue.
+3. A session gets no notification before it is open, a listen request none before its
+   acknowledgement.
+
+Sources: server/resources until 2025-11-25; basic/patterns/subscriptions of 2026-07-28.
 """
 
 from __future__ import annotations
@@ -24,28 +35,32 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from mcp_core import types as t
+from mcp_core._errors import Fault, LocalProtocolError
+from mcp_core.jsonrpc._codec import encode_notification, encode_result
+from mcp_core.messages._outbox import MessageKind, Outgoing
+from mcp_core.messages._rejection import RequestRejected
 from mcp_core.revisions._capabilities import has
+from mcp_core.revisions._encoding import stamped_result
 from mcp_core.revisions._methods import Role
-
-from ._errors import Fault, LocalProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from mcp_core.revisions._config import Config
     from mcp_core.revisions._dialects import Dialect
-
-    from .types import RequestId, SubscriptionFilter
+    from mcp_core.types import RequestId, SubscriptionFilter
 
 __all__ = [
     "ACKNOWLEDGED",
+    "HEARD",
     "LISTEN",
     "LISTS",
     "UPDATED",
     "Change",
-    "Farewell",
-    "Interests",
-    "Notice",
+    "ChangeNotification",
+    "SubscriptionEnd",
+    "SubscriptionPublisher",
+    "SubscriptionTable",
     "as_filter",
     "by_asking",
     "changes",
@@ -54,7 +69,9 @@ __all__ = [
 ]
 
 LISTEN: Final = "subscriptions/listen"
+
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+
 UPDATED: Final = "notifications/resources/updated"
 
 
@@ -81,8 +98,11 @@ class Change(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
 
 _TOOLS: Final = Change("tools")
+
 _PROMPTS: Final = Change("prompts")
+
 _RESOURCES: Final = Change("resources")
+
 LISTS: Final = {change.method: change for change in (_TOOLS, _PROMPTS, _RESOURCES)}
 
 
@@ -144,7 +164,7 @@ def by_asking(dialect: Dialect) -> bool:
 # -- The server side -----------------------------------------------------------------------------
 
 
-class Notice(Struct):
+class ChangeNotification(Struct):
     """A notification to send in `dialect`.
 
     `related` is the id of the listen request that it belongs to, None for a session.
@@ -156,16 +176,16 @@ class Notice(Struct):
     params: t.NotificationParams
 
 
-class Farewell(Struct):
+class SubscriptionEnd(Struct):
     """The end of the listen request `id`: send the notifications in `rest`, then `result`."""
 
     dialect: Dialect
     id: RequestId
-    rest: list[Notice]
+    rest: list[ChangeNotification]
     result: t.ListenResult
 
 
-class _Interest(Struct):
+class _Subscription(Struct):
     """The changes that one listen request or the session covers, and those not yet sent.
 
     `pending` is ordered: the change that was published first is sent first.
@@ -176,7 +196,7 @@ class _Interest(Struct):
     pending: dict[Change, None] = {}
 
 
-class Interests:
+class SubscriptionTable:
     """The subscriptions of one connection's peer: those of its session and its listen requests.
 
     Call `publish` for each change, then send what `next_notification` returns while there is
@@ -193,14 +213,14 @@ class Interests:
         self._config = config
         self._limits = config.limits
         # By the id of the listen request; None for the session.
-        self._subscriptions: dict[RequestId | None, _Interest] = {}
+        self._subscriptions: dict[RequestId | None, _Subscription] = {}
         # Ids of subscriptions with changes to send, in the order in which they are served.
         self._ready: dict[RequestId | None, None] = {}
         self._uri_count = 0
 
     def __repr__(self) -> str:
         session = "a session and " if None in self._subscriptions else ""
-        return f"<Interests of {session}{self.streams} streams, {self._uri_count} URIs, {len(self._ready)} waiting>"
+        return f"<SubscriptionTable of {session}{self.streams} streams, {self._uri_count} URIs, {len(self._ready)} waiting>"
 
     def __contains__(self, id: RequestId) -> bool:
         """Return True if `id` is a listen request that has not ended."""
@@ -219,7 +239,7 @@ class Interests:
         Do nothing in revisions where the client has to send a listen request for that.
         """
         if not by_asking(dialect) and None not in self._subscriptions:
-            self._subscriptions[None] = _Interest(
+            self._subscriptions[None] = _Subscription(
                 dialect, offered(dialect, self._config.capabilities, LISTS.values())
             )
 
@@ -250,7 +270,7 @@ class Interests:
 
     def listen(
         self, id: RequestId, dialect: Dialect, subscription_filter: SubscriptionFilter
-    ) -> Notice:
+    ) -> ChangeNotification:
         """Add a listen request and return its acknowledgement.
 
         Send the acknowledgement before calling any other method: it names the changes that will be
@@ -268,9 +288,9 @@ class Interests:
             )
         wanted = offered(dialect, self._config.capabilities, named(subscription_filter))
         self._reserve_uris([change for change in wanted if change.uri is not None])
-        self._subscriptions[id] = _Interest(dialect, wanted)
+        self._subscriptions[id] = _Subscription(dialect, wanted)
         params = t.AcknowledgedParams(meta=_subscription_meta(id), notifications=as_filter(wanted))
-        return Notice(dialect, id, ACKNOWLEDGED, params)
+        return ChangeNotification(dialect, id, ACKNOWLEDGED, params)
 
     def cancel(self, id: RequestId) -> bool:
         """End a listen request that its client cancelled, and send nothing more for it.
@@ -284,13 +304,13 @@ class Interests:
         self._ready.pop(id, None)
         return True
 
-    def end(self) -> list[Farewell]:
+    def end(self) -> list[SubscriptionEnd]:
         """End all subscriptions from our side. Return how to end each listen request.
 
         The session needs no message: it just gets no more notifications.
         """
         ended = [
-            Farewell(
+            SubscriptionEnd(
                 subscription.dialect,
                 id,
                 [_build_notification(id, subscription, change) for change in subscription.pending],
@@ -332,7 +352,7 @@ class Interests:
 
     def next_notice(
         self, has_room: Callable[[RequestId | None], bool] | None = None
-    ) -> Notice | None:
+    ) -> ChangeNotification | None:
         """Return the next notification to send, which counts as sent, or None.
 
         Subscriptions are served in turn. `has_room` returns True if more can be sent now for a
@@ -352,14 +372,115 @@ class Interests:
         return _build_notification(id, subscription, change)
 
 
-def _build_notification(id: RequestId | None, subscription: _Interest, change: Change) -> Notice:
+def _build_notification(
+    id: RequestId | None, subscription: _Subscription, change: Change
+) -> ChangeNotification:
     meta = _subscription_meta(id) if id is not None else None
     if change.uri is None:
         params = t.ListChangedParams(meta=meta)
     else:
         params = t.ResourceUpdatedParams(uri=change.uri, meta=meta)
-    return Notice(subscription.dialect, id, change.method, params)
+    return ChangeNotification(subscription.dialect, id, change.method, params)
 
 
 def _subscription_meta(id: RequestId) -> dict[str, Any]:
     return {t.META_SUBSCRIPTION_ID: id}
+
+
+# emptied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core.messages._outbox import Outbox
+    from mcp_core.revisions._config import Config, DialectConfig
+
+    # emptied
+    from mcp_core.types import RequestId
+
+HEARD: Final = frozenset({"resources/subscribe", "resources/unsubscribe", LISTEN})
+
+_MAX_QUEUED: Final = 16 * 1024  # bytes in the outbox above which changes wait
+
+_NOTIFICATION: Final = MessageKind.NOTIFICATION
+
+_RESPONSE: Final = MessageKind.ANSWER
+
+_SERVER: Final = Role.SERVER
+
+
+class SubscriptionPublisher:
+    """Sends the peer of one connection what it subscribed to.
+
+    Args:
+        config: what this server declares, and its limits.
+        out: gets the messages.
+        has_room: returns True if more can be sent now for a listen request, or for the session
+            (None). Without it only the length of the outbox counts.
+    """
+
+    __slots__ = ("_config", "_has_room", "_out", "interests")
+
+    def __init__(
+        self,
+        config: Config,
+        out: Outbox,
+        has_room: Callable[[RequestId | None], bool] | None = None,
+    ) -> None:
+        self._config = config
+        self._out = out
+        self._has_room = has_room
+        self.interests = SubscriptionTable(config)
+
+    def take(self, id: RequestId, method: str, params: Any, terms: DialectConfig) -> None:
+        """Handle one of the requests in `HEARD`.
+
+        The response is queued, except to a listen request: its response is the end of the
+        subscription.
+
+        Raises:
+            RequestRejected: it is one subscription too many, or a URI is too long.
+        """
+        dialect = terms.dialect
+        try:
+            if method == LISTEN:
+                self._send_notification(self.interests.listen(id, dialect, params.notifications))
+                return
+            if method == "resources/subscribe":
+                self.interests.subscribe(dialect, params.uri)
+            else:
+                self.interests.unsubscribe(params.uri)
+        except LocalProtocolError as exc:
+            raise RequestRejected(exc.fault, str(exc), dialect=dialect) from None
+        self._send_result(id, t.EmptyResult(), terms)
+
+    def fill(self, *, ready: bool) -> None:
+        """Queue notifications while there is capacity; for the session only if `ready`."""
+        has_room = self._has_room
+        while self._out.queued < _MAX_QUEUED:
+            notice = self.interests.next_notice(
+                lambda id: (ready or id is not None) and (has_room is None or has_room(id))
+            )
+            if notice is None:
+                return
+            self._send_notification(notice)
+
+    def end(self, *, tell: bool) -> None:
+        """End all subscriptions.
+
+        With `tell`, each listen request gets its remaining notifications and its result.
+        """
+        for ended in self.interests.end():
+            if tell:
+                for notice in ended.rest:
+                    self._send_notification(notice)
+                self._send_result(
+                    ended.id, ended.result, self._config.terms[_SERVER][ended.dialect]
+                )
+
+    def _send_notification(self, notice: ChangeNotification) -> None:
+        data = encode_notification(notice.method, notice.dialect.encode(notice.params))
+        self._out.put(Outgoing(data, _NOTIFICATION, None, notice.related, notice.method))
+
+    def _send_result(self, id: RequestId, result: t.Result, terms: DialectConfig) -> None:
+        self._out.put(Outgoing(encode_result(id, *stamped_result(terms, result)), _RESPONSE, id))

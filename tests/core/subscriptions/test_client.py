@@ -30,11 +30,11 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
-from mcp_core._listening import Listening, Listenings
-from mcp_core._subscriptions import Change, Notice
 from mcp_core.runtime import PendingRequest
+from mcp_core.subscriptions._client import ClientSubscription, ClientSubscriptions
+from mcp_core.subscriptions._server import Change, ChangeNotification
 from tests.core.helpers import SERVER_OFFERS, STATEFUL, VERSIONS, C, D, E, Message, only
-from tests.core.test_subscriptions import NOTHING, filter_of, subscription_table
+from tests.core.subscriptions.test_server import NOTHING, filter_of, subscription_table
 
 if TYPE_CHECKING:
     from mcp_core import Dialect
@@ -57,11 +57,11 @@ class Consumer:
     def __init__(self, version: str, capabilities: t.ServerCapabilities = SERVER_OFFERS) -> None:
         self.dialect = DIALECTS[version]
         self.peer = Peer(self.dialect, capabilities)
-        self.listenings = Listenings()
+        self.listenings = ClientSubscriptions()
         self.asked: list[tuple[str, Any, PendingRequest]] = []
         self._ids = 0
 
-    def opens(self, *wanted: Change) -> Listening:
+    def opens(self, *wanted: Change) -> ClientSubscription:
         subscription = self.listenings.open(self.peer, wanted)
         self.send_queued()
         return subscription
@@ -99,14 +99,14 @@ class Consumer:
         self.listenings.take(ConnectionClosed([], error))
 
 
-def take_changes(subscription: Listening) -> list[Change]:
+def take_changes(subscription: ClientSubscription) -> list[Change]:
     found = []
     while (change := subscription.next_change()) is not None:
         found.append(change)
     return found
 
 
-def open_subscription(*wanted: Change) -> tuple[Consumer, Listening]:
+def open_subscription(*wanted: Change) -> tuple[Consumer, ClientSubscription]:
     """Return an open subscription in a revision with listen requests."""
     consumer = Consumer(E)
     subscription = consumer.opens(*wanted)
@@ -119,8 +119,8 @@ def test_listen_one_request_covers_all_changes() -> None:
     consumer = Consumer(E, NOTHING)  # capabilities do not matter here
     subscription = consumer.listenings.open(consumer.peer, (TOOLS, TWO, ONE, TWO))
     assert subscription.wanted == (TOOLS, TWO, ONE)
-    assert repr(subscription) == "<Listening to 0 of 3, being opened, 0 changed>"
-    assert repr(consumer.listenings) == "<Listenings: 1, 0 watches, 1 to ask>"
+    assert repr(subscription) == "<ClientSubscription to 0 of 3, being opened, 0 changed>"
+    assert repr(consumer.listenings) == "<ClientSubscriptions: 1, 0 watches, 1 to ask>"
     named = {"toolsListChanged": True, "resourceSubscriptions": ["x:2", "x:1"]}
     assert consumer.send_queued() == [(LISTEN, {"notifications": named})]
     wakes = []
@@ -129,11 +129,11 @@ def test_listen_one_request_covers_all_changes() -> None:
     assert wakes == [True]
     assert subscription.honoured == (TOOLS, ONE)
     subscription.require_open()
-    assert repr(subscription) == "<Listening to 2 of 3, open, 0 changed>"
+    assert repr(subscription) == "<ClientSubscription to 2 of 3, open, 0 changed>"
     consumer.receives(UPDATED, {"uri": "x:1"}, 1)
     consumer.receives(TOOLS_CHANGED, id=1)
     assert wakes == [True] * 3
-    assert repr(subscription) == "<Listening to 2 of 3, open, 2 changed>"
+    assert repr(subscription) == "<ClientSubscription to 2 of 3, open, 2 changed>"
     assert take_changes(subscription) == [ONE, TOOLS]
 
 
@@ -237,13 +237,13 @@ def test_client_subscription_coalesces_changes() -> None:
     assert take_changes(subscription) == [TOOLS]
 
 
-def with_many_parts() -> tuple[Consumer, Listening]:
+def with_many_parts() -> tuple[Consumer, ClientSubscription]:
     """Return a subscription with the maximum number of changed parts, and a changed list."""
     consumer, subscription = open_subscription(TOOLS, PROMPTS, ONE, TWO)
     consumer.receives(TOOLS_CHANGED, id=1)
     for part in range(4 + 256 - 1):
         consumer.receives(UPDATED, {"uri": f"x:1/{part}"}, 1)
-    assert repr(subscription) == "<Listening to 4 of 4, open, 260 changed>"
+    assert repr(subscription) == "<ClientSubscription to 4 of 4, open, 260 changed>"
     return consumer, subscription
 
 
@@ -281,7 +281,7 @@ def test_listen_result_ends_subscription_without_error() -> None:
     assert wakes == [True]
     consumer.receives(UPDATED, {"uri": "x:1"}, 1)  # late
     assert take_changes(subscription) == [TOOLS]
-    assert repr(subscription) == "<Listening to 2 of 2, over, 0 changed>"
+    assert repr(subscription) == "<ClientSubscription to 2 of 2, over, 0 changed>"
     assert consumer.listenings.close(subscription) is None
 
 
@@ -338,7 +338,7 @@ def test_connection_closed_ends_all_subscriptions(
     for act in (first.next_change, second.next_change, second.require_open):
         with pytest.raises(ConnectionLost, match=says):
             act()
-    assert repr(consumer.listenings) == "<Listenings: 0, 0 watches, 0 to ask>"
+    assert repr(consumer.listenings) == "<ClientSubscriptions: 0, 0 watches, 0 to ask>"
     assert consumer.listenings.close(first) is None
 
 
@@ -408,7 +408,7 @@ def test_renew_on_same_connection_sends_new_request() -> None:
     consumer.acknowledged(3, TOOLS)
     assert take_changes(subscription) == [TOOLS]
     assert consumer.listenings.close(subscription) == 3
-    assert repr(consumer.listenings) == "<Listenings: 0, 0 watches, 0 to ask>"
+    assert repr(consumer.listenings) == "<ClientSubscriptions: 0, 0 watches, 0 to ask>"
 
 
 def test_renew_forgets_earlier_rejection() -> None:
@@ -470,7 +470,7 @@ def test_legacy_resources_are_subscribed_one_by_one(version: str) -> None:
     assert consumer.send_queued() == unsubscribes("x:1", "x:2")
     consumer.answered()
     consumer.answered()
-    assert repr(consumer.listenings) == "<Listenings: 0, 0 watches, 0 to ask>"
+    assert repr(consumer.listenings) == "<ClientSubscriptions: 0, 0 watches, 0 to ask>"
 
 
 def test_changes_missed_reports_everything_as_changed() -> None:
@@ -525,7 +525,7 @@ def test_all_resources_rejected_raises_first_error() -> None:
     assert caught.value is first
     with pytest.raises(PeerError, match="sorry"):
         other.require_open()
-    assert repr(consumer.listenings) == "<Listenings: 2, 0 watches, 0 to ask>"
+    assert repr(consumer.listenings) == "<ClientSubscriptions: 2, 0 watches, 0 to ask>"
     consumer.listenings.close(subscription)
     assert consumer.send_queued() == []
     third = consumer.opens(ONE)  # it may be there by now
@@ -601,18 +601,18 @@ class Wire:
     ) -> None:
         self.dialect = dialect
         self.server_table = subscription_table(dialect.version, capabilities)
-        self.listenings = Listenings()
+        self.listenings = ClientSubscriptions()
         self.peer = Peer(dialect, capabilities)
         self.to_server: deque[tuple[int, str, bytes, PendingRequest | None]] = deque()
         self.to_client: deque[tuple[PendingRequest | None, Any, str, bytes]] = deque()
         self._ids = 0
 
-    def opens(self, *wanted: Change) -> Listening:
+    def opens(self, *wanted: Change) -> ClientSubscription:
         subscription = self.listenings.open(self.peer, wanted)
         self.send_queued()
         return subscription
 
-    def closes(self, subscription: Listening) -> None:
+    def closes(self, subscription: ClientSubscription) -> None:
         cancelled = self.listenings.close(subscription)
         if cancelled is not None:
             assert isinstance(cancelled, int)
@@ -648,7 +648,7 @@ class Wire:
         else:
             self.to_client.append((token, None, "", b""))
 
-    def tells(self, notice: Notice) -> None:
+    def tells(self, notice: ChangeNotification) -> None:
         data = notice.dialect.encode(notice.params)
         self.to_client.append((None, None, notice.method, data))
 
@@ -752,7 +752,7 @@ class Play:
         # A listen request and its cancellation keep their order. Requests that travel separately
         # may overtake each other.
         self.overtaking = DIALECTS[version].stateful
-        self.owed: dict[Listening, set[Change]] = {}
+        self.owed: dict[ClientSubscription, set[Change]] = {}
 
     def open(self, wanted: tuple[Change, ...]) -> None:
         self.owed[self.wire.opens(*wanted)] = set()
@@ -812,4 +812,4 @@ def test_wire_any_message_order_misses_no_change(
     wire.settle()
     assert not any(wire.server_table.publish(change) for change in (ONE, TWO))
     assert wire.server_table.streams == 0
-    assert repr(wire.listenings) == "<Listenings: 0, 0 watches, 0 to ask>"
+    assert repr(wire.listenings) == "<ClientSubscriptions: 0, 0 watches, 0 to ask>"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mcp_core import DIALECTS, Fault, Limits, LocalProtocolError, Role
 from mcp_core import types as t
-from mcp_core._subscriptions import Change, Interests, Notice, changes
+from mcp_core.subscriptions._server import Change, ChangeNotification, SubscriptionTable, changes
 from tests.core.helpers import (
     SERVER_OFFERS,
     STATEFUL,
@@ -46,9 +46,11 @@ SOME: Final = t.ServerCapabilities(
 
 def subscription_table(
     version: str = D, capabilities: t.ServerCapabilities = SERVER_OFFERS, **limits: Any
-) -> Interests:
+) -> SubscriptionTable:
     """Return the subscriptions of a peer that has just completed the handshake."""
-    found = Interests(server_config(version, capabilities=capabilities, limits=Limits(**limits)))
+    found = SubscriptionTable(
+        server_config(version, capabilities=capabilities, limits=Limits(**limits))
+    )
     found.remember(DIALECTS[version])
     return found
 
@@ -62,17 +64,17 @@ def filter_of(*wanted: Change) -> t.SubscriptionFilter:
     )
 
 
-def listen(table: Interests, id: RequestId, *wanted: Change) -> Message:
+def listen(table: SubscriptionTable, id: RequestId, *wanted: Change) -> Message:
     return as_sent(table.listen(id, DIALECTS[E], filter_of(*wanted)))
 
 
-def as_sent(notice: Notice) -> Message:
+def as_sent(notice: ChangeNotification) -> Message:
     """Return a notification as sent, and the listen request to which it belongs."""
     params = json.loads(notice.dialect.encode(notice.params))
     return {"on": notice.related, "method": notice.method, "params": params}
 
 
-def take_all(table: Interests) -> list[tuple[RequestId | None, Change]]:
+def take_all(table: SubscriptionTable) -> list[tuple[RequestId | None, Change]]:
     """Take all notifications. Return the listen request and the change of each."""
     found = []
     while (notice := table.next_notice()) is not None:
@@ -80,7 +82,7 @@ def take_all(table: Interests) -> list[tuple[RequestId | None, Change]]:
     return found
 
 
-def change_of(notice: Notice) -> Change:
+def change_of(notice: ChangeNotification) -> Change:
     if isinstance(notice.params, t.ResourceUpdatedParams):
         return Change(uri=notice.params.uri)
     return next(change for change in LISTS if change.method == notice.method)
@@ -158,11 +160,11 @@ def test_session_notification_has_no_subscription_id() -> None:
 def test_session_in_listen_revision_gets_nothing_unasked(version: str) -> None:
     table = subscription_table(version)
     assert not table.publish(TOOLS)
-    assert repr(table) == "<Interests of 0 streams, 0 URIs, 0 waiting>"
+    assert repr(table) == "<SubscriptionTable of 0 streams, 0 URIs, 0 waiting>"
 
 
 def test_session_not_started_gets_nothing() -> None:
-    table = Interests(server_config())
+    table = SubscriptionTable(server_config())
     assert not any(table.publish(change) for change in (*LISTS, ONE))
     assert table.next_notice() is None
     table.unsubscribe("x:1")
@@ -178,7 +180,7 @@ def test_subscribe_twice_counts_once() -> None:
     table = subscription_table()
     for _ in range(2):
         table.subscribe(DIALECTS[D], "x:1")
-    assert repr(table) == "<Interests of a session and 0 streams, 1 URIs, 0 waiting>"
+    assert repr(table) == "<SubscriptionTable of a session and 0 streams, 1 URIs, 0 waiting>"
     table.publish(ONE)
     assert take_all(table) == [(None, ONE)]
     table.unsubscribe("x:1")
@@ -197,7 +199,7 @@ def test_unsubscribe_drops_pending_change() -> None:
     table.unsubscribe("x:2")
     table.unsubscribe("x:3")
     assert take_all(table) == []
-    assert repr(table) == "<Interests of a session and 0 streams, 0 URIs, 0 waiting>"
+    assert repr(table) == "<SubscriptionTable of a session and 0 streams, 0 URIs, 0 waiting>"
 
 
 def test_start_session_twice_keeps_pending_changes() -> None:
@@ -311,7 +313,7 @@ def test_listen_requests_get_changes_separately() -> None:
 def test_session_and_listen_request_share_connection() -> None:
     table = subscription_table(D)
     listen(table, 7, TOOLS)
-    assert repr(table) == "<Interests of a session and 1 streams, 0 URIs, 0 waiting>"
+    assert repr(table) == "<SubscriptionTable of a session and 1 streams, 0 URIs, 0 waiting>"
     table.publish(TOOLS)
     notices = [table.next_notice(), table.next_notice()]
     spoken = [(notice.related, notice.dialect) for notice in notices if notice is not None]
@@ -326,7 +328,7 @@ def test_listen_cancelled_gets_nothing_more() -> None:
     assert (table.cancel(1), table.cancel(1), table.cancel("2")) == (True, False, False)
     assert take_all(table) == [(2, TOOLS)]
     assert not table.publish(ONE)
-    assert repr(table) == "<Interests of 1 streams, 0 URIs, 0 waiting>"
+    assert repr(table) == "<SubscriptionTable of 1 streams, 0 URIs, 0 waiting>"
     listen(table, 1, PROMPTS)  # an id is free again when its request has ended
     table.publish(TOOLS)
     assert take_all(table) == [(2, TOOLS)]
@@ -350,7 +352,7 @@ def test_end_returns_remaining_notifications() -> None:
     assert table.next_notice() is None
     assert not table.publish(TOOLS)
     assert (table.end(), table.cancel(1), 1 in table) == ([], False, False)
-    assert repr(table) == "<Interests of 0 streams, 0 URIs, 0 waiting>"
+    assert repr(table) == "<SubscriptionTable of 0 streams, 0 URIs, 0 waiting>"
 
 
 # -- Limits --------------------------------------------------------------------------------------
@@ -391,7 +393,7 @@ def test_subscribe_over_uri_limit_raises() -> None:
     listen(table, 1, ONE, TWO)
     table.unsubscribe("x:1")
     table.subscribe(DIALECTS[D], "x:4")
-    assert repr(table) == "<Interests of a session and 2 streams, 3 URIs, 0 waiting>"
+    assert repr(table) == "<SubscriptionTable of a session and 2 streams, 3 URIs, 0 waiting>"
 
 
 def test_listen_undeclared_uris_do_not_count() -> None:

@@ -23,6 +23,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
+from mcp_core._errors import ConnectionLost, Fault, LocalProtocolError
 from mcp_core.messages._events import (
     ChangesMissed,
     ConnectionClosed,
@@ -31,8 +32,7 @@ from mcp_core.messages._events import (
 )
 from mcp_core.messages._pending import PendingRequest
 
-from ._errors import ConnectionLost, Fault, LocalProtocolError
-from ._subscriptions import (
+from ._server import (
     ACKNOWLEDGED,
     LISTEN,
     LISTS,
@@ -48,10 +48,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from mcp_core.messages._events import Event, Peer, ProgressReceived
+    from mcp_core.types import RequestId, SubscriptionFilter
 
-    from .types import RequestId, SubscriptionFilter
-
-__all__ = ["Listening", "Listenings"]
+__all__ = ["ClientSubscription", "ClientSubscriptions"]
 
 # Unread updates of parts of what we subscribed to. Only the server knows how many parts there are.
 _MAX_PARTS: Final = 256
@@ -59,7 +58,7 @@ _MAX_PARTS: Final = 256
 _MAX_URI_LENGTH: Final = 8 * 1024
 
 
-class Listening(PendingRequest):
+class ClientSubscription(PendingRequest):
     """One subscription of a client, from `ClientSubscriptions.open` to `ClientSubscriptions.close`.
 
     Set `wake` to a function that wakes the waiting task without calling back. Wait until `settled`
@@ -93,7 +92,7 @@ class Listening(PendingRequest):
 
     def __repr__(self) -> str:
         state = "over" if self.over else "open" if self.settled else "being opened"
-        return f"<Listening to {len(self.honoured)} of {len(self.wanted)}, {state}, {len(self._changed)} changed>"
+        return f"<ClientSubscription to {len(self.honoured)} of {len(self.wanted)}, {state}, {len(self._changed)} changed>"
 
     def require_open(self) -> None:
         """Check, once `settled`, that the server announces anything.
@@ -221,7 +220,7 @@ class Listening(PendingRequest):
         self.wake()
 
 
-class _Watch(PendingRequest):
+class _ResourceSubscription(PendingRequest):
     """A resource, the subscriptions that need it, and whether the server knows.
 
     At most one of the two requests is in flight: where each travels on an HTTP request of its own,
@@ -229,10 +228,12 @@ class _Watch(PendingRequest):
     """
 
     def __init__(
-        self, change: Change, answered: Callable[[_Watch, BaseException | None], None]
+        self,
+        change: Change,
+        answered: Callable[[_ResourceSubscription, BaseException | None], None],
     ) -> None:
         self.change = change
-        self.subscriptions: list[Listening] = []
+        self.subscriptions: list[ClientSubscription] = []
         self.subscribed = False
         self.in_flight = False
         self.id: RequestId | None = None
@@ -245,7 +246,7 @@ class _Watch(PendingRequest):
         """Do nothing: no progress was requested."""
 
 
-class Listenings:
+class ClientSubscriptions:
     """All subscriptions of a client on one connection.
 
     They decide what to request for them, and which of them an event concerns. After `open`,
@@ -256,21 +257,23 @@ class Listenings:
     __slots__ = ("_requests", "_resources", "_subscriptions")
 
     def __init__(self) -> None:
-        self._subscriptions: list[Listening] = []
+        self._subscriptions: list[ClientSubscription] = []
         # Only where resources are subscribed to one by one.
-        self._resources: dict[Change, _Watch] = {}
-        self._requests: deque[tuple[str, t.RequestParams, Listening | _Watch]] = deque()
+        self._resources: dict[Change, _ResourceSubscription] = {}
+        self._requests: deque[
+            tuple[str, t.RequestParams, ClientSubscription | _ResourceSubscription]
+        ] = deque()
 
     def __repr__(self) -> str:
-        return f"<Listenings: {len(self._subscriptions)}, {len(self._resources)} watches, {len(self._requests)} to ask>"
+        return f"<ClientSubscriptions: {len(self._subscriptions)}, {len(self._resources)} watches, {len(self._requests)} to ask>"
 
-    def open(self, peer: Peer, wanted: Iterable[Change]) -> Listening:
+    def open(self, peer: Peer, wanted: Iterable[Change]) -> ClientSubscription:
         """Open a subscription to `peer`. Close it in any case, even if it never opened."""
-        subscription = Listening(wanted)
+        subscription = ClientSubscription(wanted)
         self._begin(subscription, peer)
         return subscription
 
-    def renew(self, subscription: Listening, peer: Peer) -> None:
+    def renew(self, subscription: ClientSubscription, peer: Peer) -> None:
         """Reopen a subscription that is over, with the same server or one that was restarted.
 
         As soon as it is settled everything honoured counts as changed, because changes may have
@@ -283,12 +286,12 @@ class Listenings:
             raise LocalProtocolError("only a subscription that has ended can be renewed")
         self._begin(subscription, peer)
 
-    def take_up(self, subscription: Listening, peer: Peer) -> None:
+    def take_up(self, subscription: ClientSubscription, peer: Peer) -> None:
         """Reopen a lost subscription that is not over, unless it was closed in between."""
         if subscription in self._subscriptions:
             self._begin(subscription, peer)
 
-    def close(self, subscription: Listening) -> RequestId | None:
+    def close(self, subscription: ClientSubscription) -> RequestId | None:
         """Close a subscription from our side. Return the id of the request to cancel, or None.
 
         Later messages for it are dropped. Do nothing if it is closed already, or ended with its
@@ -309,7 +312,9 @@ class Listenings:
                 self._update_server(resource)
         return cancel
 
-    def next_request(self) -> tuple[str, t.RequestParams, Listening | _Watch] | None:
+    def next_request(
+        self,
+    ) -> tuple[str, t.RequestParams, ClientSubscription | _ResourceSubscription] | None:
         """Return the next request to send, or None: its method, its params, and its token.
 
         Set the token's `id` to the id of the request.
@@ -349,7 +354,7 @@ class Listenings:
             self._resources.clear()
             self._requests.clear()
 
-    def _begin(self, subscription: Listening, peer: Peer) -> None:
+    def _begin(self, subscription: ClientSubscription, peer: Peer) -> None:
         if subscription not in self._subscriptions:
             self._subscriptions.append(subscription)
         if by_asking(peer.dialect):
@@ -361,7 +366,9 @@ class Listenings:
         resources = [change for change in announced if change.uri is not None]
         subscription.begin([change for change in announced if change.uri is None], resources)
         for change in resources:
-            resource = self._resources.setdefault(change, _Watch(change, self._answered))
+            resource = self._resources.setdefault(
+                change, _ResourceSubscription(change, self._answered)
+            )
             resource.subscriptions.append(subscription)
             if resource.subscribed and not resource.in_flight:
                 subscription.answered(change, None)
@@ -375,7 +382,7 @@ class Listenings:
             if not watched or subscription.wants(change):
                 subscription.changed(change)
 
-    def _recipients(self, params: t.NotificationParams) -> list[Listening]:
+    def _recipients(self, params: t.NotificationParams) -> list[ClientSubscription]:
         """Return the subscriptions that a message is for.
 
         That is the one with the message's subscription id. A message without an id is for all
@@ -386,7 +393,7 @@ class Listenings:
 
     # Where resources are subscribed to one by one.
 
-    def _update_server(self, resource: _Watch) -> None:
+    def _update_server(self, resource: _ResourceSubscription) -> None:
         """Queue a request if the server has to start or stop sending updates."""
         uri = resource.change.uri
         assert uri is not None
@@ -401,7 +408,7 @@ class Listenings:
         elif not resource.subscriptions:
             del self._resources[resource.change]
 
-    def _answered(self, resource: _Watch, error: BaseException | None) -> None:
+    def _answered(self, resource: _ResourceSubscription, error: BaseException | None) -> None:
         resource.in_flight = False
         if resource.subscribed:
             resource.subscribed = False  # even if the server refused: it no longer matters

@@ -1,0 +1,1 @@
+"""Change notifications, server and client side."""
