@@ -6,6 +6,7 @@ driver builds clients and servers of in `mcp_core.runtime`.
 
 from __future__ import annotations
 
+from mcp_core.input_requests._kinds import FormSchema
 from mcp_core.messages._events import (
     NEED_DATA,
     PAUSED,
@@ -46,7 +47,6 @@ from ._errors import (
 )
 from ._limits import CLIENT_LIMITS, Bucket, Limits, Rate
 from ._pump import Pump
-from ._questions import FormSchema
 from ._state import State
 from ._stats import Stats
 from ._version import __version__

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core.input_requests._kinds import FormSchema, as_answer, form_of
 from mcp_core.revisions._config import Config
 from mcp_core.revisions._dialects import ALL
 
 from ._errors import LocalProtocolError
-from ._questions import FormSchema, as_answer, form_of
 from ._version import __version__
 
 if TYPE_CHECKING:

@@ -27,10 +27,10 @@ from mcp_core._errors import (
     RemoteProtocolError,
     ToolError,
 )
-from mcp_core._mrtr import Inquiry, as_request, pause_before
-from mcp_core._seal import BadState
 from mcp_core._state import State
 from mcp_core._trace_context import trace_context
+from mcp_core.input_requests._request_state import InvalidRequestState
+from mcp_core.input_requests._rounds import ServerRoundTrips, as_request, pause_before
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.messages._pending import PendingRequest
 from mcp_core.types import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
     from mcp_core._connection import Connection
-    from mcp_core._mrtr import Problem
+    from mcp_core.input_requests._rounds import Problem
     from mcp_core.messages._events import ProgressReceived, RequestReceived
     from mcp_core.types import InputRequest, RequestId
 
@@ -307,13 +307,15 @@ class Asking(Struct, eq=False):
     request: RequestReceived
     rounds: list[Round[Any]] = []
     gone: BaseException | None = None
-    _inquiry: Inquiry | None = None  # made when it is needed: most requests never need input
+    _inquiry: ServerRoundTrips | None = (
+        None  # made when it is needed: most requests never need input
+    )
 
     def __repr__(self) -> str:
         return f"<Asking for {self.request.method.name}: {self._inquiry or 'nothing so far'}>"
 
     @property
-    def inquiry(self) -> Inquiry:
+    def inquiry(self) -> ServerRoundTrips:
         """The input requests and responses so far, those of earlier runs included.
 
         Raises:
@@ -323,7 +325,7 @@ class Asking(Struct, eq=False):
             host = self.host
             ring = host.server.key_ring(host.runtime.entropy)
             now = host.runtime.wall_time()
-            self._inquiry = Inquiry(self.request, ring, principal=host.principal, now=now)
+            self._inquiry = ServerRoundTrips(self.request, ring, principal=host.principal, now=now)
         return self._inquiry
 
     def verify(self) -> None:
@@ -336,7 +338,7 @@ class Asking(Struct, eq=False):
         dialect = self.request.peer.dialect
         # Do not draw a key to verify what cannot have been signed.
         if not dialect.stateful and not self.host.server.has_keys:
-            raise BadState("this process has issued none")
+            raise InvalidRequestState("this process has issued none")
         _ = self.inquiry
 
     def needs_round(self, outcome: Any) -> bool:

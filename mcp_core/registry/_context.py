@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from mcp_core import types as t
-from mcp_core._questions import misfit
 from mcp_core._trace_context import trace_context
+from mcp_core.input_requests._kinds import misfit
 
 from ._asking import meta_of
 from ._form import Accepted, Form, Refused, as_form

@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 
 from mcp_core._errors import Fault
 from mcp_core._limits import Limits
-from mcp_core._seal import KeyRing
+from mcp_core.input_requests._request_state import KeyRing
 from mcp_core.revisions._config import Config
 from mcp_core.revisions._dialects import ALL, known
 from mcp_core.subscriptions._server import Change, changes

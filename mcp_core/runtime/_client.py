@@ -19,8 +19,8 @@ from mcp_core._caller_options import check_headers, check_level
 from mcp_core._calls import Listing
 from mcp_core._connection import Connection
 from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
-from mcp_core._mrtr import Rounds
 from mcp_core._standing import Standing
+from mcp_core.input_requests._rounds import ClientRoundTrips
 from mcp_core.messages._events import (
     ChangesMissed,
     ConnectionClosed,
@@ -406,7 +406,7 @@ class AbstractClient(abc.ABC):
     def _send_with_input(self, method: str, params: Params, asked: InputRequested) -> Steps[Any]:
         """Send a request again with what its result asked for, until there is a final result."""
         config = self._conn.config
-        round_trips = Rounds(method, params, self.peer, config.capabilities)
+        round_trips = ClientRoundTrips(method, params, self.peer, config.capabilities)
         result: Any = asked
         while isinstance(result, InputRequested):
             requests = round_trips.take(result.requests, result.state)

@@ -25,7 +25,13 @@ from mcp_core import types as t
 from mcp_core._caller_options import roots_result
 from mcp_core._calls import Turn
 from mcp_core._errors import Fault, McpError, RemoteProtocolError, single
-from mcp_core._questions import as_answer, check_question, form_of, question_of, refusal_of
+from mcp_core.input_requests._kinds import (
+    as_answer,
+    check_question,
+    form_of,
+    question_of,
+    refusal_of,
+)
 
 from ._job import Job
 

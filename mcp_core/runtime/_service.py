@@ -15,8 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._errors import Fault, LocalProtocolError, McpError, ToolError, single
-from mcp_core._seal import BadState
 from mcp_core._state import State
+from mcp_core.input_requests._request_state import InvalidRequestState
 from mcp_core.messages._events import ConnectionClosed, RequestCancelled, RequestReceived
 from mcp_core.messages._pending import deliver
 from mcp_core.registry._asking import Asking
@@ -232,10 +232,11 @@ class Service:
         if request.method.input_ok and request.params.request_state is not None:
             try:
                 asking.verify()
-            except BadState as exc:
+            except InvalidRequestState as exc:
                 self.runtime.report(request, self.runtime.reference(), exc.with_traceback(None))
                 self.finish(
-                    request, ErrorData(request.peer.dialect.codes[exc.fault], BadState.TOLD)
+                    request,
+                    ErrorData(request.peer.dialect.codes[exc.fault], InvalidRequestState.TOLD),
                 )
                 return None
         if self.server.middlewares:

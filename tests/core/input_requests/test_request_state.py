@@ -13,18 +13,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_core import Fault, LocalProtocolError, RemoteProtocolError
-from mcp_core._seal import BadState, Binding, KeyRing
+from mcp_core.input_requests._request_state import InvalidRequestState, KeyRing, StateBinding
 
 OLD, NEW = b"o" * 32, b"n" * 32
 RING = KeyRing({"k": NEW})
-MINE = Binding("alice", "tools/call", "digest")
+MINE = StateBinding("alice", "tools/call", "digest")
 NOW = 1_000_000.5
 CONTENT = b'{"a":[1,"\xc3\xa9"]}'
 STATE = RING.seal(CONTENT, MINE, NOW)
 
 
-def refusal(ring: KeyRing, state: str, binding: Binding = MINE, now: float = NOW) -> str:
-    with pytest.raises(BadState) as caught:
+def refusal(ring: KeyRing, state: str, binding: StateBinding = MINE, now: float = NOW) -> str:
+    with pytest.raises(InvalidRequestState) as caught:
         ring.open(state, binding, now)
     return str(caught.value)
 
@@ -36,7 +36,11 @@ def test_seal_open_returns_content() -> None:
     assert set(STATE) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
 
 
-@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers() | st.text("a\n")))
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"])), st.integers() | st.text("a\n")
+    )
+)
 def test_seal_open_any_content_round_trips(value: dict[str, Any]) -> None:
     content = json.dumps(value).encode()
     assert RING.open(RING.seal(content, MINE, NOW), MINE, NOW) == content
@@ -45,9 +49,19 @@ def test_seal_open_any_content_round_trips(value: dict[str, Any]) -> None:
 @pytest.mark.requirement("MRTR-13")
 def test_open_modified_state_is_rejected() -> None:
     for place, character in enumerate(STATE):
-        for other in {"A", "B", "-", "_", ".", "=", " ", "\n", "\x00", "é", character.swapcase()} - {
-            character
-        }:
+        for other in {
+            "A",
+            "B",
+            "-",
+            "_",
+            ".",
+            "=",
+            " ",
+            "\n",
+            "\x00",
+            "é",
+            character.swapcase(),
+        } - {character}:
             refusal(RING, STATE[:place] + other + STATE[place + 1 :])
         refusal(RING, STATE[:place] + STATE[place + 1 :])
         refusal(RING, STATE[:place])
@@ -79,7 +93,8 @@ def test_open_any_text_raises_invalid_state_only(state: str) -> None:
 def test_open_mixed_states_is_rejected(data: st.DataObject) -> None:
     other = RING.seal(b'{"a":2}', MINE, NOW + 1)
     parts = [
-        data.draw(st.sampled_from(pair)) for pair in zip(STATE.split("."), other.split("."), strict=True)
+        data.draw(st.sampled_from(pair))
+        for pair in zip(STATE.split("."), other.split("."), strict=True)
     ]
     mixed = ".".join(parts)
     if mixed not in (STATE, other):
@@ -88,7 +103,8 @@ def test_open_mixed_states_is_rejected(data: st.DataObject) -> None:
 
 @pytest.mark.requirement("MRTR-14")
 @pytest.mark.parametrize(
-    ("seconds", "good"), [(0, True), (599, True), (599.4, True), (600, False), (601, False), (1e9, False)]
+    ("seconds", "good"),
+    [(0, True), (599, True), (599.4, True), (600, False), (601, False), (1e9, False)],
 )
 def test_open_after_lifetime_is_rejected(seconds: float, good: bool) -> None:
     if good:
@@ -110,14 +126,17 @@ def test_seal_lifetime_is_that_of_signing_ring() -> None:
 @pytest.mark.parametrize(
     ("binding", "words"),
     [
-        (Binding("bob", "tools/call", "digest"), "given to another principal"),
-        (Binding("", "tools/call", "digest"), "given to another principal"),
-        (Binding("alice\ud800", "tools/call", "digest"), "given to another principal"),
-        (Binding("alice", "prompts/get", "digest"), "given for tools/call, not prompts/get"),
-        (Binding("alice", "tools/call", "other"), "for a request of tools/call with other params"),
+        (StateBinding("bob", "tools/call", "digest"), "given to another principal"),
+        (StateBinding("", "tools/call", "digest"), "given to another principal"),
+        (StateBinding("alice\ud800", "tools/call", "digest"), "given to another principal"),
+        (StateBinding("alice", "prompts/get", "digest"), "given for tools/call, not prompts/get"),
+        (
+            StateBinding("alice", "tools/call", "other"),
+            "for a request of tools/call with other params",
+        ),
     ],
 )
-def test_open_other_binding_is_rejected(binding: Binding, words: str) -> None:
+def test_open_other_binding_is_rejected(binding: StateBinding, words: str) -> None:
     assert words in refusal(RING, STATE, binding)
     assert RING.open(RING.seal(CONTENT, binding, NOW), binding, NOW) == CONTENT
 
@@ -158,11 +177,15 @@ def test_open_with_other_ring_is_rejected(ring: KeyRing, words: str) -> None:
 def test_open_foreign_signature_with_same_key_is_rejected(body: str) -> None:
     def signed(key: bytes) -> str:
         text = f"1.k.{body}"
-        signature = urlsafe_b64encode(hmac.digest(key, text.encode(), "sha256")).rstrip(b"=").decode()
+        signature = (
+            urlsafe_b64encode(hmac.digest(key, text.encode(), "sha256")).rstrip(b"=").decode()
+        )
         return f"{text}.{signature}"
 
     assert "altered" in refusal(RING, signed(NEW))  # other uses of the key make no state
-    assert "not by this code" in refusal(RING, signed(hmac.digest(NEW, b"mcp requestState", "sha256")))
+    assert "not by this code" in refusal(
+        RING, signed(hmac.digest(NEW, b"mcp requestState", "sha256"))
+    )
 
 
 @pytest.mark.parametrize("difference", [-1, 0, 1])
@@ -172,14 +195,16 @@ def test_seal_over_maximum_length_raises(difference: int) -> None:
         with pytest.raises(LocalProtocolError, match="too long to be kept") as caught:
             tight.seal(CONTENT, MINE, NOW)
         assert caught.value.fault is Fault.INVALID_PARAMS
-        assert f"it has {len(STATE)} characters, more than {len(STATE) - 1}" in refusal(tight, STATE)
+        assert f"it has {len(STATE)} characters, more than {len(STATE) - 1}" in refusal(
+            tight, STATE
+        )
     else:
         assert tight.open(tight.seal(CONTENT, MINE, NOW), MINE, NOW) == CONTENT
 
 
 @pytest.mark.requirement("MRTR-13")
 def test_invalid_state_public_message_hides_reason() -> None:
-    bad = BadState("a reason")
+    bad = InvalidRequestState("a reason")
     assert isinstance(bad, RemoteProtocolError)
     assert bad.fault is Fault.INVALID_PARAMS
     assert "a reason" in str(bad)

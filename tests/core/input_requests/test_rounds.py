@@ -28,9 +28,16 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core._errors import single
-from mcp_core._mrtr import ROUNDS, Inquiry, NeedInput, Rounds, as_request, pause_before
-from mcp_core._questions import as_answer, check_question, question_of, require
-from mcp_core._seal import BadState, KeyRing
+from mcp_core.input_requests._kinds import as_answer, check_question, question_of, require
+from mcp_core.input_requests._request_state import InvalidRequestState, KeyRing
+from mcp_core.input_requests._rounds import (
+    ROUNDS,
+    ClientRoundTrips,
+    NeedInput,
+    ServerRoundTrips,
+    as_request,
+    pause_before,
+)
 from mcp_core.jsonrpc._codec import encode, reader
 from mcp_core.messages._events import RequestReceived
 from mcp_core.revisions._encoding import stamped_result
@@ -63,7 +70,7 @@ from tests.core.questions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    Handler = Callable[[Inquiry], Any]
+    Handler = Callable[[ServerRoundTrips], Any]
 
 RING = KeyRing({"k": b"k" * 32})
 NOW = 1_000_000.0
@@ -99,11 +106,13 @@ def inquiry(
     principal: str = "",
     now: float = NOW,
     rounds: int = ROUNDS,
-) -> Inquiry:
-    return Inquiry(request or received(), RING, principal=principal, now=now, rounds=rounds)
+) -> ServerRoundTrips:
+    return ServerRoundTrips(
+        request or received(), RING, principal=principal, now=now, rounds=rounds
+    )
 
 
-def asked_key(inquiry: Inquiry, question: Any, key: str | None = None) -> str:
+def asked_key(inquiry: ServerRoundTrips, question: Any, key: str | None = None) -> str:
     """Ask `question`, and return the key of the unanswered input request."""
     with pytest.raises(NeedInput) as caught:
         inquiry.ask(question, key)
@@ -156,7 +165,7 @@ def test_input_requests_become_input_required_result() -> None:
     members, stamp = stamped_result(server_config().terms[Role.SERVER][DIALECTS[E]], result)
     assert b"resultType" not in stamp  # which would call it complete
     assert json.loads(members) == sent
-    assert repr(run) == "<Inquiry of tools/call after 0 rounds, 0 answers, 3 questions>"
+    assert repr(run) == "<ServerRoundTrips of tools/call after 0 rounds, 0 answers, 3 questions>"
 
 
 @pytest.mark.requirement("MRTR-18")
@@ -166,7 +175,7 @@ def test_round_retry_works_on_another_instance(method: str) -> None:
     key = asked_key(first, NAME)
     state = first.required(NOW).request_state
     again = received(method=method, inputResponses={key: decoded(ALICE)}, requestState=state)
-    elsewhere = Inquiry(
+    elsewhere = ServerRoundTrips(
         again, KeyRing({"other": b"x" * 32, "k": b"k" * 32}), principal="", now=NOW + 1
     )
     assert elsewhere.ask(NAME) == ALICE
@@ -180,7 +189,9 @@ def test_round_retry_works_on_another_instance(method: str) -> None:
 )
 def test_ask_in_other_method_raises(row: Method) -> None:
     assert set(ROWS) == {"tools/call", "prompts/get", "resources/read"}
-    run = Inquiry(RequestReceived(1, row, None, client(), b"{}"), RING, principal="", now=NOW)
+    run = ServerRoundTrips(
+        RequestReceived(1, row, None, client(), b"{}"), RING, principal="", now=NOW
+    )
     with pytest.raises(LocalProtocolError, match=f"{row.name} cannot ask for input"):
         run.ask(NAME)
     with pytest.raises(
@@ -456,7 +467,7 @@ def test_state_is_bound_to_request(options: dict[str, Any], words: str | None) -
     if words is None:
         assert inquiry(**options).round == 1
     else:
-        with pytest.raises(BadState, match=words):
+        with pytest.raises(InvalidRequestState, match=words):
             inquiry(**options)
 
 
@@ -506,7 +517,7 @@ def test_state_compares_arguments_as_values(
     if same:
         assert inquiry(second).round == 1
     else:
-        with pytest.raises(BadState, match="other params"):
+        with pytest.raises(InvalidRequestState, match="other params"):
             inquiry(second)
 
 
@@ -515,7 +526,7 @@ def test_state_compares_arguments_as_values(
 def test_state_made_up_by_client_is_rejected(state: str) -> None:
     request = received()
     request.params = replace(request.params, request_state=state)
-    with pytest.raises(BadState):
+    with pytest.raises(InvalidRequestState):
         inquiry(request)
 
 
@@ -523,13 +534,13 @@ def test_state_made_up_by_client_is_rejected(state: str) -> None:
 def test_state_with_foreign_content_is_rejected(content: bytes) -> None:
     run = inquiry()
     state = RING.seal(content, run._binding(), NOW)
-    with pytest.raises(BadState, match="its content was not written by this server"):
+    with pytest.raises(InvalidRequestState, match="its content was not written by this server"):
         inquiry(received(requestState=state))
 
 
 @pytest.mark.parametrize("version", [D, E])
 def test_rounds_over_limit_raise(version: str) -> None:
-    def once_more(run: Inquiry) -> RequestReceived | None:
+    def once_more(run: ServerRoundTrips) -> RequestReceived | None:
         returned = t.InputRequiredResult(request_state="s")
         if version == E:
             return retry(run.required(NOW, returned), {})
@@ -557,10 +568,10 @@ def test_rounds_default_limit_is_ten() -> None:
 
 def test_responses_over_state_limit_raise() -> None:
     ring = KeyRing({"k": b"k" * 32}, longest=1000)
-    first = Inquiry(received(), ring, principal="", now=NOW)
+    first = ServerRoundTrips(received(), ring, principal="", now=NOW)
     key = asked_key(first, NAME)
     request = retry(first.required(NOW), {key: replace(ALICE, content={"name": "A" * 1000})})
-    second = Inquiry(request, ring, principal="", now=NOW)
+    second = ServerRoundTrips(request, ring, principal="", now=NOW)
     second.ask(NAME)
     asked_key(second, ROOTS)
     with pytest.raises(McpError, match="the answers so far are too long") as caught:
@@ -824,8 +835,10 @@ def test_nested_requests_stand_for_returned_result(version: str) -> None:
 
 def rounds(
     params: Any = None, capabilities: t.ClientCapabilities = EVERYTHING, limit: int = ROUNDS
-) -> Rounds:
-    return Rounds("tools/call", params or {"name": "t"}, SERVER, capabilities, rounds=limit)
+) -> ClientRoundTrips:
+    return ClientRoundTrips(
+        "tools/call", params or {"name": "t"}, SERVER, capabilities, rounds=limit
+    )
 
 
 ORIGINALS: list[Any] = [
@@ -866,7 +879,7 @@ def test_retry_has_responses_and_unchanged_state(original: Any, state: str | Non
     assert retried.pop("requestState", None) == state
     assert retried == before
     assert json.loads(encode(original)) == before  # a parallel request made of it carries nothing
-    assert repr(call) == "<Rounds of tools/call, 1 so far, 3 questions>"
+    assert repr(call) == "<ClientRoundTrips of tools/call, 1 so far, 3 questions>"
 
     # The next round has nothing of this one.
     call.take({"n": NAME}, None)
@@ -880,7 +893,7 @@ def test_retry_has_responses_and_unchanged_state(original: Any, state: str | Non
 
 
 def test_retry_of_request_without_params() -> None:
-    call = Rounds("tools/call", None, SERVER, EVERYTHING)
+    call = ClientRoundTrips("tools/call", None, SERVER, EVERYTHING)
     call.take(None, "s")
     call.answer({})
     assert call.params == {"requestState": "s"}
@@ -961,7 +974,7 @@ class Wire:
         request = RequestReceived(next(self._ids), row, row.read_params(data), client(), data)
         try:
             run = inquiry(request, **self._how)
-        except BadState as bad:
+        except InvalidRequestState as bad:
             return {"error": bad.TOLD}
         value: Any = None
         try:
@@ -982,7 +995,7 @@ class Wire:
 
     def call(self) -> Any:
         """Do what a client does: retry until there is a result."""
-        call = Rounds("tools/call", ORIGINALS[0], SERVER, EVERYTHING)
+        call = ClientRoundTrips("tools/call", ORIGINALS[0], SERVER, EVERYTHING)
         while True:
             self.tries.append(json.loads(encode(call.params)))
             reply = self.serve(encode(call.params))
@@ -1006,7 +1019,7 @@ def question(message: str) -> t.ElicitRequest:
     return t.ElicitRequest(replace(NAME.params, message=message))
 
 
-def one_by_one(run: Inquiry) -> Any:
+def one_by_one(run: ServerRoundTrips) -> Any:
     who = run.ask(question("who")).content
     words = run.ask(MODEL).content
     roots = run.ask(ROOTS).roots
@@ -1015,11 +1028,11 @@ def one_by_one(run: Inquiry) -> Any:
     return text_result(f"{who['name']} {words.text} {roots[0].uri}")
 
 
-def the_same_twice(run: Inquiry) -> Any:
+def the_same_twice(run: ServerRoundTrips) -> Any:
     return text_result("".join(run.ask(question("more?")).action for _ in range(2)))
 
 
-def side_by_side(run: Inquiry) -> Any:
+def side_by_side(run: ServerRoundTrips) -> Any:
     """Ask as concurrent tasks do: their exceptions arrive as a group."""
     found, raised = [], []
     for message in ("a", "b", "a"):
@@ -1032,28 +1045,28 @@ def side_by_side(run: Inquiry) -> Any:
     return text_result("".join(found))
 
 
-def with_a_bare_except(run: Inquiry) -> Any:
+def with_a_bare_except(run: ServerRoundTrips) -> Any:
     try:
         return text_result(run.ask(question("q")).action)
     except:  # noqa: E722
         return text_result("never mind")
 
 
-def with_an_except(run: Inquiry) -> Any:
+def with_an_except(run: ServerRoundTrips) -> Any:
     try:
         return text_result(run.ask(question("q")).action)
     except Exception:  # noqa: BLE001 - as careless authors do
         return text_result("never mind")
 
 
-def with_another_error(run: Inquiry) -> Any:
+def with_another_error(run: ServerRoundTrips) -> Any:
     try:
         return text_result(run.ask(question("q")).action)
     except BaseException as exc:
         raise RuntimeError("could not ask") from exc
 
 
-def by_hand(run: Inquiry) -> Any:
+def by_hand(run: ServerRoundTrips) -> Any:
     if run.state is None:
         return t.InputRequiredResult(input_requests={"1": question("first")}, request_state="1")
     if run.state == "1":
@@ -1064,21 +1077,21 @@ def by_hand(run: Inquiry) -> Any:
     return text_result(f"{run.state} {sorted(run.responses)}")
 
 
-def in_both_ways(run: Inquiry) -> Any:
+def in_both_ways(run: ServerRoundTrips) -> Any:
     run.ask(question("by asking"))
     if "k" not in run.responses:
         return t.InputRequiredResult(input_requests={"k": question("by hand")})
     return text_result(run.ask(question("by asking again")).action)
 
 
-def without_a_client_for_it(run: Inquiry) -> Any:
+def without_a_client_for_it(run: ServerRoundTrips) -> Any:
     try:
         require([NAME], client(capabilities=NOTHING))
     except McpError:
         return text_result("did without")
 
 
-def failing(run: Inquiry) -> Any:
+def failing(run: ServerRoundTrips) -> Any:
     run.ask(question("q"))
     raise RuntimeError("broken")
 
@@ -1127,7 +1140,7 @@ def test_whole_call_endless_rounds_fail() -> None:
 def test_whole_call_tasks_ask_in_any_order(stages: list[list[str]], data: st.DataObject) -> None:
     """Stages run in sequence; the tasks of each ask concurrently, in random order."""
 
-    def handler(run: Inquiry) -> Any:
+    def handler(run: ServerRoundTrips) -> Any:
         for stage in stages:
             raised = []
             for message in data.draw(st.permutations(stage)):
@@ -1174,4 +1187,4 @@ def test_whole_call_altered_state_is_rejected() -> None:
         "requestState": reply["requestState"] + "-TAMPERED",
         "inputResponses": {},
     }
-    assert link.serve(encode(params)) == {"error": BadState.TOLD}
+    assert link.serve(encode(params)) == {"error": InvalidRequestState.TOLD}

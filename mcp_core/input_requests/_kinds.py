@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.revisions._capabilities import has
 from mcp_core.revisions._methods import INPUTS
-
-from ._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

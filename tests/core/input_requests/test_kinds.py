@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mcp_core import METHODS, Fault, LocalProtocolError, McpError, Method, RemoteProtocolError
 from mcp_core import types as t
-from mcp_core._questions import (
+from mcp_core.input_requests._kinds import (
     QUESTIONS,
     as_answer,
     check_question,

@@ -29,13 +29,13 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.revisions._capabilities import has
 from mcp_core.revisions._methods import INPUTS
 
-from ._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
-from ._questions import QUESTIONS, as_answer, check_question, form_of, misfit, require
-from ._seal import BadState, Binding
+from ._kinds import QUESTIONS, as_answer, check_question, form_of, misfit, require
+from ._request_state import InvalidRequestState, StateBinding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,9 +44,17 @@ if TYPE_CHECKING:
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.revisions._methods import Method
 
-    from ._seal import KeyRing
+    from ._request_state import KeyRing
 
-__all__ = ["ROUNDS", "Inquiry", "NeedInput", "Problem", "Rounds", "as_request", "pause_before"]
+__all__ = [
+    "ROUNDS",
+    "ClientRoundTrips",
+    "NeedInput",
+    "Problem",
+    "ServerRoundTrips",
+    "as_request",
+    "pause_before",
+]
 
 # How often one request may be answered with `input_required`. Few users complete a form of ten
 # pages. More rounds mean an input request whose text changes each time, or a client that never
@@ -74,7 +82,7 @@ class NeedInput(BaseException):
     """
 
 
-class _Progress(Struct, array_like=True):
+class _SealedResponses(Struct, array_like=True):
     """The content of `requestState`."""
 
     round: int
@@ -83,10 +91,10 @@ class _Progress(Struct, array_like=True):
     handler_state: str | None
 
 
-_read_state = reader(_Progress)
+_read_state = reader(_SealedResponses)
 
 
-class Inquiry:
+class ServerRoundTrips:
     """The input requests of one request: those answered so far, and those to send.
 
     *Asking where input is needed*: call `ask` in the handler. After each run, however it ended,
@@ -126,7 +134,7 @@ class Inquiry:
         self._ring = ring
         self._principal = principal
         self._rounds = rounds
-        self._bound: Binding | None = None
+        self._bound: StateBinding | None = None
         self._occurrences: dict[str, int] = {}
         self._asked: dict[str, t.InputRequest] = {}  # in this run, answered or not
         self._unanswered: dict[str, t.InputRequest] = {}  # those without a response
@@ -142,7 +150,7 @@ class Inquiry:
 
     def __repr__(self) -> str:
         return (
-            f"<Inquiry of {self._request.method.name} after {self.round} rounds,"
+            f"<ServerRoundTrips of {self._request.method.name} after {self.round} rounds,"
             f" {len(self.responses)} answers, {len(self._unanswered)} questions>"
         )
 
@@ -264,7 +272,7 @@ class Inquiry:
             for key, raw in self.responses.items()
             if key in self._keys_to_keep and key not in questions
         }
-        content = _Progress(self.round + 1, kept, list(questions), handler_state)
+        content = _SealedResponses(self.round + 1, kept, list(questions), handler_state)
         peer = self._request.peer
         try:
             state = self._ring.seal(encode(content), self._binding(), now)
@@ -353,7 +361,7 @@ class Inquiry:
         try:
             content = _read_state(self._ring.open(state, self._binding(), now))
         except InvalidPayload:
-            raise BadState("its content was not written by this server") from None
+            raise InvalidRequestState("its content was not written by this server") from None
         self.round = content.round
         self.state = content.handler_state
         # New responses to input requests that we sent are kept, even if this run ends before it
@@ -362,11 +370,13 @@ class Inquiry:
         self._keys_to_keep.update(content.responses)
         self.responses.update(content.responses)  # the response given first wins over a later one
 
-    def _binding(self) -> Binding:
+    def _binding(self) -> StateBinding:
         if self._bound is None:
             method = self._request.method
             params = self._request.params
-            self._bound = Binding(self._principal, method.name, _request_digest(method, params))
+            self._bound = StateBinding(
+                self._principal, method.name, _request_digest(method, params)
+            )
         return self._bound
 
 
@@ -470,7 +480,7 @@ def pause_before(retry: int) -> float:
     return min(0.1 * 2.0 ** min(retry, 6), 5.0)
 
 
-class Rounds:
+class ClientRoundTrips:
     """One request of a client, from the first try to its result, with a retry for each round.
 
     Send `params` with `method`. If the answer is `InputRequested`, pass its parts to `take`, which
@@ -507,7 +517,7 @@ class Rounds:
         self._deferrals = 0  # rounds in a row without an input request
 
     def __repr__(self) -> str:
-        return f"<Rounds of {self.method}, {self.round} so far, {len(self.questions)} questions>"
+        return f"<ClientRoundTrips of {self.method}, {self.round} so far, {len(self.questions)} questions>"
 
     def take(
         self, requests: Mapping[str, t.InputRequest] | None, state: str | None

@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec import Raw, Struct
 
+from mcp_core._errors import Fault, LocalProtocolError, RemoteProtocolError
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
-
-from ._errors import Fault, LocalProtocolError, RemoteProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BadState", "Binding", "KeyRing"]
+__all__ = ["InvalidRequestState", "KeyRing", "StateBinding"]
 
 _VERSION: Final = b"1"
 _KEY_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -39,7 +38,7 @@ _MIN_KEY_SIZE: Final = 32  # bytes; the length of the digest, as RFC 2104 (secti
 _PURPOSE: Final = b"mcp requestState"
 
 
-class BadState(RemoteProtocolError):
+class InvalidRequestState(RemoteProtocolError):
     """A `requestState` that was not issued for this request.
 
     The text is for the log. Send `TOLD` to the peer: it is the same for every reason, so that
@@ -54,7 +53,7 @@ class BadState(RemoteProtocolError):
         super().__init__(f"requestState refused: {reason}", Fault.INVALID_PARAMS)
 
 
-class Binding(Struct, frozen=True):
+class StateBinding(Struct, frozen=True):
     """The request that a state is valid for: its method, principal, and digest of its params.
 
     `principal` is empty for unauthenticated clients.
@@ -65,7 +64,7 @@ class Binding(Struct, frozen=True):
     digest: str
 
 
-class _Body(Struct, array_like=True):
+class _StatePayload(Struct, array_like=True):
     expires: int  # seconds since 1970
     principal: str
     method: str
@@ -73,7 +72,7 @@ class _Body(Struct, array_like=True):
     content: Raw
 
 
-_read_body = reader(_Body)
+_read_body = reader(_StatePayload)
 
 
 class KeyRing:
@@ -118,7 +117,7 @@ class KeyRing:
     def __repr__(self) -> str:
         return f"<KeyRing of {', '.join(self._keys)}>"
 
-    def seal(self, content: bytes, binding: Binding, now: float) -> str:
+    def seal(self, content: bytes, binding: StateBinding, now: float) -> str:
         """Return a state with `content` that is valid for `binding`, for `lifetime` seconds.
 
         Args:
@@ -130,7 +129,7 @@ class KeyRing:
             LocalProtocolError: the state would be longer than `longest`.
         """
         key = self._keys[self._signing_key]
-        body = _Body(
+        body = _StatePayload(
             expires=int(now + self.lifetime),
             principal=_principal_digest(key, binding.principal),
             method=binding.method,
@@ -144,7 +143,7 @@ class KeyRing:
             raise LocalProtocolError(error, Fault.INVALID_PARAMS)
         return state.decode()
 
-    def open(self, state: str, binding: Binding, now: float) -> bytes:
+    def open(self, state: str, binding: StateBinding, now: float) -> bytes:
         """Return the content of a state that came with a request. `now` is seconds since 1970.
 
         Raises:
@@ -152,32 +151,36 @@ class KeyRing:
                 principal or request.
         """
         if len(state) > self.longest:
-            raise BadState(f"it has {len(state)} characters, more than {self.longest}")
+            raise InvalidRequestState(f"it has {len(state)} characters, more than {self.longest}")
         if not state.isascii():
-            raise BadState("it was not issued by this server")
+            raise InvalidRequestState("it was not issued by this server")
         parts = state.encode().split(b".", 4)
         if len(parts) != 4 or parts[0] != _VERSION:
-            raise BadState("it was not issued by this server")
+            raise InvalidRequestState("it was not issued by this server")
         _, name, encoded, signature = parts
         key = self._keys.get(name.decode())
         if key is None:
-            raise BadState(f"it names a key that is not in the ring, {name.decode()[:32]!r}")
+            raise InvalidRequestState(
+                f"it names a key that is not in the ring, {name.decode()[:32]!r}"
+            )
         if not hmac.compare_digest(
             signature, _base64url(_hmac(key, state.encode()[: -len(signature) - 1]))
         ):
-            raise BadState("it was altered, or signed with another key of this name")
+            raise InvalidRequestState("it was altered, or signed with another key of this name")
         try:
             body = _read_body(urlsafe_b64decode(encoded + b"=="))
         except (InvalidPayload, ValueError):
-            raise BadState("it is signed with our key, but not by this code") from None
+            raise InvalidRequestState("it is signed with our key, but not by this code") from None
         if now >= body.expires:
-            raise BadState(f"it expired {now - body.expires:.0f} s ago")
+            raise InvalidRequestState(f"it expired {now - body.expires:.0f} s ago")
         if body.principal != _principal_digest(key, binding.principal):
-            raise BadState("it was given to another principal")
+            raise InvalidRequestState("it was given to another principal")
         if body.method != binding.method:
-            raise BadState(f"it was given for {body.method}, not {binding.method}")
+            raise InvalidRequestState(f"it was given for {body.method}, not {binding.method}")
         if body.digest != binding.digest:
-            raise BadState(f"it was given for a request of {body.method} with other params")
+            raise InvalidRequestState(
+                f"it was given for a request of {body.method} with other params"
+            )
         return bytes(body.content)
 
 

@@ -1,0 +1,1 @@
+"""Elicitation, sampling and roots, including multi round-trip requests."""
