@@ -22,7 +22,7 @@ from fuzz.targets import Target
 from fuzz.values import encoded, json_values, weighted
 from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError
 from mcp_core import types as t
-from mcp_core._opening import Ask, Reply, opening, question
+from mcp_core.connection._negotiation import OpeningReply, OpeningRequest, opening, question
 
 # result as JSON, error as code, message and data, HTTP status, a late result
 Script: TypeAlias = tuple[bytes | None, tuple[int, str, Any] | None, int | None, bytes | None]
@@ -37,7 +37,7 @@ def check(case: Case) -> Iterable[str]:
     versions, known_version, script = case
     config = Config(t.Implementation("fuzz", "0"), CLIENT_CAPABILITIES, versions=versions)
     known_peer = Peer(DIALECTS[known_version], t.ServerCapabilities()) if known_version else None
-    requests: list[Ask] = []
+    requests: list[OpeningRequest] = []
     replies = [_reply(*line) for line in script]
     try:
         peer = _open(config, known_peer, requests, replies)
@@ -66,7 +66,10 @@ def check(case: Case) -> Iterable[str]:
 
 
 def _open(
-    config: Config, known_peer: Peer | None, requests: list[Ask], replies: Sequence[Reply]
+    config: Config,
+    known_peer: Peer | None,
+    requests: list[OpeningRequest],
+    replies: Sequence[OpeningReply],
 ) -> Peer:
     """Return the negotiated peer. Every request is appended to `requests`.
 
@@ -82,14 +85,14 @@ def _open(
             assert requests.count(request) <= 2
             _check_request(request, config, known_peer)
             request = machine.send(
-                replies[len(requests) - 1] if len(requests) <= len(replies) else Reply()
+                replies[len(requests) - 1] if len(requests) <= len(replies) else OpeningReply()
             )
     except StopIteration as stop:
         assert isinstance(stop.value, Peer)
         return stop.value
 
 
-def _check_request(request: Ask, config: Config, known_peer: Peer | None) -> None:
+def _check_request(request: OpeningRequest, config: Config, known_peer: Peer | None) -> None:
     assert request.dialect in config.dialects or (
         known_peer is not None and request.dialect is known_peer.dialect
     )
@@ -98,14 +101,14 @@ def _check_request(request: Ask, config: Config, known_peer: Peer | None) -> Non
     json.loads(request.dialect.encode(question(request, config)))
 
 
-def _methods(requests: Iterable[Ask]) -> str:
+def _methods(requests: Iterable[OpeningRequest]) -> str:
     return " ".join(request.method[:4] for request in requests) or "nothing"
 
 
 def _reply(
     result: bytes | None, error: tuple[int, str, Any] | None, status: int | None, late: bytes | None
-) -> Reply:
-    return Reply(
+) -> OpeningReply:
+    return OpeningReply(
         result=result,
         error=PeerError(*error) if error is not None and result is None else None,
         status=status,

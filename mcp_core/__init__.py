@@ -6,6 +6,9 @@ driver builds clients and servers of in `mcp_core.runtime`.
 
 from __future__ import annotations
 
+from mcp_core.connection._connection import Connection
+from mcp_core.connection._pump import Pump
+from mcp_core.connection._state import State, Stats
 from mcp_core.input_requests._kinds import FormSchema
 from mcp_core.messages._events import (
     NEED_DATA,
@@ -30,7 +33,6 @@ from mcp_core.revisions._dialects import ALL, DIALECTS, LATEST, Dialect
 from mcp_core.revisions._methods import METHODS, Method, Role
 from mcp_core.subscriptions._server import Change
 
-from ._connection import Connection
 from ._errors import (
     AuthRequired,
     CallTimeout,
@@ -46,9 +48,6 @@ from ._errors import (
     ToolError,
 )
 from ._limits import CLIENT_LIMITS, Bucket, Limits, Rate
-from ._pump import Pump
-from ._state import State
-from ._stats import Stats
 from ._version import __version__
 
 __all__ = [

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mcp_core.connection._state import State
 from mcp_core.messages._events import ConnectionClosed, PeerReady
 from mcp_core.messages._pending import deliver
 
 from ._errors import ConnectFailed, ConnectionLost
-from ._state import State
 
 if TYPE_CHECKING:
+    from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import Event
 
-    from ._connection import Connection
     from ._errors import McpTrioError
 
 __all__ = ["Standing"]

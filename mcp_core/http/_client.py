@@ -16,8 +16,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import ProtocolError, RemoteProtocolError
-from mcp_core._state import State
 from mcp_core._version import __version__
+from mcp_core.connection._state import State
 from mcp_core.messages._events import (
     NEED_DATA,
     PAUSED,
@@ -36,8 +36,8 @@ from ._streamable import Streamable
 from ._tool_headers import ToolHeaders
 
 if TYPE_CHECKING:
-    from mcp_core._connection import Connection
     from mcp_core._errors import McpTrioError
+    from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import Event, NeedData, Paused
     from mcp_core.messages._outbox import Outgoing
     from mcp_core.schema._param_headers import ParamHeaders

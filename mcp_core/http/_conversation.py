@@ -35,7 +35,7 @@ from ._exchange import Mode
 from ._stream import EventLog, Stream
 
 if TYPE_CHECKING:
-    from mcp_core._connection import Connection
+    from mcp_core.connection._connection import Connection
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.messages._events import Event
     from mcp_core.messages._outbox import Outgoing

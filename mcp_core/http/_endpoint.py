@@ -19,9 +19,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
-from mcp_core._connection import Connection
 from mcp_core._limits import Bucket
-from mcp_core._state import State
+from mcp_core.connection._connection import Connection
+from mcp_core.connection._state import State
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.jsonrpc._codec import encode, encode_error
 from mcp_core.messages._events import ConnectionClosed, Peer, PeerReady

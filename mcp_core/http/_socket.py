@@ -15,7 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import types as t
-from mcp_core._connection import Connection
+from mcp_core.connection._connection import Connection
 from mcp_core.messages._events import NEED_DATA, PAUSED, ConnectionClosed, Peer, PeerReady
 from mcp_core.revisions._methods import Role
 

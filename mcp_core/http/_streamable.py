@@ -22,7 +22,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import ConnectionLost, LocalProtocolError, RemoteProtocolError
-from mcp_core._state import State
+from mcp_core.connection._state import State
 from mcp_core.messages._outbox import MessageKind
 from mcp_core.revisions._methods import Method, Step
 from mcp_core.types import CallToolParams, Params

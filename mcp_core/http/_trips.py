@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import UNSET
 
 from mcp_core._errors import AuthRequired, ConnectionLost, RemoteProtocolError
-from mcp_core._opening import MODERN_ERRORS
-from mcp_core._state import State
+from mcp_core.connection._negotiation import MODERN_ERRORS
+from mcp_core.connection._state import State
 from mcp_core.jsonrpc._codec import BadMessage, decode, is_batch
 from mcp_core.revisions._methods import Step
 

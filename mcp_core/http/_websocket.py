@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from mcp_core import types as t
 from mcp_core._errors import ConnectFailed, ConnectionLost, Fault, RemoteProtocolError
-from mcp_core._keep_alive import Due, KeepAlive
+from mcp_core.connection._keep_alive import KeepAlive, KeepAliveAction
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.jsonrpc._codec import encode, encode_error
 from mcp_core.messages._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected
@@ -34,8 +34,8 @@ from mcp_core.revisions._methods import Role
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core._connection import Connection
     from mcp_core._errors import McpTrioError
+    from mcp_core.connection._connection import Connection
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.messages._events import Event, GrantLike, NeedData, Paused
 
@@ -401,9 +401,9 @@ class WebSocket:
             # timeout.
             self._keep_alive.heard(now)
         due = self._keep_alive.due(now)
-        if due is Due.ASK:
+        if due is KeepAliveAction.ASK:
             self._ping_pending = True
-        elif due is Due.GIVE_UP:
+        elif due is KeepAliveAction.GIVE_UP:
             self._fail("protocol", f"no answer to a ping within {_PING_INTERVAL:g} s")
 
     def _mark_activity(self, now: float) -> None:

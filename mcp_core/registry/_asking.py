@@ -27,8 +27,8 @@ from mcp_core._errors import (
     RemoteProtocolError,
     ToolError,
 )
-from mcp_core._state import State
 from mcp_core._trace_context import trace_context
+from mcp_core.connection._state import State
 from mcp_core.input_requests._request_state import InvalidRequestState
 from mcp_core.input_requests._rounds import ServerRoundTrips, as_request, pause_before
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
@@ -45,7 +45,7 @@ from mcp_core.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
-    from mcp_core._connection import Connection
+    from mcp_core.connection._connection import Connection
     from mcp_core.input_requests._rounds import Problem
     from mcp_core.messages._events import ProgressReceived, RequestReceived
     from mcp_core.types import InputRequest, RequestId

@@ -17,9 +17,9 @@ from mcp_core import types as t
 from mcp_core._cache import ResultCache
 from mcp_core._caller_options import check_headers, check_level
 from mcp_core._calls import Listing
-from mcp_core._connection import Connection
 from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
 from mcp_core._standing import Standing
+from mcp_core.connection._connection import Connection
 from mcp_core.input_requests._rounds import ClientRoundTrips
 from mcp_core.messages._events import (
     ChangesMissed,

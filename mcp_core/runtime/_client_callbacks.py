@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from mcp_core._caller_options import AskedOptions
     from mcp_core._calls import Waiter
-    from mcp_core._connection import Connection
+    from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import RequestReceived
     from mcp_core.types import RequestId
 

@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from mcp_core._errors import ConnectFailed, ConnectionLost, McpTrioError
-from mcp_core._pump import Pump
+from mcp_core.connection._pump import Pump
 from mcp_core.http._messages import Body, End, Head
 from mcp_core.http._pool import Place, Pool, idle_time
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._calls import Turn
 from mcp_core._errors import ConnectionLost, Fault, LocalProtocolError, RemoteProtocolError
-from mcp_core._state import State
+from mcp_core.connection._state import State
 from mcp_core.subscriptions._client import ClientSubscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from mcp_core._calls import CallOptions, Steps, Waiter
-    from mcp_core._connection import Connection
     from mcp_core._standing import Standing
+    from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import Event
     from mcp_core.subscriptions._client import ClientSubscription
     from mcp_core.subscriptions._server import Change

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._errors import Fault, LocalProtocolError, McpError, ToolError, single
-from mcp_core._state import State
+from mcp_core.connection._state import State
 from mcp_core.input_requests._request_state import InvalidRequestState
 from mcp_core.messages._events import ConnectionClosed, RequestCancelled, RequestReceived
 from mcp_core.messages._pending import deliver
@@ -31,7 +31,7 @@ from ._middleware import HandlerCall, run_middleware
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mcp_core._connection import Connection
+    from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import Event
     from mcp_core.registry._server import Server
     from mcp_core.subscriptions._server import Change

@@ -27,13 +27,12 @@ from fuzz.targets import (
     target_names,
     write_case,
 )
-from mcp_core import _opening
-from mcp_core._asked import Asked
 from mcp_core._limits import Bucket
-from mcp_core._requests import Requests
 from mcp_core.auth import _challenge, _grant, _guard
 from mcp_core.auth._jose import Jws
 from mcp_core.auth._proof import Proofs
+from mcp_core.connection import _negotiation
+from mcp_core.connection._requests import IncomingRequests, OutgoingRequests
 from mcp_core.http import _headers, _http2_frames, _http2_heads, _mirror, _spelling, _sse
 from mcp_core.http._conversation import Session
 from mcp_core.http._endpoint import _NO_SESSION, Endpoint
@@ -167,7 +166,7 @@ def test_recorded_case_written_and_read_is_unchanged(name: str, tmp_path: Any) -
 # -- Planted bugs ----------------------------------------------------------------------------------
 
 
-def _add_without_limit_or_queue(self: Requests, event: Any, request: Any) -> bool:
+def _add_without_limit_or_queue(self: IncomingRequests, event: Any, request: Any) -> bool:
     self.table[event.id] = request
     return True
 
@@ -239,16 +238,16 @@ _disconnected, _handle_body = Exchange.disconnected, Endpoint._handle_body
 MUTANTS: list[tuple[str, object, str, Any]] = [
     ("framing", _framing, "_CR", 0x20),
     ("jsonrpc", _codec, "_reject_duplicates", lambda data, envelope: None),
-    ("opening", _opening, "best", lambda dialects, versions: dialects[0] if dialects else None),
-    ("connection", Requests, "cancel", lambda self, id: None),
-    ("connection", Requests, "add", _add_without_limit_or_queue),
-    ("connection", Requests, "end_all", lambda self: []),
-    ("connection", Requests, "_resume", lambda self: None),
-    ("connection", Asked, "give_up_for", lambda self, parent: None),
+    ("opening", _negotiation, "best", lambda dialects, versions: dialects[0] if dialects else None),
+    ("connection", IncomingRequests, "cancel", lambda self, id: None),
+    ("connection", IncomingRequests, "add", _add_without_limit_or_queue),
+    ("connection", IncomingRequests, "end_all", lambda self: []),
+    ("connection", IncomingRequests, "_resume", lambda self: None),
+    ("connection", OutgoingRequests, "give_up_for", lambda self, parent: None),
     ("connection", Bucket, "take", lambda self, now: 0.0),
     ("connection", _outbox.Outbox, "take_lines", _take_without_counting),
-    ("pair", Requests, "cancel", lambda self, id: None),
-    ("pair", Asked, "progressed", lambda self, params: None),
+    ("pair", IncomingRequests, "cancel", lambda self, id: None),
+    ("pair", OutgoingRequests, "progressed", lambda self, params: None),
     ("arguments", _schema.GivenSchema, "fault_of", lambda self, value: None),
     ("signature", _signature, "_argument_schema", _schema_without_required),
     ("signature", _signature.ArgumentReader, "_read_whole_numbers", _always_invalid),

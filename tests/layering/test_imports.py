@@ -139,11 +139,11 @@ REFUSED = [
         "layers_point_downwards",
         "mcp_core/_tasks.py",
         "from . import _connection",
-        "mcp_core._connection",
+        "mcp_core.connection._connection",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/_connection.py",
+        "mcp_core/connection/_connection.py",
         "from .http import Endpoint",
         "a higher layer",
     ),
@@ -473,14 +473,14 @@ PASSED = [
     (
         "private_names_stay_at_home",
         "mcp_core/http/_x.py",
-        "from mcp_core._connection import Connection",
+        "from mcp_core.connection._connection import Connection",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/_connection.py",
+        "mcp_core/connection/_connection.py",
         "from . import types as t\nfrom ._tasks import Task",
     ),
-    ("layers_point_downwards", "mcp_core/_state.py", "from ._capabilities import has"),
+    ("layers_point_downwards", "mcp_core/connection/_state.py", "from ._capabilities import has"),
     (
         "layers_point_downwards",
         "mcp_core/http/_x.py",

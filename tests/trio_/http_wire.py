@@ -45,7 +45,7 @@ class Request:
         self.message: Message = json.loads(body) if body else {}
 
     def __repr__(self) -> str:
-        return f"<Request {self.method} {self.rpc_method}>"
+        return f"<IncomingRequest {self.method} {self.rpc_method}>"
 
     @property
     def rpc_method(self) -> str:
@@ -137,7 +137,9 @@ class PlayedServer:
     def __init__(self, version: str = D, *, session: str = "", **answers: Any) -> None:
         self.version = version
         self.session = session
-        self.answers: dict[str, Any] = {name.replace("_", "/"): answer for name, answer in answers.items()}
+        self.answers: dict[str, Any] = {
+            name.replace("_", "/"): answer for name, answer in answers.items()
+        }
         self.requests: list[Request] = []
         self.opened = self.closed = 0
         self.gone = False
@@ -168,10 +170,19 @@ class PlayedServer:
             await request.answer(405 if request.method == "GET" else 200)
         elif request.rpc_method == "server/discover" and self.version == E:
             offers: Message = {"tools": {}, "logging": {}}
-            found = {"supportedVersions": [E], "capabilities": offers, "ttlMs": 0, "cacheScope": "private"}
+            found = {
+                "supportedVersions": [E],
+                "capabilities": offers,
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }
             await request.result({**found, "resultType": "complete"})
         elif request.rpc_method == "initialize" and self.version != E:
-            opened = {"protocolVersion": self.version, "capabilities": {"tools": {}}, "serverInfo": INFO}
+            opened = {
+                "protocolVersion": self.version,
+                "capabilities": {"tools": {}},
+                "serverInfo": INFO,
+            }
             await request.result(opened, [("mcp-session-id", self.session)] if self.session else [])
         elif "id" not in request.message or "method" not in request.message:
             await request.answer(202)

@@ -33,7 +33,11 @@ from tests.core.runtime.stepping import steps_of
 T = TypeVar("T")
 
 HOST = (b"host", b"127.0.0.1:8000")
-POST = [HOST, (b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream")]
+POST = [
+    HOST,
+    (b"content-type", b"application/json"),
+    (b"accept", b"application/json, text/event-stream"),
+]
 GET = [HOST, (b"accept", b"text/event-stream")]
 E = "2026-07-28"
 D = "2025-11-25"
@@ -94,7 +98,7 @@ class Reply:
         self.ended = False
 
     def __repr__(self) -> str:
-        return f"<Reply {self.status} {self.headers} {self.body!r}>"
+        return f"<OpeningReply {self.status} {self.headers} {self.body!r}>"
 
     @property
     def is_stream(self) -> bool:
@@ -112,7 +116,9 @@ class Reply:
     @property
     def messages(self) -> list[Any]:
         if self.is_stream:
-            return [json.decode(data) for kind, data, _, _ in self.events if kind == "message" and data]
+            return [
+                json.decode(data) for kind, data, _, _ in self.events if kind == "message" and data
+            ]
         found = json.decode(self.body) if self.body else []
         return found if isinstance(found, list) else [found]
 
@@ -175,7 +181,9 @@ class Talk:
     ) -> Reply:
         if self.endpoint.door is not None and principal:
             headers = [*headers, (b"authorization", b"Bearer " + principal.encode())]
-        exchange = self.site.begin(RequestHead(verb, target, headers), self.now, principal=principal)
+        exchange = self.site.begin(
+            RequestHead(verb, target, headers), self.now, principal=principal
+        )
         reply = self.replies[exchange] = Reply(exchange)
         if body is not None:
             self.site.receive_data(exchange, body, self.now)
@@ -323,7 +331,9 @@ class Visit:
     def post(self, message: Any) -> Reply:
         return self.talk.post(message, *self.headers, principal=self.principal)
 
-    def call(self, id: int | str, name: str = "echo", progress: bool = False, **arguments: Any) -> Reply:
+    def call(
+        self, id: int | str, name: str = "echo", progress: bool = False, **arguments: Any
+    ) -> Reply:
         params: dict[str, Any] = {"name": name, "arguments": arguments}
         if progress:
             params["_meta"] = {"progressToken": id}
@@ -382,7 +392,9 @@ def example(limits: Limits | None = None) -> Server:
     @server.tool
     async def ask(context: Context) -> str:
         """With a question."""
-        answer = await context.elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})
+        answer = await context.elicit(
+            "Who?", {"type": "object", "properties": {"name": {"type": "string"}}}
+        )
         return f"{answer.action} {getattr(answer, 'value', None)}"
 
     @server.tool

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import json
 
-from mcp_core._state import State
+from mcp_core.connection._state import State
 from mcp_core.http import HttpLimits
 from mcp_core.registry import Server
 from tests.core.http.site import GET, HOST, POST, D, Reply, Talk, Visit, initialize, request

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct
 
 from mcp_core import ALL, DIALECTS, Config, Fault, Method, Peer, Role, State
 from mcp_core import types as t
-from mcp_core._admission import Admission, admit
+from mcp_core.connection._admission import AdmittedRequest, admit
 from mcp_core.messages._rejection import RequestRejected
 from tests.core.helpers import (
     CLIENT_INFO,
@@ -60,7 +60,7 @@ def admitted(
     role: Role = SERVER,
     state: State = READY,
     session_peer: Peer | None = None,
-) -> Admission:
+) -> AdmittedRequest:
     raw = b"{}" if params is None else json.dumps(params).encode()
     rows = config.rows[role]
     return admit(
@@ -77,7 +77,7 @@ def test_admit_after_handshake_uses_session_peer(version: str, state: State) -> 
     found = admitted("tools/call", CALL, state=state, session_peer=session_peer_of(version))
     assert found.row is DIALECTS[version].receives[SERVER]["tools/call"]
     terms = ALL_ERAS.terms[SERVER][DIALECTS[version]]
-    assert found == Admission(
+    assert found == AdmittedRequest(
         found.row, t.CallToolParams(name="t"), session_peer_of(version), terms, None
     )
 

@@ -14,7 +14,14 @@ from msgspec import UNSET, Raw
 
 from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError, RemoteProtocolError
 from mcp_core import types as t
-from mcp_core._opening import Ask, Opener, Reply, opening, question, reply_in
+from mcp_core.connection._negotiation import (
+    OpeningReply,
+    OpeningRequest,
+    VersionNegotiation,
+    opening,
+    question,
+    reply_in,
+)
 from mcp_core.jsonrpc._codec import decode
 from mcp_core.revisions._dialects import Dialect
 from tests.core.helpers import (
@@ -37,44 +44,44 @@ OLD = client_config(E, A)
 HURRIED = Config(CLIENT_INFO, CLIENT_OFFERS, probe_timeout=0.5, initialize_timeout=30.0)
 
 
-def probe(timeout: float = 5.0) -> Ask:
-    return Ask("server/discover", DIALECTS[E], timeout)
+def probe(timeout: float = 5.0) -> OpeningRequest:
+    return OpeningRequest("server/discover", DIALECTS[E], timeout)
 
 
-def handshake(version: str = D, timeout: float | None = None) -> Ask:
-    return Ask("initialize", DIALECTS[version], timeout)
+def handshake(version: str = D, timeout: float | None = None) -> OpeningRequest:
+    return OpeningRequest("initialize", DIALECTS[version], timeout)
 
 
 def encoded(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-def discover_result(*versions: str, **more: Any) -> Reply:
-    return Reply(
+def discover_result(*versions: str, **more: Any) -> OpeningReply:
+    return OpeningReply(
         result=encoded({"supportedVersions": versions, "capabilities": {"tools": {}}} | more)
     )
 
 
-def initialize_result(version: str, **more: Any) -> Reply:
+def initialize_result(version: str, **more: Any) -> OpeningReply:
     answer = {
         "protocolVersion": version,
         "capabilities": {"tools": {}},
         "serverInfo": {"name": "s", "version": "1"},
     }
-    return Reply(result=encoded(answer | more))
+    return OpeningReply(result=encoded(answer | more))
 
 
-def error_reply(code: int, *supported: Any, status: int | None = None) -> Reply:
+def error_reply(code: int, *supported: Any, status: int | None = None) -> OpeningReply:
     data = {"supported": list(supported), "requested": E} if supported else None
-    return Reply(error=PeerError(code, "no", data), status=status)
+    return OpeningReply(error=PeerError(code, "no", data), status=status)
 
 
-def with_late_result(reply: Reply, discovery: Reply) -> Reply:
-    return Reply(result=reply.result, error=reply.error, late=discovery.result)
+def with_late_result(reply: OpeningReply, discovery: OpeningReply) -> OpeningReply:
+    return OpeningReply(result=reply.result, error=reply.error, late=discovery.result)
 
 
-SILENCE = Reply()
-ODD = Reply(result=b'{"tools":[]}')
+SILENCE = OpeningReply()
+ODD = OpeningReply(result=b'{"tools":[]}')
 
 # the client, its requests and their replies, the revision or part of the error
 OPENINGS: list[Any] = [
@@ -110,7 +117,7 @@ OPENINGS: list[Any] = [
     ),
     pytest.param(
         DUAL,
-        [(probe(), Reply(result=b"{}")), (handshake(), initialize_result(A))],
+        [(probe(), OpeningReply(result=b"{}")), (handshake(), initialize_result(A))],
         A,
         id="dual: an empty result",
     ),
@@ -162,7 +169,7 @@ OPENINGS: list[Any] = [
     ),
     pytest.param(
         DUAL,
-        [(probe(), Reply(error=PeerError(-32022, "no", {"supported": D})))],
+        [(probe(), OpeningReply(error=PeerError(-32022, "no", {"supported": D})))],
         "none",
         id="dual: -32022, no list",
     ),
@@ -362,9 +369,11 @@ OPENINGS: list[Any] = [
 ]
 
 
-def run(config: Config, script: list[tuple[Ask, Reply]], verdict: Peer | None = None) -> Peer:
+def run(
+    config: Config, script: list[tuple[OpeningRequest, OpeningReply]], verdict: Peer | None = None
+) -> Peer:
     flow = opening(config, verdict)
-    reply: Reply | None = None
+    reply: OpeningReply | None = None
     try:
         for ask, answer in script:
             assert (flow.send(reply) if reply is not None else next(flow)) == ask
@@ -383,7 +392,7 @@ def run(config: Config, script: list[tuple[Ask, Reply]], verdict: Peer | None = 
 @pytest.mark.requirement("VER-17", "VER-18", "VER-19", "RPC-31")
 @pytest.mark.parametrize(("config", "script", "outcome"), OPENINGS)
 def test_negotiation_conversation_has_expected_outcome(
-    config: Config, script: list[tuple[Ask, Reply]], outcome: str
+    config: Config, script: list[tuple[OpeningRequest, OpeningReply]], outcome: str
 ) -> None:
     if outcome in DIALECTS:
         assert run(config, script).dialect is DIALECTS[outcome]
@@ -400,11 +409,11 @@ HTTP: list[Any] = [
     ),
     pytest.param(error_reply(-32601, status=200), None, id="200 with -32601 is legacy"),
     pytest.param(error_reply(-32600, status=400), None, id="400"),
-    pytest.param(Reply(status=400), None, id="400, empty"),
-    pytest.param(Reply(status=404), None, id="404, empty"),
-    pytest.param(Reply(status=405), None, id="405, empty"),
+    pytest.param(OpeningReply(status=400), None, id="400, empty"),
+    pytest.param(OpeningReply(status=404), None, id="404, empty"),
+    pytest.param(OpeningReply(status=405), None, id="405, empty"),
     *(
-        pytest.param(Reply(status=s), f"(HTTP status {s})", id=f"{s}")
+        pytest.param(OpeningReply(status=s), f"(HTTP status {s})", id=f"{s}")
         for s in (0, 401, 403, 429, 500, 503)
     ),
     pytest.param(
@@ -416,7 +425,7 @@ HTTP: list[Any] = [
 
 
 @pytest.mark.parametrize(("reply", "words"), HTTP)
-def test_negotiation_http_status_of_probe(reply: Reply, words: str | None) -> None:
+def test_negotiation_http_status_of_probe(reply: OpeningReply, words: str | None) -> None:
     if words is None:
         assert (
             run(DUAL, [(probe(), reply), (handshake(), initialize_result(D))]).dialect
@@ -431,17 +440,17 @@ def test_negotiation_http_status_of_probe(reply: Reply, words: str | None) -> No
 def test_negotiation_http_failure_is_in_message() -> None:
     failure = RemoteProtocolError("HTTP status 404")
     with pytest.raises(ConnectFailed, match=r"^HTTP status 404$") as caught:
-        run(LEGACY, [(handshake(), Reply(status=404, failure=failure))])
+        run(LEGACY, [(handshake(), OpeningReply(status=404, failure=failure))])
     assert caught.value.__cause__ is failure
     with pytest.raises(
         ConnectFailed, match=r"does not speak 2026-07-28 \(HTTP status 404\)\. Allow"
     ):
-        run(MODERN, [(probe(), Reply(status=404, failure=failure))])
+        run(MODERN, [(probe(), OpeningReply(status=404, failure=failure))])
 
 
 def test_negotiation_http_status_of_handshake() -> None:
     with pytest.raises(ConnectFailed, match=r"did not answer initialize \(HTTP status 503\)"):
-        run(LEGACY, [(handshake(), Reply(status=503))])
+        run(LEGACY, [(handshake(), OpeningReply(status=503))])
 
 
 @pytest.mark.requirement("VER-16")
@@ -470,7 +479,7 @@ def test_negotiation_other_stateless_revision_tried_once() -> None:
     older = Dialect(B, stateful=False, result_type="complete")
     config = client_config()
     config.stateless, config.stateful = (DIALECTS[E], older), (DIALECTS[A],)
-    again = Ask("server/discover", older, 5.0)
+    again = OpeningRequest("server/discover", older, 5.0)
     found = run(config, [(probe(), error_reply(-32022, B)), (again, discover_result(B))])
     assert found.dialect is older
     with pytest.raises(ConnectFailed, match="lists 2025-03-26 but refuses it"):
@@ -533,7 +542,7 @@ def test_negotiation_error_has_cause() -> None:
 
 
 def test_negotiation_has_deadline_and_id_of_request() -> None:
-    opener = Opener(DUAL, None)
+    opener = VersionNegotiation(DUAL, None)
     assert progress_of(opener) == (None, None, False)
     assert opener.advance(None, 7, 10.0) == probe()
     assert progress_of(opener) == (probe(), 15.0, True)
@@ -545,13 +554,13 @@ def test_negotiation_has_deadline_and_id_of_request() -> None:
     assert progress_of(opener) == (None, None, False)
 
 
-def progress_of(opener: Opener) -> tuple[Ask | None, float | None, bool]:
+def progress_of(opener: VersionNegotiation) -> tuple[OpeningRequest | None, float | None, bool]:
     return opener.ask, opener.deadline, opener.probing
 
 
 @pytest.mark.parametrize("answered", [True, False])
 def test_negotiation_late_response_of_timed_out_probe(answered: bool) -> None:
-    opener = Opener(DUAL, None)
+    opener = VersionNegotiation(DUAL, None)
     opener.advance(None, 7, 0.0)
     assert not opener.takes_late(7, Raw(b"{}"))  # it has not timed out
     opener.time_is_up()
@@ -590,7 +599,7 @@ def test_negotiation_response_becomes_reply(
 
 @pytest.mark.parametrize("code", [-32020, -32021])
 def test_negotiation_rejected_by_server_is_not_probing(code: int) -> None:
-    opener = Opener(client_config(), None)
+    opener = VersionNegotiation(client_config(), None)
     opener.advance(None, 1, 0.0)
     assert opener.probing
     with pytest.raises(ConnectFailed):

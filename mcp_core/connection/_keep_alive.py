@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["Due", "KeepAlive"]
+__all__ = ["KeepAlive", "KeepAliveAction"]
 
 
-class Due(enum.Enum):
+class KeepAliveAction(enum.Enum):
     """The actions that the keep-alive timer requests."""
 
     NOTHING = "nothing"
@@ -55,13 +55,13 @@ class KeepAlive:
             self.deadline = now + self._interval
             self._ping_sent = False
 
-    def due(self, now: float) -> Due:
+    def due(self, now: float) -> KeepAliveAction:
         """Return what to do at the time `now`, and set the next deadline."""
         if self._interval is None or self.deadline is None or now < self.deadline:
-            return Due.NOTHING
+            return KeepAliveAction.NOTHING
         if self._ping_sent:
             self.deadline = None
-            return Due.GIVE_UP
+            return KeepAliveAction.GIVE_UP
         self._ping_sent = True
         self.deadline = now + self._interval
-        return Due.ASK
+        return KeepAliveAction.ASK

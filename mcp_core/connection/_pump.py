@@ -24,7 +24,7 @@ __all__ = ["Pump"]
 _HIGH_WATER: Final = 64 * 1024
 
 
-class Source(Protocol):
+class PumpSource(Protocol):
     """A connection, or a state machine that wraps one."""
 
     def queued(self) -> int: ...
@@ -49,7 +49,7 @@ class Pump:
         "paused",
     )
 
-    def __init__(self, conn: Source, take: Callable[[Event], object]) -> None:
+    def __init__(self, conn: PumpSource, take: Callable[[Event], object]) -> None:
         self._conn = conn
         self._on_event = take
         self._running = False

@@ -8,8 +8,8 @@ import pytest
 
 from mcp_core import DIALECTS, Limits, Peer, RequestReceived, Role
 from mcp_core import types as t
-from mcp_core._requests import Request, Requests
-from mcp_core._state import Life
+from mcp_core.connection._requests import IncomingRequest, IncomingRequests
+from mcp_core.connection._state import RequestPhase
 from mcp_core.revisions._methods import METHODS
 from tests.core.helpers import D, server_config
 
@@ -18,18 +18,18 @@ TERMS = server_config().terms[Role.SERVER][PEER.dialect]
 ROW = METHODS[0]
 
 
-def requests_with(in_flight: int = 2, waiting: int = 2, pause: float = 5.0) -> Requests:
-    return Requests(Limits(in_flight=in_flight, waiting=waiting, pause=pause))
+def requests_with(in_flight: int = 2, waiting: int = 2, pause: float = 5.0) -> IncomingRequests:
+    return IncomingRequests(Limits(in_flight=in_flight, waiting=waiting, pause=pause))
 
 
-def add(requests: Requests, *ids: Any) -> list[bool | None]:
+def add(requests: IncomingRequests, *ids: Any) -> list[bool | None]:
     return [
-        requests.add(RequestReceived(id, ROW, None, PEER, b"{}"), Request(PEER, TERMS))
+        requests.add(RequestReceived(id, ROW, None, PEER, b"{}"), IncomingRequest(PEER, TERMS))
         for id in ids
     ]
 
 
-def waiting_ids(requests: Requests) -> list[Any]:
+def waiting_ids(requests: IncomingRequests) -> list[Any]:
     found = []
     while (event := requests.next_waiting()) is not None:
         found.append(event.id)
@@ -64,8 +64,8 @@ def test_incoming_requests_distinguish_id_types() -> None:
     requests = requests_with()
     assert add(requests, 1, "1") == [True, True]
     assert requests.cancel("1") is True
-    assert requests.table["1"].life is Life.CANCELLED
-    assert requests.table[1].life is Life.OPEN
+    assert requests.table["1"].life is RequestPhase.CANCELLED
+    assert requests.table[1].life is RequestPhase.OPEN
 
 
 @pytest.mark.requirement("CXL-8")

@@ -8,7 +8,7 @@ import pytest
 
 from mcp_core import DIALECTS, Fault, LocalProtocolError, Method, Peer, Role, State
 from mcp_core import types as t
-from mcp_core._permission import may_notify, may_request
+from mcp_core.connection._admission import may_notify, may_request
 from tests.core.helpers import (
     CLIENT_OFFERS,
     SERVER_OFFERS,
@@ -72,13 +72,25 @@ def test_may_request_allowed_requests(role: Role, version: str, method: str, sta
         (CLIENT, B, "elicitation/create", State.READY, "not something that a client sends"),
         (SERVER, D, "tools/call", State.READY, "not something that a server sends"),
         (SERVER, B, "elicitation/create", State.READY, "not something that a server sends"),
-        (CLIENT, D, "notifications/cancelled", State.READY, "notifications/cancelled is a notification"),
+        (
+            CLIENT,
+            D,
+            "notifications/cancelled",
+            State.READY,
+            "notifications/cancelled is a notification",
+        ),
         (CLIENT, D, "notifications/acme/news", State.READY, "is a notification"),
         (CLIENT, D, "initialize", State.READY, "already initialized"),
         (SERVER, D, "roots/list", State.CLOSING, "not possible when CLOSING"),
         (SERVER, D, "acme/nobody/knows", State.CLOSING, "not possible when CLOSING"),
         # Custom methods neither: a server sends no requests at all in that revision.
-        (SERVER, E, "sampling/createMessage", State.READY, "sends no requests in revision 2026-07-28"),
+        (
+            SERVER,
+            E,
+            "sampling/createMessage",
+            State.READY,
+            "sends no requests in revision 2026-07-28",
+        ),
         (SERVER, E, "acme/nobody/knows", State.READY, "sends no requests in revision 2026-07-28"),
         (SERVER, E, "notifications/message", State.READY, "sends no requests"),
     ],
@@ -132,7 +144,9 @@ def test_may_request_undeclared_capability_raises(
         (CLIENT, E, "notifications/nobody/knows", State.NEW),
     ],
 )
-def test_may_notify_allowed_notifications(role: Role, version: str, method: str, state: State) -> None:
+def test_may_notify_allowed_notifications(
+    role: Role, version: str, method: str, state: State
+) -> None:
     may_notify(method, peer_of(role, version), role, CONFIGS[role], state)
 
 
@@ -143,7 +157,13 @@ def test_may_notify_allowed_notifications(role: Role, version: str, method: str,
         (CLIENT, E, "notifications/progress", State.READY, "not something that a client sends"),
         (CLIENT, E, "notifications/initialized", State.READY, "not something that a client sends"),
         (SERVER, D, "notifications/initialized", State.READY, "not something that a server sends"),
-        (SERVER, D, "notifications/roots/list_changed", State.READY, "not something that a server sends"),
+        (
+            SERVER,
+            D,
+            "notifications/roots/list_changed",
+            State.READY,
+            "not something that a server sends",
+        ),
         (SERVER, D, "ping", State.READY, "ping is a request"),
         (CLIENT, D, "acme/add", State.READY, "acme/add is a request"),
         (CLIENT, D, "notifications/initialized", State.READY, "already initialized"),

@@ -22,21 +22,32 @@ specification describes, and only then may its id be used again. `input_required
 is a response like any other, and the retry is another request.
 
 A missing key is a violation. Read the tables as `TABLE[state][step] -> next state`.
-"""
+
+Statistics of a connection. Reading them has no effect and costs a few additions."""
 
 from __future__ import annotations
 
 import enum
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.revisions._methods import Step
+from msgspec import Struct
 
-from ._errors import LocalProtocolError
+from mcp_core._errors import LocalProtocolError
+from mcp_core.revisions._methods import Step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LIFECYCLE", "REQUEST", "Act", "Life", "State", "after", "next_state"]
+__all__ = [
+    "LIFECYCLE",
+    "REQUEST",
+    "RequestAction",
+    "RequestPhase",
+    "State",
+    "Stats",
+    "after",
+    "next_state",
+]
 
 
 class State(enum.Enum):
@@ -51,7 +62,7 @@ class State(enum.Enum):
     CLOSED = 5
 
 
-class Life(enum.Enum):
+class RequestPhase(enum.Enum):
     """The phases of one request, in either direction."""
 
     __hash__ = object.__hash__
@@ -62,7 +73,7 @@ class Life(enum.Enum):
     DONE = 4
 
 
-class Act(enum.Enum):
+class RequestAction(enum.Enum):
     """The messages that concern a request, and so can change its phase."""
 
     __hash__ = object.__hash__
@@ -90,16 +101,20 @@ LIFECYCLE: Final[Mapping[State, Mapping[Step, State]]] = {
     CLOSED: {},
 }
 
-REQUEST: Final[Mapping[Life, Mapping[Act, Life]]] = {
-    Life.OPEN: {
-        Act.NOTE: Life.OPEN,
-        Act.ACKNOWLEDGE: Life.STREAMING,
-        Act.ANSWER: Life.DONE,
-        Act.CANCEL: Life.CANCELLED,
+REQUEST: Final[Mapping[RequestPhase, Mapping[RequestAction, RequestPhase]]] = {
+    RequestPhase.OPEN: {
+        RequestAction.NOTE: RequestPhase.OPEN,
+        RequestAction.ACKNOWLEDGE: RequestPhase.STREAMING,
+        RequestAction.ANSWER: RequestPhase.DONE,
+        RequestAction.CANCEL: RequestPhase.CANCELLED,
     },
-    Life.STREAMING: {Act.CHANGE: Life.STREAMING, Act.ANSWER: Life.DONE, Act.CANCEL: Life.CANCELLED},
-    Life.CANCELLED: {Act.ANSWER: Life.CANCELLED},
-    Life.DONE: {},
+    RequestPhase.STREAMING: {
+        RequestAction.CHANGE: RequestPhase.STREAMING,
+        RequestAction.ANSWER: RequestPhase.DONE,
+        RequestAction.CANCEL: RequestPhase.CANCELLED,
+    },
+    RequestPhase.CANCELLED: {RequestAction.ANSWER: RequestPhase.CANCELLED},
+    RequestPhase.DONE: {},
 }
 
 
@@ -118,7 +133,7 @@ def next_state(state: State, step: Step) -> State:
         ) from None
 
 
-def after(life: Life, act: Act) -> Life | None:
+def after(life: RequestPhase, act: RequestAction) -> RequestPhase | None:
     """Return the phase of a request after `act`, or None if `act` is not legal."""
     return REQUEST[life].get(act)
 
@@ -131,3 +146,17 @@ _EXPLANATIONS: Final = {
     (READY, Step.INITIALIZED): "the conversation is already initialized",
     (CLOSED, Step.WORK): "the connection is closed",
 }
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    """The current contents of a connection, and totals since it began. Sizes are in bytes."""
+
+    in_flight: int  # requests of the peer that have an event and no response yet
+    waiting: int  # requests of the peer that wait because of `Limits.in_flight`
+    calls: int  # our requests without a response
+    events: int  # events that `next_event` has not returned yet
+    buffered: int  # bytes received and not processed
+    queued: int  # bytes to send
+    received: int  # total bytes received
+    sent: int  # total bytes taken to be sent
+    rejected: int  # total invalid or rejected messages of the peer

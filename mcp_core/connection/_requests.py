@@ -5,6 +5,15 @@
 2. Above `limits.in_flight` a request waits in the queue. A full queue stops reading
    (`must_pause`), unless input is needed to empty it: while we wait for responses ourselves, and
    after `limits.pause` seconds. New requests are then rejected as busy.
+
+Our own requests that have no response yet. `_requests.py` has those of the peer.
+
+1. Ids are counted up and never reused, so a late response cannot match another request.
+2. A request is in the table until it is answered or cancelled, or the connection ends. Input for
+   other ids is ignored: it is a race that the protocol allows.
+3. A request that was sent during a request of the peer (`related`) is cancelled when that one ends.
+
+Source: basic/utilities/cancellation.
 """
 
 from __future__ import annotations
@@ -13,35 +22,53 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ._errors import LocalProtocolError
-from ._state import Act, Life, after
+from mcp_core import types as t
+from mcp_core._errors import LocalProtocolError
+from mcp_core.jsonrpc._codec import encode_notification
+from mcp_core.messages._events import ProgressReceived, ResultReceived
+from mcp_core.messages._outbox import MessageKind, Outgoing
+
+from ._state import RequestAction, RequestPhase, after
 
 if TYPE_CHECKING:
+    from typing import Any
+
+    from mcp_core._limits import Limits
     from mcp_core.messages._events import Peer, RequestReceived
+    from mcp_core.messages._outbox import Outbox
+    from mcp_core.messages._responses import OutgoingRequest
     from mcp_core.revisions._config import DialectConfig
+    from mcp_core.types import ProgressParams, ProgressToken, RequestId
 
-    from ._limits import Limits
-    from .types import ProgressToken, RequestId
-
-__all__ = ["Request", "Requests"]
-
-
-_NOTE: Final = Act.NOTE
-_CANCELLED: Final = Life.CANCELLED
-_UNANSWERED: Final = frozenset(life for life in Life if after(life, Act.ANSWER) is Life.DONE)
+__all__ = [
+    "OPENING",
+    "STILL_THERE",
+    "IncomingRequest",
+    "IncomingRequests",
+    "OutgoingRequests",
+]
 
 
-class Request(Struct, gc=False):
+_NOTE: Final = RequestAction.NOTE
+
+_CANCELLED: Final = RequestPhase.CANCELLED
+
+_UNANSWERED: Final = frozenset(
+    life for life in RequestPhase if after(life, RequestAction.ANSWER) is RequestPhase.DONE
+)
+
+
+class IncomingRequest(Struct, gc=False):
     """A request of the peer that has no response yet."""
 
     peer: Peer
     terms: DialectConfig
-    life: Life = Life.OPEN
+    life: RequestPhase = RequestPhase.OPEN
     progress_token: ProgressToken | None = None
     progress: float | None = None  # the last value sent
 
 
-class Requests:
+class IncomingRequests:
     """The requests of the peer that have no response yet.
 
     Attributes:
@@ -60,7 +87,7 @@ class Requests:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self.table: dict[RequestId, Request] = {}
+        self.table: dict[RequestId, IncomingRequest] = {}
         self.lane: list[RequestReceived] = []
         self.paused_since: float | None = None
         self._pause_ended = False  # by timeout: reading goes on although the queue is full
@@ -70,7 +97,7 @@ class Requests:
         """The number of requests that were passed to a handler and have no response yet."""
         return len(self.table) - len(self.lane)
 
-    def add(self, event: RequestReceived, request: Request) -> bool | None:
+    def add(self, event: RequestReceived, request: IncomingRequest) -> bool | None:
         """Add a request.
 
         Return True if it is in flight, False if it waits in the queue, None if the queue is full
@@ -106,7 +133,7 @@ class Requests:
             LocalProtocolError: the request was answered or cancelled.
         """
         request = self.table.get(id)
-        if request is None or request.life is Life.CANCELLED:
+        if request is None or request.life is RequestPhase.CANCELLED:
             raise LocalProtocolError(f"request {id!r} is over: nothing can be sent on its behalf")
         return request.peer
 
@@ -123,7 +150,7 @@ class Requests:
         same_session = remembered is not None and remembered.dialect is request.peer.dialect
         return remembered if same_session else request.peer
 
-    def to_answer(self, id: RequestId) -> Request | None:
+    def to_answer(self, id: RequestId) -> IncomingRequest | None:
         """Return the request `id` if a response may be sent.
 
         Return None if it was cancelled, and remove it: its handler has returned.
@@ -148,9 +175,9 @@ class Requests:
         if it is unknown, answered or already cancelled.
         """
         request = self.table.get(id)
-        if request is None or after(request.life, Act.CANCEL) is None:
+        if request is None or after(request.life, RequestAction.CANCEL) is None:
             return None
-        request.life = Life.CANCELLED
+        request.life = RequestPhase.CANCELLED
         for event in self.lane:
             if event.id == id and type(event.id) is type(id):
                 self.lane.remove(event)
@@ -165,9 +192,11 @@ class Requests:
             del self.table[event.id]
         self.lane.clear()
         self._resume()
-        running = [id for id, request in self.table.items() if request.life is not Life.CANCELLED]
+        running = [
+            id for id, request in self.table.items() if request.life is not RequestPhase.CANCELLED
+        ]
         for id in running:
-            self.table[id].life = Life.CANCELLED
+            self.table[id].life = RequestPhase.CANCELLED
         return running
 
     def must_pause(self, now: float, *, calling: bool) -> bool:
@@ -199,3 +228,102 @@ class Requests:
         escape = self.escape
         if escape is not None and now >= escape:
             self._pause_ended = True
+
+
+class _InternalToken:
+    """The token of a request that the connection sends itself. No caller gets its response."""
+
+
+OPENING: Final = _InternalToken()  # requests of the version negotiation
+
+STILL_THERE: Final = _InternalToken()  # the keep-alive ping
+
+
+class OutgoingRequests:
+    """Our requests that have no response yet.
+
+    Cancellations are queued in the outbox.
+
+    Attributes:
+        table: the requests by id.
+        next_id: the id of the next request.
+    """
+
+    __slots__ = (
+        "_outbox",
+        "next_id",
+        "table",
+    )
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self.table: dict[RequestId, OutgoingRequest] = {}
+        self.next_id = 1
+
+    def add(self, call: OutgoingRequest) -> int:
+        """Add a request and return its id, which was `next_id`."""
+        id = self.next_id
+        self.next_id = id + 1
+        self.table[id] = call
+        return id
+
+    def give_up(self, id: RequestId, reason: str | None) -> None:
+        """Cancel the request `id`, and notify the peer. No event follows.
+
+        Do nothing if the request is complete. Requests of the version negotiation are not
+        cancelled: a client must not cancel `initialize`.
+        """
+        call = self.table.get(id)
+        if call is None or call.token is OPENING:
+            return
+        del self.table[id]
+        params = call.dialect.encode(t.CancelledParams(request_id=id, reason=reason))
+        data = encode_notification("notifications/cancelled", params)
+        method = "notifications/cancelled"
+        self._outbox.put(Outgoing(data, MessageKind.CANCEL, id, call.related, method, call.dialect))
+
+    def give_up_for(self, parent: RequestId) -> None:
+        """Cancel the requests that were sent during the request `parent` of the peer."""
+        for id, call in list(self.table.items()):
+            if call.related == parent and type(call.related) is type(parent):
+                self.give_up(id, "the request it was made for is over")
+
+    def progressed(self, params: ProgressParams) -> ProgressReceived | None:
+        """Return the event for a progress notification.
+
+        Return None if progress was not requested, or has not increased.
+        """
+        call = self.table.get(params.progress_token)
+        if call is None or not call.wants_progress:
+            return None
+        if call.progress is not None and params.progress <= call.progress:
+            return None
+        call.progress = params.progress
+        return ProgressReceived(
+            params.progress_token, params.progress, params.total, params.message, call.token
+        )
+
+    def ended(self, id: RequestId) -> ResultReceived | None:
+        """Complete the long-lived request `id`, because the peer cancelled it.
+
+        Return its result event, or None if `id` is none of our long-lived requests.
+        """
+        call = self.table.get(id)
+        if call is None or call.row is None or not call.row.lasting:
+            return None
+        del self.table[id]
+        return ResultReceived(id, t.ListenResult(), call.token)
+
+    def lose_all(self, reason: str | None) -> list[Any]:
+        """Remove all requests and return the tokens of those that callers wait for.
+
+        If `reason` is not None, also cancel them at the peer.
+        """
+        lost = [
+            call.token for call in self.table.values() if not isinstance(call.token, _InternalToken)
+        ]
+        if reason is not None:
+            for id in list(self.table):
+                self.give_up(id, reason)
+        self.table.clear()
+        return lost

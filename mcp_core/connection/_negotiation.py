@@ -19,28 +19,34 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core._errors import ConnectFailed, Fault, PeerError
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.messages._events import Peer
 from mcp_core.messages._responses import error_of
 from mcp_core.revisions._dialects import DIALECTS, Dialect, best
-
-from ._errors import ConnectFailed, Fault, PeerError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from msgspec import UnsetType
 
+    from mcp_core._errors import McpTrioError
     from mcp_core.jsonrpc._codec import Envelope
     from mcp_core.revisions._config import Config
+    from mcp_core.types import RequestId
 
-    from ._errors import McpTrioError
-    from .types import RequestId
+__all__ = [
+    "MODERN_ERRORS",
+    "OpeningReply",
+    "OpeningRequest",
+    "VersionNegotiation",
+    "opening",
+    "question",
+    "reply_in",
+]
 
-__all__ = ["MODERN_ERRORS", "Ask", "Opener", "Reply", "opening", "question", "reply_in"]
 
-
-class Ask(Struct, frozen=True):
+class OpeningRequest(Struct, frozen=True):
     """A request to send: `method` in `dialect`, with a timeout in seconds, None for no limit."""
 
     method: str
@@ -48,7 +54,7 @@ class Ask(Struct, frozen=True):
     timeout: float | None
 
 
-class Reply(Struct, frozen=True):
+class OpeningReply(Struct, frozen=True):
     """The outcome of an `OpeningRequest`: a result, an error, or neither after a timeout.
 
     Attributes:
@@ -82,7 +88,9 @@ _read_discovery = reader(t.DiscoverResult)
 _read_initialization = reader(t.InitializeResult)
 
 
-def opening(config: Config, verdict: Peer | None = None) -> Generator[Ask, Reply, Peer]:
+def opening(
+    config: Config, verdict: Peer | None = None
+) -> Generator[OpeningRequest, OpeningReply, Peer]:
     """Find a common revision, and return the peer.
 
     `known_peer` is the peer of an earlier connection to the same server. Its revision is used
@@ -108,7 +116,7 @@ def opening(config: Config, verdict: Peer | None = None) -> Generator[Ask, Reply
     return (yield from _initialize(config, config.stateful[0]))
 
 
-class Opener:
+class VersionNegotiation:
     """A version negotiation in progress, with the id and the deadline of its current request.
 
     Call `advance` to begin and with every reply.
@@ -128,7 +136,7 @@ class Opener:
     )
 
     def __init__(self, config: Config, verdict: Peer | None) -> None:
-        self.ask: Ask | None = None
+        self.ask: OpeningRequest | None = None
         self.deadline: float | None = None
         self._steps = opening(config, verdict)
         self._id: RequestId | None = None
@@ -140,7 +148,9 @@ class Opener:
         """True if the last request was `server/discover`."""
         return self.ask is not None and not self.ask.dialect.stateful
 
-    def advance(self, reply: Reply | None, id: RequestId, now: float) -> Ask | Peer:
+    def advance(
+        self, reply: OpeningReply | None, id: RequestId, now: float
+    ) -> OpeningRequest | Peer:
         """Process the reply to the last request, None to begin.
 
         Return the peer, or the next request, which is to be sent with `id`.
@@ -193,18 +203,18 @@ class Opener:
         return True
 
 
-def reply_in(envelope: Envelope, status: int | None = None) -> Reply:
+def reply_in(envelope: Envelope, status: int | None = None) -> OpeningReply:
     """Convert a response. A malformed error object counts as an error too."""
     if envelope.error is UNSET:
         assert envelope.result is not UNSET
-        return Reply(result=envelope.result, status=status)
+        return OpeningReply(result=envelope.result, status=status)
     error = error_of(envelope.error)
-    return Reply(
+    return OpeningReply(
         error=error if isinstance(error, PeerError) else PeerError(0, str(error)), status=status
     )
 
 
-def question(ask: Ask, config: Config) -> t.Params:
+def question(ask: OpeningRequest, config: Config) -> t.Params:
     """Build the params of a request of the version negotiation."""
     if not ask.dialect.stateful:
         return t.DiscoverParams()
@@ -215,7 +225,7 @@ def question(ask: Ask, config: Config) -> t.Params:
     )
 
 
-def _probe(config: Config) -> Generator[Ask, Reply, Peer | str]:
+def _probe(config: Config) -> Generator[OpeningRequest, OpeningReply, Peer | str]:
     """Send `server/discover`.
 
     Return the peer if the server speaks a common stateless revision. Return the reason, as a text,
@@ -225,7 +235,7 @@ def _probe(config: Config) -> Generator[Ask, Reply, Peer | str]:
     dialect = config.stateless[0]
     while True:
         tried.append(dialect)
-        reply = yield Ask("server/discover", dialect, config.probe_timeout)
+        reply = yield OpeningRequest("server/discover", dialect, config.probe_timeout)
         if reply.result is not None:
             discovery = _read_complete_discovery(reply.result)
             if discovery is None:
@@ -257,8 +267,8 @@ def _probe(config: Config) -> Generator[Ask, Reply, Peer | str]:
         return f"it answered server/discover with {reply.error}"
 
 
-def _initialize(config: Config, dialect: Dialect) -> Generator[Ask, Reply, Peer]:
-    reply = yield Ask("initialize", dialect, config.initialize_timeout)
+def _initialize(config: Config, dialect: Dialect) -> Generator[OpeningRequest, OpeningReply, Peer]:
+    reply = yield OpeningRequest("initialize", dialect, config.initialize_timeout)
     # If the probe was answered after its timeout, the server is stateless although `initialize`
     # failed.
     late = _read_complete_discovery(reply.late) if reply.late is not None else None
@@ -357,7 +367,7 @@ def _no_common_revision(config: Config, offered: Iterable[str]) -> str:
     return f"no common revision: the server speaks {', '.join(offered) or 'none'}, we speak {', '.join(config.versions)}"
 
 
-def _raise_if_inconclusive(reply: Reply, what: str) -> None:
+def _raise_if_inconclusive(reply: OpeningReply, what: str) -> None:
     """Raise `ConnectFailed` if the HTTP status tells nothing about revisions."""
     status = reply.status
     if status is not None and (status in _INCONCLUSIVE or status >= 500 or status == 0):

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_core import DIALECTS, ProgressReceived
 from mcp_core import types as t
-from mcp_core._asked import OPENING, Asked
+from mcp_core.connection._requests import OPENING, OutgoingRequests
 from mcp_core.messages._outbox import MessageKind, Outbox
 from mcp_core.messages._responses import OutgoingRequest
 from tests.core.helpers import D
@@ -29,14 +29,14 @@ def cancelled_ids_and_reasons(out: Outbox) -> list[tuple[Any, Any]]:
 
 
 def test_outgoing_requests_ids_are_consecutive() -> None:
-    asked = Asked(Outbox())
+    asked = OutgoingRequests(Outbox())
     assert [asked.add(call()) for _ in range(3)] == [1, 2, 3]
     asked.table.clear()
     assert asked.add(call()) == asked.next_id - 1 == 4
 
 
 def test_outgoing_requests_cancel_notifies_peer_once() -> None:
-    asked = Asked(out := Outbox())
+    asked = OutgoingRequests(out := Outbox())
     asked.add(call())
     asked.add(call(OPENING))
     asked.give_up(1, "why")
@@ -48,7 +48,7 @@ def test_outgoing_requests_cancel_notifies_peer_once() -> None:
 
 
 def test_outgoing_requests_cancel_related_matches_id_and_type() -> None:
-    asked = Asked(out := Outbox())
+    asked = OutgoingRequests(out := Outbox())
     for related in (5, "5", None, 5):
         asked.add(call(related=related))
     asked.give_up_for(5)
@@ -57,7 +57,7 @@ def test_outgoing_requests_cancel_related_matches_id_and_type() -> None:
 
 
 def test_outgoing_requests_progress_must_be_requested_and_increase() -> None:
-    asked = Asked(Outbox())
+    asked = OutgoingRequests(Outbox())
     asked.add(call("deaf"))
     asked.add(call("token", progress=True))
     heard = [
@@ -71,7 +71,7 @@ def test_outgoing_requests_progress_must_be_requested_and_increase() -> None:
 
 
 def test_outgoing_requests_fail_all_returns_tokens() -> None:
-    asked = Asked(out := Outbox())
+    asked = OutgoingRequests(out := Outbox())
     for token in ("a", OPENING, "b"):
         asked.add(call(token))
     assert asked.lose_all(None) == ["a", "b"]

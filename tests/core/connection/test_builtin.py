@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mcp_core import DIALECTS, Config, Peer
 from mcp_core import types as t
-from mcp_core._replies import REPLIES
+from mcp_core.connection._builtin import REPLIES
 from mcp_core.registry import CacheHint
 from tests.core.helpers import (
     CLIENT_INFO,

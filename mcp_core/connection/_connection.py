@@ -16,6 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, UnsetType
 
 from mcp_core import types as t
+from mcp_core._errors import (
+    ConnectFailed,
+    ConnectionLost,
+    Fault,
+    LocalProtocolError,
+    PeerError,
+    RemoteProtocolError,
+)
+from mcp_core._limits import Bucket
 from mcp_core.jsonrpc._codec import (
     BadMessage,
     InvalidPayload,
@@ -50,40 +59,26 @@ from mcp_core.revisions._encoding import body, stamped_params, stamped_result
 from mcp_core.revisions._methods import Role, Step
 from mcp_core.subscriptions._server import HEARD, SubscriptionPublisher
 
-from ._admission import admit
-from ._asked import OPENING, STILL_THERE, Asked
-from ._errors import (
-    ConnectFailed,
-    ConnectionLost,
-    Fault,
-    LocalProtocolError,
-    PeerError,
-    RemoteProtocolError,
-)
-from ._keep_alive import Due, KeepAlive
-from ._limits import Bucket
-from ._notes import log_note, progress_note
-from ._opening import Opener, Reply, question, reply_in
-from ._permission import may_notify, may_request
-from ._replies import REPLIES
-from ._requests import Request, Requests
-from ._state import Life, State, next_state
-from ._stats import Stats
+from ._admission import admit, may_notify, may_request
+from ._builtin import REPLIES, log_note, progress_note
+from ._keep_alive import KeepAlive, KeepAliveAction
+from ._negotiation import OpeningReply, VersionNegotiation, question, reply_in
+from ._requests import OPENING, STILL_THERE, IncomingRequest, IncomingRequests, OutgoingRequests
+from ._state import RequestPhase, State, Stats, next_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from msgspec import Struct
 
+    from mcp_core._errors import McpTrioError
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.jsonrpc._codec import Envelope
     from mcp_core.messages._events import Event, NeedData, Paused
     from mcp_core.revisions._config import Config
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.subscriptions._server import Change
-
-    from ._errors import McpTrioError
-    from .types import ErrorData, LoggingLevel, RequestId
+    from mcp_core.types import ErrorData, LoggingLevel, RequestId
 
 __all__ = ["Connection"]
 
@@ -92,7 +87,7 @@ __all__ = ["Connection"]
 _CLIENT = Role.CLIENT
 _SERVER = Role.SERVER
 _CLOSED = State.CLOSED
-_OPEN = Life.OPEN
+_OPEN = RequestPhase.OPEN
 _ANSWER = MessageKind.ANSWER
 _SHUT_DOWN_STATES = (State.CLOSING, State.CLOSED)
 _NO_PARAMS = b"{}"
@@ -159,13 +154,13 @@ class Connection:
         self.has_headers = False  # True if the transport has headers; an HTTP transport sets it
         # Set by a transport that bounds the change notifications: see `SubscriptionPublisher`.
         self.has_room: Callable[[RequestId | None], bool] | None = None
-        self.opener: Opener | None = None
+        self.opener: VersionNegotiation | None = None
         self._rows = config.rows[role]
         self._max_queued = config.limits.queued
         self._input = IncomingMessages(config.limits)
         self._outbox = Outbox()
-        self._incoming = Requests(config.limits)
-        self._outgoing = Asked(self._outbox)
+        self._incoming = IncomingRequests(config.limits)
+        self._outgoing = OutgoingRequests(self._outbox)
         self._events: list[Event] = []
         self._publisher: SubscriptionPublisher | None = None
         self._eof = False
@@ -273,7 +268,7 @@ class Connection:
         self._now = now
         call = self._outgoing.table.pop(id, None)
         if call is not None:
-            self._fail_request(id, call, error, Reply(status=status, failure=error))
+            self._fail_request(id, call, error, OpeningReply(status=status, failure=error))
 
     def handle_timeout(self, now: float) -> None:
         """Process the timeouts that are due at `now`. Calls before `next_deadline` do no harm."""
@@ -284,7 +279,7 @@ class Connection:
             timed_out = opener.time_is_up()
             assert timed_out is not None
             del self._outgoing.table[timed_out]
-            self._advance_negotiation(Reply())
+            self._advance_negotiation(OpeningReply())
         self._check_keep_alive(now)
 
     # -- What we want to send ----------------------------------------------------------------------
@@ -302,7 +297,7 @@ class Connection:
             raise LocalProtocolError("only a client opens a conversation, and only once")
         self._now = now
         self.state = State.OPENING
-        self.opener = Opener(self.config, verdict)
+        self.opener = VersionNegotiation(self.config, verdict)
         self._advance_negotiation(None)
 
     def renew(self, now: float) -> None:
@@ -312,7 +307,7 @@ class Connection:
         """
         self._cancel_incoming()
         self._now = now
-        self.opener = Opener(self.config, self.peer)
+        self.opener = VersionNegotiation(self.config, self.peer)
         self._advance_negotiation(None)
 
     def send_request(
@@ -611,7 +606,9 @@ class Connection:
                 self._reject_request(id, too_often(wait, peer.dialect))
                 return
         event = RequestReceived(id, row, admission.params, peer, raw, via.related, via.grant)
-        place = self._incoming.add(event, Request(peer, terms, _OPEN, admission.progress_token))
+        place = self._incoming.add(
+            event, IncomingRequest(peer, terms, _OPEN, admission.progress_token)
+        )
         if place:
             self._events.append(event)
         elif place is None:
@@ -706,15 +703,15 @@ class Connection:
         if self._incoming.escape is not None or self._outbox.answers > self._max_queued:
             self._mark_activity(now)  # we are paused, so the silence is ours
         due = self._keep_alive.due(now)
-        if due is Due.ASK and self.peer is not None and self.state is State.READY:
+        if due is KeepAliveAction.ASK and self.peer is not None and self.state is State.READY:
             self.send_request(self.peer.dialect.ping, token=STILL_THERE)
-        elif due is Due.GIVE_UP:
+        elif due is KeepAliveAction.GIVE_UP:
             reason = f"the {self.role.other.value} was silent for {self._keep_alive.silence:g} s"
             self._close_with(ConnectionLost(reason))
 
     # -- Version negotiation -----------------------------------------------------------------------
 
-    def _advance_negotiation(self, reply: Reply | None) -> None:
+    def _advance_negotiation(self, reply: OpeningReply | None) -> None:
         """Process a reply, None to begin, and send the next request or finish."""
         assert self.opener is not None
         try:
@@ -828,7 +825,7 @@ class Connection:
             call = self._outgoing.table.pop(bad.id, None)
             if call is not None:
                 problem = f"the response to {call.method} is invalid: {bad.message}"
-                reply = Reply(error=PeerError(0, problem))
+                reply = OpeningReply(error=PeerError(0, problem))
                 self._fail_request(bad.id, call, RemoteProtocolError(problem), reply)
                 return
         response = answer_to_bad_message(bad, self.role, self.config, self._dialect)
@@ -836,7 +833,7 @@ class Connection:
             self._outbox.put(_error_response(bad.id, *response))
 
     def _fail_request(
-        self, id: RequestId, call: OutgoingRequest, error: McpTrioError, reply: Reply
+        self, id: RequestId, call: OutgoingRequest, error: McpTrioError, reply: OpeningReply
     ) -> None:
         """Fail our request `id`. `reply` is the outcome if it is one of the negotiation."""
         if call.token is OPENING:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from mcp_core import LocalProtocolError, State
-from mcp_core._state import LIFECYCLE, REQUEST, Act, Life, after, next_state
+from mcp_core.connection._state import (
+    LIFECYCLE,
+    REQUEST,
+    RequestAction,
+    RequestPhase,
+    after,
+    next_state,
+)
 from mcp_core.revisions._methods import Step
 
 # Rows are states; columns are INITIALIZE INITIALIZED PING WORK STATELESS CLOSE; a dash is a
@@ -71,23 +78,30 @@ CANCELLED  -    -         -         CANCELLED -
 DONE       -    -         -         -         -
 """
 REQUEST_CELLS = [
-    (Life[life], act, None if cell == "-" else Life[cell])
+    (RequestPhase[life], act, None if cell == "-" else RequestPhase[cell])
     for life, *cells in map(str.split, REQUESTS.strip().splitlines())
-    for act, cell in zip(Act, cells, strict=True)
+    for act, cell in zip(RequestAction, cells, strict=True)
 ]
 
 
 @pytest.mark.parametrize(("life", "act", "then"), REQUEST_CELLS)
-def test_request_phase_cells_match_table(life: Life, act: Act, then: Life | None) -> None:
+def test_request_phase_cells_match_table(
+    life: RequestPhase, act: RequestAction, then: RequestPhase | None
+) -> None:
     assert after(life, act) is then
 
 
 def test_request_phase_has_no_other_cells() -> None:
-    assert len(REQUEST_CELLS) == len(Life) * len(Act)
-    assert set(REQUEST) == set(Life)
+    assert len(REQUEST_CELLS) == len(RequestPhase) * len(RequestAction)
+    assert set(REQUEST) == set(RequestPhase)
 
 
 @pytest.mark.requirement("PROG-5")
-@pytest.mark.parametrize("life", [Life.CANCELLED, Life.DONE])
-def test_request_phase_done_allows_nothing(life: Life) -> None:
-    assert after(life, Act.NOTE) is after(life, Act.CHANGE) is after(life, Act.CANCEL) is None
+@pytest.mark.parametrize("life", [RequestPhase.CANCELLED, RequestPhase.DONE])
+def test_request_phase_done_allows_nothing(life: RequestPhase) -> None:
+    assert (
+        after(life, RequestAction.NOTE)
+        is after(life, RequestAction.CHANGE)
+        is after(life, RequestAction.CANCEL)
+        is None
+    )

@@ -7,6 +7,13 @@
 2. The sender (`Peer`) is determined here and nowhere else: from `_meta` of the request
    (`_request_peer`), or from the handshake (`_session_peer`).
 3. `admit` is a pure function: it returns an `AdmittedRequest` or raises `RequestRejected`.
+
+The checks that our own messages have to pass: the counterpart of `_admission.py`.
+
+1. A message that the peer's revision does not have, or whose capability was not declared, is an
+   error of our caller: `LocalProtocolError`. Nothing is sent.
+2. A request needs a capability of the peer, a notification one of our own.
+3. Methods that MCP does not define always pass: custom methods are up to the two sides.
 """
 
 from __future__ import annotations
@@ -16,13 +23,14 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Struct, field
 
 from mcp_core import types as t
+from mcp_core._errors import Fault, LocalProtocolError
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.messages._events import Peer
 from mcp_core.messages._rejection import RequestRejected
+from mcp_core.revisions._capabilities import as_object, has
 from mcp_core.revisions._dialects import Dialect, negotiate
 from mcp_core.revisions._methods import METHODS, Method, Role, Step
 
-from ._errors import Fault, LocalProtocolError
 from ._state import LIFECYCLE, State, next_state
 
 if TYPE_CHECKING:
@@ -30,16 +38,22 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
+    from mcp_core.messages._events import Peer
     from mcp_core.messages._incoming import HeaderValidator
     from mcp_core.revisions._config import Config, DialectConfig
+    from mcp_core.revisions._methods import Method
+
+    from ._state import State
 
 __all__ = [
-    "Admission",
+    "AdmittedRequest",
     "admit",
+    "may_notify",
+    "may_request",
 ]
 
 
-class Admission(Struct, gc=False):
+class AdmittedRequest(Struct, gc=False):
     """A request that passed all checks.
 
     Attributes:
@@ -57,15 +71,15 @@ class Admission(Struct, gc=False):
     progress_token: t.ProgressToken | None
 
 
-class _Claim(Struct):
+class _PeerMeta(Struct):
     """The members of `_meta` that identify the sender, with any type of value."""
 
     version: Any = field(name="io.modelcontextprotocol/protocolVersion", default=None)
     capabilities: Any = field(name="io.modelcontextprotocol/clientCapabilities", default=None)
 
 
-class _Claimed(Struct):
-    meta: _Claim | None = field(name="_meta", default=None)
+class _ParamsWithPeerMeta(Struct):
+    meta: _PeerMeta | None = field(name="_meta", default=None)
 
 
 class _Described(Struct):
@@ -85,7 +99,7 @@ _INITIALIZE = Step.INITIALIZE
 
 _STATELESS = Step.STATELESS
 
-_read_peer_meta = reader(_Claimed)
+_read_peer_meta = reader(_ParamsWithPeerMeta)
 
 _read_params_meta = reader(_Described)
 
@@ -103,7 +117,7 @@ def admit(
     state: State,
     session_peer: Peer | None,
     header_validator: HeaderValidator | None = None,
-) -> Admission:
+) -> AdmittedRequest:
     """Check a request and return it as an `AdmittedRequest`.
 
     Args:
@@ -167,7 +181,9 @@ def admit(
         )
     if header_validator is not None:
         _reject_mismatch(header_validator.check_params(row, params), config)
-    return Admission(row, params, peer, terms, meta.progress_token if meta is not None else None)
+    return AdmittedRequest(
+        row, params, peer, terms, meta.progress_token if meta is not None else None
+    )
 
 
 def _session_peer(
@@ -281,3 +297,60 @@ def _not_found_text(method: str, dialect: Dialect, role: Role) -> str:
     if row.result is None:
         return f"{method} is a notification: it has no id"
     return f"this {role.value} does not offer {method}"
+
+
+_DEFINED: Final = frozenset(row.name for row in METHODS)
+
+
+def may_request(method: str, peer: Peer, role: Role, config: Config, state: State) -> Method | None:
+    """Check that `role` may send the request `method` to `peer` in `state`, and return its row.
+
+    Return None for a custom method that is not registered in `config`.
+
+    Raises:
+        LocalProtocolError: the revision has no such request, the peer did not declare the
+            capability, or the request is not legal in `state`.
+    """
+    if role is Role.SERVER and not peer.dialect.stateful:
+        raise LocalProtocolError(
+            f"a server sends no requests in revision {peer.dialect.version}: return input_required, not {method}"
+        )
+    row = _row(method, peer, role, config, is_request=True)
+    if peer.dialect.stateful:
+        next_state(state, row.step if row is not None else Step.WORK)
+    if row is not None and not has(peer.capabilities, row.needs):
+        raise LocalProtocolError(
+            f"the {role.other.value} did not declare the capability {'.'.join(row.needs)}, which {method} needs",
+            Fault.MISSING_CAPABILITY,
+            {"requiredCapabilities": as_object(row.needs)},
+        )
+    return row
+
+
+def may_notify(method: str, peer: Peer, role: Role, config: Config, state: State) -> None:
+    """Check that `role` may send the notification `method` to `peer` in `state`.
+
+    Raises:
+        LocalProtocolError: the revision has no such notification, we did not declare the
+            capability, or the notification is not legal in `state`.
+    """
+    row = _row(method, peer, role, config, is_request=False)
+    if row is None:
+        return
+    if not config.declares(row.needs):
+        raise LocalProtocolError(
+            f"{method} needs the capability {'.'.join(row.needs)}, which we did not declare"
+        )
+    if peer.dialect.stateful:
+        next_state(state, row.step)
+
+
+def _row(method: str, peer: Peer, role: Role, config: Config, *, is_request: bool) -> Method | None:
+    row = config.terms[role][peer.dialect].sends.get(method)
+    if row is None and method in _DEFINED:
+        raise LocalProtocolError(
+            f"{method} is not something that a {role.value} sends in revision {peer.dialect.version}"
+        )
+    if row is not None and (row.result is not None) is not is_request:
+        raise LocalProtocolError(f"{method} is a {'notification' if is_request else 'request'}")
+    return row

@@ -9,7 +9,7 @@ import pytest
 
 from mcp_core import DIALECTS, LocalProtocolError, Peer
 from mcp_core import types as t
-from mcp_core._notes import log_note
+from mcp_core.connection._builtin import log_note
 from tests.core.helpers import STATEFUL, VERSIONS, A, D, E
 
 

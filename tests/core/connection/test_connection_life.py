@@ -90,7 +90,9 @@ def test_client_handshake_ends_with_peer_ready(version: str) -> None:
         talk.hears(result(asked["id"], INITIALIZE_RESULT | {"protocolVersion": version})), PeerReady
     ).peer
     assert (
-        peer == talk.conn.peer == Peer(DIALECTS[version], t.ServerCapabilities(), t.Implementation("s", "1"))
+        peer
+        == talk.conn.peer
+        == Peer(DIALECTS[version], t.ServerCapabilities(), t.Implementation("s", "1"))
     )
     assert talk.says() == [INITIALIZED]
     assert talk.conn.state is State.READY
@@ -101,7 +103,10 @@ def test_client_probe_ends_with_peer_ready() -> None:
     assert talk.probing()
     assert talk.conn.next_deadline() == 105.0
     assert asked["method"] == "server/discover"
-    assert received(talk.hears(result(asked["id"], DISCOVER_RESULT)), PeerReady).peer.dialect is DIALECTS[E]
+    assert (
+        received(talk.hears(result(asked["id"], DISCOVER_RESULT)), PeerReady).peer.dialect
+        is DIALECTS[E]
+    )
     assert not talk.probing()
     assert talk.conn.next_deadline() is None
     assert talk.says() == []
@@ -127,7 +132,9 @@ def test_client_probe_timeout_falls_back_to_handshake() -> None:
 FAILURES: list[Any] = [
     pytest.param(lambda id: error(id, -32601), id="error"),
     pytest.param(lambda id: result(id, {}), id="unreadable"),
-    pytest.param(lambda id: result(id, INITIALIZE_RESULT | {"protocolVersion": "1"}), id="unknown revision"),
+    pytest.param(
+        lambda id: result(id, INITIALIZE_RESULT | {"protocolVersion": "1"}), id="unknown revision"
+    ),
     pytest.param(lambda id: result(id) | error(id), id="no answer at all"),
     pytest.param(lambda id: None, id="silence"),
 ]
@@ -136,7 +143,9 @@ FAILURES: list[Any] = [
 @pytest.mark.requirement("PROBE-2", "LIFE-5", "LIFE-24")
 @pytest.mark.parametrize("fails", FAILURES)
 @pytest.mark.parametrize("modern_after_all", [True, False])
-def test_client_late_probe_result_used_if_handshake_fails(fails: Any, modern_after_all: bool) -> None:
+def test_client_late_probe_result_used_if_handshake_fails(
+    fails: Any, modern_after_all: bool
+) -> None:
     talk, asked = opening_client(initialize_timeout=30.0)
     talk.waits(5.0)
     handshake = only(talk.says())
@@ -194,7 +203,9 @@ def test_eof_on_idle_connection_closes_it(role: Role, new: bool) -> None:
         talk = Talk(Connection(role, server_config() if role is SERVER else client_config()))
     else:
         talk = opened(role, D)
-    assert_closed(talk.ends(), error=ConnectionLost, text=f"the {role.other.value} closed the connection")
+    assert_closed(
+        talk.ends(), error=ConnectionLost, text=f"the {role.other.value} closed the connection"
+    )
     assert talk.conn.state is State.CLOSED
     assert talk.ends() == []
     assert talk.hears(ping()) == []
@@ -293,7 +304,10 @@ def test_close_cancels_and_loses_requests() -> None:
     assert not talk.conn.send_result(2, EMPTY)
     ping_answer, asked, given_up = talk.says()  # the queue, and the cancellation
     assert ping_answer["id"] == "ping"
-    assert (given_up["method"], given_up["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
+    assert (given_up["method"], given_up["params"]["requestId"]) == (
+        "notifications/cancelled",
+        asked["id"],
+    )
     assert talk.hears(ping()) == []
     assert talk.says() == []
 

@@ -1,0 +1,1 @@
+"""The JSON-RPC state machine of both roles."""
