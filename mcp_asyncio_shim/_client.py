@@ -9,7 +9,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from mcp_core.runtime import AbstractClient, Waiter
+from mcp_core.runtime import AbstractClient, PendingCall
 
 from ._runtime import logger
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core import Config, Connection, Event
-    from mcp_core.runtime import CallerOptions, CallOptions, Job, Steps
+    from mcp_core.runtime import CallOptions, CallSteps, ClientConfigOptions, Job
 
     from ._http_transport import _HttpTransport
     from ._link import Link
@@ -30,10 +30,10 @@ __all__ = ["Client"]
 T = TypeVar("T")
 
 
-class _Call(Waiter[T]):
+class _Call(PendingCall[T]):
     """A call that the current task waits for."""
 
-    def __init__(self, client: Client, steps: Steps[T], options: CallOptions) -> None:
+    def __init__(self, client: Client, steps: CallSteps[T], options: CallOptions) -> None:
         super().__init__(client._send, client._clock, steps, options)
         self._awake = asyncio.Event()
         self._scope: asyncio.Timeout | None = None
@@ -60,7 +60,9 @@ class Client(AbstractClient):
     Its calls, their options and what they raise are those of `AbstractClient`.
     """
 
-    def __init__(self, make_transport: TransportFactory, config: Config, options: CallerOptions) -> None:
+    def __init__(
+        self, make_transport: TransportFactory, config: Config, options: ClientConfigOptions
+    ) -> None:
         super().__init__(config, options, asyncio.get_running_loop().time, asyncio.sleep)
         self._transport = make_transport(self._conn, self._handle_event)
 
@@ -85,7 +87,7 @@ class Client(AbstractClient):
         own_task = {asyncio.current_task()}
         await self._transport.wait_until(lambda: not self._transport.tasks - own_task)
 
-    async def _call(self, steps: Steps[T], options: CallOptions) -> T:
+    async def _call(self, steps: CallSteps[T], options: CallOptions) -> T:
         call = _Call(self, steps, options)
         try:
             call.begin()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, Unpack
 
 from mcp_core import ConnectFailed
 from mcp_core.registry import Server
-from mcp_core.runtime import NETWORK_INITIALIZE_TIMEOUT, CallerOptions, client_config
+from mcp_core.runtime import NETWORK_INITIALIZE_TIMEOUT, ClientConfigOptions, client_config
 
 from ._client import Client
 from ._link import Link
@@ -44,7 +44,7 @@ async def connect(
     *,
     headers: Mapping[str, str] = {},
     tls: ssl.SSLContext | None = None,
-    **options: Unpack[CallerOptions],
+    **options: Unpack[ClientConfigOptions],
 ) -> AsyncIterator[Client]:
     """Connect to a server, for the time of an `async with` block.
 
@@ -66,7 +66,9 @@ async def connect(
         ValueError: an option is out of its range, or the URL or a header cannot be sent.
     """
     if isinstance(target, str) and "://" not in target:
-        raise TypeError(f"connect to a URL, a Server, or a command as a list of words, not to {target!r}")
+        raise TypeError(
+            f"connect to a URL, a Server, or a command as a list of words, not to {target!r}"
+        )
     if isinstance(target, str):
         options.setdefault("initialize_timeout", NETWORK_INITIALIZE_TIMEOUT)
     while True:
@@ -76,9 +78,13 @@ async def connect(
             if isinstance(target, str):
                 make_transport = await _transport_factory(target, headers, tls)
             else:
-                streams = _memory_streams(target) if isinstance(target, Server) else child_streams(target)
+                streams = (
+                    _memory_streams(target) if isinstance(target, Server) else child_streams(target)
+                )
                 make_transport = partial(Link, await opened.enter_async_context(streams))
-            client = await opened.enter_async_context(aclosing(Client(make_transport, config, options)))
+            client = await opened.enter_async_context(
+                aclosing(Client(make_transport, config, options))
+            )
             try:
                 await client.open()
             except ConnectFailed:
@@ -164,7 +170,9 @@ def _cannot_connect(url: Url, exc: Exception) -> ConnectFailed:
     return ConnectFailed(f"cannot connect to {url.authority.decode()}: {str(exc) or 'no answer'}")
 
 
-async def _upgrade(upgrade: Upgrade, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _upgrade(
+    upgrade: Upgrade, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     """Send the opening handshake, and check the response. Abort the connection on any failure."""
     import h11
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import trio
 
 from mcp_core import MessageRejected
-from mcp_core.runtime import AbstractClient, Waiter
+from mcp_core.runtime import AbstractClient, PendingCall
 
 from ._jobs import start_job
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core import Config, Connection, Event
-    from mcp_core.runtime import CallerOptions, CallOptions, Job, Steps
+    from mcp_core.runtime import CallOptions, CallSteps, ClientConfigOptions, Job
 
 __all__ = ["Carrier", "Client"]
 
@@ -65,7 +65,7 @@ class Carrier(Protocol):
         """Close everything that is open. It may be called any number of times."""
 
 
-class _Call(Waiter[T]):
+class _Call(PendingCall[T]):
     """A call that the current task waits for, inside `scope`. The deadline is the scope's."""
 
     scope: trio.CancelScope
@@ -104,7 +104,7 @@ class Client(AbstractClient):
     def __init__(
         self,
         config: Config,
-        options: CallerOptions,
+        options: ClientConfigOptions,
         make_transport: Callable[[Connection, Callable[[Event], None]], Carrier],
     ) -> None:
         super().__init__(config, options, trio.current_time, trio.sleep)
@@ -159,7 +159,7 @@ class Client(AbstractClient):
             with trio.move_on_after(_CLOSE_TIMEOUT):
                 await self._transport.aclose()
 
-    async def _call(self, steps: Steps[T], options: CallOptions) -> T:
+    async def _call(self, steps: CallSteps[T], options: CallOptions) -> T:
         call: _Call[T] = _Call(self._send, self._clock, steps, options)
         try:
             call.begin()

@@ -18,7 +18,7 @@ import trio
 
 from mcp_core import ConnectFailed
 from mcp_core.registry import Server
-from mcp_core.runtime import NETWORK_INITIALIZE_TIMEOUT, CallerOptions, client_config
+from mcp_core.runtime import NETWORK_INITIALIZE_TIMEOUT, ClientConfigOptions, client_config
 
 from ._child import Grace, spawn
 from ._client import Client
@@ -42,10 +42,17 @@ if TYPE_CHECKING:
     from ._client import Carrier
     from ._trace import Trace
 
-__all__ = ["ClientOptions", "connect", "connect_http", "connect_stdio", "connect_stream", "connect_websocket"]
+__all__ = [
+    "ClientOptions",
+    "connect",
+    "connect_http",
+    "connect_stdio",
+    "connect_stream",
+    "connect_websocket",
+]
 
 
-class ClientOptions(CallerOptions, total=False):
+class ClientOptions(ClientConfigOptions, total=False):
     """The options of a client: the keys of `ClientConfigOptions`, and `trace`.
 
     Keys:
@@ -85,14 +92,18 @@ def connect(
     if auth is not False and not isinstance(target, str):
         raise ValueError("auth is for a server at a URL: others are as trusted as this process")
     if prior_knowledge and not (isinstance(target, str) and target.lower().startswith("http://")):
-        raise ValueError("prior_knowledge is for a server at http://: others negotiate the protocol")
+        raise ValueError(
+            "prior_knowledge is for a server at http://: others negotiate the protocol"
+        )
     if isinstance(target, Server):
         return _connect_memory(target, options)
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
         return connect_http(target, auth=auth, prior_knowledge=prior_knowledge, **options)
     if isinstance(target, str) and target.lower().startswith(("ws://", "wss://")):
         if auth is not False:
-            raise ValueError("auth is for http:// and https://: give a WebSocket its token in headers")
+            raise ValueError(
+                "auth is for http:// and https://: give a WebSocket its token in headers"
+            )
         return connect_websocket(target, **options)
     if isinstance(target, str) or not hasattr(target, "__iter__"):
         raise TypeError(
@@ -102,7 +113,9 @@ def connect(
 
 
 @asynccontextmanager
-async def connect_stream(stream: trio.abc.Stream, **options: Unpack[ClientOptions]) -> AsyncIterator[Client]:
+async def connect_stream(
+    stream: trio.abc.Stream, **options: Unpack[ClientOptions]
+) -> AsyncIterator[Client]:
     """Connect to a server on a byte stream that carries one message a line.
 
     *Resource handling*: the stream is closed at the end of the block, and when connecting fails.
@@ -240,7 +253,10 @@ async def connect_http(
         from ._authorization import Authorization, login_of
 
         login = login_of(auth)
-        with_defaults["extensions"] = {**login.profile.extensions, **(options.get("extensions") or {})}
+        with_defaults["extensions"] = {
+            **login.profile.extensions,
+            **(options.get("extensions") or {}),
+        }
         authorization = Authorization(url, login, tls=tls, proxy=proxy)
     trace = options.get("trace")
     on_message = None if trace is None else Watcher(trace).tell

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from mcp_core._caller_options import check_headers
+from mcp_core.client._options import check_headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -14,8 +14,8 @@ from base64 import b64encode
 from hashlib import sha1
 from typing import TYPE_CHECKING, Final
 
-from mcp_core._caller_options import check_headers
 from mcp_core._errors import AuthRequired, ConnectFailed
+from mcp_core.client._options import check_headers
 from mcp_core.urls._url import Url
 
 from ._call import header

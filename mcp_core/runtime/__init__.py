@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mcp_core._caller_options import NETWORK_INITIALIZE_TIMEOUT as NETWORK_INITIALIZE_TIMEOUT
-from mcp_core._caller_options import AskedOptions as AskedOptions
-from mcp_core._caller_options import CallerOptions as CallerOptions
-from mcp_core._caller_options import answer_form as answer_form
-from mcp_core._caller_options import client_config as client_config
-from mcp_core._calls import CallOptions as CallOptions
-from mcp_core._calls import Steps as Steps
-from mcp_core._calls import Turn as Turn
-from mcp_core._calls import Waiter as Waiter
-from mcp_core._standing import Standing as Standing
+from mcp_core.client._calls import CallOptions as CallOptions
+from mcp_core.client._calls import CallSteps as CallSteps
+from mcp_core.client._calls import CallWait as CallWait
+from mcp_core.client._calls import PendingCall as PendingCall
+from mcp_core.client._options import NETWORK_INITIALIZE_TIMEOUT as NETWORK_INITIALIZE_TIMEOUT
+from mcp_core.client._options import CallbackOptions as CallbackOptions
+from mcp_core.client._options import ClientConfigOptions as ClientConfigOptions
+from mcp_core.client._options import answer_form as answer_form
+from mcp_core.client._options import client_config as client_config
+from mcp_core.client._status import ConnectionStatus as ConnectionStatus
 from mcp_core.messages._pending import PendingRequest as PendingRequest
 from mcp_core.messages._pending import deliver as deliver
 

@@ -14,11 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from mcp_core import types as t
-from mcp_core._cache import ResultCache
-from mcp_core._caller_options import check_headers, check_level
-from mcp_core._calls import Listing
 from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
-from mcp_core._standing import Standing
+from mcp_core.client._cache import ResultCache
+from mcp_core.client._calls import PagedList
+from mcp_core.client._options import check_headers, check_level
+from mcp_core.client._status import ConnectionStatus
 from mcp_core.connection._connection import Connection
 from mcp_core.input_requests._rounds import ClientRoundTrips
 from mcp_core.messages._events import (
@@ -42,8 +42,8 @@ from ._listen import Subscription, SubscriptionClient
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from mcp_core._caller_options import CallerOptions
-    from mcp_core._calls import CallOptions, Params, Steps, Waiter
+    from mcp_core.client._calls import CallOptions, CallSteps, Params, PendingCall
+    from mcp_core.client._options import ClientConfigOptions
     from mcp_core.messages._events import Event, Peer, ProgressReceived
     from mcp_core.revisions._config import Config
     from mcp_core.types import RequestId
@@ -102,7 +102,7 @@ class AbstractClient(abc.ABC):
     def __init__(
         self,
         config: Config,
-        options: CallerOptions,
+        options: ClientConfigOptions,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[object]],
     ) -> None:
@@ -110,7 +110,7 @@ class AbstractClient(abc.ABC):
         self._clock = clock
         self._sleep = sleep
         self._conn = Connection(_CLIENT, config)
-        self._status = Standing(self._conn)
+        self._status = ConnectionStatus(self._conn)
         self._cache = ResultCache() if options.get("cache", True) else None
         self._outputs = OutputSchemas()
         self._log_level = options.get("log_level")
@@ -122,7 +122,7 @@ class AbstractClient(abc.ABC):
             self._conn, self._callbacks, self._start_job, self.hold, self._report
         )
         self._subscriptions: SubscriptionClient | None = None
-        self._pending: dict[Waiter[Any], None] = {}
+        self._pending: dict[PendingCall[Any], None] = {}
         self._pause_count = 0  # responses and logins of this client that the server waits for
 
     def __repr__(self) -> str:
@@ -146,7 +146,7 @@ class AbstractClient(abc.ABC):
     # -- What a driver adds, and what it calls ---------------------------------------------------
 
     @abc.abstractmethod
-    async def _call(self, steps: Steps[T], options: CallOptions) -> T:
+    async def _call(self, steps: CallSteps[T], options: CallOptions) -> T:
         """Begin a `PendingCall`, wait for it, and return its result.
 
         This is a checkpoint even if nothing is sent.
@@ -187,7 +187,7 @@ class AbstractClient(abc.ABC):
             self._subscriptions.handle_event(event)
 
     def _send(
-        self, method: str, params: Params, waiter: Waiter[Any], options: CallOptions
+        self, method: str, params: Params, waiter: PendingCall[Any], options: CallOptions
     ) -> RequestId:
         """Send a request for the pending call `waiter`, and return the request's id."""
         self._status.require_alive()
@@ -207,7 +207,7 @@ class AbstractClient(abc.ABC):
             method, params, token=waiter, meta=meta, progress=progress, headers=headers
         )
 
-    def _end_call(self, waiter: Waiter[Any]) -> None:
+    def _end_call(self, waiter: PendingCall[Any]) -> None:
         """End a call for which no task waits any more. Cancel its request if it has no response."""
         self._pending.pop(waiter, None)
         waiter.leave_turn()
@@ -396,14 +396,16 @@ class AbstractClient(abc.ABC):
 
     # -- What calls are made of ------------------------------------------------------------------
 
-    def _once(self, method: str, params: Params) -> Steps[Any]:
+    def _once(self, method: str, params: Params) -> CallSteps[Any]:
         """Send one request. Respond if its result asks for input."""
         result = yield method, params
         if isinstance(result, InputRequested):
             return (yield from self._send_with_input(method, params, result))
         return result
 
-    def _send_with_input(self, method: str, params: Params, asked: InputRequested) -> Steps[Any]:
+    def _send_with_input(
+        self, method: str, params: Params, asked: InputRequested
+    ) -> CallSteps[Any]:
         """Send a request again with what its result asked for, until there is a final result."""
         config = self._conn.config
         round_trips = ClientRoundTrips(method, params, self.peer, config.capabilities)
@@ -427,7 +429,7 @@ class AbstractClient(abc.ABC):
 
     def _cached(
         self, method: str, params: Mapping[str, Any] | None, options: CallOptions
-    ) -> Steps[Any]:
+    ) -> CallSteps[Any]:
         """Return a fresh result from the cache, or send the request."""
         cache = self._cache
         if cache is None or options.get("meta") or options.get("headers"):
@@ -443,10 +445,10 @@ class AbstractClient(abc.ABC):
         cache.keep(method, params, result, self._clock(), turn)
         return result
 
-    def _pages(self, method: str, member: str, options: CallOptions) -> Steps[list[Any]]:
+    def _pages(self, method: str, member: str, options: CallOptions) -> CallSteps[list[Any]]:
         """List all pages. Begin once more if the server no longer knows a cursor."""
         invalid_params = self.peer.dialect.codes[Fault.INVALID_PARAMS]
-        pages: Listing[Any] = Listing(method, member)
+        pages: PagedList[Any] = PagedList(method, member)
         may_restart = True
         while pages.wanted:
             try:
@@ -459,10 +461,10 @@ class AbstractClient(abc.ABC):
                 if not (may_restart and pages.params and unknown_cursor):
                     raise
                 may_restart = False
-                pages = Listing(method, member)
+                pages = PagedList(method, member)
         return pages.items
 
-    def _tools(self, options: CallOptions) -> Steps[list[t.Tool]]:
+    def _tools(self, options: CallOptions) -> CallSteps[list[t.Tool]]:
         tools = yield from self._pages("tools/list", "tools", options)
         if not self.peer.dialect.lacks(t.Tool, "output_schema"):
             self._outputs.learn(tools)
@@ -470,7 +472,7 @@ class AbstractClient(abc.ABC):
 
     def _tool_call(
         self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
-    ) -> Steps[t.CallToolResult]:
+    ) -> CallSteps[t.CallToolResult]:
         params = _named(name, arguments)
         result: t.CallToolResult
         try:
@@ -490,7 +492,7 @@ class AbstractClient(abc.ABC):
             raise RemoteProtocolError(f"the result of tool {name!r} {error}")
         return result
 
-    def _set_level(self, level: t.LoggingLevel) -> Steps[None]:
+    def _set_level(self, level: t.LoggingLevel) -> CallSteps[None]:
         peer = self.peer
         if _SET_LEVEL in peer.dialect.receives[_SERVER]:
             yield _SET_LEVEL, t.SetLevelParams(level=level)
@@ -583,7 +585,7 @@ class _IgnoredRequest(PendingRequest):
         raise AssertionError("the request has no progress token")  # pragma: no cover
 
 
-def _completion(params: t.CompleteParams) -> Steps[t.Completion]:
+def _completion(params: t.CompleteParams) -> CallSteps[t.Completion]:
     result: t.CompleteResult = yield "completion/complete", params
     return result.completion
 

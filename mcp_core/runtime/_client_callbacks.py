@@ -22,9 +22,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
-from mcp_core._caller_options import roots_result
-from mcp_core._calls import Turn
 from mcp_core._errors import Fault, McpError, RemoteProtocolError, single
+from mcp_core.client._calls import CallWait
+from mcp_core.client._options import roots_result
 from mcp_core.input_requests._kinds import (
     as_answer,
     check_question,
@@ -38,8 +38,8 @@ from ._job import Job
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core._caller_options import AskedOptions
-    from mcp_core._calls import Waiter
+    from mcp_core.client._calls import PendingCall
+    from mcp_core.client._options import CallbackOptions
     from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import RequestReceived
     from mcp_core.types import RequestId
@@ -107,7 +107,7 @@ class ClientCallbacks:
 
     __slots__ = ("_on_roots", "_with_params")
 
-    def __init__(self, options: AskedOptions) -> None:
+    def __init__(self, options: CallbackOptions) -> None:
         self._on_roots = options.get("on_roots")
         self._with_params: dict[type, Callable[[Any], Any] | None] = {
             t.ElicitRequest: options.get("on_elicit"),
@@ -247,7 +247,7 @@ class ServerInitiatedRequests:
         self._conn.send_error(event.id, t.ErrorData(code, "Internal error"))
 
 
-class InputWait(Turn):
+class InputWait(CallWait):
     """A call's wait for the client's own input, before the call is sent again.
 
     All of `work` runs side by side, and its results are passed on under the same keys. The first
@@ -269,7 +269,7 @@ class InputWait(Turn):
     def __repr__(self) -> str:
         return f"<InputWait, {len(self._results)} of {len(self._work)} results>"
 
-    def begin(self, waiter: Waiter[Any]) -> None:
+    def begin(self, waiter: PendingCall[Any]) -> None:
         for key, start in self._work.items():
             self._jobs.append(CallbackJob(start, partial(self._on_end, waiter, key)))
         for job in self._jobs:
@@ -280,7 +280,7 @@ class InputWait(Turn):
             job.abandon()
 
     def _on_end(
-        self, waiter: Waiter[Any], key: str, result: Any, error: BaseException | None
+        self, waiter: PendingCall[Any], key: str, result: Any, error: BaseException | None
     ) -> None:
         self._results[key] = result
         if error is not None:

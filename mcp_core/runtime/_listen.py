@@ -10,16 +10,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core._calls import Turn
 from mcp_core._errors import ConnectionLost, Fault, LocalProtocolError, RemoteProtocolError
+from mcp_core.client._calls import CallWait
 from mcp_core.connection._state import State
 from mcp_core.subscriptions._client import ClientSubscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcp_core._calls import CallOptions, Steps, Waiter
-    from mcp_core._standing import Standing
+    from mcp_core.client._calls import CallOptions, CallSteps, PendingCall
+    from mcp_core.client._status import ConnectionStatus
     from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import Event
     from mcp_core.subscriptions._client import ClientSubscription
@@ -50,8 +50,8 @@ class SubscriptionClient:
     def __init__(
         self,
         conn: Connection,
-        status: Standing,
-        call: Callable[[Steps[None], CallOptions], Awaitable[None]],
+        status: ConnectionStatus,
+        call: Callable[[CallSteps[None], CallOptions], Awaitable[None]],
         pump: Callable[[], object],
         later: Callable[[float, Callable[[], object]], object],
     ) -> None:
@@ -175,7 +175,7 @@ class Changes:
     def __init__(self, client: SubscriptionClient, subscription: ClientSubscription) -> None:
         self._client = client
         self._subscription = subscription
-        self._waiting: list[Waiter[Any]] = []
+        self._waiting: list[PendingCall[Any]] = []
         subscription.wake = self._wake
 
     def __repr__(self) -> str:
@@ -198,11 +198,11 @@ class Changes:
             if self._subscription.over:
                 raise StopAsyncIteration
 
-    def _opened(self) -> Steps[None]:
+    def _opened(self) -> CallSteps[None]:
         while not self._subscription.settled:
             yield _ChangeWait(self._waiting, "listen")
 
-    def _changed(self) -> Steps[None]:
+    def _changed(self) -> CallSteps[None]:
         if not self._subscription.has_news:
             yield _ChangeWait(self._waiting)
 
@@ -211,15 +211,15 @@ class Changes:
             waiter.end(None, None)
 
 
-class _ChangeWait(Turn):
+class _ChangeWait(CallWait):
     """A wait for news of a subscription. The call looks itself what the news is."""
 
-    def __init__(self, waiting: list[Waiter[Any]], name: str = "") -> None:
+    def __init__(self, waiting: list[PendingCall[Any]], name: str = "") -> None:
         self._waiting = waiting
         self.name = name
-        self._waiter: Waiter[Any]
+        self._waiter: PendingCall[Any]
 
-    def begin(self, waiter: Waiter[Any]) -> None:
+    def begin(self, waiter: PendingCall[Any]) -> None:
         self._waiter = waiter
         self._waiting.append(waiter)
 

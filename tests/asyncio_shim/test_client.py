@@ -16,7 +16,7 @@ from mcp_asyncio_shim import Client, connect
 from mcp_asyncio_shim._link import Link
 from mcp_core import ALL, CallTimeout, ConnectFailed, ConnectionLost, LocalProtocolError, PeerError
 from mcp_core.registry import Context, Server
-from mcp_core.runtime import CallerOptions, client_config
+from mcp_core.runtime import ClientConfigOptions, client_config
 from mcp_core.types import LoggingMessageParams, TextContent
 from tests.asyncio_shim.everything import everything
 from tests.asyncio_shim.loop import Wire, run
@@ -82,10 +82,15 @@ def test_calls_work_in_every_revision(version: str, capfd: pytest.CaptureFixture
         assert (await client.call_tool("meta", meta={"com.example/word": "hello"})).content == [
             TextContent("hello")
         ]
-        assert [resource.uri for resource in await client.list_resources()] == ["memo://today", "memo://logo"]
+        assert [resource.uri for resource in await client.list_resources()] == [
+            "memo://today",
+            "memo://logo",
+        ]
         (template,) = await client.list_resource_templates()
         assert template.uri_template == "memo://{day}/notes"
-        assert (await client.read_resource("memo://may-1/notes")).contents[0].text == "Notes of may-1."
+        assert (await client.read_resource("memo://may-1/notes")).contents[
+            0
+        ].text == "Notes of may-1."
         assert [prompt.name for prompt in await client.list_prompts()] == ["review"]
         prompt = await client.get_prompt("review", {"code": "x"})
         assert prompt.messages[0].content == TextContent("Review this, be kind: x")
@@ -126,7 +131,10 @@ def test_client_info_equals_that_of_trio() -> None:
 def test_concurrent_calls_get_their_results() -> None:
     async def use(client: Client) -> None:
         async with asyncio.TaskGroup() as group:
-            calls = [group.create_task(client.call_tool("count", {"to": number})) for number in range(200)]
+            calls = [
+                group.create_task(client.call_tool("count", {"to": number}))
+                for number in range(200)
+            ]
         texts = [call.result().content for call in calls]
         assert texts == [[TextContent(str(number))] for number in range(200)]
 
@@ -214,7 +222,10 @@ def test_progress_does_not_extend_max_timeout() -> None:
                 CallTimeout, match=r"tools/call was not over after 0\.3 s in all \(max_timeout\)"
             ):
                 await client.call_tool(
-                    "steps", {"number": 99}, max_timeout=0.3, progress=lambda step, *_: told.append(step)
+                    "steps",
+                    {"number": 99},
+                    max_timeout=0.3,
+                    progress=lambda step, *_: told.append(step),
                 )
             assert told
 
@@ -238,7 +249,7 @@ async def talking(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
     """Yield a client whose server is the test, in the stateless revision."""
     ours, theirs = socket.socketpair()
     wire = Wire(*await asyncio.open_connection(sock=theirs), E)
-    told: CallerOptions = {"versions": [E], **options}  # type: ignore[typeddict-item]
+    told: ClientConfigOptions = {"versions": [E], **options}  # type: ignore[typeddict-item]
     streams = await asyncio.open_connection(sock=ours)
     carry = partial(Link, streams)
     async with aclosing(Client(carry, client_config(told), told)) as client:
@@ -275,13 +286,17 @@ def test_progress_after_timeout_is_ignored() -> None:
         async with talking() as (client, wire):
             told: list[object] = []
             call = asyncio.create_task(
-                client.call_tool("t", timeout=0.05, progress=lambda *progress: told.append(progress))
+                client.call_tool(
+                    "t", timeout=0.05, progress=lambda *progress: told.append(progress)
+                )
             )
             asked = await wire.hear()
             loop = asyncio.get_running_loop()
 
             def hear() -> None:  # after the timer and before the task
-                late = notification("notifications/progress", {"progressToken": asked["id"], "progress": 1})
+                late = notification(
+                    "notifications/progress", {"progressToken": asked["id"], "progress": 1}
+                )
                 client._conn.receive_data(line(late), loop.time())
                 client._transport.pump()
 
@@ -313,7 +328,9 @@ def test_on_log_gets_messages_over_pipe(caplog: pytest.LogCaptureFixture) -> Non
 
     run(main())
     assert heard == ["alert"]
-    assert [record.getMessage() for record in caplog.records if record.exc_info] == ["on_log failed"]
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == [
+        "on_log failed"
+    ]
 
 
 def test_connect_invalid_option_raises() -> None:

@@ -20,12 +20,12 @@ from mcp_core import (
     RemoteProtocolError,
     ResultReceived,
 )
-from mcp_core._calls import Listing
-from mcp_core.runtime import PendingRequest, Turn, Waiter, deliver
+from mcp_core.client._calls import PagedList
+from mcp_core.runtime import CallWait, PendingCall, PendingRequest, deliver
 from mcp_core.types import ListToolsResult, Tool
 
 if TYPE_CHECKING:
-    from mcp_core.runtime import CallOptions, Steps
+    from mcp_core.runtime import CallOptions, CallSteps
 
 
 class RecordingRequest(PendingRequest):
@@ -100,8 +100,8 @@ def page(*names: str, cursor: str | None = None) -> ListToolsResult:
 
 @pytest.mark.requirement("PAGE-2", "PAGE-3", "PAGE-4", "PAGE-5")
 def test_paged_list_continues_until_no_cursor() -> None:
-    listing: Listing[Tool] = Listing("tools/list", "tools")
-    assert repr(listing) == "<Listing of tools/list, 0 items, not at the end>"
+    listing: PagedList[Tool] = PagedList("tools/list", "tools")
+    assert repr(listing) == "<PagedList of tools/list, 0 items, not at the end>"
     asked = []
     for answer in (page("a", cursor="x y"), page(cursor=""), page("b", "c")):
         assert listing.wanted
@@ -110,11 +110,11 @@ def test_paged_list_continues_until_no_cursor() -> None:
     assert asked == [None, {"cursor": "x y"}, {"cursor": ""}]
     assert not listing.wanted
     assert [tool.name for tool in listing.items] == ["a", "b", "c"]
-    assert repr(listing) == "<Listing of tools/list, 3 items>"
+    assert repr(listing) == "<PagedList of tools/list, 3 items>"
 
 
 def test_paged_list_repeated_cursor_raises() -> None:
-    listing: Listing[Tool] = Listing("tools/list", "tools")
+    listing: PagedList[Tool] = PagedList("tools/list", "tools")
     listing.take(page("a", cursor="1"))
     listing.take(page("b", cursor="2"))
     with pytest.raises(RemoteProtocolError, match="do not come to an end"):
@@ -122,7 +122,7 @@ def test_paged_list_repeated_cursor_raises() -> None:
 
 
 def test_paged_list_over_page_limit_raises() -> None:
-    listing: Listing[Tool] = Listing("tools/list", "tools")
+    listing: PagedList[Tool] = PagedList("tools/list", "tools")
     for number in range(10_000):
         listing.take(page(cursor=str(number)))
     with pytest.raises(RemoteProtocolError, match="tools/list"):
@@ -132,17 +132,17 @@ def test_paged_list_over_page_limit_raises() -> None:
 # -- One call ------------------------------------------------------------------------------------
 
 
-class RecordingCall(Waiter[Any]):
+class RecordingCall(PendingCall[Any]):
     """A call that records wakeups, changed deadlines and sent requests. `now` is its clock."""
 
-    def __init__(self, steps: Steps[Any], options: CallOptions | None = None) -> None:
+    def __init__(self, steps: CallSteps[Any], options: CallOptions | None = None) -> None:
         self.now = 1000.0
         self.log: list[str] = []
         self.sent: list[tuple[str, Any]] = []
         self.refuses: BaseException | None = None
         super().__init__(self._put, lambda: self.now, steps, options or {})
 
-    def _put(self, method: str, params: Any, waiter: Waiter[Any], options: CallOptions) -> int:
+    def _put(self, method: str, params: Any, waiter: PendingCall[Any], options: CallOptions) -> int:
         assert waiter is self
         if self.refuses is not None:
             raise self.refuses
@@ -159,12 +159,12 @@ class RecordingCall(Waiter[Any]):
         return self.done
 
 
-def one() -> Steps[str]:
+def one() -> CallSteps[str]:
     answer = yield "one", {"a": 1}
     return f"the answer is {answer}"
 
 
-def two() -> Steps[list[Any]]:
+def two() -> CallSteps[list[Any]]:
     first = yield "one", None
     try:
         second = yield "two", {"deliver_to": first}
@@ -173,12 +173,12 @@ def two() -> Steps[list[Any]]:
     return [first, second]
 
 
-def none() -> Steps[str]:
+def none() -> CallSteps[str]:
     yield from ()
     return "known"
 
 
-def started(steps: Steps[Any], options: CallOptions | None = None) -> RecordingCall:
+def started(steps: CallSteps[Any], options: CallOptions | None = None) -> RecordingCall:
     call = RecordingCall(steps, options)
     call.begin()
     return call
@@ -248,7 +248,7 @@ def test_call_send_failure_ends_it(at: str) -> None:
 
 
 def test_call_own_exception_is_raised() -> None:
-    def fails() -> Steps[None]:
+    def fails() -> CallSteps[None]:
         yield "one", None
         raise ZeroDivisionError
 
@@ -283,23 +283,23 @@ def test_call_failing_callback_ends_it(raised: BaseException) -> None:
     assert caught.value is raised  # the call's steps cannot catch it
 
 
-class RecordingWait(Turn):
+class RecordingWait(CallWait):
     """A wait that records the call and how often it was stopped."""
 
     def __init__(self, *, ours: bool = False, name: str = "") -> None:
         self.ours = ours
         self.name = name
         self.stopped = 0
-        self.waiter: Waiter[Any]
+        self.waiter: PendingCall[Any]
 
-    def begin(self, waiter: Waiter[Any]) -> None:
+    def begin(self, waiter: PendingCall[Any]) -> None:
         self.waiter = waiter
 
     def stop(self) -> None:
         self.stopped += 1
 
 
-def through(turn: Turn) -> Steps[Any]:
+def through(turn: CallWait) -> CallSteps[Any]:
     first = yield "one", None
     try:
         word = yield turn
@@ -347,7 +347,7 @@ def test_end_wait_twice_stops_once() -> None:
 
 
 def test_call_beginning_with_wait_names_it_in_timeout() -> None:
-    def steps() -> Steps[Any]:
+    def steps() -> CallSteps[Any]:
         return (yield RecordingWait(name="a word"))
 
     call = started(steps(), {"timeout": 5})

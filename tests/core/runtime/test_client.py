@@ -17,14 +17,14 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
-from mcp_core._cache import _INVALIDATES
+from mcp_core.client._cache import _INVALIDATES
 from mcp_core.runtime import (
     AbstractClient,
-    CallerOptions,
     CallOptions,
+    CallSteps,
+    ClientConfigOptions,
     Job,
-    Steps,
-    Waiter,
+    PendingCall,
     client_config,
 )
 from tests.core.helpers import (
@@ -55,7 +55,7 @@ LEVEL = "io.modelcontextprotocol/logLevel"
 OFFERS: Message = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}}
 
 
-class ByHand(Waiter[T]):
+class ByHand(PendingCall[T]):
     """A call that no task waits for: the test looks whether it is done."""
 
     def wake(self) -> None:
@@ -86,12 +86,12 @@ class Played(AbstractClient):
     def __init__(self, version: str, **options: Any) -> None:
         self.now = 1000.0
         self.reports: list[tuple[str, BaseException]] = []
-        told: CallerOptions = {"versions": [version], **options}  # type: ignore[typeddict-item]
+        told: ClientConfigOptions = {"versions": [version], **options}  # type: ignore[typeddict-item]
         super().__init__(client_config(told), told, lambda: self.now, Sleep)
         self.talk = Talk(self._conn)
         self.work: list[Job] = []  # what a driver would run in tasks
 
-    async def _call(self, steps: Steps[T], options: CallOptions) -> T:
+    async def _call(self, steps: CallSteps[T], options: CallOptions) -> T:
         waiter = ByHand(self._send, self._clock, steps, options)
         waiter.begin()
         while not waiter.done:
@@ -823,7 +823,7 @@ def test_open_with_known_peer_sends_no_probe() -> None:
 
 
 def test_versions_without_probe_after_failed_probe() -> None:
-    options: CallerOptions = {"versions": [E, D, C]}
+    options: ClientConfigOptions = {"versions": [E, D, C]}
     client = Played(D, **options)
     client._open()
     client._conn.receive_data(b"", 0.0)

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from mcp_core import LocalProtocolError, McpError, RequestReceived, Role
 from mcp_core import types as t
-from mcp_core._caller_options import callback_capabilities
-from mcp_core.runtime import CallbackJob, Waiter, answer_form
+from mcp_core.client._options import callback_capabilities
+from mcp_core.runtime import CallbackJob, PendingCall, answer_form
 from mcp_core.runtime._client_callbacks import ClientCallbacks, InputWait, ServerInitiatedRequests
 from tests.core.helpers import (
     STATEFUL,
@@ -506,7 +506,7 @@ def test_server_request_callback_cancelled_gets_error() -> None:
 # -- InputWait --------------------------------------------------------------------------------------------------------------
 
 
-class UnwatchedCall(Waiter[Any]):
+class UnwatchedCall(PendingCall[Any]):
     def wake(self) -> None:
         pass
 

@@ -10,8 +10,8 @@ import pytest
 
 from mcp_core import ALL, DIALECTS, __version__
 from mcp_core import types as t
-from mcp_core._caller_options import callback_capabilities, check_headers, check_level
-from mcp_core.runtime import CallerOptions, client_config
+from mcp_core.client._options import callback_capabilities, check_headers, check_level
+from mcp_core.runtime import ClientConfigOptions, client_config
 from tests.core.helpers import A, B, C, D, E
 
 URLS = t.ElicitationCapability(form={}, url={})
@@ -21,13 +21,17 @@ def test_client_config_without_options_has_defaults() -> None:
     config = client_config({})
     assert config.capabilities == t.ClientCapabilities()
     assert config.info == t.Implementation(name="mcp-trio", version=__version__)
-    assert (config.versions, config.probe_timeout, config.initialize_timeout) == (list(ALL), 5.0, None)
+    assert (config.versions, config.probe_timeout, config.initialize_timeout) == (
+        list(ALL),
+        5.0,
+        None,
+    )
     assert config.keep_alive is None
 
 
 def test_client_config_takes_every_option() -> None:
     info = t.Implementation(name="mine", version="3")
-    options: CallerOptions = {
+    options: ClientConfigOptions = {
         "versions": [E, A],
         "info": info,
         "extensions": {"com.example/x": {"a": 1}},
@@ -63,8 +67,10 @@ def test_client_config_takes_every_option() -> None:
         ((E,), {"sampling": {"tools": {}}, "roots": {}, "elicitation": {"form": {}, "url": {}}}),
     ],
 )
-def test_client_config_capabilities_fit_each_revision(versions: tuple[str, ...], declared: Any) -> None:
-    options: CallerOptions = {
+def test_client_config_capabilities_fit_each_revision(
+    versions: tuple[str, ...], declared: Any
+) -> None:
+    options: ClientConfigOptions = {
         "on_elicit": lambda params: None,
         "on_sample": lambda params: None,
         "on_roots": [],
@@ -88,7 +94,9 @@ def test_client_config_capabilities_fit_each_revision(versions: tuple[str, ...],
         ({"on_roots": "file:///"}, TypeError, "several places"),
     ],
 )
-def test_client_config_invalid_option_raises(options: Any, error: type[Exception], words: str) -> None:
+def test_client_config_invalid_option_raises(
+    options: Any, error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         client_config(options)
 
@@ -147,7 +155,16 @@ def test_check_headers_repeated_name_raises() -> None:
     ("options", "declared"),
     [
         ({}, {}),
-        ({"on_elicit": None, "on_sample": None, "on_roots": None, "elicitation": None, "sampling": None}, {}),
+        (
+            {
+                "on_elicit": None,
+                "on_sample": None,
+                "on_roots": None,
+                "elicitation": None,
+                "sampling": None,
+            },
+            {},
+        ),
         ({"on_elicit": print}, {"elicitation": t.ElicitationCapability()}),
         ({"on_elicit": print, "elicitation": URLS}, {"elicitation": URLS}),
         ({"on_sample": print}, {"sampling": t.SamplingCapability()}),
@@ -168,7 +185,11 @@ def test_callback_capabilities_follow_callbacks(options: Any, declared: Any) -> 
     ("options", "error", "words"),
     [
         ({"elicitation": URLS}, ValueError, "elicitation needs on_elicit"),
-        ({"sampling": t.SamplingCapability(), "on_elicit": print}, ValueError, "sampling needs on_sample"),
+        (
+            {"sampling": t.SamplingCapability(), "on_elicit": print},
+            ValueError,
+            "sampling needs on_sample",
+        ),
         ({"on_roots": ["http://x/"]}, ValueError, "no file:// URI"),
         ({"on_roots": ["/home"]}, ValueError, "no file:// URI"),
         ({"on_roots": [PurePosixPath("relative")]}, ValueError, "relative"),

@@ -10,22 +10,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mcp_core._errors import ConnectFailed, ConnectionLost
 from mcp_core.connection._state import State
 from mcp_core.messages._events import ConnectionClosed, PeerReady
 from mcp_core.messages._pending import deliver
 
-from ._errors import ConnectFailed, ConnectionLost
-
 if TYPE_CHECKING:
+    from mcp_core._errors import McpTrioError
     from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import Event
 
-    from ._errors import McpTrioError
-
-__all__ = ["Standing"]
+__all__ = ["ConnectionStatus"]
 
 
-class Standing:
+class ConnectionStatus:
     """The status of the client connection `conn`.
 
     Pass every event to `take`; it also delivers responses to the calls in progress. When `settled`
@@ -41,7 +39,7 @@ class Standing:
 
     def __repr__(self) -> str:
         state = "over" if self._error is not None else "open" if self.settled else "being opened"
-        return f"<Standing of {self._conn!r}: {state}>"
+        return f"<ConnectionStatus of {self._conn!r}: {state}>"
 
     def take(self, event: Event) -> None:
         """Handle one event, without waiting."""

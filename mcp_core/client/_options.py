@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
 from msgspec.structs import replace
 
 from mcp_core import types as t
+from mcp_core._errors import LocalProtocolError
+from mcp_core._version import __version__
 from mcp_core.input_requests._kinds import FormSchema, as_answer, form_of
 from mcp_core.revisions._config import Config
 from mcp_core.revisions._dialects import ALL
-
-from ._errors import LocalProtocolError
-from ._version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NETWORK_INITIALIZE_TIMEOUT",
-    "AskedOptions",
-    "CallerOptions",
+    "CallbackOptions",
+    "ClientConfigOptions",
     "ElicitAnswer",
     "Place",
     "answer_form",
@@ -71,7 +70,7 @@ OnRoots: TypeAlias = (
 Fill: TypeAlias = Callable[[str, FormSchema], Awaitable[ElicitAnswer] | ElicitAnswer]
 
 
-class AskedOptions(TypedDict, total=False):
+class CallbackOptions(TypedDict, total=False):
     """The options of a client for what the server asks: elicitation, sampling and roots.
 
     A callback is an `async def`, or a plain function, which must not block. Each call of one runs
@@ -103,7 +102,7 @@ class AskedOptions(TypedDict, total=False):
     sampling: t.SamplingCapability | None
 
 
-class CallerOptions(AskedOptions, total=False):
+class ClientConfigOptions(CallbackOptions, total=False):
     """Options of a client's connection: those of `CallbackOptions`, and these.
 
     Keys:
@@ -144,7 +143,7 @@ class CallerOptions(AskedOptions, total=False):
     cache: bool
 
 
-def client_config(options: CallerOptions) -> Config:
+def client_config(options: ClientConfigOptions) -> Config:
     """Return the configuration of a client with these options.
 
     Raises:
@@ -207,7 +206,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 # -- Callbacks ---------------------------------------------------------------------------------
 
 
-def callback_capabilities(options: AskedOptions) -> t.ClientCapabilities:
+def callback_capabilities(options: CallbackOptions) -> t.ClientCapabilities:
     """Return the capabilities to declare: a client declares only what it has a callback for.
 
     Raises:

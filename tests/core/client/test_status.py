@@ -15,19 +15,19 @@ from mcp_core import (
     Role,
     State,
 )
-from mcp_core.runtime import Standing
+from mcp_core.runtime import ConnectionStatus
 from tests.core.helpers import C, D, E, Talk, client_config, error, only, opened, result
 from tests.core.messages.test_pending import RecordingRequest
 
 
-def opening_status(*versions: str) -> tuple[Standing, Talk]:
+def opening_status(*versions: str) -> tuple[ConnectionStatus, Talk]:
     """Return the status of a client that has just begun to open."""
     talk = Talk(Connection(Role.CLIENT, client_config(*versions)))
     talk.conn.open(talk.now)
-    return Standing(talk.conn), talk
+    return ConnectionStatus(talk.conn), talk
 
 
-def settle(status: Standing, events: list[object]) -> None:
+def settle(status: ConnectionStatus, events: list[object]) -> None:
     for event in events:
         status.take(event)  # type: ignore[arg-type]
 
@@ -35,14 +35,14 @@ def settle(status: Standing, events: list[object]) -> None:
 def test_status_opening_connection_becomes_open() -> None:
     status, talk = opening_status(E)
     settled = [status.settled]
-    assert repr(status) == f"<Standing of {talk.conn!r}: being opened>"
+    assert repr(status) == f"<ConnectionStatus of {talk.conn!r}: being opened>"
     asked = only(talk.says())
     answer = {"resultType": "complete", "supportedVersions": [E], "capabilities": {}}
     settle(status, [*talk.hears(result(asked["id"], answer))])
     assert [*settled, status.settled] == [False, True]
     status.require_open()
     status.require_alive()
-    assert repr(status) == f"<Standing of {talk.conn!r}: open>"
+    assert repr(status) == f"<ConnectionStatus of {talk.conn!r}: open>"
     assert status.versions_without_probe == []
 
 
@@ -96,7 +96,7 @@ def test_status_closed_connection_raises_connection_lost(
     why: ConnectionLost | None, says: str
 ) -> None:
     talk = opened(Role.CLIENT, D)
-    status = Standing(talk.conn)
+    status = ConnectionStatus(talk.conn)
     assert talk.conn.peer is not None
     status.take(PeerReady(talk.conn.peer))
     talk.conn.close(why)
@@ -104,12 +104,12 @@ def test_status_closed_connection_raises_connection_lost(
     settle(status, [*talk.events()])
     with pytest.raises(ConnectionLost, match=says):
         status.require_alive()
-    assert repr(status) == f"<Standing of {talk.conn!r}: over>"
+    assert repr(status) == f"<ConnectionStatus of {talk.conn!r}: over>"
 
 
 def test_status_delivers_responses() -> None:
     talk = opened(Role.CLIENT, D)
-    status, request, lost = Standing(talk.conn), RecordingRequest(), RecordingRequest()
+    status, request, lost = ConnectionStatus(talk.conn), RecordingRequest(), RecordingRequest()
     status.take(ResultReceived(1, "r", request))
     assert request.ends == [("r", None)]
     status.take(ConnectionClosed([lost], None))

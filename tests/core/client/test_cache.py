@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import types as t
-from mcp_core._cache import ResultCache
+from mcp_core.client._cache import ResultCache
 
 SECOND = 1000  # milliseconds
 
@@ -127,13 +127,18 @@ RESULTS: list[tuple[str, t.CacheableResult]] = [
     (
         "prompts/list",
         t.ListPromptsResult(
-            prompts=[t.Prompt(name="p", arguments=[t.PromptArgument(name="a", required=True)])], ttl_ms=9
+            prompts=[t.Prompt(name="p", arguments=[t.PromptArgument(name="a", required=True)])],
+            ttl_ms=9,
         ),
     ),
     (
         "resources/list",
         t.ListResourcesResult(
-            resources=[t.Resource(uri="a:b", name="b", size=1, annotations=t.Annotations(audience=["user"]))],
+            resources=[
+                t.Resource(
+                    uri="a:b", name="b", size=1, annotations=t.Annotations(audience=["user"])
+                )
+            ],
             ttl_ms=9,
         ),
     ),
@@ -192,12 +197,18 @@ def test_cache_hit_may_be_modified_by_caller() -> None:
 )
 def test_cache_notification_invalidates_its_methods(notification: str, stale: set[str]) -> None:
     cache = holding(
-        *((method, params, result) for method, result in RESULTS for params in (None, {"cursor": "1"}))
+        *(
+            (method, params, result)
+            for method, result in RESULTS
+            for params in (None, {"cursor": "1"})
+        )
     )
     before = cache.turn
     cache.invalidate(notification)
     gone = {method for method, _ in RESULTS if cache.find(method, {"cursor": "1"}, 0.0) is None}
-    assert gone == stale == {method for method, _ in RESULTS if cache.find(method, None, 0.0) is None}
+    assert (
+        gone == stale == {method for method, _ in RESULTS if cache.find(method, None, 0.0) is None}
+    )
     assert (cache.turn != before) is bool(stale)
 
 
@@ -292,7 +303,9 @@ def test_cache_any_operations_match_model(steps: list[Step]) -> None:
             said = t.ListToolsResult(tools=[], next_cursor=str(number), ttl_ms=ttl * SECOND)
             result: Any = {
                 "tools/list": said,
-                "prompts/list": t.ListPromptsResult(prompts=[], next_cursor=str(number), ttl_ms=said.ttl_ms),
+                "prompts/list": t.ListPromptsResult(
+                    prompts=[], next_cursor=str(number), ttl_ms=said.ttl_ms
+                ),
                 "resources/list": t.ListResourcesResult(
                     resources=[], next_cursor=str(number), ttl_ms=said.ttl_ms
                 ),
@@ -304,11 +317,15 @@ def test_cache_any_operations_match_model(steps: list[Step]) -> None:
         elif act == "wait":
             now += abs(ttl)
         else:
-            cache.forget(method) if act == "forget" else cache.invalidate(f"notifications/{method}_changed")
+            cache.forget(method) if act == "forget" else cache.invalidate(
+                f"notifications/{method}_changed"
+            )
             model = {key: said for key, said in model.items() if key[0] != method}
         for (known, at), (said_at, stale_at) in model.items():
             found = cache.find(known, {"cursor": str(at)}, now)
-            assert (found.next_cursor if found else None) == (str(said_at) if now < stale_at else None)
+            assert (found.next_cursor if found else None) == (
+                str(said_at) if now < stale_at else None
+            )
     for known in METHODS:
         cache.forget(known)
     assert repr(cache) == "<ResultCache of 0 results, 0 bytes>"

@@ -50,7 +50,7 @@ _INVALIDATES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-class _Kept(NamedTuple):
+class _CacheEntry(NamedTuple):
     data: bytes
     stale_at: float
 
@@ -65,7 +65,7 @@ class ResultCache:
     __slots__ = ("_bytes", "_entries", "turn")
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[str, bytes], _Kept] = {}
+        self._entries: dict[tuple[str, bytes], _CacheEntry] = {}
         self._bytes = 0
         self.turn = 0
 
@@ -103,7 +103,7 @@ class ResultCache:
             self._remove(key)  # even if the new result is not stored
         if turn != self.turn or result.ttl_ms is None or result.ttl_ms <= 0:
             return
-        entry = _Kept(encode(result), now + min(result.ttl_ms, _MAX_TTL) / 1000)
+        entry = _CacheEntry(encode(result), now + min(result.ttl_ms, _MAX_TTL) / 1000)
         if _size(key, entry) > _MAX_BYTES:
             return  # it would evict all others, and then itself
         self._entries[key] = entry
@@ -154,5 +154,5 @@ def _key(method: str, params: Mapping[str, Any] | None) -> tuple[str, bytes] | N
         return None
 
 
-def _size(key: tuple[str, bytes], entry: _Kept) -> int:
+def _size(key: tuple[str, bytes], entry: _CacheEntry) -> int:
     return len(key[1]) + len(entry.data)

@@ -17,28 +17,27 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, Typ
 
 from msgspec import Struct
 
+from mcp_core._errors import CallTimeout, RemoteProtocolError
 from mcp_core.messages._events import InputRequested, ProgressReceived
 from mcp_core.messages._pending import PendingRequest
 
-from ._errors import CallTimeout, RemoteProtocolError
-
 if TYPE_CHECKING:
-    from .types import RequestId
+    from mcp_core.types import RequestId
 
 __all__ = [
     "CallOptions",
-    "Listing",
+    "CallSteps",
+    "CallWait",
+    "PagedList",
     "Params",
-    "Steps",
-    "Turn",
-    "Waiter",
+    "PendingCall",
 ]
 
 T = TypeVar("T")
 
 Params: TypeAlias = Struct | Mapping[str, Any] | None
 
-Steps: TypeAlias = Generator["tuple[str, Params] | Turn", Any, T]
+CallSteps: TypeAlias = Generator["tuple[str, Params] | CallWait", Any, T]
 
 Progress: TypeAlias = Callable[[float, float | None, str | None], object]
 
@@ -75,7 +74,7 @@ class CallOptions(TypedDict, total=False):
     headers: Mapping[str, str] | None
 
 
-class Turn(abc.ABC):
+class CallWait(abc.ABC):
     """A wait of a call for something other than a response. Pass the outcome to `PendingCall.end`.
 
     `ours` is true if the server is waiting for our side, for example for input from the user.
@@ -86,7 +85,7 @@ class Turn(abc.ABC):
     name = ""
 
     @abc.abstractmethod
-    def begin(self, waiter: Waiter[Any]) -> None:
+    def begin(self, waiter: PendingCall[Any]) -> None:
         """Begin to wait on behalf of `waiter`. Do not call its `end` before this returns."""
 
     @abc.abstractmethod
@@ -94,7 +93,7 @@ class Turn(abc.ABC):
         """End the wait. Called when the call ends or is cancelled, and after `end` was called."""
 
 
-class Waiter(PendingRequest, Generic[T]):
+class PendingCall(PendingRequest, Generic[T]):
     """One call. Call `begin`, wait for `wake` or until `deadline`, then take `result()`.
 
     Args:
@@ -121,7 +120,7 @@ class Waiter(PendingRequest, Generic[T]):
     _total_deadline: float | None = None  # when `max_timeout` is over; infinite for no limit
     _total_applies = False  # `deadline` is the total deadline, not that of `timeout`
     held = 0
-    _current_wait: Turn | None = None
+    _current_wait: CallWait | None = None
     _progress_seen = False  # since the last request
     _method = ""
     _result: Any = None
@@ -129,9 +128,9 @@ class Waiter(PendingRequest, Generic[T]):
 
     def __init__(
         self,
-        send: Callable[[str, Params, Waiter[Any], CallOptions], RequestId],
+        send: Callable[[str, Params, PendingCall[Any], CallOptions], RequestId],
         clock: Callable[[], float],
-        steps: Steps[T],
+        steps: CallSteps[T],
         options: CallOptions,
     ) -> None:
         self._send = send
@@ -270,7 +269,7 @@ def _check_seconds(option: str, seconds: float | None) -> float | None:
     return seconds
 
 
-class Listing(Generic[T]):
+class PagedList(Generic[T]):
     """The items of all pages of `method`.
 
     While `wanted`, request a page with `params` and pass it to `take`; then read `items`. `member`
@@ -286,7 +285,7 @@ class Listing(Generic[T]):
         self._seen: set[str] = set()
 
     def __repr__(self) -> str:
-        return f"<Listing of {self.method}, {len(self.items)} items{', not at the end' if self.wanted else ''}>"
+        return f"<PagedList of {self.method}, {len(self.items)} items{', not at the end' if self.wanted else ''}>"
 
     @property
     def params(self) -> dict[str, Any] | None:

@@ -1,0 +1,1 @@
+"""The client side of a connection without waiting: calls, cache, status, options."""
