@@ -23,8 +23,12 @@ from fuzz.mutations import damage
 from fuzz.targets import Target
 from fuzz.values import encoded, json_objects, json_values, texts, weighted
 from mcp_core import DIALECTS, Role
-from mcp_core.http._headers import decode_value, encode_value
-from mcp_core.http._mirror import Mirror, request_headers
+from mcp_core.http.wire._mcp_headers import (
+    RequestHeaderValidator,
+    decode_value,
+    encode_value,
+    request_headers,
+)
 from mcp_core.schema._param_headers import param_headers
 
 # the tool's schema; its name; arguments; edits of the headers: operation, index, value
@@ -96,7 +100,7 @@ def check(case: Case) -> Iterable[str]:
 
 def _find_error(headers: list[tuple[bytes, bytes]], params: Any, mirrored: Any) -> str | None:
     raw = encoded(params)
-    mirror = Mirror(headers, lambda tool: mirrored)
+    mirror = RequestHeaderValidator(headers, lambda tool: mirrored)
     found = mirror.check_head("tools/call", VERSION, ROW, raw)
     return found if found is not None else mirror.check_params(ROW, ROW.read_params(raw))
 

@@ -20,7 +20,7 @@ from fuzz.mutations import damage, split
 from fuzz.targets import Target
 from fuzz.timing import run_within
 from fuzz.values import weighted
-from mcp_core.http._sse import EventTooLong, SseDecoder, encode_event
+from mcp_core.http.wire._sse import EventTooLong, SseDecoder, encode_event
 
 # limit; chunks; how many times they are repeated; events to encode: data, id, type, retry
 Case: TypeAlias = tuple[

@@ -19,7 +19,7 @@ from wsproto import frame_protocol
 from fuzz.mutations import damage, split
 from fuzz.targets import Target
 from fuzz.values import weighted
-from mcp_core.http import Close, Ping, Pong, SocketAction, Spelling, Text, WebSocket
+from mcp_core.http import Close, Ping, Pong, Text, WebSocket, WebSocketAction, WebSocketFrames
 
 Case: TypeAlias = list[bytes]  # chunks
 
@@ -97,14 +97,14 @@ def check(case: Case) -> Iterable[str]:
 
 def _read(chunks: Iterable[bytes], *, client: bool = False) -> FrameRecorder:
     recorder = FrameRecorder()
-    frames = Spelling(cast("WebSocket", recorder), frame_protocol, client=client)
+    frames = WebSocketFrames(cast("WebSocket", recorder), frame_protocol, client=client)
     for chunk in chunks:
         frames.read(chunk, 0.0)
     return recorder
 
 
 def _check_round_trip(received: list[Any]) -> None:
-    actions: list[SocketAction] = []
+    actions: list[WebSocketAction] = []
     expected: list[Any] = []
     for each in received:
         if each[0] == "text":
@@ -116,9 +116,9 @@ def _check_round_trip(received: list[Any]) -> None:
         elif each[0] == "close" and each[1] != 1005:
             actions.append(Close(each[1], each[2]))
             expected.append(each)
-    written = Spelling(cast("WebSocket", FrameRecorder()), frame_protocol, client=False).pieces(
-        actions, lambda: 0.0
-    )
+    written = WebSocketFrames(
+        cast("WebSocket", FrameRecorder()), frame_protocol, client=False
+    ).pieces(actions, lambda: 0.0)
     found = _read(map(bytes, written), client=True).received
     assert found == expected, f"{actions} is read as {found}"
 

@@ -19,8 +19,8 @@ from fuzz.messages import VERSIONS
 from fuzz.values import encoded
 from mcp_core.http import Body, Conversation, End, Endpoint, Exchange, Head
 from mcp_core.http._conversation import Session
-from mcp_core.http._sse import SseDecoder, SseEvent
 from mcp_core.http._stream import _MESSAGE, _STREAM, Stream
+from mcp_core.http.wire._sse import SseDecoder, SseEvent
 
 __all__ = ["CLIENTS", "MARK", "ExchangeChecker", "FuzzClient", "ObservedExchange", "ToolCall"]
 

@@ -57,7 +57,15 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
-from mcp_core.http import Conversation, Endpoint, Gate, HttpLimits, HttpOptions, RequestHead, Site
+from mcp_core.http import (
+    Conversation,
+    Endpoint,
+    HostOriginPolicy,
+    HttpLimits,
+    HttpOptions,
+    RequestHead,
+    Site,
+)
 from mcp_core.http._conversation import Session
 from mcp_core.subscriptions._server import LISTS
 from mcp_core.types import RequestId
@@ -107,7 +115,10 @@ class RouterScript:
         self.endpoint = Endpoint(
             lambda: config,
             HttpOptions(
-                gate=Gate("localhost"), limits=http, reply=self._reply, sessions=self._sessions
+                gate=HostOriginPolicy("localhost"),
+                limits=http,
+                reply=self._reply,
+                sessions=self._sessions,
             ),  # type: ignore[arg-type]
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=lambda name: None,

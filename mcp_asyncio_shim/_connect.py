@@ -26,7 +26,7 @@ from ._stdio import child_streams
 if TYPE_CHECKING:
     import ssl
 
-    from mcp_core.http import Upgrade, Url
+    from mcp_core.http import Url, WebSocketUpgrade
 
     from ._client import TransportFactory
     from ._link import Streams
@@ -122,7 +122,7 @@ async def _transport_factory(
     if url.lower().startswith("ws"):
         from ._websocket import _WebSocketTransport
 
-        upgrade = http.Upgrade(url, headers, secrets.token_bytes(16))
+        upgrade = http.WebSocketUpgrade(url, headers, secrets.token_bytes(16))
         return partial(_WebSocketTransport, await _open_websocket(upgrade, tls))
 
     from ._http_transport import _HttpTransport
@@ -144,7 +144,7 @@ async def open_http_streams(url: Url, tls: ssl.SSLContext | None) -> Streams:
         raise _cannot_connect(url, exc) from exc
 
 
-async def _open_websocket(upgrade: Upgrade, tls: ssl.SSLContext | None) -> Streams:
+async def _open_websocket(upgrade: WebSocketUpgrade, tls: ssl.SSLContext | None) -> Streams:
     """Open a WebSocket: a TCP connection, and the upgrade on it.
 
     Raises:
@@ -171,7 +171,7 @@ def _cannot_connect(url: Url, exc: Exception) -> ConnectFailed:
 
 
 async def _upgrade(
-    upgrade: Upgrade, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    upgrade: WebSocketUpgrade, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     """Send the opening handshake, and check the response. Abort the connection on any failure."""
     import h11

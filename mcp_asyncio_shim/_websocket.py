@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wsproto import frame_protocol
 
-from mcp_core.http import Spelling, WebSocket
+from mcp_core.http import WebSocket, WebSocketFrames
 
 from ._link import FLUSH_TIMEOUT, Link
 
@@ -27,7 +27,7 @@ class _FramedWebSocket(WebSocket):
     def __init__(self, conn: Connection) -> None:
         self._clock = asyncio.get_running_loop().time
         super().__init__(conn, self._clock())
-        self._frames = Spelling(self, frame_protocol, client=True)
+        self._frames = WebSocketFrames(self, frame_protocol, client=True)
         self._pieces: Iterator[memoryview] = iter(())
         self._just_wrote = False
 
@@ -63,7 +63,9 @@ class _WebSocketTransport(Link):
 
     conn: _FramedWebSocket
 
-    def __init__(self, streams: Streams, conn: Connection, on_event: Callable[[Event], object]) -> None:
+    def __init__(
+        self, streams: Streams, conn: Connection, on_event: Callable[[Event], object]
+    ) -> None:
         super().__init__(streams, _FramedWebSocket(conn), on_event)
 
     async def aclose(self, timeout: float = FLUSH_TIMEOUT) -> None:

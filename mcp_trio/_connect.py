@@ -315,13 +315,13 @@ async def connect_websocket(
             or the negotiation failed.
         ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent.
     """
-    from mcp_core.http import Upgrade, WebSocket
+    from mcp_core.http import WebSocket, WebSocketUpgrade
 
     from ._dial import Way
     from ._websocket import SocketCarrier
 
     with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
-    upgrade = Upgrade(url, headers or {}, secrets.token_bytes(16))
+    upgrade = WebSocketUpgrade(url, headers or {}, secrets.token_bytes(16))
     connector = Way(*upgrade.url.origin, tls=tls, proxy=proxy, tunnel=True)
     config = client_config(with_defaults)
     trace = options.get("trace")

@@ -24,7 +24,7 @@ from mcp_core.urls import Url, is_loopback_host
 from ._h11_client import H11Client, ask_to_switch, open_tunnel
 
 if TYPE_CHECKING:
-    from mcp_core.http import Headers, Upgrade
+    from mcp_core.http import Headers, WebSocketUpgrade
 
     from ._h2_client import H2Client
 
@@ -166,7 +166,7 @@ class Way:
         first_hop = self._proxy or _authority(self.host, self.port)
         raise ConnectFailed(f"{first_hop} did not let us connect within {_CONNECT_TIMEOUT:g} s")
 
-    async def switch(self, upgrade: Upgrade) -> tuple[trio.abc.Stream, bytes]:
+    async def switch(self, upgrade: WebSocketUpgrade) -> tuple[trio.abc.Stream, bytes]:
         """Open a connection and upgrade it to a WebSocket. It takes at most ten seconds.
 
         Returns:
@@ -230,7 +230,9 @@ class Way:
             if self._tls is None:
                 return stream
             if self._system_tls:
-                self._tls.set_alpn_protocols([_HTTP1] if preferred == _HTTP1 else [preferred, _HTTP1])
+                self._tls.set_alpn_protocols(
+                    [_HTTP1] if preferred == _HTTP1 else [preferred, _HTTP1]
+                )
             authority = _authority(self.host, self.port)
             return await _start_tls(stream, self._tls, self.host, authority, preferred)
         except BaseException:
@@ -316,7 +318,9 @@ async def _start_tls(
 
 # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _NAME_MISMATCH: Final = (62, 64)
-_TRUST: Final = "if it should be, give an SSLContext that trusts it (tls=), or name it in SSL_CERT_FILE"
+_TRUST: Final = (
+    "if it should be, give an SSLContext that trusts it (tls=), or name it in SSL_CERT_FILE"
+)
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
 _UNEXPECTED_EOF: Final = "UNEXPECTED_EOF_WHILE_READING"
 

@@ -35,7 +35,7 @@ from mcp_core.http import (
     End,
     FrameWatch,
     Head,
-    HeadFault,
+    HeadError,
     goaway,
     rst_stream,
     trailer_fault,
@@ -162,7 +162,9 @@ class H2Connection(HttpConnection):
     def _set_deadline(self, now: float) -> None:
         if self._streams:
             self._head_deadline = math.inf
-            self._deadline.move(min(_earliest(self._stream_deadlines), _earliest(self._drain_deadlines)))
+            self._deadline.move(
+                min(_earliest(self._stream_deadlines), _earliest(self._drain_deadlines))
+            )
         elif self._watch.midway or not self._watch.settled:
             if self._head_deadline == math.inf:
                 self._head_deadline = now + HEAD_SECONDS
@@ -271,7 +273,7 @@ class H2Connection(HttpConnection):
         if self._request_count == _MAX_REQUESTS:
             self._announce_goaway()
         head = self._h2.head(event.headers)
-        if isinstance(head, HeadFault):
+        if isinstance(head, HeadError):
             if head.status == 400:
                 self._reject_stream(id, ErrorCodes.PROTOCOL_ERROR, now)
                 return
@@ -397,7 +399,9 @@ class H2Connection(HttpConnection):
             if exchange is None or not exchange.reading:
                 self._end_body(stream)
             else:
-                if stream.window < stream.window_size // 2 and (first or self._body_bytes < _MAX_BODY_BYTES):
+                if stream.window < stream.window_size // 2 and (
+                    first or self._body_bytes < _MAX_BODY_BYTES
+                ):
                     self._h2.increment_flow_control_window(_BODY_WINDOW - stream.window, stream.id)
                     stream.window = stream.window_size = _BODY_WINDOW
                 first = False
@@ -489,7 +493,11 @@ class H2Connection(HttpConnection):
         stream.head = None  # each exchange is logged once
         if request is not None:
             self._write_access_log(
-                request, stream.status, now - stream.started_at, stream.response_size, stream.rpc_method
+                request,
+                stream.status,
+                now - stream.started_at,
+                stream.response_size,
+                stream.rpc_method,
             )
 
     def _announce_goaway(self) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import trio
 
-    from mcp_core.http import Exchange, Headers, HeadFault
+    from mcp_core.http import Exchange, HeadError, Headers
 
 __all__ = ["STREAM_WINDOW", "ServedStream", "ServerParser", "fields"]
 
@@ -140,14 +140,17 @@ class ServerParser(Parser):
         self.encoder = _Writer()
         self.initiate_connection()
 
-    def head(self, headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadFault:
+    def head(self, headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadError:
         """Return the head of a received request, or the error in it."""
         key = tuple(headers)
         head = self._heads.get(key)
         if head is not None:
             return head
         found = request_head(headers)
-        if isinstance(found, RequestHead) and sum([len(value) for _, value in headers]) <= _MAX_CACHED_HEAD:
+        if (
+            isinstance(found, RequestHead)
+            and sum([len(value) for _, value in headers]) <= _MAX_CACHED_HEAD
+        ):
             if len(self._heads) >= _MAX_CACHED:
                 self._heads.clear()
             self._heads[key] = found

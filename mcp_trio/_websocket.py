@@ -23,7 +23,7 @@ import trio
 import wsproto.frame_protocol
 
 from mcp_core import Pump
-from mcp_core.http import Close, Spelling, Text
+from mcp_core.http import Close, Text, WebSocketFrames
 
 from ._deadlines import Deadlines
 from ._nursery import open_quiet_nursery
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcp_core import Event
-    from mcp_core.http import Exchange, SocketAction, WebSocket
+    from mcp_core.http import Exchange, WebSocket, WebSocketAction
 
     from ._reception import Reception
 
@@ -53,7 +53,7 @@ class _Carried(abc.ABC):
     def __init__(self, socket: WebSocket, stream: trio.abc.Stream, *, client: bool) -> None:
         self._socket = socket
         self._stream = stream
-        self._frames = Spelling(socket, wsproto.frame_protocol, client=client)
+        self._frames = WebSocketFrames(socket, wsproto.frame_protocol, client=client)
         self._run_scope = trio.CancelScope()
         self._read_resumed = trio.lowlevel.ParkingLot()
         self._data_queued = trio.lowlevel.ParkingLot()
@@ -68,7 +68,7 @@ class _Carried(abc.ABC):
         Call it after any call into the machine, from any task of this run.
         """
 
-    def sending(self, actions: Sequence[SocketAction]) -> None:  # noqa: B027 - an optional hook
+    def sending(self, actions: Sequence[WebSocketAction]) -> None:  # noqa: B027 - an optional hook
         """Note that `actions` are about to be written."""
 
     def sent(self) -> None:  # noqa: B027 - an optional hook
@@ -141,7 +141,7 @@ class _Carried(abc.ABC):
                 await self._flush_on_cancel()
             raise
 
-    async def _send(self, actions: Sequence[SocketAction]) -> None:
+    async def _send(self, actions: Sequence[WebSocketAction]) -> None:
         self.sending(actions)
         for piece in self._frames.pieces(actions, trio.current_time):
             self.pump()  # the deadlines of the machine have changed
@@ -233,7 +233,7 @@ class SocketCarrier(_Carried):
         self._deadline.move(math.inf if deadline is None else deadline)
         self.poke()
 
-    def sending(self, actions: Sequence[SocketAction]) -> None:
+    def sending(self, actions: Sequence[WebSocketAction]) -> None:
         if self._on_message is not None:
             for action in actions:
                 if isinstance(action, Text):

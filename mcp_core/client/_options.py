@@ -5,7 +5,6 @@ Invalid options are reported before a process is started or a connection opened 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
 
@@ -31,22 +30,10 @@ __all__ = [
     "Place",
     "answer_form",
     "callback_capabilities",
-    "check_headers",
     "check_level",
     "client_config",
     "roots_result",
 ]
-
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE: Final = re.compile(r"(?:[!-~\xa0-\xff](?:[\t -~\xa0-\xff]*[!-~\xa0-\xff])?)?")
-# Headers that HTTP or MCP itself sets, or that would change the meaning of a message.
-_RESERVED: Final = frozenset(
-    """
-    host connection content-encoding content-length content-type transfer-encoding te trailer upgrade keep-alive
-    proxy-connection expect accept accept-encoding last-event-id mcp-protocol-version mcp-session-id mcp-method mcp-name
-    """.split()
-)
-_RESERVED_PREFIX: Final = "mcp-param-"
 
 # Seconds; the default of `initialize_timeout` for a server at a URL. It runs already, so it may not
 # take as long as a process that starts.
@@ -60,13 +47,19 @@ class _Path(Protocol):
 
 
 Place: TypeAlias = t.Root | str | _Path
+
 ElicitAnswer: TypeAlias = t.ElicitResult | Mapping[str, t.ElicitValue] | None
+
 SampleAnswer: TypeAlias = t.CreateMessageResult | None
+
 OnElicit: TypeAlias = Callable[[t.ElicitParams], Awaitable[ElicitAnswer] | ElicitAnswer]
+
 OnSample: TypeAlias = Callable[[t.CreateMessageParams], Awaitable[SampleAnswer] | SampleAnswer]
+
 OnRoots: TypeAlias = (
     Collection[Place] | Callable[[], Awaitable[Collection[Place]] | Collection[Place]]
 )
+
 Fill: TypeAlias = Callable[[str, FormSchema], Awaitable[ElicitAnswer] | ElicitAnswer]
 
 
@@ -178,29 +171,6 @@ def check_level(level: str) -> None:
         raise ValueError(
             f"there is no log level {level!r}; there are {', '.join(t.LOGGING_LEVELS)}"
         )
-
-
-def check_headers(headers: Mapping[str, str]) -> None:
-    """Check that these headers can be sent with requests.
-
-    Raises:
-        ValueError: a name or value has characters that are not allowed, a name is given twice, or
-            the protocol sets that header.
-    """
-    seen: set[str] = set()
-    for name, value in headers.items():
-        lower_name = name.lower()
-        if not _TOKEN.fullmatch(name):
-            raise ValueError(f"{name!r} is not a valid header name")
-        if lower_name in _RESERVED or lower_name.startswith(_RESERVED_PREFIX):
-            raise ValueError(f"the header {name} is set by the protocol")
-        if lower_name in seen:
-            raise ValueError(f"the header {name} is given twice")
-        if not _VALUE.fullmatch(value):
-            raise ValueError(
-                f"the value of the header {name} has characters that no header may have"
-            )
-        seen.add(lower_name)
 
 
 # -- Callbacks ---------------------------------------------------------------------------------

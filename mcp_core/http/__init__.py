@@ -6,42 +6,42 @@ Nothing here knows the sockets of a system.
 
 from __future__ import annotations
 
-from mcp_core.urls._url import Url
-
-from ._asgi import AsgiExchange
-from ._asgi_socket import AsgiSocket, asgi_exchange
-from ._authority import Gate
-from ._call import Access, AccessAttempt, HttpCall, HttpClientOptions
-from ._client import HttpClient
-from ._conversation import Conversation
-from ._endpoint import Endpoint
-from ._exchange import Exchange
-from ._guarding import Admission, Door, Guard, TurnedAway
-from ._handshake import Upgrade
-from ._head_faults import HeadFault
-from ._http1 import head_end, head_fault, origin_form, unfinished_fault
-from ._http2_frames import (
+from mcp_core.http.client._websocket_upgrade import WebSocketUpgrade
+from mcp_core.http.wire._head_limits import HeadError
+from mcp_core.http.wire._host_origin import HostOriginPolicy
+from mcp_core.http.wire._http1 import head_end, head_fault, origin_form, unfinished_fault
+from mcp_core.http.wire._http2_frames import (
     HTTP2_STREAMS,
     FrameWatch,
     GoAway,
-    Http2Fault,
+    Http2Error,
     begins_http2,
     goaway,
     rst_stream,
 )
-from ._http2_heads import (
+from mcp_core.http.wire._http2_headers import (
     request_fields,
     request_head,
     response_fields,
     response_head,
     trailer_fault,
 )
-from ._messages import Action, Body, End, Head, Headers, RequestHead
+from mcp_core.http.wire._messages import Action, Body, End, Head, Headers, RequestHead
+from mcp_core.http.wire._websocket import Close, Ping, Pong, Text, WebSocket, WebSocketAction
+from mcp_core.http.wire._websocket_frames import WebSocketFrames
+from mcp_core.urls._url import Url
+
+from ._asgi import AsgiExchange
+from ._asgi_socket import AsgiSocket, asgi_exchange
+from ._call import Access, AccessAttempt, HttpCall, HttpClientOptions
+from ._client import HttpClient
+from ._conversation import Conversation
+from ._endpoint import Endpoint
+from ._exchange import Exchange
+from ._guarding import Admission, Door, Guard, TurnedAway
 from ._options import HttpLimits, HttpOptions, ServedOptions
 from ._pool import NotProcessed, Place, Pool, idle_time
 from ._site import PlainAnswer, Site
-from ._spelling import Spelling
-from ._websocket import Close, Ping, Pong, SocketAction, Text, WebSocket
 
 __all__ = [
     "HTTP2_STREAMS",
@@ -59,13 +59,13 @@ __all__ = [
     "Endpoint",
     "Exchange",
     "FrameWatch",
-    "Gate",
     "GoAway",
     "Guard",
     "Head",
-    "HeadFault",
+    "HeadError",
     "Headers",
-    "Http2Fault",
+    "HostOriginPolicy",
+    "Http2Error",
     "HttpCall",
     "HttpClient",
     "HttpClientOptions",
@@ -80,13 +80,13 @@ __all__ = [
     "RequestHead",
     "ServedOptions",
     "Site",
-    "SocketAction",
-    "Spelling",
     "Text",
     "TurnedAway",
-    "Upgrade",
     "Url",
     "WebSocket",
+    "WebSocketAction",
+    "WebSocketFrames",
+    "WebSocketUpgrade",
     "asgi_exchange",
     "begins_http2",
     "goaway",

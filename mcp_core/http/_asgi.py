@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from ._messages import Body, Head, RequestHead
+from mcp_core.http.wire._messages import Body, Head, RequestHead
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,7 +103,11 @@ class AsgiExchange:
             headers = [*first.headers]
             if self.exchange.hang_up and self._closable:
                 headers.append(_CLOSE)
-            messages.append({"type": "http.response.start", "status": first.status, "headers": headers})
+            messages.append(
+                {"type": "http.response.start", "status": first.status, "headers": headers}
+            )
         body = b"".join([action.data for action in actions if isinstance(action, Body)])
-        messages.append({"type": "http.response.body", "body": body, "more_body": not self.exchange.over})
+        messages.append(
+            {"type": "http.response.body", "body": body, "more_body": not self.exchange.over}
+        )
         return messages

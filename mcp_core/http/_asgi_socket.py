@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_core.http.wire._messages import Body, Head, RequestHead
+from mcp_core.http.wire._websocket import Close, Text
+
 from ._asgi import AsgiExchange, split_scope
-from ._messages import Body, Head, RequestHead
-from ._websocket import Close, Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ._messages import Action, Headers
+    from mcp_core.http.wire._messages import Action, Headers
+
     from ._site import Site
 
 __all__ = ["AsgiSocket", "asgi_exchange"]
@@ -106,7 +108,9 @@ class AsgiSocket:
             self._token.poke()
         elif message["type"] == "websocket.disconnect":
             if socket is not None:
-                socket.receive_close(message.get("code", _NO_CODE), message.get("reason") or "", now)
+                socket.receive_close(
+                    message.get("code", _NO_CODE), message.get("reason") or "", now
+                )
             self.disconnected(now)
         elif socket is not None:
             text = message.get("text")
@@ -141,7 +145,9 @@ class AsgiSocket:
                 messages.append({"type": "websocket.send", "text": action.text})
             else:
                 assert isinstance(action, Close)
-                messages.append({"type": "websocket.close", "code": action.code, "reason": action.reason})
+                messages.append(
+                    {"type": "websocket.close", "code": action.code, "reason": action.reason}
+                )
                 self._ended = True
         self._ended = self._ended or self.exchange.socket.over
         self._mark_dirty()

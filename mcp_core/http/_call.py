@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from mcp_core.client._options import check_headers
+from mcp_core.http.wire._mcp_headers import check_headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ._messages import Head, RequestHead
+    from mcp_core.http.wire._messages import RequestHead
 
-__all__ = ["Access", "AccessAttempt", "HttpCall", "HttpClientOptions", "header"]
+__all__ = [
+    "Access",
+    "AccessAttempt",
+    "HttpCall",
+    "HttpClientOptions",
+]
 
 
 class AccessAttempt(Protocol):
@@ -104,11 +109,3 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
         return f"<HttpClientOptions, headers {', '.join(self.headers) or 'none'}, access by {self.access!r}>"
 
     __rich_repr__ = None  # type: ignore[assignment]
-
-
-def header(head: Head, name: bytes) -> bytes | None:
-    """Return the value of the first header of this name, in lower case; None if there is none."""
-    for key, value in head.headers:
-        if key == name:
-            return bytes(value)
-    return None

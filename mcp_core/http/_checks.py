@@ -16,24 +16,36 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ._headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
-from ._media import EVENT_STREAM, JSON, accepts, is_json
+from mcp_core.http.wire._mcp_headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
+from mcp_core.http.wire._media_types import EVENT_STREAM, JSON, accepts, is_json
+from mcp_core.http.wire._messages import ErrorResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mcp_core.http.wire._messages import Headers
     from mcp_core.revisions._config import Config
 
-    from ._messages import Headers
     from ._options import HttpOptions
 
-__all__ = ["ALLOWED", "LADDERS", "UPGRADE", "Asked", "Refused", "first_fault", "scan", "who_fault"]
+__all__ = [
+    "ALLOWED",
+    "LADDERS",
+    "UPGRADE",
+    "Asked",
+    "first_fault",
+    "scan",
+    "who_fault",
+]
 
 ALLOWED: Final = b"GET, POST, DELETE, OPTIONS"
+
 # Stands for the verb of a request that is to become a WebSocket; no verb has a space in it.
 UPGRADE: Final = b"GET a WebSocket"
+
 # What nearly every client sends. It is compared first, and anything else is parsed.
 _USUAL_ACCEPT: Final = b"application/json, text/event-stream"
+
 _SINGLE: Final = frozenset(
     (
         b"host",
@@ -45,6 +57,7 @@ _SINGLE: Final = frozenset(
         SESSION_ID,
     )
 )
+
 _READ: Final = _SINGLE | {
     METHOD,
     b"accept",
@@ -52,18 +65,6 @@ _READ: Final = _SINGLE | {
     b"access-control-request-method",
     b"access-control-request-headers",
 }
-
-
-class Refused(Struct, frozen=True):
-    """An error response. `message` names the cause and the cure.
-
-    `hang_up`: close the connection after it, without reading what may follow.
-    """
-
-    status: int
-    message: str
-    headers: Headers = []
-    hang_up: bool = False
 
 
 class Asked(Struct, gc=False):
@@ -97,7 +98,9 @@ def scan(headers: Headers) -> Asked:
     return Asked(found, doubled, mirrored)
 
 
-def first_fault(verb: bytes, parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+def first_fault(
+    verb: bytes, parsed: Asked, options: HttpOptions, config: Config
+) -> ErrorResponse | None:
     """Run all checks for `verb`. Return the response of the first that fails, or None."""
     for check in LADDERS.get(verb, _UNKNOWN_VERB):
         refused = check(parsed, options, config)
@@ -106,55 +109,59 @@ def first_fault(verb: bytes, parsed: Asked, options: HttpOptions, config: Config
     return None
 
 
-def who_fault(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+def who_fault(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
     """Run only the `Host` and `Origin` checks, before authorization."""
     return _host(parsed, options, config) or _origin(parsed, options, config)
 
 
-def _host(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+def _host(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
     host = parsed.headers.get(b"host")
     gate = options.gate
     if host in gate.known_hosts or gate.allows_host(host):
         return None
-    return Refused(421, "the name in Host is not allowed: list it in hosts=")
+    return ErrorResponse(421, "the name in Host is not allowed: list it in hosts=")
 
 
-def _origin(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+def _origin(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
     origin = parsed.headers.get(b"origin")
     if origin is None or options.gate.allows_origin(origin, parsed.headers[b"host"]):
         return None
-    return Refused(403, "the Origin is not allowed: list it in origins=")
+    return ErrorResponse(403, "the Origin is not allowed: list it in origins=")
 
 
-def _doubled(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+def _doubled(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
     if parsed.doubled is None:
         return None
-    return Refused(400, f"the header {parsed.doubled.decode('ascii')} stands twice")
+    return ErrorResponse(400, f"the header {parsed.doubled.decode('ascii')} stands twice")
 
 
-def _verb(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
-    return Refused(405, "only GET, POST, DELETE and OPTIONS are supported", [(b"allow", ALLOWED)])
+def _verb(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
+    return ErrorResponse(
+        405, "only GET, POST, DELETE and OPTIONS are supported", [(b"allow", ALLOWED)]
+    )
 
 
-def _length(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+def _length(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
     length = parsed.headers.get(b"content-length")
     if length is None:
         return None
     if not length.isdigit():
-        return Refused(400, "content-length is not a number", hang_up=True)
+        return ErrorResponse(400, "content-length is not a number", hang_up=True)
     if len(length) > 18 or int(length) > config.limits.message:
         return too_long(config)
     return None
 
 
-def too_long(config: Config) -> Refused:
+def too_long(config: Config) -> ErrorResponse:
     """Return the response to a body that exceeds the limit, declared or as it arrives."""
-    return Refused(413, f"the body is longer than {config.limits.message} bytes", hang_up=True)
+    return ErrorResponse(
+        413, f"the body is longer than {config.limits.message} bytes", hang_up=True
+    )
 
 
-def _json(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+def _json(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
     if parsed.headers.get(b"content-encoding", b"identity").lower() != b"identity":
-        return Refused(
+        return ErrorResponse(
             415,
             "a content-encoding other than identity is not supported",
             [(b"accept-encoding", b"identity")],
@@ -162,31 +169,32 @@ def _json(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None
     content_type = parsed.headers.get(b"content-type")
     if content_type == JSON or is_json(content_type):
         return None
-    return Refused(415, "the body must be application/json, in UTF-8")
+    return ErrorResponse(415, "the body must be application/json, in UTF-8")
 
 
-def _accepts_responses(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+def _accepts_responses(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
     accept = parsed.headers.get(b"accept")
     if accept == _USUAL_ACCEPT:
         return None
     if options.reply == "json":
         if accepts(accept, JSON):
             return None
-        return Refused(406, "the client must accept application/json")
+        return ErrorResponse(406, "the client must accept application/json")
     if accepts(accept, JSON, EVENT_STREAM):
         return None
-    return Refused(406, "the client must accept both application/json and text/event-stream")
+    return ErrorResponse(406, "the client must accept both application/json and text/event-stream")
 
 
-def _accepts_events(parsed: Asked, options: HttpOptions, config: Config) -> Refused | None:
+def _accepts_events(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
     if accepts(parsed.headers.get(b"accept"), EVENT_STREAM):
         return None
-    return Refused(406, "the client must accept text/event-stream")
+    return ErrorResponse(406, "the client must accept text/event-stream")
 
 
 _SENDER: Final = (_host, _origin)
+
 LADDERS: Final[
-    Mapping[bytes, tuple[Callable[[Asked, HttpOptions, Config], Refused | None], ...]]
+    Mapping[bytes, tuple[Callable[[Asked, HttpOptions, Config], ErrorResponse | None], ...]]
 ] = {
     b"POST": (*_SENDER, _doubled, _length, _json, _accepts_responses),
     b"GET": (*_SENDER, _doubled, _accepts_events),
@@ -194,4 +202,5 @@ LADDERS: Final[
     b"OPTIONS": _SENDER,
     UPGRADE: (*_SENDER, _doubled),
 }
+
 _UNKNOWN_VERB: Final = (*_SENDER, _verb)

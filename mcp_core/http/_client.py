@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from mcp_core._errors import ProtocolError, RemoteProtocolError
 from mcp_core._version import __version__
 from mcp_core.connection._state import State
+from mcp_core.http.wire._messages import RequestHead
 from mcp_core.messages._events import (
     NEED_DATA,
     PAUSED,
@@ -31,19 +32,18 @@ from mcp_core.types import ListToolsResult
 from mcp_core.urls._url import Url
 
 from ._call import HttpCall, HttpClientOptions
-from ._messages import RequestHead
 from ._streamable import Streamable
 from ._tool_headers import ToolHeaders
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
     from mcp_core.connection._connection import Connection
+    from mcp_core.http.wire._messages import Head, Headers
     from mcp_core.messages._events import Event, NeedData, Paused
     from mcp_core.messages._outbox import Outgoing
     from mcp_core.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
-    from ._messages import Head, Headers
     from ._transport import Transport, Trip
 
 __all__ = ["HttpClient"]

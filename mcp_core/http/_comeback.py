@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from mcp_core.http.wire._sse import SseDecoder
+
     from ._call import HttpClientOptions
-    from ._sse import SseDecoder
 
 __all__ = ["Comeback"]
 

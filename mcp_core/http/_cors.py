@@ -12,7 +12,7 @@ from ._checks import ALLOWED
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ._messages import Headers
+    from mcp_core.http.wire._messages import Headers
 
 __all__ = ["preflight", "shared"]
 

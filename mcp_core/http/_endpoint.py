@@ -22,6 +22,16 @@ from mcp_core import types as t
 from mcp_core._limits import Bucket
 from mcp_core.connection._connection import Connection
 from mcp_core.connection._state import State
+from mcp_core.http.wire._mcp_headers import (
+    LAST_EVENT_ID,
+    METHOD,
+    PROTOCOL_VERSION,
+    SESSION_ID,
+    RequestHeaderValidator,
+)
+from mcp_core.http.wire._messages import ErrorResponse
+from mcp_core.http.wire._sse import encode_event
+from mcp_core.http.wire._websocket_upgrade import upgrade_fault
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.jsonrpc._codec import encode, encode_error
 from mcp_core.messages._events import ConnectionClosed, Peer, PeerReady
@@ -29,23 +39,20 @@ from mcp_core.messages._incoming import MessageContext
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import METHODS, Role
 
-from ._checks import ALLOWED, UPGRADE, Refused, first_fault, scan, too_long, who_fault
+from ._checks import ALLOWED, UPGRADE, first_fault, scan, too_long, who_fault
 from ._conversation import Conversation, Session, SharedState, cancelled_ids
 from ._cors import preflight, shared
 from ._exchange import Exchange, Mode
 from ._guarding import GUARDED, Admission
-from ._handshake import upgrade_fault
-from ._headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
-from ._mirror import Mirror
 from ._sessions import Sessions
 from ._socket import Sockets, begin_socket
-from ._sse import encode_event
 from ._stream import EventLog, Stream
 from ._waiting import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mcp_core.http.wire._messages import Action, Headers, RequestHead
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.messages._events import Event, GrantLike
     from mcp_core.revisions._config import Config
@@ -55,7 +62,6 @@ if TYPE_CHECKING:
 
     from ._checks import Asked
     from ._guarding import Door
-    from ._messages import Action, Headers, RequestHead
     from ._options import HttpOptions
 
 __all__ = ["ROUTES", "Endpoint"]
@@ -73,25 +79,27 @@ _JSON: Final = (b"content-type", b"application/json")
 _RETRY_AFTER: Final[Headers] = [(b"retry-after", b"5")]
 _ONLY_POST: Final[Headers] = [(b"allow", b"POST, OPTIONS")]
 
-_ENDING: Final = Refused(503, "the server is being shut down", _RETRY_AFTER)
-_TOO_MANY_SESSIONS: Final = Refused(
+_ENDING: Final = ErrorResponse(503, "the server is being shut down", _RETRY_AFTER)
+_TOO_MANY_SESSIONS: Final = ErrorResponse(
     503, "there are too many sessions; try again later", _RETRY_AFTER
 )
-_TOO_BUSY: Final = Refused(
+_TOO_BUSY: Final = ErrorResponse(
     503, "there are too many requests at once; try again later", _RETRY_AFTER
 )
-_TOO_MANY_STREAMS: Final = Refused(429, "too many streams of this session are open", _RETRY_AFTER)
-_NO_SESSION: Final = Refused(404, "unknown session: begin a new one with initialize")
-_NOT_INITIALIZED: Final = Refused(
+_TOO_MANY_STREAMS: Final = ErrorResponse(
+    429, "too many streams of this session are open", _RETRY_AFTER
+)
+_NO_SESSION: Final = ErrorResponse(404, "unknown session: begin a new one with initialize")
+_NOT_INITIALIZED: Final = ErrorResponse(
     400, "no session: send initialize first, then its Mcp-Session-Id with each request"
 )
-_ID_IN_USE: Final = Refused(400, "a request id of this body is still in use")
-_EVENTS_GONE: Final = Refused(
+_ID_IN_USE: Final = ErrorResponse(400, "a request id of this body is still in use")
+_EVENTS_GONE: Final = ErrorResponse(
     400, "the events after Last-Event-ID are no longer retained: send the request again"
 )
-_OPEN_ALREADY: Final = Refused(409, "the stream of this session is already open")
-_NO_STREAM: Final = Refused(405, "there is no stream without a session", _ONLY_POST)
-_POST_HERE: Final = Refused(405, "send messages to this URL by POST", [(b"allow", b"POST")])
+_OPEN_ALREADY: Final = ErrorResponse(409, "the stream of this session is already open")
+_NO_STREAM: Final = ErrorResponse(405, "there is no stream without a session", _ONLY_POST)
+_POST_HERE: Final = ErrorResponse(405, "send messages to this URL by POST", [(b"allow", b"POST")])
 
 
 class Endpoint:
@@ -209,7 +217,7 @@ class Endpoint:
         # Last: if an exception is raised above, the request can still be denied.
         exchange.needs_grant = None
 
-    def _denied(self, exchange: Exchange, refused: Refused, now: float) -> None:
+    def _denied(self, exchange: Exchange, refused: ErrorResponse, now: float) -> None:
         if exchange.needs_grant is None:
             return  # as above
         exchange.needs_grant = None
@@ -240,14 +248,14 @@ class Endpoint:
             # The body of a POST has the version again, and the error for that one is more precise.
             served = ", ".join(self._session_config.versions)
             text = f"that protocol version is not served; served are {served}"
-            self._reject(exchange, Refused(400, text))
+            self._reject(exchange, ErrorResponse(400, text))
             return
         route = ROUTES.get((verb, modern, id is not None))
         if route is None:
             sessions = self.options.sessions and self._session_config.stateful and not modern
             allow = [(b"allow", ALLOWED)] if sessions else _ONLY_POST
             self._reject(
-                exchange, Refused(405, "this revision does not use that HTTP method", allow)
+                exchange, ErrorResponse(405, "this revision does not use that HTTP method", allow)
             )
             return
         if id is not None:
@@ -259,7 +267,7 @@ class Endpoint:
 
     def _find_session(
         self, exchange: Exchange, id: bytes, dialect: Dialect | None
-    ) -> Refused | None:
+    ) -> ErrorResponse | None:
         """Find the session that a request names. `dialect` is that of the version header."""
         session = self.sessions.get(id)
         is_sse = SESSION_ID not in exchange.headers
@@ -275,7 +283,7 @@ class Endpoint:
         if peer is not None and dialect is not None and dialect is not peer.dialect:
             version = peer.dialect.version
             text = f"this session speaks {version}: send it in MCP-Protocol-Version"
-            return Refused(400, text)
+            return ErrorResponse(400, text)
         exchange.session = exchange.conversation = session
         self.sessions.heard(session, self.shared.now)
         return None
@@ -557,7 +565,7 @@ class Endpoint:
 
     def _feed(self, conversation: Conversation, exchange: Exchange, body: ParsedBody) -> None:
         conversation.rejected = False
-        mirror = Mirror(exchange.mirrored, self._param_headers)
+        mirror = RequestHeaderValidator(exchange.mirrored, self._param_headers)
         via = MessageContext(mirror=mirror, grant=exchange.grant)
         conversation.conn.receive_parsed(body, self.shared.now, via)
         conversation.settle()
@@ -662,7 +670,9 @@ class Endpoint:
         exchange.respond(status, headers=headers)
         self.ready[exchange] = None
 
-    def _reject(self, exchange: Exchange, refused: Refused, id: RequestId | None = None) -> None:
+    def _reject(
+        self, exchange: Exchange, refused: ErrorResponse, id: RequestId | None = None
+    ) -> None:
         """Answer with an error, which has the `id` of the request if that is known."""
         legacy = not exchange.is_modern and bool(self._session_config.stateful)
         error = encode(t.ErrorData(code=-32600, message=refused.message))
@@ -674,7 +684,7 @@ class Endpoint:
 
     # -- Sessions ----------------------------------------------------------------------------------
 
-    def _find_capacity_error(self) -> Refused | None:
+    def _find_capacity_error(self) -> ErrorResponse | None:
         if self._closing:
             return _ENDING
         return _TOO_MANY_SESSIONS if self.sessions.full else None

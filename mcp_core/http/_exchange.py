@@ -17,18 +17,18 @@ import enum
 import math
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ._messages import Body, End, Head
-from ._sse import COMMENT, encode_event
+from mcp_core.http.wire._messages import Body, End, Head
+from mcp_core.http.wire._sse import COMMENT, encode_event
 
 if TYPE_CHECKING:
+    from mcp_core.http.wire._messages import Action, Headers
+    from mcp_core.http.wire._websocket import WebSocket
     from mcp_core.messages._events import GrantLike
     from mcp_core.revisions._dialects import HttpRules
 
     from ._conversation import Conversation
     from ._guarding import Admission
-    from ._messages import Action, Headers
     from ._stream import Stream
-    from ._websocket import WebSocket
 
 __all__ = ["EndpointLike", "Exchange", "Mode"]
 

@@ -16,20 +16,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import UNSET, Struct
 
+from mcp_core.http.wire._messages import ErrorResponse
 from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload
 from mcp_core.revisions._methods import Role
-
-from ._checks import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from mcp_core.http.wire._messages import Headers, RequestHead
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.jsonrpc._codec import Envelope
     from mcp_core.messages._events import GrantLike
     from mcp_core.revisions._config import Config
-
-    from ._messages import Headers, RequestHead
 
 __all__ = ["GUARDED", "Admission", "Door", "Guard", "TurnedAway"]
 
@@ -37,8 +35,10 @@ __all__ = ["GUARDED", "Admission", "Door", "Guard", "TurnedAway"]
 GUARDED: Final = frozenset((b"GET", b"POST", b"DELETE"))
 _NO_PARAMS: Final = b"{}"
 _INFO, _WARNING, _ERROR = 20, 30, 40  # as in `logging`
-_CHECK_FAILED: Final = Refused(500, "the authorization check failed: see the log of the server")
-_CHECK_TIMED_OUT: Final = Refused(
+_CHECK_FAILED: Final = ErrorResponse(
+    500, "the authorization check failed: see the log of the server"
+)
+_CHECK_TIMED_OUT: Final = ErrorResponse(
     503, "whether the token is good cannot be told now; try again later", [(b"retry-after", b"5")]
 )
 
@@ -96,7 +96,7 @@ class Door(Struct, frozen=True):
         """Write one line to the log, with a traceback if `exc` is given."""
         self.log(level, "%s", text, exc_info=exc)
 
-    def judge(self, grant: GrantLike, body: ParsedBody, config: Config) -> Refused | None:
+    def judge(self, grant: GrantLike, body: ParsedBody, config: Config) -> ErrorResponse | None:
         """Return an error response unless `grant` covers every message in `body`."""
         try:
             now = self.wall_time()
@@ -108,15 +108,17 @@ class Door(Struct, frozen=True):
             return self.failed(b"POST", exc)
         return None
 
-    def turned_away(self, verb: bytes, denial: TurnedAway, method: str | None = None) -> Refused:
+    def turned_away(
+        self, verb: bytes, denial: TurnedAway, method: str | None = None
+    ) -> ErrorResponse:
         """Log `denial` and convert it to a response. `method` is the denied MCP method."""
         request = verb.decode("ascii") if method is None else f"{verb.decode('ascii')} {method}"
         # A 5xx is not the client's mistake, so an operator should see it.
         level = _INFO if denial.status < 500 else _WARNING
         self.tell(f"{request} refused with {denial.status}: {denial.reason}", level)
-        return Refused(denial.status, denial.message, denial.headers)
+        return ErrorResponse(denial.status, denial.message, denial.headers)
 
-    def failed(self, verb: bytes, exc: BaseException) -> Refused:
+    def failed(self, verb: bytes, exc: BaseException) -> ErrorResponse:
         """Log an exception of the resource server. The response does not reveal it."""
         verb_text = verb.decode("ascii")
         self.tell(
@@ -126,7 +128,7 @@ class Door(Struct, frozen=True):
         )
         return _CHECK_FAILED
 
-    def too_slow(self, verb: bytes) -> Refused:
+    def too_slow(self, verb: bytes) -> ErrorResponse:
         """Log that the check took too long, and ask the client to retry later."""
         verb_text = verb.decode("ascii")
         self.tell(f"{verb_text} refused with 503: the authorization check took too long", _WARNING)
@@ -149,7 +151,7 @@ class Admission:
         head: RequestHead,
         *,
         on_granted: Callable[[GrantLike, float], object],
-        on_denied: Callable[[Refused, float], object],
+        on_denied: Callable[[ErrorResponse, float], object],
     ) -> None:
         self._auth = auth
         self._head = head

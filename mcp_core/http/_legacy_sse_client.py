@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core._errors import McpTrioError
+    from mcp_core.http.wire._messages import Head
     from mcp_core.messages._outbox import Outgoing
     from mcp_core.urls._url import Url
 
-    from ._messages import Head
     from ._transport import OperationHost
 
 __all__ = ["LegacySse"]

@@ -10,7 +10,7 @@ from typing import Literal, TypedDict, Unpack
 
 from msgspec import Struct
 
-from ._authority import Gate
+from mcp_core.http.wire._host_origin import HostOriginPolicy
 
 __all__ = ["HttpLimits", "HttpOptions", "ServedOptions"]
 
@@ -83,7 +83,7 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         limits: upper bounds.
     """
 
-    gate: Gate
+    gate: HostOriginPolicy
     reply: Literal["auto", "json", "sse"] = "auto"
     sessions: bool = True
     retry: float = 1.0
@@ -107,5 +107,9 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         Raises:
             ValueError: one of `hosts` or `origins` is malformed.
         """
-        gate = Gate(listens, told.get("hosts", ()), told.get("origins", ()), scheme=scheme)
-        return HttpOptions(gate=gate, reply=told.get("reply", "auto"), sessions=told.get("sessions", True))
+        gate = HostOriginPolicy(
+            listens, told.get("hosts", ()), told.get("origins", ()), scheme=scheme
+        )
+        return HttpOptions(
+            gate=gate, reply=told.get("reply", "auto"), sessions=told.get("sessions", True)
+        )

@@ -18,18 +18,17 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from mcp_core._errors import AuthRequired, Fault, McpTrioError, PeerError, RemoteProtocolError
+from mcp_core.http.wire._media_types import JSON, is_event_stream, is_json, media_type
+from mcp_core.http.wire._messages import header
+from mcp_core.http.wire._sse import EventTooLong, SseDecoder
 from mcp_core.jsonrpc._codec import BadMessage, decode
 from mcp_core.messages._responses import error_of
-
-from ._call import header
-from ._media import JSON, is_event_stream, is_json, media_type
-from ._sse import EventTooLong, SseDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ._messages import Head
-    from ._sse import SseEvent
+    from mcp_core.http.wire._messages import Head
+    from mcp_core.http.wire._sse import SseEvent
 
 __all__ = ["Response", "error_in", "refusal"]
 

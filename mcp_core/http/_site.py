@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from mcp_core.http.wire._messages import Headers
+from mcp_core.http.wire._websocket_upgrade import is_upgrade
 from mcp_core.messages._events import NEED_DATA
 
 from ._exchange import Exchange
-from ._handshake import is_upgrade
-from ._messages import Headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from mcp_core.http.wire._messages import Action, RequestHead
     from mcp_core.messages._events import Event, NeedData
 
     from ._conversation import Conversation
     from ._endpoint import Endpoint
     from ._guarding import Door
-    from ._messages import Action, RequestHead
 
 __all__ = ["PlainAnswer", "Site"]
 

@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core import types as t
 from mcp_core.connection._connection import Connection
+from mcp_core.http.wire._websocket import WebSocket
+from mcp_core.http.wire._websocket_upgrade import accepted
 from mcp_core.messages._events import NEED_DATA, PAUSED, ConnectionClosed, Peer, PeerReady
 from mcp_core.revisions._methods import Role
 
 from ._conversation import Conversation
-from ._handshake import accepted
-from ._websocket import WebSocket
 
 if TYPE_CHECKING:
+    from mcp_core.http.wire._messages import RequestHead
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.revisions._config import Config
     from mcp_core.types import RequestId
 
     from ._endpoint import Endpoint
     from ._exchange import Exchange
-    from ._messages import RequestHead
 
 __all__ = ["SocketConversation", "Sockets", "begin_socket"]
 

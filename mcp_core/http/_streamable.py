@@ -23,16 +23,15 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import ConnectionLost, LocalProtocolError, RemoteProtocolError
 from mcp_core.connection._state import State
+from mcp_core.http.wire._mcp_headers import PROTOCOL_VERSION, SESSION_ID, request_headers
+from mcp_core.http.wire._media_types import EVENT_STREAM, JSON
+from mcp_core.http.wire._messages import header
 from mcp_core.messages._outbox import MessageKind
 from mcp_core.revisions._methods import Method, Step
 from mcp_core.types import CallToolParams, Params
 
-from ._call import header
 from ._comeback import Comeback
-from ._headers import PROTOCOL_VERSION, SESSION_ID
 from ._legacy_sse_client import LegacySse
-from ._media import EVENT_STREAM, JSON
-from ._mirror import request_headers
 from ._transport import (
     CONTENT_TYPE_JSON,
     Transport,
@@ -46,12 +45,12 @@ from ._trips import Farewell, Post, Stream
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
+    from mcp_core.http.wire._messages import Head, Headers
     from mcp_core.messages._outbox import Outgoing
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
-    from ._messages import Head, Headers
     from ._response import Response
     from ._transport import OperationHost
 

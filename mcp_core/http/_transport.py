@@ -20,23 +20,23 @@ from msgspec import UNSET
 
 from mcp_core._errors import ConnectionLost, RemoteProtocolError
 from mcp_core.connection._state import State
+from mcp_core.http.wire._media_types import EVENT_STREAM, JSON
 from mcp_core.jsonrpc._codec import BadMessage, decode, encode_error
 from mcp_core.messages._outbox import MessageKind
 from mcp_core.revisions._methods import METHODS, Step
 
-from ._media import EVENT_STREAM, JSON
 from ._response import refusal
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
     from mcp_core.connection._connection import Connection
+    from mcp_core.http.wire._messages import Head, Headers
     from mcp_core.messages._outbox import Outgoing
     from mcp_core.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
     from mcp_core.urls._url import Url
 
     from ._call import HttpClientOptions
-    from ._messages import Head, Headers
     from ._response import Response
 
 __all__ = [

@@ -19,22 +19,22 @@ from msgspec import UNSET
 from mcp_core._errors import AuthRequired, ConnectionLost, RemoteProtocolError
 from mcp_core.connection._negotiation import MODERN_ERRORS
 from mcp_core.connection._state import State
+from mcp_core.http.wire._mcp_headers import LAST_EVENT_ID
+from mcp_core.http.wire._messages import header
 from mcp_core.jsonrpc._codec import BadMessage, decode, is_batch
 from mcp_core.revisions._methods import Step
 
-from ._call import header
 from ._comeback import Comeback
-from ._headers import LAST_EVENT_ID
 from ._response import Response, error_in, refusal
 from ._transport import ACCEPT_EVENT_STREAM, Sent, Trip, is_long_lived, step_of
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
+    from mcp_core.http.wire._messages import Head, Headers
     from mcp_core.messages._outbox import Outgoing
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import RequestId
 
-    from ._messages import Head, Headers
     from ._transport import OperationHost
 
 __all__ = ["Farewell", "Post", "SessionTransport", "Stream"]

@@ -17,9 +17,10 @@ from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
 from mcp_core.client._cache import ResultCache
 from mcp_core.client._calls import PagedList
-from mcp_core.client._options import check_headers, check_level
+from mcp_core.client._options import check_level
 from mcp_core.client._status import ConnectionStatus
 from mcp_core.connection._connection import Connection
+from mcp_core.http.wire._mcp_headers import check_headers
 from mcp_core.input_requests._rounds import ClientRoundTrips
 from mcp_core.messages._events import (
     ChangesMissed,

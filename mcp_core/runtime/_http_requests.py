@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from mcp_core._errors import ConnectFailed, ConnectionLost, McpTrioError
 from mcp_core.connection._pump import Pump
-from mcp_core.http._messages import Body, End, Head
 from mcp_core.http._pool import Place, Pool, idle_time
+from mcp_core.http.wire._messages import Body, End, Head
 
 from ._job import Job
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http._call import AccessAttempt, HttpCall
     from mcp_core.http._client import HttpClient
-    from mcp_core.http._messages import Action, RequestHead
+    from mcp_core.http.wire._messages import Action, RequestHead
     from mcp_core.messages._events import Event
 
     from ._runtime import EventLike

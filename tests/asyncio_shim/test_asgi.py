@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from mcp_asyncio_shim import AsgiApp, asgi
-from mcp_core.http import Gate, HttpLimits, HttpOptions
+from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
 from tests.asgi import Call, Lived, Neutral, hosting, text_of
 from tests.asyncio_shim.loop import run
 
@@ -30,7 +30,9 @@ def test_asgi_lifespan_cancelled_leaves_server_lifespan() -> None:
 def test_asgi_keep_alive_comments_and_session_timeout() -> None:
     async def main() -> None:
         neutral = Neutral()
-        options = HttpOptions(gate=Gate(None), comment=0.01, limits=HttpLimits(idle=0.05))
+        options = HttpOptions(
+            gate=HostOriginPolicy(None), comment=0.01, limits=HttpLimits(idle=0.05)
+        )
         async with hosting(AsgiApp(neutral.server, "/mcp", options)) as host:
             session = await host.session()
             call = session.calling(1, "wait")

@@ -104,7 +104,7 @@ def test_megabyte_over_websocket_passes_both_ways() -> None:
 
 def test_long_message_in_pieces_restarts_write_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each piece that is written restarts the timeout."""
-    monkeypatch.setattr("mcp_core.http._spelling._CHUNK", 100)
+    monkeypatch.setattr("mcp_core.http.wire._websocket_frames._CHUNK", 100)
 
     async def main() -> None:
         info = Implementation(name="c" * 500, version="1")
@@ -129,7 +129,7 @@ def test_long_message_in_pieces_restarts_write_timeout(monkeypatch: pytest.Monke
 
 
 def test_idle_websocket_sends_pings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http._websocket._PING_INTERVAL", 0.02)
+    monkeypatch.setattr("mcp_core.http.wire._websocket._PING_INTERVAL", 0.02)
 
     async def play(wire: ServerConnection, message: Any) -> None:
         await wire.send(answer(message, DONE))
@@ -143,7 +143,7 @@ def test_idle_websocket_sends_pings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ping_without_pong_closes_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http._websocket._PING_INTERVAL", 0.05)
+    monkeypatch.setattr("mcp_core.http.wire._websocket._PING_INTERVAL", 0.05)
 
     async def die(wire: ServerConnection, message: Any) -> None:
         wire.transport.pause_reading()

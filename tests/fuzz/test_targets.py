@@ -33,11 +33,17 @@ from mcp_core.auth._jose import Jws
 from mcp_core.auth._proof import Proofs
 from mcp_core.connection import _negotiation
 from mcp_core.connection._requests import IncomingRequests, OutgoingRequests
-from mcp_core.http import _headers, _http2_frames, _http2_heads, _mirror, _spelling, _sse
 from mcp_core.http._conversation import Session
 from mcp_core.http._endpoint import _NO_SESSION, Endpoint
 from mcp_core.http._exchange import Exchange, Mode
 from mcp_core.http._stream import EventLog, Stream
+from mcp_core.http.wire import (
+    _http2_frames,
+    _http2_headers,
+    _mcp_headers,
+    _sse,
+    _websocket_frames,
+)
 from mcp_core.jsonrpc import _codec, _framing
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.messages import _outbox
@@ -255,9 +261,14 @@ MUTANTS: list[tuple[str, object, str, Any]] = [
     ("sse", _sse.SseDecoder, "_dispatch_event", _dispatch_without_type_reset),
     ("sse", _sse.SseDecoder, "_append_data", _append_without_limit),
     ("sse", _sse, "_one_line", lambda value, what: value),
-    ("headers", _headers, "_PLAIN", re.compile(r"[ -~]*")),
-    ("headers", _mirror, "agrees", lambda text, value: text.lower() == str(value).lower()),
-    ("headers", _mirror.Mirror, "_absent_or_repeated", lambda self, header: None),
+    ("headers", _mcp_headers, "_PLAIN", re.compile(r"[ -~]*")),
+    ("headers", _mcp_headers, "agrees", lambda text, value: text.lower() == str(value).lower()),
+    (
+        "headers",
+        _mcp_headers.RequestHeaderValidator,
+        "_absent_or_repeated",
+        lambda self, header: None,
+    ),
     ("exchange", Exchange, "disconnected", _ignore_disconnect_unless_done),
     ("exchange", Exchange, "may_be_resumed", property(lambda self: False)),
     ("exchange", Endpoint, "_find_session", _find_without_principal_check),
@@ -273,10 +284,10 @@ MUTANTS: list[tuple[str, object, str, Any]] = [
     ("http2", _http2_frames, "_MAX_CONTINUATIONS", 17),
     ("http2", _http2_frames, "_IDLE_FRAMES", 10_000),
     ("http2", _http2_frames.FrameWatch, "_continue_block", lambda self, kind, flags, header: None),
-    ("http2", _http2_heads, "_INVALID_IN_VALUE", re.compile(rb"[\0\r]")),
-    ("http2", _http2_heads, "_CONNECTION_FIELDS", frozenset()),
-    ("websocket", _spelling, "_FIRST_CONTROL", 1),
-    ("websocket", _spelling._Lengths, "frame_outbound", _write_truncated),
+    ("http2", _http2_headers, "_INVALID_IN_VALUE", re.compile(rb"[\0\r]")),
+    ("http2", _http2_headers, "_CONNECTION_FIELDS", frozenset()),
+    ("websocket", _websocket_frames, "_FIRST_CONTROL", 1),
+    ("websocket", _websocket_frames._FrameLengths, "frame_outbound", _write_truncated),
 ]
 
 

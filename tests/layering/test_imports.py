@@ -114,7 +114,7 @@ REFUSED = [
     (
         "private_names_stay_at_home",
         "mcp_trio/_x.py",
-        "from mcp_core.http._sse import Decoder",
+        "from mcp_core.http.wire._sse import Decoder",
         "http._sse",
     ),
     (

@@ -13,7 +13,7 @@ from hpack import Decoder, Encoder
 
 from mcp_core import ConnectionLost
 from mcp_core.http import Body, End, Head, RequestHead
-from mcp_core.http._http2_frames import PREFACE
+from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_trio import memory_pair
 from mcp_trio._h2_client import H2Client
 from tests.core.http.h2_frames import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from mcp_core.http import Gate, HttpOptions
+from mcp_core.http import HostOriginPolicy, HttpOptions
 from mcp_trio import memory_pair
 from mcp_trio._http_server import serve_listening
 from tests.core.helpers import INITIALIZED, D, E, Message, encoded, initialize, modern, request
@@ -93,7 +93,9 @@ class Talker(HttpWire):
         self.session = answer.headers[b"mcp-session-id"]
         assert (await self.post(INITIALIZED)).status == 202
 
-    def calling(self, id: Any, name: str, arguments: Mapping[str, Any] | None = None, **meta: Any) -> Message:
+    def calling(
+        self, id: Any, name: str, arguments: Mapping[str, Any] | None = None, **meta: Any
+    ) -> Message:
         """Return a tool call."""
         params = {"name": name, "arguments": arguments or {}}
         if self.version == E:
@@ -125,12 +127,14 @@ async def served_over_http(server: Server, **options: Any) -> AsyncIterator[Memo
     `options` are those of an endpoint or of `serve_http`.
     """
     listener = MemoryListener()
-    of_endpoint = {name: options.pop(name) for name in ("reply", "sessions", "limits") if name in options}
+    of_endpoint = {
+        name: options.pop(name) for name in ("reply", "sessions", "limits") if name in options
+    }
     serve = partial(
         serve_listening,
         [listener],  # type: ignore[list-item]
         {"/mcp": server},
-        HttpOptions(gate=Gate("127.0.0.1"), **of_endpoint),
+        HttpOptions(gate=HostOriginPolicy("127.0.0.1"), **of_endpoint),
         **{"routes": {}, **options},
     )
     async with trio.open_nursery() as nursery:

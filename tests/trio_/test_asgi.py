@@ -9,12 +9,14 @@ import anyio
 import pytest
 import trio
 
-from mcp_core.http import Gate, HttpLimits, HttpOptions
+from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
 from mcp_trio import AsgiApp, asgi
 from tests.asgi import Call, Host, Lived, Neutral, hosting, text_of
 
 
-async def test_trio_asgi_lifespan_cancelled_cancels_handlers(caplog: pytest.LogCaptureFixture) -> None:
+async def test_trio_asgi_lifespan_cancelled_cancels_handlers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     lived = Lived()
     neutral = Neutral(lifespan=lived)
     app = asgi(neutral.server)
@@ -65,9 +67,11 @@ async def test_trio_asgi_disconnect_during_a_blocked_send_ends_the_request() -> 
         assert call.said == []
 
 
-async def test_trio_asgi_silent_stream_gets_comments_and_idle_session_expires(autojump_clock: None) -> None:
+async def test_trio_asgi_silent_stream_gets_comments_and_idle_session_expires(
+    autojump_clock: None,
+) -> None:
     neutral = Neutral()
-    options = HttpOptions(gate=Gate(None), comment=15, limits=HttpLimits(idle=60))
+    options = HttpOptions(gate=HostOriginPolicy(None), comment=15, limits=HttpLimits(idle=60))
     async with hosting(AsgiApp(neutral.server, "/mcp", options), patience=1000) as host:
         session = await host.session()
         call = session.calling(1, "wait")

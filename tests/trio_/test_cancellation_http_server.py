@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from mcp_core.http import Gate, HttpOptions, PlainAnswer
+from mcp_core.http import HostOriginPolicy, HttpOptions, PlainAnswer
 from mcp_trio._http_server import serve_listening
 from tests.core.helpers import D, E
 from tests.trio_.cancelling import World, lifespan, make, play_at_every_step
@@ -41,7 +41,7 @@ async def cut_server(world: World, *scripts: Script, version: str = E, **options
             await serve_listening(
                 [listener],  # type: ignore[list-item]
                 {"/mcp": world.server},
-                HttpOptions(gate=Gate("127.0.0.1"), **options),
+                HttpOptions(gate=HostOriginPolicy("127.0.0.1"), **options),
                 routes={"/healthz": lambda _: PlainAnswer()},
                 stop=stop,
                 grace=1.0,
@@ -80,7 +80,8 @@ async def pipelined(world: World) -> None:
     async def script(connect: Callable[[], Talker], _: trio.Event) -> None:
         talker = connect()
         asked = [
-            talker.posting(talker.calling(id, name)) for id, name in enumerate(("hello", "nested", "hello"))
+            talker.posting(talker.calling(id, name))
+            for id, name in enumerate(("hello", "nested", "hello"))
         ]
         await talker.send(b"".join(asked) + get("/healthz"))
         for id in range(3):
@@ -109,7 +110,10 @@ async def a_body_in_pieces(world: World) -> None:
 async def a_refusal_with_a_body(world: World) -> None:
     async def script(connect: Callable[[], Talker], _: trio.Event) -> None:
         talker = connect()
-        refused = b"POST /none HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n" + b"x" * 1_000
+        refused = (
+            b"POST /none HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n"
+            + b"x" * 1_000
+        )
         answer = await talker.ask(refused)
         assert (answer.status, answer.headers[b"connection"]) == (404, b"close")
         assert await talker.rest() == b""
@@ -149,7 +153,9 @@ async def a_session_with_a_stream(world: World) -> None:
 async def a_client_that_does_not_read(world: World) -> None:
     async def script(connect: Callable[[], Talker], _: trio.Event) -> None:
         talker = connect()
-        await talker.send(talker.posting(talker.calling(1, "steps", {"size": 50_000}, progressToken="t")))
+        await talker.send(
+            talker.posting(talker.calling(1, "steps", {"size": 50_000}, progressToken="t"))
+        )
         await trio.sleep(40)
 
     await cut_server(world, script)

@@ -13,8 +13,8 @@ import trio
 import trustme
 
 from mcp_core import ConnectFailed
-from mcp_core.http import RequestHead, Upgrade
-from mcp_core.http._handshake import accepted
+from mcp_core.http import RequestHead, WebSocketUpgrade
+from mcp_core.http.wire._websocket_upgrade import accepted
 from mcp_trio import _dial
 from mcp_trio._dial import Proxy, Way, find_proxy
 
@@ -64,7 +64,9 @@ async def listening(serve: Any, tls: ssl.SSLContext | None = None) -> AsyncItera
 
     async def answer(stream: trio.SocketStream) -> None:
         secured = (
-            stream if tls is None else trio.SSLStream(stream, tls, server_side=True, https_compatible=True)
+            stream
+            if tls is None
+            else trio.SSLStream(stream, tls, server_side=True, https_compatible=True)
         )
         try:
             await serve(secured)
@@ -139,7 +141,9 @@ async def test_connector_sets_keep_alive_and_user_timeout() -> None:
         assert stream.getsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_KEEPALIVE) != 0
         assert stream.getsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_NODELAY) != 0
         if sys.platform == "linux":
-            assert stream.getsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_USER_TIMEOUT) == 60_000
+            assert (
+                stream.getsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_USER_TIMEOUT) == 60_000
+            )
         await client.aclose()
 
 
@@ -172,7 +176,9 @@ async def test_connector_invalid_host_name_raises() -> None:
     assert problem.endswith("is not a host name")
 
 
-async def test_connector_several_addresses_shows_the_last_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connector_several_addresses_shows_the_last_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def refuse(host: str, port: int) -> trio.SocketStream:
         refused = ConnectionRefusedError(111, "Connection refused")
         unreachable = OSError(101, "Network is unreachable")
@@ -180,7 +186,8 @@ async def test_connector_several_addresses_shows_the_last_error(monkeypatch: pyt
 
     monkeypatch.setattr("trio.open_tcp_stream", refuse)
     assert (
-        await fails(Way("http", "many.test", 80)) == "cannot connect to many.test:80: network is unreachable"
+        await fails(Way("http", "many.test", 80))
+        == "cannot connect to many.test:80: network is unreachable"
     )
 
 
@@ -192,7 +199,10 @@ async def test_connector_timeout_names_the_first_hop(
         raise AssertionError
 
     monkeypatch.setattr("trio.open_tcp_stream", wait)
-    assert await fails(Way("http", "slow.test", 80)) == "slow.test:80 did not let us connect within 10 s"
+    assert (
+        await fails(Way("http", "slow.test", 80))
+        == "slow.test:80 did not let us connect within 10 s"
+    )
     assert trio.current_time() == 10
     through = Way("http", "there.test", 80, proxy="http://user:secret@slow.test:8080")
     assert await fails(through) == "the proxy slow.test:8080 did not let us connect within 10 s"
@@ -226,7 +236,9 @@ async def test_connector_tls_trusts_the_system_certificates(
 async def test_connector_tls_certificate_of_another_name_fails(authority: trustme.CA) -> None:
     async with listening(hello, theirs(authority, "elsewhere.test")) as port:
         problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority)))
-    assert problem.startswith(f"the certificate of 127.0.0.1:{port} is not trusted: IP address mismatch")
+    assert problem.startswith(
+        f"the certificate of 127.0.0.1:{port} is not trusted: IP address mismatch"
+    )
 
 
 async def test_connector_tls_to_a_plain_server_fails(authority: trustme.CA) -> None:
@@ -273,7 +285,8 @@ async def test_connector_tls_context_with_other_protocol_fails(authority: trustm
     async with listening(hello, theirs(authority, "127.0.0.1", protocols=("h2",))) as port:
         problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority, "h2")))
     assert (
-        problem == f"the SSLContext given for 127.0.0.1:{port} negotiated h2, and http/1.1 is expected here"
+        problem
+        == f"the SSLContext given for 127.0.0.1:{port} negotiated h2, and http/1.1 is expected here"
     )
 
 
@@ -330,7 +343,9 @@ async def test_connector_https_uses_a_tunnel_through_the_proxy(authority: trustm
     async with listening(hello, theirs(authority, "far.test")) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
-            way = Way("https", "far.test", 443, tls=ours(authority), proxy=f"me:safe@127.0.0.1:{there}")
+            way = Way(
+                "https", "far.test", 443, tls=ours(authority), proxy=f"me:safe@127.0.0.1:{there}"
+            )
             assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
     [head] = proxy.heads
     assert head == (
@@ -343,7 +358,7 @@ async def test_connector_https_uses_a_tunnel_through_the_proxy(authority: trustm
 async def test_connector_websocket_uses_a_tunnel_through_the_proxy() -> None:
     async def switch(stream: trio.abc.Stream) -> None:
         asked = await until_blank_line(stream)
-        key = Upgrade("ws://far.test/mcp", {}, bytes(16)).head
+        key = WebSocketUpgrade("ws://far.test/mcp", {}, bytes(16)).head
         assert asked.startswith(b"GET /mcp HTTP/1.1\r\nhost: far.test\r\nupgrade: websocket\r\n")
         lines = [name + b": " + value for name, value in accepted(key)]
         await stream.send_all(b"\r\n".join([b"HTTP/1.1 101 Switching", *lines, b"", b"behind"]))
@@ -352,14 +367,16 @@ async def test_connector_websocket_uses_a_tunnel_through_the_proxy() -> None:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
             way = Way("http", "far.test", 80, proxy=f"http://127.0.0.1:{there}", tunnel=True)
-            stream, behind = await way.switch(Upgrade("ws://far.test/mcp", {}, bytes(16)))
+            stream, behind = await way.switch(WebSocketUpgrade("ws://far.test/mcp", {}, bytes(16)))
             assert behind == b"behind"
             assert way.address(HEAD) is HEAD
             await stream.aclose()
     assert proxy.heads == [b"CONNECT far.test:80 HTTP/1.1\r\nhost: far.test:80\r\n\r\n"]
 
 
-async def test_connector_proxy_over_tls(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connector_proxy_over_tls(
+    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_dial, "_system_tls_context", lambda: ours(authority))
     async with listening(hello, theirs(authority, "far.test")) as port:
         proxy = TinyProxy(port)
@@ -371,12 +388,20 @@ async def test_connector_proxy_over_tls(authority: trustme.CA, monkeypatch: pyte
 async def test_connector_proxy_refusal_names_the_proxy(authority: trustme.CA) -> None:
     proxy = TinyProxy(1, b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
     async with listening(proxy) as there:
-        way = Way("https", "far.test", 443, tls=ours(authority), proxy=f"http://me:secret@127.0.0.1:{there}")
+        way = Way(
+            "https",
+            "far.test",
+            443,
+            tls=ours(authority),
+            proxy=f"http://me:secret@127.0.0.1:{there}",
+        )
         problem = await fails(way)
     assert problem == (
         f"the proxy 127.0.0.1:{there} did not connect us to far.test:443: it answered 407 Proxy Authentication Required"
     )
-    assert await fails(Way("http", "far.test", 80, proxy=f"http://me:secret@127.0.0.1:{there}")) == (
+    assert await fails(
+        Way("http", "far.test", 80, proxy=f"http://me:secret@127.0.0.1:{there}")
+    ) == (
         f"cannot connect to the proxy 127.0.0.1:{there}: connection refused; is the server running, and on this port?"
     )
 
@@ -398,7 +423,10 @@ def test_proxy_url_is_parsed(url: str, found: tuple[str, int, bool]) -> None:
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("socks5://me:secret@a.test:1080", "the proxy socks5://a.test:1080 cannot be used: only http:// and"),
+        (
+            "socks5://me:secret@a.test:1080",
+            "the proxy socks5://a.test:1080 cannot be used: only http:// and",
+        ),
         ("http://me:secret@a.test:x", "the proxy http://a.test:x has an invalid port"),
         ("http://:80", "the proxy http://:80 has no host"),
     ],
@@ -449,7 +477,7 @@ def test_find_proxy_follows_the_environment(
         environment.setenv(name, value)
     assert find_proxy(*server) == proxy
     shown = f" through the proxy {proxy}:80>" if proxy else f"{server[2]}>"
-    assert repr(Way(*server, tls=ssl.create_default_context() if server[0] == "https" else None)).endswith(
-        shown if proxy or server[0] == "http" else "by TLS>"
-    )
+    assert repr(
+        Way(*server, tls=ssl.create_default_context() if server[0] == "https" else None)
+    ).endswith(shown if proxy or server[0] == "http" else "by TLS>")
     assert "proxy" not in repr(Way("http", "a.test", 80, proxy=None))

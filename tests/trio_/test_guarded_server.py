@@ -25,7 +25,7 @@ from mcp_core.auth import (
     HttpRequest,
     JwtVerifier,
 )
-from mcp_core.http import Door, Endpoint, Exchange, Gate, HttpOptions, RequestHead, Site
+from mcp_core.http import Door, Endpoint, Exchange, HostOriginPolicy, HttpOptions, RequestHead, Site
 from mcp_core.registry import Context, Server
 from mcp_trio import connect_http, serve_http
 from mcp_trio._admitting import Admitting
@@ -110,7 +110,7 @@ def house_behind(door: Door) -> Endpoint:
     server = house()
     return Endpoint(
         server.config,
-        HttpOptions(gate=Gate("127.0.0.1")),
+        HttpOptions(gate=HostOriginPolicy("127.0.0.1")),
         entropy=bytes,
         param_headers=server.param_headers,
         door=door,

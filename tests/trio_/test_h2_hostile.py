@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import Body, End, Head
-from mcp_core.http._http2_frames import PREFACE
+from mcp_core.http.wire._http2_frames import PREFACE
 from tests.core.http.h2_frames import (
     ACK,
     CONTINUATION,

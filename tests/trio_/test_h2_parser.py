@@ -5,7 +5,7 @@ from __future__ import annotations
 import h2.events
 import pytest
 
-from mcp_core.http._http2_frames import PREFACE
+from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_trio._h2_parser import Parser
 from tests.core.http.h2_frames import (
     DATA,

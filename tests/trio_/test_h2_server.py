@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from mcp_core.http import Body, End, Head
-from mcp_core.http._http2_frames import PREFACE
+from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_trio._http_connection import Exchanged
 from tests.core.http.h2_frames import (
     ACK,

@@ -16,7 +16,7 @@ import trio.testing
 import trustme
 
 from mcp_core.http import PlainAnswer
-from mcp_core.http._http2_frames import PREFACE
+from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_core.registry import Context, Server
 from mcp_trio import serve_http
 from tests.core.helpers import C, D, E, Message, encoded, initialize, modern, request

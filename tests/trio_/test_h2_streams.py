@@ -7,7 +7,7 @@ from hpack import Decoder, Encoder, InvalidTableIndex, InvalidTableSizeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.http import HeadFault, RequestHead
+from mcp_core.http import HeadError, RequestHead
 from mcp_trio._h2_streams import ServerParser, fields
 
 POST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"a"), (b":path", b"/mcp")]
@@ -28,7 +28,9 @@ def test_hpack_cached_blocks_decode_like_hpack(
             encoder.header_table_size = size
         for _ in range(3):
             data = encoder.encode(headers)
-            assert list(ours.decode(data, raw=True)) == list(plain.decode(data, raw=True)) == headers
+            assert (
+                list(ours.decode(data, raw=True)) == list(plain.decode(data, raw=True)) == headers
+            )
 
 
 def test_hpack_cache_is_cleared_when_the_table_changes() -> None:
@@ -65,7 +67,7 @@ def test_h2_request_heads_are_cached() -> None:
     first = parser.head(POST)
     assert isinstance(first, RequestHead)
     assert parser.head(list(POST)) is first
-    assert isinstance(parser.head([*POST, (b"X", b"y")]), HeadFault)
+    assert isinstance(parser.head([*POST, (b"X", b"y")]), HeadError)
     for number in range(100):
         parser.head([*POST, (b"x", b"%d" % number)])
         assert len(parser._heads) <= 8
@@ -77,7 +79,8 @@ def test_h2_request_heads_are_cached() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from([b"content-type", b"allow", b"date", b"x", b"y" * 300]), st.binary(max_size=500)
+            st.sampled_from([b"content-type", b"allow", b"date", b"x", b"y" * 300]),
+            st.binary(max_size=500),
         ),
         max_size=5,
     ),
@@ -98,8 +101,12 @@ def test_hpack_client_with_an_empty_table_decodes() -> None:
     decoder.max_allowed_table_size = 0
     encoder = ServerParser().encoder
     encoder.header_table_size = 0
-    assert list(decoder.decode(encoder.encode([(b":status", b"200")]), raw=True)) == [(b":status", b"200")]
-    assert list(decoder.decode(encoder.encode([(b":status", b"201")]), raw=True)) == [(b":status", b"201")]
+    assert list(decoder.decode(encoder.encode([(b":status", b"200")]), raw=True)) == [
+        (b":status", b"200")
+    ]
+    assert list(decoder.decode(encoder.encode([(b":status", b"201")]), raw=True)) == [
+        (b":status", b"201")
+    ]
     forgetful = Decoder()
     forgetful.max_allowed_table_size = 0
     with pytest.raises(InvalidTableSizeError):  # without the size update it is an error

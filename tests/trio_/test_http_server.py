@@ -17,7 +17,7 @@ import trio.testing
 import trustme
 
 import mcp_trio
-from mcp_core.http import Gate, HttpOptions, PlainAnswer, RequestHead
+from mcp_core.http import HostOriginPolicy, HttpOptions, PlainAnswer, RequestHead
 from mcp_core.registry import Context, Server
 from mcp_trio import HttpAddress, serve_http
 from mcp_trio._http_connection import Exchanged
@@ -149,13 +149,17 @@ async def test_http_server_calls_on_several_connections_run_concurrently(
         assert trio.current_time() == 0
 
 
-async def test_http_server_disconnect_cancels_the_call_by_revision(autojump_clock: MockClock) -> None:
+async def test_http_server_disconnect_cancels_the_call_by_revision(
+    autojump_clock: MockClock,
+) -> None:
     notes = Notes()
     async with served_over_http(make(notes)) as listener:
         for version in D, E:
             talker = Talker(listener.connect(), version)
             await talker.shake_hands()
-            await talker.send(talker.posting(talker.calling(1, "sleep", {"seconds": 5, "name": version})))
+            await talker.send(
+                talker.posting(talker.calling(1, "sleep", {"seconds": 5, "name": version}))
+            )
             await trio.sleep(1)
             await talker.stream.aclose()
             await trio.sleep(1)
@@ -171,7 +175,9 @@ async def test_http_server_session_delete_cancels_its_calls(autojump_clock: Mock
         await talker.shake_hands()
         calls = [talker.again(listener) for _ in range(3)]
         for id, each in enumerate(calls):
-            await each.send(each.posting(each.calling(id, "sleep", {"seconds": 50, "name": f"{id}"})))
+            await each.send(
+                each.posting(each.calling(id, "sleep", {"seconds": 50, "name": f"{id}"}))
+            )
         stream = talker.again(listener)
         await stream.send(stream.getting())
         assert b"text/event-stream" in await stream.until(b"\r\n\r\n")
@@ -313,7 +319,9 @@ async def test_http_server_serves_servers_and_routes_by_path() -> None:
 
         async with (talker := await connect()).stream:
             for path in "a", "b":
-                asking = talker.posting(talker.calling(1, "who")).replace(b" /mcp ", b" /%b " % path.encode())
+                asking = talker.posting(talker.calling(1, "who")).replace(
+                    b" /mcp ", b" /%b " % path.encode()
+                )
                 assert text_of(json.loads((await talker.ask(asking)).body)) == f"{path} {path}"
             for path, status, body in (
                 ("/healthz?x", 200, b"fine GET"),
@@ -341,7 +349,7 @@ async def test_http_server_lifespan_failure_propagates() -> None:
         await serve_listening(
             [listener],  # type: ignore[list-item]
             {"/mcp": Server("s", lifespan=lifespan)},
-            HttpOptions(gate=Gate(None)),
+            HttpOptions(gate=HostOriginPolicy(None)),
             routes={},
         )
     assert listener.closed
@@ -371,7 +379,9 @@ async def test_http_server_body_limit(
         body += b" " * (size + over - len(body))
         if framed:
             head = re.sub(rb"content-length: \d+", b"transfer-encoding: chunked", head)
-            body = b"".join(b"10000\r\n%b\r\n" % body[at : at + 65_536] for at in range(0, size, 65_536))
+            body = b"".join(
+                b"10000\r\n%b\r\n" % body[at : at + 65_536] for at in range(0, size, 65_536)
+            )
             body += (b"1\r\n \r\n" if over else b"") + b"0\r\n\r\n"
         else:
             head = re.sub(rb"content-length: \d+", b"content-length: %d" % (size + over), head)
@@ -503,7 +513,9 @@ async def test_http_server_stop_cancels_handlers_after_the_grace(
     assert stopping.notes.ended == ["it cancelled"]
 
 
-async def test_http_server_stop_does_not_wait_for_an_unread_response(autojump_clock: MockClock) -> None:
+async def test_http_server_stop_does_not_wait_for_an_unread_response(
+    autojump_clock: MockClock,
+) -> None:
     stopping = Stopping()
     async with stopping.served() as listener:
         talker = Talker(listener.connect(), E)
@@ -599,7 +611,9 @@ async def test_http_server_tls(authority: trustme.CA) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_http_server_tls_handshake_times_out(autojump_clock: MockClock, authority: trustme.CA) -> None:
+async def test_http_server_tls_handshake_times_out(
+    autojump_clock: MockClock, authority: trustme.CA
+) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("localhost").configure_cert(context)
     async with served_over_http(make(), tls=context) as listener:
@@ -662,19 +676,25 @@ async def test_http_server_address_in_use_raises() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_run_http_shuts_down_on_a_signal(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_http_shuts_down_on_a_signal(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     notes = Notes()
     serve = mcp_trio._http_server.serve_http
 
     async def call_and_kill(address: HttpAddress) -> None:
         async with await trio.open_tcp_stream(address.host, address.port) as stream:
             talker = Talker(stream, E)
-            await talker.send(talker.posting(talker.calling(1, "sleep", {"seconds": 0.2, "name": "it"})))
+            await talker.send(
+                talker.posting(talker.calling(1, "sleep", {"seconds": 0.2, "name": "it"}))
+            )
             await trio.sleep(0.05)
             signal.raise_signal(number)
             assert text_of(json.loads((await talker.answer()).body)) == "slept"
 
-    async def watched(*args: Any, task_status: trio.TaskStatus[HttpAddress], **options: Any) -> None:
+    async def watched(
+        *args: Any, task_status: trio.TaskStatus[HttpAddress], **options: Any
+    ) -> None:
         async with trio.open_nursery() as nursery:
             address = await nursery.start(partial(serve, *args, **options))
             nursery.start_soon(call_and_kill, address)

@@ -10,7 +10,15 @@ import pytest
 import trio
 import trio.testing
 
-from mcp_core.http import Action, Endpoint, Exchange, Gate, HttpOptions, RequestHead, Site
+from mcp_core.http import (
+    Action,
+    Endpoint,
+    Exchange,
+    HostOriginPolicy,
+    HttpOptions,
+    RequestHead,
+    Site,
+)
 from mcp_core.registry import Context, Server
 from mcp_trio._reception import Reception, Served, open_reception
 from tests.core.helpers import E, Message, encoded, modern
@@ -121,7 +129,7 @@ async def received(server: Server | None = None) -> AsyncIterator[Reception]:
     server = server or make()
     endpoint = Endpoint(
         server.config,
-        HttpOptions(gate=Gate("127.0.0.1")),
+        HttpOptions(gate=HostOriginPolicy("127.0.0.1")),
         entropy=bytes,
         param_headers=server.param_headers,
         token=Served(server, None),
@@ -225,7 +233,9 @@ async def test_http_driver_keep_alive_comments_are_sent_in_time(autojump_clock: 
         assert '"there"' in desk.text
 
 
-async def test_http_driver_router_deadline_is_met_whenever_it_is_set(autojump_clock: MockClock) -> None:
+async def test_http_driver_router_deadline_is_met_whenever_it_is_set(
+    autojump_clock: MockClock,
+) -> None:
     site = FakeSite()
     async with open_reception(site) as reception:  # type: ignore[arg-type]
         for deadline in 20.0, 10.0, None, 15.0:
@@ -315,7 +325,9 @@ async def test_http_driver_shutdown_is_orderly(
             await wait()
             assert reception.stopping
             head = late.reception.site.begin(
-                RequestHead(b"POST", b"/mcp", [(b"host", b"localhost")]), trio.current_time(), token=late
+                RequestHead(b"POST", b"/mcp", [(b"host", b"localhost")]),
+                trio.current_time(),
+                token=late,
             )
             late.exchange = head
             assert reception.site.actions_to_send(head)[0].status in (415, 503)  # type: ignore[union-attr]
@@ -324,7 +336,9 @@ async def test_http_driver_shutdown_is_orderly(
         assert ("there" if seconds == 3 else "shut down") in desk.text
 
 
-async def test_http_driver_shutdown_does_not_wait_for_a_shielded_handler(autojump_clock: MockClock) -> None:
+async def test_http_driver_shutdown_does_not_wait_for_a_shielded_handler(
+    autojump_clock: MockClock,
+) -> None:
     log: list[str] = []
     async with received(make(log)) as reception:
         desk = Desk(reception)

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trustme
 
-from mcp_core.http import Spelling
+from mcp_core.http import WebSocketFrames
 from mcp_core.types import TextContent
 from mcp_trio import (
     AuthRequired,
@@ -460,14 +460,14 @@ async def test_websocket_internal_error_ends_one_connection(
         wire, other = FrameWire(listener.connect()), FrameWire(listener.connect())
         for each in (wire, other):
             assert await each.open(upgrade()) == 101
-        read = Spelling.read
+        read = WebSocketFrames.read
 
-        def fail(self: Spelling, data: bytes, now: float) -> None:
+        def fail(self: WebSocketFrames, data: bytes, now: float) -> None:
             if data:
                 raise ZeroDivisionError
             read(self, data, now)
 
-        monkeypatch.setattr(Spelling, "read", fail)
+        monkeypatch.setattr(WebSocketFrames, "read", fail)
         await wire.send(message(ASK))
         assert await wire.heard() == [1011]
         assert "internal error on <ServedSocket of <WebSocket" in caplog.text

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcp_core.http._authority import Gate
+from mcp_core.http.wire._host_origin import HostOriginPolicy
 
 __all__ = ["ANYWHERE", "HOSTS", "LISTED", "LOOPBACK", "ORIGINS"]
 
-LOOPBACK: Final = Gate("127.0.0.1")
-ANYWHERE: Final = Gate("0.0.0.0")
-LISTED: Final = Gate(
+LOOPBACK: Final = HostOriginPolicy("127.0.0.1")
+ANYWHERE: Final = HostOriginPolicy("0.0.0.0")
+LISTED: Final = HostOriginPolicy(
     "127.0.0.1",
     [
         "mcp.example.com",

@@ -16,15 +16,15 @@ from mcp_core.http import (
     End,
     Endpoint,
     Exchange,
-    Gate,
     Head,
+    HostOriginPolicy,
     HttpLimits,
     HttpOptions,
     PlainAnswer,
     RequestHead,
     Site,
 )
-from mcp_core.http._sse import SseDecoder
+from mcp_core.http.wire._sse import SseDecoder
 from mcp_core.registry import Context, Round, Server
 from mcp_core.runtime import RequestJob, Runtime, Service
 from mcp_core.types import RequestId
@@ -145,7 +145,7 @@ class Talk:
         server: Server | None = None,
         *,
         limits: HttpLimits | None = None,
-        gate: Gate | None = None,
+        gate: HostOriginPolicy | None = None,
         routes: dict[str, Callable[[RequestHead], PlainAnswer]] | None = None,
         door: Door | None = None,
         **options: Any,
@@ -154,7 +154,9 @@ class Talk:
         names = itertools.count(1)
         self.endpoint = Endpoint(
             self.server.config,
-            HttpOptions(gate=gate or Gate("127.0.0.1"), limits=limits or HttpLimits(), **options),
+            HttpOptions(
+                gate=gate or HostOriginPolicy("127.0.0.1"), limits=limits or HttpLimits(), **options
+            ),
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=self.server.param_headers,
             token=self.server,

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import json
 
-from mcp_core.http import Close, Exchange, Ping, Pong, RequestHead, SocketAction, Text, WebSocket
+from mcp_core.http import Close, Exchange, Ping, Pong, RequestHead, Text, WebSocket, WebSocketAction
 from tests.core.http.site import HOST, Reply, Talk
 
 KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
@@ -46,7 +46,9 @@ class SocketTalk(Talk):
         headers = UPGRADE if headers is None else headers
         if who:
             headers = [*headers, (b"authorization", b"Bearer " + who.encode())]
-        exchange = self.site.begin(RequestHead(b"GET", target, headers), self.now, may_switch=may_switch)
+        exchange = self.site.begin(
+            RequestHead(b"GET", target, headers), self.now, may_switch=may_switch
+        )
         reply = self.replies[exchange] = Reply(exchange)
         self.pump()
         return reply
@@ -71,7 +73,7 @@ class Played:
         assert exchange.conversation is not None
         self.socket: WebSocket = exchange.socket
         self.conversation = exchange.conversation
-        self.actions: list[SocketAction] = []
+        self.actions: list[WebSocketAction] = []
 
     def is_gone(self) -> bool:
         return self.socket.gone
@@ -94,9 +96,9 @@ class Played:
         self.settle()
         return self.heard()
 
-    def take(self) -> list[SocketAction]:
+    def take(self) -> list[WebSocketAction]:
         """What is sent, as the writer takes it."""
-        taken: list[SocketAction] = []
+        taken: list[WebSocketAction] = []
         while actions := self.socket.messages_to_send(self.talk.now):
             taken += actions
             self.settle()
@@ -107,7 +109,7 @@ class Played:
         return [_short(action) for action in self.take()]
 
 
-def _short(action: SocketAction) -> Any:
+def _short(action: WebSocketAction) -> Any:
     if isinstance(action, Text):
         return json.decode(action.text)
     if isinstance(action, Ping):

@@ -8,7 +8,7 @@ import pytest
 
 from mcp_core.http._call import HttpClientOptions
 from mcp_core.http._comeback import Comeback
-from mcp_core.http._sse import SseDecoder
+from mcp_core.http.wire._sse import SseDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_core.http import Gate
+from mcp_core.http import HostOriginPolicy
 from mcp_core.http._cors import preflight, shared
 from tests.core.http.site import HOST, E, Talk, meta, request
 
@@ -20,11 +20,13 @@ def test_response_names_the_one_allowed_origin() -> None:
 
 
 def test_guarded_response_exposes_the_challenge() -> None:
-    readable = dict(shared(b"https://app.example", guarded=True))[b"access-control-expose-headers"].split(
-        b", "
-    )
+    readable = dict(shared(b"https://app.example", guarded=True))[
+        b"access-control-expose-headers"
+    ].split(b", ")
     assert {b"www-authenticate", b"dpop-nonce", b"mcp-session-id"} <= set(readable)
-    open_to_all = dict(shared(b"https://app.example", guarded=False))[b"access-control-expose-headers"]
+    open_to_all = dict(shared(b"https://app.example", guarded=False))[
+        b"access-control-expose-headers"
+    ]
     assert b"authenticate" not in open_to_all
 
 
@@ -32,7 +34,10 @@ def test_guarded_response_exposes_the_challenge() -> None:
     ("asked", "told"),
     [
         ({}, b"*"),
-        ({b"access-control-request-headers": b"mcp-method, content-type"}, b"mcp-method, content-type"),
+        (
+            {b"access-control-request-headers": b"mcp-method, content-type"},
+            b"mcp-method, content-type",
+        ),
     ],
 )
 def test_preflight_allows_the_requested_headers(asked: dict[bytes, bytes], told: bytes) -> None:
@@ -43,7 +48,7 @@ def test_preflight_allows_the_requested_headers(asked: dict[bytes, bytes], told:
 
 
 def test_cors_headers_are_sent_to_listed_origins_only() -> None:
-    talk = Talk(gate=Gate("127.0.0.1", origins=["https://app.example"]))
+    talk = Talk(gate=HostOriginPolicy("127.0.0.1", origins=["https://app.example"]))
     version = (b"mcp-protocol-version", E.encode())
     body = request(1, "tools/list", {"_meta": meta()})
     for page, shares in ((PAGE, True), ((b"origin", b"http://127.0.0.1:8000"), False)):
@@ -54,7 +59,9 @@ def test_cors_headers_are_sent_to_listed_origins_only() -> None:
             talk.send(b"OPTIONS", [HOST, page]),
         ]
         assert [reply.status for reply in replies] == [200, 400, 405, 204]
-        assert [b"access-control-allow-origin" in reply.headers for reply in replies] == [shares] * 4
+        assert [b"access-control-allow-origin" in reply.headers for reply in replies] == [
+            shares
+        ] * 4
     assert (
         b"access-control-allow-origin"
         not in talk.send(b"OPTIONS", [HOST, (b"origin", b"https://evil.example")]).headers

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Meta, json
 
 from mcp_core import Limits, McpError, ToolError
-from mcp_core.http import Gate, HttpLimits, PlainAnswer, RequestHead
+from mcp_core.http import HostOriginPolicy, HttpLimits, PlainAnswer, RequestHead
 from mcp_core.registry import Context, Server
 from tests.core.http.site import GET, HOST, POST, D, E, Reply, Talk, initialize, meta, request
 
@@ -142,7 +142,7 @@ def test_origin_of_the_server_itself_is_allowed() -> None:
 
 def test_origin_that_is_listed_gets_cors_headers() -> None:
     page = (b"origin", b"https://app.example")
-    talk = Talk(gate=Gate("127.0.0.1", origins=["https://app.example"]))
+    talk = Talk(gate=HostOriginPolicy("127.0.0.1", origins=["https://app.example"]))
     wants = (b"access-control-request-headers", b"mcp-session-id, content-type")
     before = talk.send(b"OPTIONS", [HOST, page, (b"access-control-request-method", b"POST"), wants])
     assert before.status == 204

@@ -19,7 +19,7 @@ from mcp_core.auth import (
     JwtVerifier,
     VerifierUnavailable,
 )
-from mcp_core.http import Door, Endpoint, Gate, Head, RequestHead, Site
+from mcp_core.http import Door, Endpoint, Head, HostOriginPolicy, RequestHead, Site
 from mcp_core.http._guarding import GUARDED
 from mcp_core.registry import Context, Server
 from mcp_core.runtime import run_auth_check
@@ -224,7 +224,7 @@ def test_token_in_the_query_or_the_body_is_ignored() -> None:
 
 
 def test_host_and_origin_are_checked_before_the_token() -> None:
-    talk = guarded(gate=Gate("127.0.0.1", origins=["https://app.example.com"]))
+    talk = guarded(gate=HostOriginPolicy("127.0.0.1", origins=["https://app.example.com"]))
     strange = [(b"host", b"evil.example"), *POST[1:], (b"authorization", b"Bearer ann")]
     assert talk.send(b"POST", strange, b"{}").status == 421
     assert talk.post({}, (b"origin", b"https://evil.example"), principal="ann").status == 403

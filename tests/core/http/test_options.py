@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_core.http import Gate, HttpLimits, HttpOptions
+from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
 from mcp_core.http._stream import _MESSAGE, _STREAM
 from tests.core.http.site import Talk, initialize
 from tests.core.http.test_isolation import Fifty, left_over
@@ -13,8 +13,13 @@ NEAR = [(-1, True), (0, True), (1, False)]
 
 
 def test_options_have_defaults() -> None:
-    options = HttpOptions(gate=Gate("127.0.0.1"))
-    assert (options.reply, options.sessions, options.retry, options.comment) == ("auto", True, 1.0, 15.0)
+    options = HttpOptions(gate=HostOriginPolicy("127.0.0.1"))
+    assert (options.reply, options.sessions, options.retry, options.comment) == (
+        "auto",
+        True,
+        1.0,
+        15.0,
+    )
     limits = options.limits
     assert (limits.sessions, limits.uninitialized, limits.initialize, limits.idle) == (
         10_000,
@@ -29,7 +34,9 @@ def test_options_have_defaults() -> None:
 def test_options_of_a_server_are_taken_over() -> None:
     usual = HttpOptions.of()
     assert (usual.reply, usual.sessions) == ("auto", True)
-    told = HttpOptions.of("0.0.0.0", scheme="https", hosts=["a.example"], reply="sse", sessions=False)
+    told = HttpOptions.of(
+        "0.0.0.0", scheme="https", hosts=["a.example"], reply="sse", sessions=False
+    )
     assert (told.reply, told.sessions) == ("sse", False)
     assert told.gate.allows_host(b"a.example")
     assert not usual.gate.allows_host(b"a.example")
@@ -60,7 +67,12 @@ def test_sessions_limit_applies_to_one_shot_requests(more: int, fits: bool) -> N
 def test_sessions_limit_counts_requests_of_disconnected_clients(more: int, fits: bool) -> None:
     """Without sessions nobody can come back; but a request that is lost is not withdrawn."""
     talk = Talk(limits=HttpLimits(sessions=3), sessions=False)
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "slow", "arguments": {}}}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "slow", "arguments": {}},
+    }
     statuses = []
     for _ in range(3 + more):
         reply = talk.post(call)

@@ -8,7 +8,7 @@ import pytest
 from msgspec import json
 
 from mcp_core.auth import Grant
-from mcp_core.http import Close, Door, Gate, HttpLimits, PlainAnswer
+from mcp_core.http import Close, Door, HostOriginPolicy, HttpLimits, PlainAnswer
 from tests.core.auth.minting import NOW
 from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
 from tests.core.http.site import HOST, D, initialize, meta, request
@@ -186,7 +186,9 @@ def test_denied_notification_gets_no_response() -> None:
 def _let_in(talk: GuardedSockets) -> Any:
     """Somebody with nothing to do here."""
     grant = Grant("ann", "app")
-    talk.endpoint.door = Door(_Lenient(talk.endpoint.door.guard, grant), lambda: NOW, lambda *_, **__: None)  # type: ignore[union-attr,arg-type]
+    talk.endpoint.door = Door(
+        _Lenient(talk.endpoint.door.guard, grant), lambda: NOW, lambda *_, **__: None
+    )  # type: ignore[union-attr,arg-type]
     return talk.ask_for_socket(who="ann").exchange
 
 
@@ -234,11 +236,13 @@ def test_websocket_closes_when_the_token_expires() -> None:
 
 
 @pytest.mark.parametrize("gate", [LOOPBACK, ANYWHERE, LISTED], ids="LAN")
-def test_upgrade_checks_every_form_of_host_and_origin(gate: Gate) -> None:
+def test_upgrade_checks_every_form_of_host_and_origin(gate: HostOriginPolicy) -> None:
     letter = "LAN"[(LOOPBACK, ANYWHERE, LISTED).index(gate)]
     talk = SocketTalk(gate=gate)
     for host, let_in in HOSTS:
-        assert talk.ask_for_socket(upgrade(host=host)).status == (101 if letter in let_in else 421), host
+        assert talk.ask_for_socket(upgrade(host=host)).status == (
+            101 if letter in let_in else 421
+        ), host
     for origin, host, let_in in ORIGINS:
         if gate.allows_host(host):
             status = talk.ask_for_socket(upgrade(host=host, origin=origin)).status

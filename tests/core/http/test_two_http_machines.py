@@ -26,7 +26,7 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
-from mcp_core.http import Body, End, Endpoint, Gate, Head, HttpClient, HttpOptions, Site
+from mcp_core.http import Body, End, Endpoint, Head, HostOriginPolicy, HttpClient, HttpOptions, Site
 from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E, client_config, only, server_config
 
 if TYPE_CHECKING:
@@ -42,12 +42,14 @@ class Wire:
     """`cut` gives, for the number of a call, after how many bytes of its response's body the wire breaks; None for never. `chunk` is in
     how large pieces that travels; `noticed`: the server hears of the break."""
 
-    def __init__(self, *versions: str, chunk: int = 1 << 20, noticed: bool = True, **options: Any) -> None:
+    def __init__(
+        self, *versions: str, chunk: int = 1 << 20, noticed: bool = True, **options: Any
+    ) -> None:
         names = iter(range(1, 1000))
         config = server_config()
         self.endpoint = Endpoint(
             lambda: config,
-            HttpOptions(gate=Gate("127.0.0.1"), **options),
+            HttpOptions(gate=HostOriginPolicy("127.0.0.1"), **options),
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=lambda _: None,
         )
@@ -149,7 +151,9 @@ class Wire:
         until = self.now + seconds
         while True:
             dues = [
-                due for due in (self.client.next_deadline(), self.site.next_deadline()) if due is not None
+                due
+                for due in (self.client.next_deadline(), self.site.next_deadline())
+                if due is not None
             ]
             if not dues or min(dues) > until:
                 break
@@ -161,7 +165,9 @@ class Wire:
 
     def calls_tool(self) -> tuple[int, Connection]:
         """A call of a tool that the server has and did not answer yet."""
-        id = self.conn.send_request("tools/call", t.CallToolParams(name="t"), token="T", progress=True)
+        id = self.conn.send_request(
+            "tools/call", t.CallToolParams(name="t"), token="T", progress=True
+        )
         self.pump()
         assert isinstance(id, int)
         (conversation,) = [
@@ -417,7 +423,9 @@ def test_the_resumed_stream_is_cut_too_at_many_places(version: str) -> None:
 )
 def test_cut_anywhere_and_often(cuts: list[int], when: str, noticed: bool, chunk: int) -> None:
     heard, _, _ = fifty(D, (200, *cuts), count=12, when=when, noticed=noticed, chunk=chunk)
-    assert heard == whole(12) or (heard[-1] == "ErrorReceived" and heard[:-1] == whole(12)[: len(heard) - 1])
+    assert heard == whole(12) or (
+        heard[-1] == "ErrorReceived" and heard[:-1] == whole(12)[: len(heard) - 1]
+    )
 
 
 def test_a_stateless_stream_that_breaks_is_lost_and_its_work_stopped() -> None:

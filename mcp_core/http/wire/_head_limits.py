@@ -32,7 +32,7 @@ SINGLETONS: Final = (
 )
 
 
-class HeadFault(Struct, frozen=True):
+class HeadError(Struct, frozen=True):
     """The rejection of a head: the status of the response, and a sentence for its body.
 
     Read nothing more of the request: close the connection in HTTP/1.1, the stream in HTTP/2.
@@ -42,12 +42,12 @@ class HeadFault(Struct, frozen=True):
     reason: str
 
 
-REPEATED: Final = HeadFault(400, "A header that may occur only once is repeated.")
-BAD_LENGTH: Final = HeadFault(400, "Content-Length is not one plain decimal number.")
-HUGE_BODY: Final = HeadFault(413, "The body is too large.")
-LONG_TARGET: Final = HeadFault(414, f"The target has more than {MAX_TARGET} bytes.")
-EXPECTATION: Final = HeadFault(417, "The only expectation that can be met is 100-continue.")
-LONG_HEAD: Final = HeadFault(431, f"The head has more than {MAX_HEAD} bytes.")
-MANY_FIELDS: Final = HeadFault(431, f"There are more than {MAX_FIELDS} headers.")
-LONG_VALUE: Final = HeadFault(431, f"The value of a header has more than {MAX_VALUE} bytes.")
-OTHER_METHOD: Final = HeadFault(501, "This method is not supported.")
+REPEATED: Final = HeadError(400, "A header that may occur only once is repeated.")
+BAD_LENGTH: Final = HeadError(400, "Content-Length is not one plain decimal number.")
+HUGE_BODY: Final = HeadError(413, "The body is too large.")
+LONG_TARGET: Final = HeadError(414, f"The target has more than {MAX_TARGET} bytes.")
+EXPECTATION: Final = HeadError(417, "The only expectation that can be met is 100-continue.")
+LONG_HEAD: Final = HeadError(431, f"The head has more than {MAX_HEAD} bytes.")
+MANY_FIELDS: Final = HeadError(431, f"There are more than {MAX_FIELDS} headers.")
+LONG_VALUE: Final = HeadError(431, f"The value of a header has more than {MAX_VALUE} bytes.")
+OTHER_METHOD: Final = HeadError(501, "This method is not supported.")

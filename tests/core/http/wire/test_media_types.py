@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.http._media import EVENT_STREAM, JSON, accepts, is_event_stream, is_json, media_type
+from mcp_core.http.wire._media_types import (
+    EVENT_STREAM,
+    JSON,
+    accepts,
+    is_event_stream,
+    is_json,
+    media_type,
+)
 
 
 def short(value: object) -> str:
@@ -221,7 +228,9 @@ ACCEPTED: list[tuple[bytes | None, bool, bool]] = [
 
 
 @pytest.mark.parametrize(("accept", "json", "stream"), ACCEPTED, ids=short)
-def test_accepts_follows_most_specific_range(accept: bytes | None, json: bool, stream: bool) -> None:
+def test_accepts_follows_most_specific_range(
+    accept: bytes | None, json: bool, stream: bool
+) -> None:
     for _ in range(2):
         assert accepts(accept, JSON) == json
         assert accepts(accept, EVENT_STREAM) == stream

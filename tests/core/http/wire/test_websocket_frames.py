@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import Limits
-from mcp_core.http import Close, Ping, Pong, Spelling, Text
+from mcp_core.http import Close, Ping, Pong, Text, WebSocketFrames
 from mcp_core.registry import Server
 from tests.core.http.frames import ASK, PING, ROWS, TEXT, close, frame, message, short
 from tests.core.http.sockets import Played, SocketTalk
-from tests.core.http.test_websocket import client
+from tests.core.http.wire.test_websocket import client
 
 
-def played() -> tuple[Played, Spelling]:
+def played() -> tuple[Played, WebSocketFrames]:
     server = Server("house", limits=Limits(message=100_000))
     played = SocketTalk(server).connect()
-    return played, Spelling(played.socket, wsproto.frame_protocol, client=False)
+    return played, WebSocketFrames(played.socket, wsproto.frame_protocol, client=False)
 
 
 def frames_in(data: bytes) -> list[Any]:
@@ -47,7 +47,9 @@ def events_of(pieces: list[bytes]) -> list[Any]:
     return frames_in(b"".join(sent))
 
 
-@pytest.mark.parametrize(("data", "answers"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+@pytest.mark.parametrize(
+    ("data", "answers"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
+)
 def test_websocket_frames_become_events(data: bytes, answers: list[Any]) -> None:
     assert events_of([data]) == answers
     if len(data) < 10_000:
@@ -55,7 +57,9 @@ def test_websocket_frames_become_events(data: bytes, answers: list[Any]) -> None
 
 
 @given(row=st.sampled_from(ROWS), cuts=st.lists(st.integers(0, 400), max_size=5))
-def test_websocket_frames_any_split_is_same(row: tuple[str, bytes, list[Any]], cuts: list[int]) -> None:
+def test_websocket_frames_any_split_is_same(
+    row: tuple[str, bytes, list[Any]], cuts: list[int]
+) -> None:
     _, data, answers = row
     marks = [0, *sorted({min(cut, len(data)) for cut in cuts}), len(data)]
     assert events_of([data[start:end] for start, end in pairwise(marks)]) == answers
@@ -97,7 +101,7 @@ def test_websocket_frames_encode_actions() -> None:
 
 def test_websocket_frames_client_masks() -> None:
     socket = client()
-    spelling = Spelling(socket, wsproto.frame_protocol, client=True)
+    spelling = WebSocketFrames(socket, wsproto.frame_protocol, client=True)
     first, second = spelling.write([Ping()]), spelling.write([Text("{}")])
     assert (first[:2], second[:2], len(first), len(second)) == (b"\x89\x80", b"\x81\x82", 6, 8)
     assert bytes(byte ^ second[2 + at] for at, byte in enumerate(second[6:])) == b"{}"

@@ -29,7 +29,7 @@ from msgspec import Struct
 
 from mcp_core.urls._url import DEFAULT_PORTS
 
-__all__ = ["Authority", "Gate", "Origin", "parse_host", "parse_origin"]
+__all__ = ["Authority", "HostOriginPolicy", "Origin", "parse_host", "parse_origin"]
 
 # Exact values of each header that were allowed, because a client sends the same with each request.
 # Rejected values are not cached, so that no client can fill the cache with them.
@@ -110,7 +110,7 @@ def parse_origin(value: bytes) -> Origin | None:
     )
 
 
-class Gate:
+class HostOriginPolicy:
     """Decides which requests a server answers, by their `Host` and `Origin`.
 
     Args:
@@ -145,7 +145,7 @@ class Gate:
 
     def __repr__(self) -> str:
         where = "any address" if self._reachable else "loopback"
-        return f"<Gate: {where}, {len(self._hosts)} hosts and {len(self._origins)} origins listed>"
+        return f"<HostOriginPolicy: {where}, {len(self._hosts)} hosts and {len(self._origins)} origins listed>"
 
     def allows_host(self, value: bytes | None) -> bool:
         """Return True if a request with this `Host` is for this server. It must have one."""

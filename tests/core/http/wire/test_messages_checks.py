@@ -8,13 +8,13 @@ import pytest
 
 from mcp_core import Config, Limits
 from mcp_core import types as t
-from mcp_core.http import Gate, HttpOptions
+from mcp_core.http import HostOriginPolicy, HttpOptions
 from mcp_core.http._checks import LADDERS, first_fault, scan, too_long
-from mcp_core.http._messages import Headers
+from mcp_core.http.wire._messages import Headers
 
 CONFIG = Config(t.Implementation("s", "1"), t.ServerCapabilities(), limits=Limits(message=1000))
-OPTIONS = HttpOptions(gate=Gate("127.0.0.1"))
-JSON_ONLY = HttpOptions(gate=Gate("127.0.0.1"), reply="json")
+OPTIONS = HttpOptions(gate=HostOriginPolicy("127.0.0.1"))
+JSON_ONLY = HttpOptions(gate=HostOriginPolicy("127.0.0.1"), reply="json")
 
 HOST = (b"host", b"127.0.0.1:8000")
 TYPE = (b"content-type", b"application/json")
@@ -167,7 +167,9 @@ def test_every_verb_checks_host_and_origin_first() -> None:
     ],
 )
 def test_content_length_is_checked(length: bytes, found: int) -> None:
-    refused = first_fault(b"POST", scan([HOST, TYPE, BOTH, (b"content-length", length)]), OPTIONS, CONFIG)
+    refused = first_fault(
+        b"POST", scan([HOST, TYPE, BOTH, (b"content-length", length)]), OPTIONS, CONFIG
+    )
     assert (refused.status if refused is not None else 0) == found
     assert refused is None or refused.hang_up
     assert too_long(CONFIG).message == "the body is longer than 1000 bytes"
@@ -198,6 +200,8 @@ def test_accept_header_must_allow_the_response(
     [(b"identity", 0), (b"Identity", 0), (b"gzip", 415), (b"", 415), (b"identity, gzip", 415)],
 )
 def test_content_encoding_is_rejected(encoding: bytes, found: int) -> None:
-    refused = first_fault(b"POST", scan([HOST, TYPE, BOTH, (b"content-encoding", encoding)]), OPTIONS, CONFIG)
+    refused = first_fault(
+        b"POST", scan([HOST, TYPE, BOTH, (b"content-encoding", encoding)]), OPTIONS, CONFIG
+    )
     assert (refused.status if refused is not None else 0) == found
     assert refused is None or refused.headers == [(b"accept-encoding", b"identity")]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mcp_core.http import Head
-from mcp_core.http._call import HttpClientOptions, header
+from mcp_core.http._call import HttpClientOptions
+from mcp_core.http.wire._messages import header
 
 
 def test_header_repeated_name_returns_first() -> None:

@@ -11,105 +11,54 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from hashlib import sha1
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import AuthRequired, ConnectFailed
-from mcp_core.client._options import check_headers
+from mcp_core.http._response import Response, refusal
+from mcp_core.http.wire._mcp_headers import check_headers
+from mcp_core.http.wire._messages import Head, RequestHead, header
+from mcp_core.http.wire._websocket_upgrade import (
+    _SUBPROTOCOL,
+    _UPGRADE,
+    _VERSION,
+    _WEBSOCKET,
+    _accept_key,
+    _elements,
+    _values,
+)
 from mcp_core.urls._url import Url
-
-from ._call import header
-from ._checks import Refused
-from ._messages import Head, RequestHead
-from ._response import Response, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core._errors import McpTrioError
 
-    from ._messages import Headers
+__all__ = [
+    "WebSocketUpgrade",
+]
 
-__all__ = ["Upgrade", "accepted", "is_upgrade", "upgrade_fault"]
-
-_WEBSOCKET: Final = b"websocket"
-_UPGRADE: Final = b"upgrade"
-_SUBPROTOCOL: Final = b"mcp"
-_VERSION: Final = b"13"
-_KEY: Final = re.compile(rb"[A-Za-z0-9+/]{21}[AQgw]==")  # 16 bytes
 _KEY_SIZE: Final = 16
-_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
 _SWITCHING_PROTOCOLS: Final = 101
+
 _FIRST_ERROR: Final = 400  # the body of a response with this status or a higher one may explain it
+
 # The status of servers that ignore the upgrade: they probably offer MCP over plain HTTP here.
 _HTTP_ONLY: Final = frozenset({200, 405, 406})
+
 _SCHEMES: Final = {"ws": "http", "wss": "https"}
+
 _RESERVED: Final = re.compile(r"sec-websocket-|upgrade$")  # headers of the handshake itself
 
 _UNAUTHORIZED: Final = (
     "no WebSocket: the server requires an access token, in headers={'authorization': 'Bearer ...'}"
 )
 
-_HAS_BODY: Final = Refused(400, "a request for a WebSocket must have no body")
-_OTHER_VERSION: Final = Refused(
-    426,
-    "only version 13 of WebSocket is supported",
-    [(b"upgrade", _WEBSOCKET), (b"connection", _UPGRADE), (b"sec-websocket-version", _VERSION)],
-)
-_NO_KEY: Final = Refused(400, "sec-websocket-key must be given once, as 16 bytes in base64")
-_NO_SUBPROTOCOL: Final = Refused(
-    400, "the subprotocol mcp must be offered: sec-websocket-protocol: mcp"
-)
-
-
-# -- The server side -----------------------------------------------------------------------------
-
-
-def is_upgrade(head: RequestHead) -> bool:
-    """Return True if a request asks to upgrade to a WebSocket."""
-    if head.method != b"GET":
-        return False
-    protocols = _elements(head.headers, b"upgrade")
-    return _WEBSOCKET in protocols and _UPGRADE in _elements(head.headers, b"connection")
-
-
-def upgrade_fault(head: RequestHead) -> Refused | None:
-    """Return the error response to a request that `is_upgrade`, or None if it is valid."""
-    headers = head.headers
-    if _values(headers, b"transfer-encoding") or _values(headers, b"content-length") not in (
-        [],
-        [b"0"],
-    ):
-        return _HAS_BODY
-    if _values(headers, b"sec-websocket-version") != [_VERSION]:
-        return _OTHER_VERSION
-    keys = _values(headers, b"sec-websocket-key")
-    if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
-        return _NO_KEY
-    # Names of subprotocols are case-sensitive, unlike those of protocols in `Upgrade`.
-    offered = [
-        name.strip()
-        for value in _values(headers, b"sec-websocket-protocol")
-        for name in value.split(b",")
-    ]
-    return None if _SUBPROTOCOL in offered else _NO_SUBPROTOCOL
-
-
-def accepted(head: RequestHead) -> Headers:
-    """Return the headers of the 101 response to a valid request."""
-    (key,) = _values(head.headers, b"sec-websocket-key")
-    return [
-        (b"upgrade", _WEBSOCKET),
-        (b"connection", _UPGRADE),
-        (b"sec-websocket-accept", _accept_key(key)),
-        (b"sec-websocket-protocol", _SUBPROTOCOL),
-    ]
-
 
 # -- The client side -----------------------------------------------------------------------------
 
 
-class Upgrade:
+class WebSocketUpgrade:
     """The upgrade request of a client. Send `head`, then pass the response to `refused`.
 
     Args:
@@ -152,7 +101,7 @@ class Upgrade:
         )
 
     def __repr__(self) -> str:
-        return f"<Upgrade at {self.url}>"
+        return f"<WebSocketUpgrade at {self.url}>"
 
     def refused(self, head: Head, body: bytes = b"") -> McpTrioError | None:
         """Return why there is no WebSocket, or None if it begins right after `head`.
@@ -190,21 +139,3 @@ class Upgrade:
                 "no WebSocket: the server does not speak mcp on it; is this the URL of an MCP server?"
             )
         return None
-
-
-# -- Both sides ----------------------------------------------------------------------------------
-
-
-def _accept_key(key: bytes) -> bytes:
-    return b64encode(sha1(key + _GUID, usedforsecurity=False).digest())
-
-
-def _values(headers: Headers, name: bytes) -> list[bytes]:
-    return [bytes(value).strip() for key, value in headers if key == name]
-
-
-def _elements(headers: Headers, name: bytes) -> list[bytes]:
-    """Return the elements of a list that may be spread over several fields, in lower case."""
-    return [
-        element.strip().lower() for value in _values(headers, name) for element in value.split(b",")
-    ]

@@ -34,7 +34,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ._head_faults import (
+from ._head_limits import (
     BAD_LENGTH,
     EXPECTATION,
     HUGE_BODY,
@@ -51,7 +51,7 @@ from ._head_faults import (
     OTHER_METHOD,
     REPEATED,
     SINGLETONS,
-    HeadFault,
+    HeadError,
 )
 
 __all__ = ["head_end", "head_fault", "origin_form", "unfinished_fault"]
@@ -73,27 +73,29 @@ _TARGET: Final = re.compile(rb"[!$-;=?-\[\]-~]++")
 _ABSOLUTE: Final = re.compile(rb"https?://([A-Za-z0-9._\-:\[\]]++)(?=[/?]|\Z)")
 
 
-_NO_REQUEST = HeadFault(400, "The request does not begin with a method.")
-_LINE = HeadFault(
+_NO_REQUEST = HeadError(400, "The request does not begin with a method.")
+_LINE = HeadError(
     400, "The request line is not a method, a target and a version with one space between them."
 )
-_BARE_LF = HeadFault(400, "A line of the head ends without CR.")
-_BARE_CR = HeadFault(400, "There is a CR in the head that ends no line.")
-_NUL = HeadFault(400, "There is a NUL in the head.")
-_FOLDED = HeadFault(400, "A header is continued on a second line.")
-_NO_COLON = HeadFault(400, "A header has no colon.")
-_SPACE_BEFORE_COLON = HeadFault(400, "There is white space between the name of a header and its colon.")
-_BAD_NAME = HeadFault(400, "The name of a header has characters that no name may have.")
-_BAD_VALUE = HeadFault(400, "The value of a header has control characters.")
-_UNFINISHED = HeadFault(400, "The head does not end with an empty line.")
-_BAD_TARGET = HeadFault(400, "The target is neither a path nor a URL.")
-_TARGET_CHARACTERS = HeadFault(400, "The target has characters that must be percent-encoded.")
-_OTHER_AUTHORITY = HeadFault(400, "The target and the Host header name different servers.")
-_NO_HOST = HeadFault(400, "The Host header is missing.")
-_TWO_LENGTHS = HeadFault(400, "There are both Content-Length and Transfer-Encoding.")
-_OLD_CODING = HeadFault(400, "There is no Transfer-Encoding in HTTP/1.0.")
-_CODING = HeadFault(501, "The only Transfer-Encoding that is supported is chunked.")
-_OTHER_VERSION = HeadFault(505, "Only HTTP/1.1 and HTTP/1.0 are supported.")
+_BARE_LF = HeadError(400, "A line of the head ends without CR.")
+_BARE_CR = HeadError(400, "There is a CR in the head that ends no line.")
+_NUL = HeadError(400, "There is a NUL in the head.")
+_FOLDED = HeadError(400, "A header is continued on a second line.")
+_NO_COLON = HeadError(400, "A header has no colon.")
+_SPACE_BEFORE_COLON = HeadError(
+    400, "There is white space between the name of a header and its colon."
+)
+_BAD_NAME = HeadError(400, "The name of a header has characters that no name may have.")
+_BAD_VALUE = HeadError(400, "The value of a header has control characters.")
+_UNFINISHED = HeadError(400, "The head does not end with an empty line.")
+_BAD_TARGET = HeadError(400, "The target is neither a path nor a URL.")
+_TARGET_CHARACTERS = HeadError(400, "The target has characters that must be percent-encoded.")
+_OTHER_AUTHORITY = HeadError(400, "The target and the Host header name different servers.")
+_NO_HOST = HeadError(400, "The Host header is missing.")
+_TWO_LENGTHS = HeadError(400, "There are both Content-Length and Transfer-Encoding.")
+_OLD_CODING = HeadError(400, "There is no Transfer-Encoding in HTTP/1.0.")
+_CODING = HeadError(501, "The only Transfer-Encoding that is supported is chunked.")
+_OTHER_VERSION = HeadError(505, "Only HTTP/1.1 and HTTP/1.0 are supported.")
 
 
 def head_end(data: bytes | bytearray, seen: int = 0) -> int | None:
@@ -110,7 +112,7 @@ def head_end(data: bytes | bytearray, seen: int = 0) -> int | None:
     return found.end() if found else None
 
 
-def unfinished_fault(data: bytes | bytearray) -> HeadFault | None:
+def unfinished_fault(data: bytes | bytearray) -> HeadError | None:
     """Return what is already wrong with an unfinished head, or None. Its end need not come."""
     if data and data[0] <= 0x20:
         return _NO_REQUEST  # a TLS handshake begins like this, too
@@ -119,7 +121,7 @@ def unfinished_fault(data: bytes | bytearray) -> HeadFault | None:
     return LONG_HEAD if len(data) > MAX_HEAD else None
 
 
-def head_fault(head: bytes) -> HeadFault | None:
+def head_fault(head: bytes) -> HeadError | None:
     """Return what is wrong with a head, up to `head_end`, or None if it may be parsed."""
     if len(head) > _MAX_LINE and (fault := unfinished_fault(head)):
         return fault
@@ -167,7 +169,7 @@ def _repeats_singleton(pairs: list[tuple[bytes, bytes]]) -> bool:
     return any(names.count(name) > 1 for name in SINGLETONS)
 
 
-def _target_fault(method: bytes, target: bytes, fields: dict[bytes, bytes]) -> HeadFault | None:
+def _target_fault(method: bytes, target: bytes, fields: dict[bytes, bytes]) -> HeadError | None:
     """Check a target that is not a path."""
     if target == b"*" and method == b"OPTIONS":
         return None
@@ -177,7 +179,7 @@ def _target_fault(method: bytes, target: bytes, fields: dict[bytes, bytes]) -> H
     return None if absolute[1].lower() == fields.get(b"host", b"").strip() else _OTHER_AUTHORITY
 
 
-def _body_fault(fields: dict[bytes, bytes], minor: bytes) -> HeadFault | None:
+def _body_fault(fields: dict[bytes, bytes], minor: bytes) -> HeadError | None:
     """Check the fields about the length of the body and when it is sent."""
     length = fields.get(b"content-length")
     coding = fields.get(b"transfer-encoding")
@@ -201,7 +203,7 @@ def _body_fault(fields: dict[bytes, bytes], minor: bytes) -> HeadFault | None:
     return EXPECTATION
 
 
-def _line_fault(head: bytes) -> HeadFault:
+def _line_fault(head: bytes) -> HeadError:
     """Return what is wrong with the first line, which is invalid."""
     if fault := unfinished_fault(head):
         return fault
@@ -225,7 +227,7 @@ def _line_fault(head: bytes) -> HeadFault:
     return _OTHER_VERSION if _VERSION.fullmatch(words[2]) else _LINE
 
 
-def _field_fault(head: bytes) -> HeadFault:
+def _field_fault(head: bytes) -> HeadError:
     """Return what is wrong with the lines after the first, of which one is invalid."""
     if b"\0" in head:
         return _NUL

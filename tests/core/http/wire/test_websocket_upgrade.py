@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcp_core import AuthRequired, ConnectFailed, McpTrioError
-from mcp_core.http import Head, RequestHead, Upgrade
-from mcp_core.http._handshake import accepted, is_upgrade, upgrade_fault
+from mcp_core.http import Head, RequestHead, WebSocketUpgrade
+from mcp_core.http.wire._websocket_upgrade import accepted, is_upgrade, upgrade_fault
 from tests.core.http.sockets import KEY, PROOF, UPGRADE, upgrade
 
 ASKS = [
@@ -72,7 +72,9 @@ def test_upgrade_fault_names_status_and_text(
         assert (dict(refused.headers).get(b"sec-websocket-version") == b"13") is (status == 426)
 
 
-@pytest.mark.parametrize("name", [b"sec-websocket-key", b"sec-websocket-version", b"content-length"])
+@pytest.mark.parametrize(
+    "name", [b"sec-websocket-key", b"sec-websocket-version", b"content-length"]
+)
 def test_upgrade_fault_repeated_header_is_rejected(name: bytes) -> None:
     headers = [*UPGRADE, (name, dict(UPGRADE).get(name, b"0")), (b"content-length", b"0")]
     assert upgrade_fault(RequestHead(b"GET", b"/mcp", headers)) is not None
@@ -90,8 +92,8 @@ def test_accepted_has_key_of_rfc_example() -> None:
 # -- The client side -----------------------------------------------------------------------------
 
 
-def upgrade_request(url: str = "ws://host/mcp?a=b", **headers: str) -> Upgrade:
-    return Upgrade(url, headers, b"the sample nonce")
+def upgrade_request(url: str = "ws://host/mcp?a=b", **headers: str) -> WebSocketUpgrade:
+    return WebSocketUpgrade(url, headers, b"the sample nonce")
 
 
 URLS = [
@@ -119,7 +121,7 @@ def test_upgrade_request_is_accepted_by_server() -> None:
     assert dict(request.head.headers)[b"sec-websocket-key"] == KEY
     assert dict(request.head.headers)[b"authorization"] == b"Bearer x"
     assert request.refused(Head(101, accepted(request.head))) is None
-    assert repr(request) == "<Upgrade at http://host/mcp>"
+    assert repr(request) == "<WebSocketUpgrade at http://host/mcp>"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_upgrade_request_is_accepted_by_server() -> None:
 )
 def test_upgrade_invalid_url_or_header_raises(url: str, headers: dict[str, str]) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - each has its own text
-        Upgrade(url, headers, bytes(16))
+        WebSocketUpgrade(url, headers, bytes(16))
 
 
 ANSWERS = [
@@ -165,7 +167,9 @@ def test_upgrade_other_response_gives_error(
     status: int, changed: dict[bytes, bytes], body: bytes, error: type[Exception], text: str
 ) -> None:
     request = upgrade_request()
-    refused = request.refused(Head(status, list({**dict(accepted(request.head)), **changed}.items())), body)
+    refused = request.refused(
+        Head(status, list({**dict(accepted(request.head)), **changed}.items())), body
+    )
     assert refused is not None
     with pytest.raises(error, match=text):
         raise refused

@@ -102,7 +102,9 @@ def _parse_parameters(value: bytes, position: int) -> tuple[Parameters, int]:
         position = found.end()
         name, quoted, plain = found.groups()
         if name is not None:
-            parameters.append((name, plain if quoted is None else re.sub(rb"\\(.)", rb"\1", quoted)))
+            parameters.append(
+                (name, plain if quoted is None else re.sub(rb"\\(.)", rb"\1", quoted))
+            )
     return tuple(parameters), position
 
 
@@ -135,5 +137,7 @@ def _parse_ranges(accept: bytes) -> dict[bytes, bool]:
         parameters, end = _parse_parameters(item, type_match.end())
         weight = next((value for name, value in parameters if name == b"q"), b"1")
         if _END.match(item, end) and _WEIGHT.fullmatch(weight):
-            ranges[type_match[1]] = ranges.get(type_match[1], False) or not _ZERO_WEIGHT.fullmatch(weight)
+            ranges[type_match[1]] = ranges.get(type_match[1], False) or not _ZERO_WEIGHT.fullmatch(
+                weight
+            )
     return ranges

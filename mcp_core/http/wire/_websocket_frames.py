@@ -13,9 +13,9 @@ from ._websocket import Ping, Pong, Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ._websocket import SocketAction, WebSocket
+    from ._websocket import WebSocket, WebSocketAction
 
-__all__ = ["Spelling"]
+__all__ = ["WebSocketFrames"]
 
 # Opcodes (RFC 6455, 11.8).
 _TEXT: Final = 1
@@ -28,7 +28,7 @@ _NO_BITS: Final = (False, False, False)
 _CHUNK: Final = 256 * 1024
 
 
-class Spelling:
+class WebSocketFrames:
     """The frames of `socket`, for a client or a server.
 
     Args:
@@ -41,7 +41,7 @@ class Spelling:
 
     def __init__(self, socket: WebSocket, library: Any, *, client: bool) -> None:
         self._socket = socket
-        self._frames = library.FrameProtocol(client, [_Lengths(socket)])
+        self._frames = library.FrameProtocol(client, [_FrameLengths(socket)])
         self._parse_failed: type[Exception] = library.ParseFailed
 
     def read(self, data: bytes, now: float) -> None:
@@ -66,7 +66,7 @@ class Spelling:
         except self._parse_failed as exc:
             socket.receive_fault(exc.code, str(exc), now)  # type: ignore[attr-defined]
 
-    def write(self, actions: Sequence[SocketAction]) -> bytes:
+    def write(self, actions: Sequence[WebSocketAction]) -> bytes:
         """Encode actions of the WebSocket."""
         frames = self._frames
         parts: list[bytes] = []
@@ -81,7 +81,9 @@ class Spelling:
                 parts.append(frames.close(action.code, action.reason))
         return b"".join(parts)
 
-    def pieces(self, actions: Sequence[SocketAction], clock: Callable[[], float]) -> Iterator[memoryview]:
+    def pieces(
+        self, actions: Sequence[WebSocketAction], clock: Callable[[], float]
+    ) -> Iterator[memoryview]:
         """Encode actions in chunks, to be written one after the other.
 
         Asking for the next chunk means that the one before was written.
@@ -92,7 +94,7 @@ class Spelling:
             yield data[start : start + _CHUNK]
 
 
-class _Lengths:
+class _FrameLengths:
     """A wsproto extension that only reports the length of each data frame, from its head."""
 
     def __init__(self, socket: WebSocket) -> None:

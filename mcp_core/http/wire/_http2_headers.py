@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from ._head_faults import (
+from ._head_limits import (
     BAD_LENGTH,
     EXPECTATION,
     HUGE_BODY,
@@ -30,7 +30,7 @@ from ._head_faults import (
     OTHER_METHOD,
     REPEATED,
     SINGLETONS,
-    HeadFault,
+    HeadError,
 )
 from ._messages import Head, RequestHead
 
@@ -57,21 +57,28 @@ _CONNECTION_FIELDS: Final = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
 )
 
-_NO_NAME = HeadFault(400, "The name of a header has characters that no name may have, or is out of order.")
-_BAD_VALUE = HeadFault(400, "The value of a header has control characters, or white space around it.")
-_CONNECTION_SPECIFIC = HeadFault(400, "A header concerns one connection only, which HTTP/2 does not allow.")
-_PSEUDO = HeadFault(
-    400, "The pseudo-headers are not exactly one method, scheme and path, and at most one authority."
+_NO_NAME = HeadError(
+    400, "The name of a header has characters that no name may have, or is out of order."
 )
-_NO_HOST = HeadFault(400, "The authority is missing.")
-_OTHER_AUTHORITY = HeadFault(400, "The authority and the Host header name different servers.")
-_BAD_TARGET = HeadFault(
+_BAD_VALUE = HeadError(
+    400, "The value of a header has control characters, or white space around it."
+)
+_CONNECTION_SPECIFIC = HeadError(
+    400, "A header concerns one connection only, which HTTP/2 does not allow."
+)
+_PSEUDO = HeadError(
+    400,
+    "The pseudo-headers are not exactly one method, scheme and path, and at most one authority.",
+)
+_NO_HOST = HeadError(400, "The authority is missing.")
+_OTHER_AUTHORITY = HeadError(400, "The authority and the Host header name different servers.")
+_BAD_TARGET = HeadError(
     400, "The path has no slash at its start, or characters that must be percent-encoded."
 )
-_BAD_STATUS = HeadFault(400, "The status is not one number.")
+_BAD_STATUS = HeadError(400, "The status is not one number.")
 
 
-def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadFault:
+def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadError:
     """Build the head of a request from its decoded list of headers, or return an error.
 
     Reset the stream with PROTOCOL_ERROR for an error of status 400 (8.1.1). Respond to others with
@@ -112,7 +119,7 @@ def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadFa
     return RequestHead(method, path, [(b"host", host), *rest])
 
 
-def trailer_fault(headers: Sequence[tuple[bytes, bytes]]) -> HeadFault | None:
+def trailer_fault(headers: Sequence[tuple[bytes, bytes]]) -> HeadError | None:
     """Return what is wrong with trailers, or None. Reset the stream with PROTOCOL_ERROR then."""
     fault = _fields_fault(headers, dict(headers))
     if fault is None and any(name[:1] == b":" for name, _ in headers):
@@ -120,7 +127,7 @@ def trailer_fault(headers: Sequence[tuple[bytes, bytes]]) -> HeadFault | None:
     return fault
 
 
-def response_head(headers: Sequence[tuple[bytes, bytes]]) -> Head | HeadFault:
+def response_head(headers: Sequence[tuple[bytes, bytes]]) -> Head | HeadError:
     """Build the head of a response from its decoded list of headers, or return an error.
 
     Reset the stream with PROTOCOL_ERROR for any error.
@@ -130,7 +137,11 @@ def response_head(headers: Sequence[tuple[bytes, bytes]]) -> Head | HeadFault:
     if fault is not None:
         return fault
     status = fields.get(b":status")
-    if status is None or not _STATUS.fullmatch(status) or sum([name[:1] == b":" for name, _ in headers]) != 1:
+    if (
+        status is None
+        or not _STATUS.fullmatch(status)
+        or sum([name[:1] == b":" for name, _ in headers]) != 1
+    ):
         return _BAD_STATUS
     return Head(int(status), list(headers[1:]))
 
@@ -173,10 +184,14 @@ def response_fields(status: int, headers: Iterable[tuple[bytes, bytes]]) -> Head
 
 
 def _without_connection_fields(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    return [header for header in headers if header[0] not in _CONNECTION_FIELDS and header[0] != b"host"]
+    return [
+        header for header in headers if header[0] not in _CONNECTION_FIELDS and header[0] != b"host"
+    ]
 
 
-def _fields_fault(headers: Sequence[tuple[bytes, bytes]], fields: dict[bytes, bytes]) -> HeadFault | None:
+def _fields_fault(
+    headers: Sequence[tuple[bytes, bytes]], fields: dict[bytes, bytes]
+) -> HeadError | None:
     """Check what all heads and trailers have in common. Return what is wrong, or None."""
     if len(headers) > MAX_FIELDS + 4:
         return MANY_FIELDS
@@ -224,4 +239,7 @@ def _repeats_singleton(headers: Sequence[tuple[bytes, bytes]]) -> bool:
 def _with_one_cookie(headers: Headers) -> Headers:
     """Join the pieces of a cookie (8.2.3), as HTTP/1.1 requires."""
     pieces = [value for name, value in headers if name == b"cookie"]
-    return [*(header for header in headers if header[0] != b"cookie"), (b"cookie", b"; ".join(pieces))]
+    return [
+        *(header for header in headers if header[0] != b"cookie"),
+        (b"cookie", b"; ".join(pieces)),
+    ]

@@ -10,7 +10,8 @@ import pytest
 
 from mcp_core import ALL, DIALECTS, __version__
 from mcp_core import types as t
-from mcp_core.client._options import callback_capabilities, check_headers, check_level
+from mcp_core.client._options import callback_capabilities, check_level
+from mcp_core.http.wire._mcp_headers import check_headers
 from mcp_core.runtime import ClientConfigOptions, client_config
 from tests.core.helpers import A, B, C, D, E
 

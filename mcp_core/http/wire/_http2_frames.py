@@ -19,14 +19,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from ._head_faults import MAX_HEAD
+from ._head_limits import MAX_HEAD
 
 __all__ = [
     "HTTP2_STREAMS",
     "PREFACE",
     "FrameWatch",
     "GoAway",
-    "Http2Fault",
+    "Http2Error",
     "begins_http2",
     "goaway",
     "rst_stream",
@@ -86,10 +86,12 @@ _NO_STREAM: Final = -1  # not 0: a frame may name stream 0, although it has no h
 
 
 # A request line of a protocol that is not HTTP.
-_OTHER_PROTOCOL: Final = re.compile(rb"[^ \r\n]++ [^ \r\n]++ (?!HTTP/)[^ \r\n]++\r?\n", re.IGNORECASE)
+_OTHER_PROTOCOL: Final = re.compile(
+    rb"[^ \r\n]++ [^ \r\n]++ (?!HTTP/)[^ \r\n]++\r?\n", re.IGNORECASE
+)
 
 
-class Http2Fault(Struct, frozen=True):
+class Http2Error(Struct, frozen=True):
     """An error that ends the connection: the error code for GOAWAY, and a sentence."""
 
     code: int
@@ -103,21 +105,23 @@ class GoAway(Struct, frozen=True):
     code: int
 
 
-_WRONG_PREFACE = Http2Fault(PROTOCOL_ERROR, "The connection does not begin with the preface of HTTP/2.")
-_NO_SETTINGS = Http2Fault(PROTOCOL_ERROR, "The first frame is not SETTINGS.")
-_LONG_FRAME = Http2Fault(FRAME_SIZE_ERROR, f"A frame has more than {_MAX_FRAME} bytes.")
-_SHORT_GOAWAY = Http2Fault(FRAME_SIZE_ERROR, "GOAWAY is too short.")
-_STRAY_GOAWAY = Http2Fault(PROTOCOL_ERROR, "GOAWAY is about the connection, and names a stream.")
-_BROKEN_BLOCK = Http2Fault(PROTOCOL_ERROR, "Another frame interrupts the head of a request.")
-_LONG_BLOCK = Http2Fault(ENHANCE_YOUR_CALM, f"A head has more than {_MAX_BLOCK} bytes.")
-_MANY_CONTINUATIONS = Http2Fault(
+_WRONG_PREFACE = Http2Error(
+    PROTOCOL_ERROR, "The connection does not begin with the preface of HTTP/2."
+)
+_NO_SETTINGS = Http2Error(PROTOCOL_ERROR, "The first frame is not SETTINGS.")
+_LONG_FRAME = Http2Error(FRAME_SIZE_ERROR, f"A frame has more than {_MAX_FRAME} bytes.")
+_SHORT_GOAWAY = Http2Error(FRAME_SIZE_ERROR, "GOAWAY is too short.")
+_STRAY_GOAWAY = Http2Error(PROTOCOL_ERROR, "GOAWAY is about the connection, and names a stream.")
+_BROKEN_BLOCK = Http2Error(PROTOCOL_ERROR, "Another frame interrupts the head of a request.")
+_LONG_BLOCK = Http2Error(ENHANCE_YOUR_CALM, f"A head has more than {_MAX_BLOCK} bytes.")
+_MANY_CONTINUATIONS = Http2Error(
     ENHANCE_YOUR_CALM, f"A head comes in more than {_MAX_CONTINUATIONS + 1} frames."
 )
-_LONG_SETTINGS = Http2Fault(ENHANCE_YOUR_CALM, "There are too many settings in one frame.")
-_MANY_RESETS = Http2Fault(ENHANCE_YOUR_CALM, "Too many streams are reset.")
-_MANY_IDLE = Http2Fault(ENHANCE_YOUR_CALM, "Too many frames carry nothing.")
-_MANY_UPDATES = Http2Fault(ENHANCE_YOUR_CALM, "Too many WINDOW_UPDATE frames.")
-_MANY_SMALL_FRAMES = Http2Fault(ENHANCE_YOUR_CALM, "Too many DATA frames are very small.")
+_LONG_SETTINGS = Http2Error(ENHANCE_YOUR_CALM, "There are too many settings in one frame.")
+_MANY_RESETS = Http2Error(ENHANCE_YOUR_CALM, "Too many streams are reset.")
+_MANY_IDLE = Http2Error(ENHANCE_YOUR_CALM, "Too many frames carry nothing.")
+_MANY_UPDATES = Http2Error(ENHANCE_YOUR_CALM, "Too many WINDOW_UPDATE frames.")
+_MANY_SMALL_FRAMES = Http2Error(ENHANCE_YOUR_CALM, "Too many DATA frames are very small.")
 
 
 class FrameWatch:
@@ -158,7 +162,7 @@ class FrameWatch:
     )
 
     def __init__(self, *, is_server: bool) -> None:
-        self.fault: Http2Fault | None = None
+        self.fault: Http2Error | None = None
         self.goaway: GoAway | None = None
         self._preface = PREFACE if is_server else b""  # the part that is still to come
         self._settled = False  # the first frame has begun
@@ -339,7 +343,10 @@ class FrameWatch:
             self.fault = self.fault or _MANY_UPDATES
         elif (
             self._small_frames
-            > _SMALL_FRAMES + answered + _SMALL_FRAMES_EACH * self._large_frames + self._allowed_small
+            > _SMALL_FRAMES
+            + answered
+            + _SMALL_FRAMES_EACH * self._large_frames
+            + self._allowed_small
         ):
             self.fault = self.fault or _MANY_SMALL_FRAMES
 

@@ -16,7 +16,10 @@ ASKED = RequestHead(b"POST", b"/mcp?access_token=CANARY-2", [(b"host", b"x"), TO
     [
         (ASKED, "<RequestHead POST /mcp headers=[host, authorization]>"),
         (RequestHead(b"GET", b"/", []), "<RequestHead GET / headers=[]>"),
-        (RequestHead(b"G\n", b"/\x1b\xff", [(b"\x00", b"")]), r"<RequestHead G\n /\x1b\xff headers=[\x00]>"),
+        (
+            RequestHead(b"G\n", b"/\x1b\xff", [(b"\x00", b"")]),
+            r"<RequestHead G\n /\x1b\xff headers=[\x00]>",
+        ),
         (Head(401, [(b"set-cookie", b"CANARY-3")]), "<Head 401 headers=[set-cookie]>"),
         (HttpClientOptions(), "<HttpClientOptions, headers none, access by None>"),
         (

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.http._authority import Authority, Gate, Origin, parse_host, parse_origin
+from mcp_core.http.wire._host_origin import (
+    Authority,
+    HostOriginPolicy,
+    Origin,
+    parse_host,
+    parse_origin,
+)
 from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
 
 GATES = {"L": LOOPBACK, "A": ANYWHERE, "N": LISTED}
@@ -34,9 +40,9 @@ def test_allows_host_corpus(value: bytes, let_in: str) -> None:
 @pytest.mark.parametrize(("origin", "host", "let_in"), ORIGINS, ids=short)
 def test_allows_origin_corpus(origin: bytes, host: bytes, let_in: str) -> None:
     for name, gate in GATES.items():
-        assert [gate.allows_origin(origin, host), gate.allows_origin(origin, host)] == [name in let_in] * 2, (
-            gate
-        )
+        assert [gate.allows_origin(origin, host), gate.allows_origin(origin, host)] == [
+            name in let_in
+        ] * 2, gate
 
 
 def test_allows_missing_origin_but_not_missing_host() -> None:
@@ -47,7 +53,7 @@ def test_allows_missing_origin_but_not_missing_host() -> None:
 
 
 def test_rebound_name_is_rejected_by_host() -> None:
-    gate = Gate("127.0.0.1")
+    gate = HostOriginPolicy("127.0.0.1")
     assert gate.allows_origin(b"http://evil.com:8000", b"evil.com:8000")
     assert not gate.allows_host(b"evil.com:8000")
 
@@ -83,16 +89,21 @@ def test_cross_origin_is_true_for_listed_origins_only() -> None:
     ],
 )
 def test_allows_host_address_only_if_reachable(bind: str | None, anywhere: bool) -> None:
-    gate = Gate(bind)
+    gate = HostOriginPolicy(bind)
     assert gate.allows_host(b"192.168.1.5:8000") == anywhere
     assert gate.allows_host(b"[2001:db8::1]") == anywhere
     assert gate.allows_host(b"localhost:8000")
     assert not gate.allows_host(b"mcp.example.com")  # must be listed
-    assert repr(gate).startswith("<Gate: any address" if anywhere else "<Gate: loopback")
+    assert repr(gate).startswith(
+        "<HostOriginPolicy: any address" if anywhere else "<HostOriginPolicy: loopback"
+    )
 
 
 def test_allows_origin_with_known_scheme_rejects_other_scheme() -> None:
-    unknown, known = Gate(None, ["a.example.com:443"]), Gate(None, ["a.example.com:443"], scheme="https")
+    unknown, known = (
+        HostOriginPolicy(None, ["a.example.com:443"]),
+        HostOriginPolicy(None, ["a.example.com:443"], scheme="https"),
+    )
     for gate in (unknown, known):
         assert gate.allows_host(b"a.example.com")
         assert gate.allows_host(b"a.example.com:443")
@@ -102,14 +113,16 @@ def test_allows_origin_with_known_scheme_rejects_other_scheme() -> None:
     assert unknown.allows_origin(b"http://a.example.com", b"a.example.com")
     assert not known.allows_origin(b"http://a.example.com", b"a.example.com")
     assert not known.allows_origin(b"http://a.example.com:443", b"a.example.com")
-    assert not Gate(None, ["a.example.com:80"], scheme="https").allows_host(b"a.example.com")
-    assert Gate(None, ["a.example.com:80"], scheme="http").allows_host(b"a.example.com")
-    listed = Gate(None, origins=["http://b.example.com"], scheme="https")
+    assert not HostOriginPolicy(None, ["a.example.com:80"], scheme="https").allows_host(
+        b"a.example.com"
+    )
+    assert HostOriginPolicy(None, ["a.example.com:80"], scheme="http").allows_host(b"a.example.com")
+    listed = HostOriginPolicy(None, origins=["http://b.example.com"], scheme="https")
     assert listed.allows_origin(b"http://b.example.com", b"a.example.com")
 
 
 def test_unspecified_address_is_allowed_if_listed() -> None:
-    gate = Gate("0.0.0.0", ["0.0.0.0"])
+    gate = HostOriginPolicy("0.0.0.0", ["0.0.0.0"])
     assert gate.allows_host(b"0.0.0.0:8000")
     assert not gate.allows_host(b"[::]:8000")
 
@@ -134,7 +147,7 @@ def test_unspecified_address_is_allowed_if_listed() -> None:
 )
 def test_listed_host_malformed_raises(host: str, why: str) -> None:
     with pytest.raises(ValueError, match="is not a host") as caught:
-        Gate(None, [host])
+        HostOriginPolicy(None, [host])
     assert repr(host) in str(caught.value)
     assert why in str(caught.value)
 
@@ -159,20 +172,20 @@ def test_listed_host_malformed_raises(host: str, why: str) -> None:
 )
 def test_listed_origin_malformed_raises(origin: str, why: str) -> None:
     with pytest.raises(ValueError, match="origin") as caught:
-        Gate(None, origins=[origin])
+        HostOriginPolicy(None, origins=[origin])
     assert repr(origin) in str(caught.value)
     assert why in str(caught.value)
 
 
 def test_listed_hosts_single_string_raises() -> None:
     with pytest.raises(ValueError, match="hosts is a list"):
-        Gate(None, "example.com")
+        HostOriginPolicy(None, "example.com")
     with pytest.raises(ValueError, match="origins is a list"):
-        Gate(None, origins="https://example.com")
+        HostOriginPolicy(None, origins="https://example.com")
 
 
 def test_host_and_origin_caches_are_bounded() -> None:
-    gate = Gate("127.0.0.1")
+    gate = HostOriginPolicy("127.0.0.1")
     for port in range(1, 1000):
         assert gate.allows_host(b"localhost:%d" % port)
         assert gate.allows_origin(b"http://localhost:%d" % port, b"localhost:%d" % port)
@@ -185,8 +198,11 @@ def test_host_and_origin_caches_are_bounded() -> None:
 
 
 def test_gate_repr_counts_lists() -> None:
-    assert repr(LISTED) == "<Gate: loopback, 6 hosts and 3 origins listed>"
-    assert repr(Gate(None)) == "<Gate: any address, 0 hosts and 0 origins listed>"
+    assert repr(LISTED) == "<HostOriginPolicy: loopback, 6 hosts and 3 origins listed>"
+    assert (
+        repr(HostOriginPolicy(None))
+        == "<HostOriginPolicy: any address, 0 hosts and 0 origins listed>"
+    )
 
 
 @pytest.mark.parametrize(
@@ -268,7 +284,7 @@ def test_parse_host_and_origin_round_trip(value: bytes) -> None:
 
 @given(ALMOST)
 def test_allows_host_unlisted_is_loopback_only(value: bytes) -> None:
-    if Gate("127.0.0.1").allows_host(value):
+    if HostOriginPolicy("127.0.0.1").allows_host(value):
         authority = parse_host(value)
         assert authority is not None
         assert authority.host in ("localhost", "[::1]") or authority.host.startswith("127.")
@@ -276,6 +292,8 @@ def test_allows_host_unlisted_is_loopback_only(value: bytes) -> None:
 
 @given(st.ip_addresses(v=6))
 def test_parse_host_ipv6_spellings_are_equal(address: IPv6Address) -> None:
-    short, long = (parse_host(f"[{text}]:80".encode()) for text in (address.compressed, address.exploded))
+    short, long = (
+        parse_host(f"[{text}]:80".encode()) for text in (address.compressed, address.exploded)
+    )
     assert short == long
     assert (short is None) == (address.ipv4_mapped is not None)

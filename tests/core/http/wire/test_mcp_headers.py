@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcp_core.http import _headers
-from mcp_core.http._headers import decode_value, encode_value
+from mcp_core.http.wire import _mcp_headers
+from mcp_core.http.wire._mcp_headers import decode_value, encode_value
 
 # text, encoded value
 TEXTS: list[Any] = [
@@ -122,6 +122,8 @@ def test_decode_value_accepts_canonical_base64_only(data: bytes, marked: bool) -
 
 
 def test_mcp_header_names_are_lower_case() -> None:
-    names = [value for value in vars(_headers).values() if isinstance(value, bytes) and b"-" in value]
+    names = [
+        value for value in vars(_mcp_headers).values() if isinstance(value, bytes) and b"-" in value
+    ]
     assert len(names) == 6
     assert all(name == name.lower() for name in names)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.messages._events import Event, GrantLike, NeedData, Paused
 
-__all__ = ["CODES", "Close", "Ping", "Pong", "SocketAction", "Text", "WebSocket"]
+__all__ = ["CODES", "Close", "Ping", "Pong", "Text", "WebSocket", "WebSocketAction"]
 
 # The causes of a Close, and their codes (RFC 6455, 7.4.1).
 CODES: Final = {
@@ -95,7 +95,7 @@ class Close(Struct, gc=False):
     reason: str = ""
 
 
-SocketAction = Text | Ping | Pong | Close
+WebSocketAction = Text | Ping | Pong | Close
 
 
 class WebSocket:
@@ -306,10 +306,10 @@ class WebSocket:
         """Return the number of bytes of messages that wait to be sent."""
         return self.conn.queued() + self._responses_size
 
-    def messages_to_send(self, now: float) -> list[SocketAction]:
+    def messages_to_send(self, now: float) -> list[WebSocketAction]:
         """Return what to send, in order. Call again when it was written, even if it was empty."""
         self.now = now
-        actions: list[SocketAction] = [*map(Pong, self._pongs)]
+        actions: list[WebSocketAction] = [*map(Pong, self._pongs)]
         self._pongs.clear()
         actions += [Text(message.data.decode()) for message in self.conn.messages_to_send()]
         actions += map(Text, self._responses)

@@ -1,4 +1,12 @@
-"""Headers that mirror the body of a request: clients write them, and servers check them.
+"""The HTTP headers of MCP: their names, and how text is encoded in them.
+
+1. Names are in lower case, as in `RequestHead`. On the wire their case does not matter.
+2. Text that a header cannot carry travels as `=?base64?...?=`, and so does text that looks like
+   that. Each text thus has one encoding, and each value one meaning (2026-07-28,
+   basic/transports/streamable-http, Value Encoding).
+3. Decoding is strict: base64 that no encoder produces, or that is not UTF-8, is an error.
+
+Headers that mirror the body of a request: clients write them, and servers check them.
 
 Load balancers and gateways route and reject requests by these headers, but the server acts on the
 body. A difference may be an attack, so the request is rejected (2026-07-28,
@@ -10,11 +18,17 @@ basic/transports/streamable-http, Server Validation).
    tool does not declare is ignored.
 3. An invalid body is an error of its own, reported elsewhere. What cannot be compared because of it
    is not a mismatch.
+
+Options of a client's connection, and the configuration that follows from them.
+
+Invalid options are reported before a process is started or a connection opened for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from binascii import Error, a2b_base64, b2a_base64
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct, defstruct
@@ -24,12 +38,92 @@ from mcp_core.revisions._methods import METHODS, Method
 from mcp_core.schema._param_headers import ParamHeaders, agrees, param_values, said, values_at
 from mcp_core.types import CallToolParams
 
-from ._headers import METHOD, NAME, PARAM_PREFIX, PROTOCOL_VERSION, decode_value, encode_value
+if TYPE_CHECKING:
+    pass
+
+__all__ = [
+    "LAST_EVENT_ID",
+    "METHOD",
+    "NAME",
+    "PARAM_PREFIX",
+    "PROTOCOL_VERSION",
+    "SESSION_ID",
+    "RequestHeaderValidator",
+    "check_headers",
+    "decode_value",
+    "encode_value",
+    "request_headers",
+]
+
+PROTOCOL_VERSION: Final = b"mcp-protocol-version"
+
+SESSION_ID: Final = b"mcp-session-id"
+
+LAST_EVENT_ID: Final = b"last-event-id"
+
+METHOD: Final = b"mcp-method"
+
+NAME: Final = b"mcp-name"
+
+# `Mcp-Param-Region` for a property with `"x-mcp-header": "Region"`.
+PARAM_PREFIX: Final = b"mcp-param-"
+
+_BEGIN: Final = b"=?base64?"
+
+_END: Final = b"?="
+
+# Visible ASCII, with spaces inside. A tab is valid too, but some proxies replace it by a space.
+_PLAIN: Final = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
+
+_VALUE: Final = re.compile(rb"[\t -~]*")
+
+
+def encode_value(text: str) -> bytes:
+    """Encode text as the value of `Mcp-Name` or `Mcp-Param-*`.
+
+    Raises:
+        ValueError: the text has half of a surrogate pair, which UTF-8 cannot encode.
+    """
+    if _PLAIN.fullmatch(text):
+        value = text.encode("ascii")
+        # Also if the two markers overlap: some decoder may take that for base64.
+        if not (value.startswith(_BEGIN) and value.endswith(_END)):
+            return value
+    return b"%b%b%b" % (_BEGIN, b2a_base64(text.encode(), newline=False), _END)
+
+
+def decode_value(value: bytes) -> str:
+    """Decode the value of a header. White space around it belongs to the header, not to the text.
+
+    Raises:
+        ValueError: the value has invalid characters, or is marked as base64 but is not the base64
+            of UTF-8 text.
+    """
+    if not _VALUE.fullmatch(value):
+        raise ValueError("it has characters that no header may have")
+    value = value.strip(b" \t")
+    if not (
+        value.startswith(_BEGIN) and value.endswith(_END) and len(value) >= len(_BEGIN) + len(_END)
+    ):
+        return value.decode("ascii")
+    encoded = value[len(_BEGIN) : -len(_END)]
+    try:
+        data = a2b_base64(encoded)
+    except Error:
+        data = b""
+    # a2b_base64 ignores foreign characters, and is lenient about padding and leftover bits.
+    if b2a_base64(data, newline=False) != encoded:
+        raise ValueError("it is marked as base64 but is not valid base64")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ValueError("its base64 is not UTF-8 text") from None
+
+
+# emptied
 
 if TYPE_CHECKING:
     from ._messages import Headers
-
-__all__ = ["Mirror", "request_headers"]
 
 
 # Decodes only the member that names the target, before the params are decoded. It has the type that
@@ -38,11 +132,15 @@ _NAME_STRUCTS: Final = {
     name: defstruct("Named", [(name, str)], rename="camel")
     for name in {row.name_field for row in METHODS if row.name_field}
 }
+
 _NAME_DECODERS: Final = {name: reader(struct) for name, struct in _NAME_STRUCTS.items()}
+
 _WIRE_NAMES: Final = {
     name: struct.__struct_encode_fields__[0] for name, struct in _NAME_STRUCTS.items()
 }
+
 _SINGLE_HEADERS: Final = frozenset((PROTOCOL_VERSION, METHOD, NAME))
+
 # Characters of a value in an error text. The client sent it, but need not get all of it back.
 _MAX_QUOTED: Final = 64
 
@@ -50,7 +148,7 @@ _MAX_QUOTED: Final = 64
 # -- The server side -----------------------------------------------------------------------------
 
 
-class Mirror:
+class RequestHeaderValidator:
     """Checks the mirrored headers of one request. Methods return an error text, or None.
 
     `param_headers` returns the mirrored parameters of a tool, as
@@ -72,7 +170,7 @@ class Mirror:
                 self._values[name] = value
 
     def __repr__(self) -> str:
-        return f"<Mirror of {len(self._values)} headers>"
+        return f"<RequestHeaderValidator of {len(self._values)} headers>"
 
     def check_head(self, method: str, version: str, row: Method | None, params: Any) -> str | None:
         """Check protocol version, method and name.
@@ -205,3 +303,41 @@ def _member(params: Any, attribute: str) -> Any:
     if isinstance(params, Struct):
         return getattr(params, attribute, UNSET)
     return params.get(_WIRE_NAMES.get(attribute, attribute), UNSET) if params else UNSET
+
+
+_HEADER_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+_HEADER_VALUE: Final = re.compile(r"(?:[!-~\xa0-\xff](?:[\t -~\xa0-\xff]*[!-~\xa0-\xff])?)?")
+
+# Headers that HTTP or MCP itself sets, or that would change the meaning of a message.
+_RESERVED: Final = frozenset(
+    """
+    host connection content-encoding content-length content-type transfer-encoding te trailer upgrade keep-alive
+    proxy-connection expect accept accept-encoding last-event-id mcp-protocol-version mcp-session-id mcp-method mcp-name
+    """.split()
+)
+
+_RESERVED_PREFIX: Final = "mcp-param-"
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Check that these headers can be sent with requests.
+
+    Raises:
+        ValueError: a name or value has characters that are not allowed, a name is given twice, or
+            the protocol sets that header.
+    """
+    seen: set[str] = set()
+    for name, value in headers.items():
+        lower_name = name.lower()
+        if not _HEADER_TOKEN.fullmatch(name):
+            raise ValueError(f"{name!r} is not a valid header name")
+        if lower_name in _RESERVED or lower_name.startswith(_RESERVED_PREFIX):
+            raise ValueError(f"the header {name} is set by the protocol")
+        if lower_name in seen:
+            raise ValueError(f"the header {name} is given twice")
+        if not _HEADER_VALUE.fullmatch(value):
+            raise ValueError(
+                f"the value of the header {name} has characters that no header may have"
+            )
+        seen.add(lower_name)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcp_core.http._head_faults import MAX_FIELDS, MAX_HEAD, SINGLETONS, HeadFault
-from mcp_core.http._http1 import head_end, head_fault, origin_form, unfinished_fault
+from mcp_core.http.wire._head_limits import MAX_FIELDS, MAX_HEAD, SINGLETONS, HeadError
+from mcp_core.http.wire._http1 import head_end, head_fault, origin_form, unfinished_fault
 from tests.core.helpers import chunks
 from tests.core.http.heads import CHUNKS, ROWS, SERVED, WAITS, Row, chunked
 
@@ -16,7 +16,7 @@ from tests.core.http.heads import CHUNKS, ROWS, SERVED, WAITS, Row, chunked
 ROOM = 64 * 1024
 
 
-def check_head(*pieces: bytes) -> HeadFault | bytes | None:
+def check_head(*pieces: bytes) -> HeadError | bytes | None:
     """Check the first head as a driver does. Return an error, the head, or None for more."""
     buffer, seen = bytearray(), 0
     for piece in pieces:
@@ -52,8 +52,8 @@ def read_by_h11(raw: bytes) -> tuple[h11.Request | None, bytes, int]:
     return request, data, WAITS
 
 
-def status_of(verdict: HeadFault | bytes | None) -> int:
-    if isinstance(verdict, HeadFault):
+def status_of(verdict: HeadError | bytes | None) -> int:
+    if isinstance(verdict, HeadError):
         return verdict.status
     return WAITS if verdict is None else SERVED
 
@@ -68,7 +68,7 @@ def test_head_corpus_is_large_and_unique() -> None:
 def test_head_fault_agrees_with_corpus_and_h11(row: Row) -> None:
     verdict = check_head(row.raw)
     request, _, outcome = read_by_h11(row.raw)
-    if isinstance(verdict, HeadFault):
+    if isinstance(verdict, HeadError):
         assert verdict.status == row.status
         assert verdict.reason.endswith(".")
         assert (request is not None) == row.forgiven
@@ -80,7 +80,11 @@ def test_head_fault_agrees_with_corpus_and_h11(row: Row) -> None:
         assert request is not None
         # Checked without either parser: the line has exactly two spaces, and version 1.0 or 1.1.
         method, target, version = verdict.partition(b"\r\n")[0].split(b" ")
-        assert (request.method, request.target, b"HTTP/" + request.http_version) == (method, target, version)
+        assert (request.method, request.target, b"HTTP/" + request.http_version) == (
+            method,
+            target,
+            version,
+        )
         lines = [line.partition(b":") for line in verdict.split(b"\r\n")[1:-2]]
         theirs = [(name, value.lower()) for name, value in request.headers]
         assert theirs == [(name.lower(), value.strip().lower()) for name, _, value in lines]
@@ -100,7 +104,9 @@ def test_head_fault_any_split_gives_same_result(row: Row) -> None:
     assert status_of(check_head(*(raw[i : i + 1] for i in range(len(raw))))) == status_of(whole)
 
 
-PIECES = st.lists(st.sampled_from([b"\r\n", b"\n", b"\r", b"a", b" ", b"GET / HTTP/1.1", b"Host: a"]))
+PIECES = st.lists(
+    st.sampled_from([b"\r\n", b"\n", b"\r", b"a", b" ", b"GET / HTTP/1.1", b"Host: a"])
+)
 
 
 @given(PIECES, st.lists(st.integers(0, 60)))
@@ -130,18 +136,37 @@ def test_head_end_is_that_of_h11(words: list[bytes], cuts: list[int]) -> None:
 @given(st.binary())
 def test_head_fault_any_bytes_do_not_raise(raw: bytes) -> None:
     assert check_head(raw) is None or status_of(check_head(raw)) in (400, 431, 505)
-    assert isinstance(head_fault(raw), HeadFault)  # random bytes are not a head
+    assert isinstance(head_fault(raw), HeadError)  # random bytes are not a head
     assert origin_form(raw) is not None
 
 
 TOKENS = st.text("!#$%&'*+-.^_`|~09azAZ", min_size=1, max_size=8)
 ODD = st.sampled_from(
-    ["\r\n", "\r", "\n", "\0", " ", "\t", ":", ",", "\x0b", "\x7f", "\xa0", "chunked", "5", "HTTP/1.1", "/"]
+    [
+        "\r\n",
+        "\r",
+        "\n",
+        "\0",
+        " ",
+        "\t",
+        ":",
+        ",",
+        "\x0b",
+        "\x7f",
+        "\xa0",
+        "chunked",
+        "5",
+        "HTTP/1.1",
+        "/",
+    ]
 )
 LINES = st.tuples(
-    st.sampled_from(["Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "X"]) | TOKENS,
+    st.sampled_from(["Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "X"])
+    | TOKENS,
     st.sampled_from([":", ": ", " : ", ":\t"]),
-    st.sampled_from(["localhost", "5", "chunked", "0", "100-continue", "gzip, chunked"]) | TOKENS | ODD,
+    st.sampled_from(["localhost", "5", "chunked", "0", "100-continue", "gzip, chunked"])
+    | TOKENS
+    | ODD,
     st.sampled_from(["\r\n", "\r\n", "\r\n", "\n", "\r\n "]),
 ).map("".join)
 
@@ -190,11 +215,17 @@ REASONS = [
     ("Host header is missing", b"GET / HTTP/1.1\r\n\r\n"),
     ("is repeated", b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
     ("plain decimal", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1,1\r\n\r\n"),
-    ("both", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    (
+        "both",
+        b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ),
     ("HTTP/1.0", b"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"),
     ("100-continue", b"GET / HTTP/1.1\r\nHost: a\r\nExpect: b\r\n\r\n"),
     ("chunked", b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: b\r\n\r\n"),
-    (f"more than {MAX_FIELDS}", b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: a\r\n" * MAX_FIELDS + b"\r\n"),
+    (
+        f"more than {MAX_FIELDS}",
+        b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: a\r\n" * MAX_FIELDS + b"\r\n",
+    ),
     (f"more than {MAX_HEAD}", b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * MAX_HEAD + b"\r\n\r\n"),
 ]
 
@@ -208,9 +239,11 @@ def test_head_fault_names_reason(reason: str, head: bytes) -> None:
 
 @pytest.mark.parametrize("name", SINGLETONS)
 def test_head_repeated_singleton_is_rejected(name: bytes) -> None:
-    value = {b"content-length": b"0", b"transfer-encoding": b"chunked", b"expect": b"100-continue"}.get(
-        name, b"a"
-    )
+    value = {
+        b"content-length": b"0",
+        b"transfer-encoding": b"chunked",
+        b"expect": b"100-continue",
+    }.get(name, b"a")
     host = b"" if name == b"host" else b"Host: a\r\n"
     once = b"POST / HTTP/1.1\r\n" + host + name.title() + b": " + value + b"\r\n"
     assert head_fault(once + b"\r\n") is None
@@ -260,5 +293,9 @@ def test_head_fault_hostile_heads_take_linear_time() -> None:
         b"G" * MAX_HEAD,
     ]
     for head in heads:
-        assert isinstance(head_fault(head), HeadFault)
-        assert status_of(check_head(*(head[i : i + 1] for i in range(len(head))))) in (400, 414, 431)
+        assert isinstance(head_fault(head), HeadError)
+        assert status_of(check_head(*(head[i : i + 1] for i in range(len(head))))) in (
+            400,
+            414,
+            431,
+        )

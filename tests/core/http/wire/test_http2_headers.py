@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mcp_core.http import (
     Head,
-    HeadFault,
+    HeadError,
     RequestHead,
     request_fields,
     request_head,
@@ -16,9 +16,14 @@ from mcp_core.http import (
     response_head,
     trailer_fault,
 )
-from mcp_core.http._head_faults import SINGLETONS
+from mcp_core.http.wire._head_limits import SINGLETONS
 
-POST = [(b":method", b"POST"), (b":scheme", b"https"), (b":authority", b"a.example"), (b":path", b"/mcp")]
+POST = [
+    (b":method", b"POST"),
+    (b":scheme", b"https"),
+    (b":authority", b"a.example"),
+    (b":path", b"/mcp"),
+]
 
 
 def without(*names: bytes) -> list[tuple[bytes, bytes]]:
@@ -39,16 +44,25 @@ HEADS = {
         [(b"host", b"a.example"), (b"x", b"a"), (b"x", b"b")],
     ),
     "host for authority": ([*without(b":authority"), (b"host", b"a")], [(b"host", b"a")]),
-    "both": ([*POST, (b"a", b"1"), (b"host", b"A.example")], [(b"host", b"A.example"), (b"a", b"1")]),
+    "both": (
+        [*POST, (b"a", b"1"), (b"host", b"A.example")],
+        [(b"host", b"A.example"), (b"a", b"1")],
+    ),
     "an empty value": ([*POST, (b"x", b"")], [(b"host", b"a.example"), (b"x", b"")]),
-    "opaque bytes": ([*POST, (b"x", b"\xe9 \t\xff")], [(b"host", b"a.example"), (b"x", b"\xe9 \t\xff")]),
+    "opaque bytes": (
+        [*POST, (b"x", b"\xe9 \t\xff")],
+        [(b"host", b"a.example"), (b"x", b"\xe9 \t\xff")],
+    ),
     "trailers": ([*POST, (b"te", b"Trailers")], [(b"host", b"a.example"), (b"te", b"Trailers")]),
     "a cookie": ([*POST, (b"cookie", b"a=b")], [(b"host", b"a.example"), (b"cookie", b"a=b")]),
     "pieces of a cookie": (
         [*POST, (b"cookie", b"a=b"), (b"x", b"y"), (b"cookie", b"c=d")],
         [(b"host", b"a.example"), (b"x", b"y"), (b"cookie", b"a=b; c=d")],
     ),
-    "as many as may be": ([*POST, *[(b"x", b"")] * 100], [(b"host", b"a.example"), *[(b"x", b"")] * 100]),
+    "as many as may be": (
+        [*POST, *[(b"x", b"")] * 100],
+        [(b"host", b"a.example"), *[(b"x", b"")] * 100],
+    ),
     "as many bytes as may be": (sized(32 * 1024), None),
     "as long as may be": ([*POST, *[(b"x", bytes(8192).replace(b"\0", b"v"))] * 3], None),
     "an expectation": ([*POST, (b"expect", b"100-Continue")], None),
@@ -69,7 +83,12 @@ def test_request_head_valid_fields_become_head(
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [(b"OPTIONS", b"*"), (b"GET", b"/"), (b"GET", b"/a%20b?c=d/e"), (b"M-SEARCH", b"/" + b"x" * 8191)],
+    [
+        (b"OPTIONS", b"*"),
+        (b"GET", b"/"),
+        (b"GET", b"/a%20b?c=d/e"),
+        (b"M-SEARCH", b"/" + b"x" * 8191),
+    ],
 )
 def test_request_head_keeps_method_and_target(method: bytes, path: bytes) -> None:
     head = request_head([(b":method", method), (b":path", path), *without(b":method", b":path")])
@@ -132,14 +151,19 @@ FAULTS = {
     "a long head": ([*POST, *[(b"x", b"x" * 8192)] * 4], 431),
     "one byte too many": (sized(32 * 1024 + 1), 431),
     "connect": ([(b":method", b"CONNECT"), (b":authority", b"a.example:443")], 501),
-    "extended connect": ([*without(b":method"), (b":method", b"CONNECT"), (b":protocol", b"websocket")], 501),
+    "extended connect": (
+        [*without(b":method"), (b":method", b"CONNECT"), (b":protocol", b"websocket")],
+        501,
+    ),
 }
 
 
 @pytest.mark.parametrize(("headers", "status"), FAULTS.values(), ids=FAULTS)
-def test_request_head_invalid_fields_are_rejected(headers: list[tuple[bytes, bytes]], status: int) -> None:
+def test_request_head_invalid_fields_are_rejected(
+    headers: list[tuple[bytes, bytes]], status: int
+) -> None:
     fault = request_head(headers)
-    assert isinstance(fault, HeadFault), fault
+    assert isinstance(fault, HeadError), fault
     assert fault.status == status
     assert fault.reason.endswith(".")
 
@@ -147,20 +171,26 @@ def test_request_head_invalid_fields_are_rejected(headers: list[tuple[bytes, byt
 @pytest.mark.parametrize("name", SINGLETONS)
 def test_request_head_repeated_singleton_is_rejected(name: bytes) -> None:
     fault = request_head([*without(b":authority"), (b"host", b"a"), (name, b"1"), (name, b"1")])
-    assert isinstance(fault, HeadFault)
+    assert isinstance(fault, HeadError)
     assert fault.status == 400
 
 
 TEXTS = st.binary(max_size=6)
 
 
-@given(st.lists(st.tuples(st.one_of(TEXTS, st.sampled_from([name for name, _ in POST])), TEXTS), max_size=8))
+@given(
+    st.lists(
+        st.tuples(st.one_of(TEXTS, st.sampled_from([name for name, _ in POST])), TEXTS), max_size=8
+    )
+)
 def test_request_head_any_fields_round_trip_or_fail(headers: list[tuple[bytes, bytes]]) -> None:
     head = request_head([*POST, *headers])
     if isinstance(head, RequestHead):
-        assert request_head([(name, value) for name, value in request_fields(head, "https")]) == head
+        assert (
+            request_head([(name, value) for name, value in request_fields(head, "https")]) == head
+        )
         assert not any(c in value for _, value in head.headers for c in b"\r\n\0")
-    assert trailer_fault(headers) is None or isinstance(trailer_fault(headers), HeadFault)
+    assert trailer_fault(headers) is None or isinstance(trailer_fault(headers), HeadError)
 
 
 # -- Other heads ---------------------------------------------------------------------------------
@@ -200,11 +230,16 @@ def test_trailer_fault_checks_fields(headers: list[tuple[bytes, bytes]], is_righ
 )
 def test_response_head_checks_fields(headers: list[tuple[bytes, bytes]], head: Head | None) -> None:
     found = response_head(headers)
-    assert found == head if head is not None else isinstance(found, HeadFault)
+    assert found == head if head is not None else isinstance(found, HeadError)
 
 
 def test_request_fields_drop_connection_headers() -> None:
-    headers = [(b"host", b"a:1"), (b"connection", b"close"), (b"x", b"y"), (b"transfer-encoding", b"chunked")]
+    headers = [
+        (b"host", b"a:1"),
+        (b"connection", b"close"),
+        (b"x", b"y"),
+        (b"transfer-encoding", b"chunked"),
+    ]
     assert request_fields(RequestHead(b"GET", b"/a", headers), "http") == [
         (b":method", b"GET"),
         (b":scheme", b"http"),
@@ -215,11 +250,15 @@ def test_request_fields_drop_connection_headers() -> None:
 
 
 def test_response_fields_drop_connection_headers() -> None:
-    told = response_fields(200, [(b"Content-Type", b" text/plain"), (b"connection", b"close"), (b"x", b"y")])
+    told = response_fields(
+        200, [(b"Content-Type", b" text/plain"), (b"connection", b"close"), (b"x", b"y")]
+    )
     assert told == [(b":status", b"200"), (b"content-type", b"text/plain"), (b"x", b"y")]
 
 
-@pytest.mark.parametrize("header", [(b"x", b"a\r\nb: c"), (b"x y", b"z"), (b"x", b"\0"), (b"", b"")])
+@pytest.mark.parametrize(
+    "header", [(b"x", b"a\r\nb: c"), (b"x y", b"z"), (b"x", b"\0"), (b"", b"")]
+)
 def test_response_fields_invalid_header_raises(header: tuple[bytes, bytes]) -> None:
     with pytest.raises(ValueError, match="header"):
         response_fields(200, [header])

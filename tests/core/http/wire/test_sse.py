@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcp_core.http._sse import COMMENT, EventTooLong, SseDecoder, SseEvent, encode_event
+from mcp_core.http.wire._sse import COMMENT, EventTooLong, SseDecoder, SseEvent, encode_event
 from tests.core.helpers import chunks
 
 MOST = 40
@@ -29,7 +29,9 @@ def decoded(
     return events, decoder.last_id, decoder.retry
 
 
-def sse_event(data: bytes, type: str = "message", id: str = "", retry: int | None = None) -> SseEvent:
+def sse_event(
+    data: bytes, type: str = "message", id: str = "", retry: int | None = None
+) -> SseEvent:
     return SseEvent(type, data, id, retry)
 
 
@@ -42,13 +44,25 @@ STREAMS: list[Any] = [
     pytest.param(b"data: a\r\rdata: b\r\r", [sse_event(b"a"), sse_event(b"b")], "", None, id="CR"),
     pytest.param(b"data: a\r\n\n", [sse_event(b"a")], "", None, id="CRLF and LF"),
     pytest.param(b"data: a\n\r", [sse_event(b"a")], "", None, id="LF and CR"),
-    pytest.param(b"data: a\r\ndata: b\r\n\r\n", [sse_event(b"a\nb")], "", None, id="CRLF is one end"),
-    pytest.param(b"data: a\n\r\ndata: b\n\n", [sse_event(b"a"), sse_event(b"b")], "", None, id="LF and CRLF"),
     pytest.param(
-        b"data: a\ndata: b\ndata: c\n\n", [sse_event(b"a\nb\nc")], "", None, id="lines are joined by LF"
+        b"data: a\r\ndata: b\r\n\r\n", [sse_event(b"a\nb")], "", None, id="CRLF is one end"
     ),
     pytest.param(
-        b"data: a\ndata\ndata:\ndata: b\n\n", [sse_event(b"a\n\n\nb")], "", None, id="empty lines of data"
+        b"data: a\n\r\ndata: b\n\n", [sse_event(b"a"), sse_event(b"b")], "", None, id="LF and CRLF"
+    ),
+    pytest.param(
+        b"data: a\ndata: b\ndata: c\n\n",
+        [sse_event(b"a\nb\nc")],
+        "",
+        None,
+        id="lines are joined by LF",
+    ),
+    pytest.param(
+        b"data: a\ndata\ndata:\ndata: b\n\n",
+        [sse_event(b"a\n\n\nb")],
+        "",
+        None,
+        id="empty lines of data",
     ),
     pytest.param(b"data\n\n", [sse_event(b"")], "", None, id="a name alone"),
     pytest.param(b"data:\n\n", [sse_event(b"")], "", None, id="no value"),
@@ -63,24 +77,36 @@ STREAMS: list[Any] = [
     pytest.param(b"data: a", [], "", None, id="the end in a line"),
     pytest.param(b"data: a\n", [], "", None, id="the end in an event"),
     pytest.param(
-        b"data: a\n\nid: 1\ndata: b\n", [sse_event(b"a")], "", None, id="the end in the second event"
+        b"data: a\n\nid: 1\ndata: b\n",
+        [sse_event(b"a")],
+        "",
+        None,
+        id="the end in the second event",
     ),
     pytest.param(b"\n\n\n", [], "", None, id="blank lines"),
     pytest.param(b"\n\ndata: a\n\n\n\n", [sse_event(b"a")], "", None, id="blank lines around"),
     # Comments and unknown fields
     pytest.param(b":\n\n", [], "", None, id="a comment"),
     pytest.param(b": data: a\n:x\n\n", [], "", None, id="comments"),
-    pytest.param(b"data: a\n: b\ndata: c\n\n", [sse_event(b"a\nc")], "", None, id="a comment in an event"),
+    pytest.param(
+        b"data: a\n: b\ndata: c\n\n", [sse_event(b"a\nc")], "", None, id="a comment in an event"
+    ),
     pytest.param(b"colour: red\nx\ndata: a\n\n", [sse_event(b"a")], "", None, id="other fields"),
     # The byte order mark
     pytest.param(b"\xef\xbb\xbfdata: a\n\n", [sse_event(b"a")], "", None, id="a BOM"),
     pytest.param(b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", [], "", None, id="only one BOM"),
     pytest.param(b"\xef\xbb\xbf\ndata: a\n\n", [sse_event(b"a")], "", None, id="a BOM alone"),
-    pytest.param(b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [sse_event(b"a")], "", None, id="a BOM later"),
-    pytest.param(b"data: \xef\xbb\xbfa\n\n", [sse_event(b"\xef\xbb\xbfa")], "", None, id="a BOM in the data"),
+    pytest.param(
+        b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [sse_event(b"a")], "", None, id="a BOM later"
+    ),
+    pytest.param(
+        b"data: \xef\xbb\xbfa\n\n", [sse_event(b"\xef\xbb\xbfa")], "", None, id="a BOM in the data"
+    ),
     pytest.param(b"\xef\xbbdata: a\n\n", [], "", None, id="two thirds of a BOM"),
     # Types
-    pytest.param(b"event: endpoint\ndata: /x\n\n", [sse_event(b"/x", "endpoint")], "", None, id="a type"),
+    pytest.param(
+        b"event: endpoint\ndata: /x\n\n", [sse_event(b"/x", "endpoint")], "", None, id="a type"
+    ),
     pytest.param(
         b"data: /x\nevent: endpoint\n\n",
         [sse_event(b"/x", "endpoint")],
@@ -88,9 +114,13 @@ STREAMS: list[Any] = [
         None,
         id="a type behind the data",
     ),
-    pytest.param(b"event: a\nevent: b\ndata\n\n", [sse_event(b"", "b")], "", None, id="the last type"),
+    pytest.param(
+        b"event: a\nevent: b\ndata\n\n", [sse_event(b"", "b")], "", None, id="the last type"
+    ),
     pytest.param(b"event:\ndata: a\n\n", [sse_event(b"a")], "", None, id="no type"),
-    pytest.param(b"event: x\n\ndata: a\n\n", [sse_event(b"a")], "", None, id="a type is of its block"),
+    pytest.param(
+        b"event: x\n\ndata: a\n\n", [sse_event(b"a")], "", None, id="a type is of its block"
+    ),
     pytest.param(
         b"event: x\ndata: a\n\ndata: b\n\n",
         [sse_event(b"a", "x"), sse_event(b"b")],
@@ -98,8 +128,12 @@ STREAMS: list[Any] = [
         None,
         id="and of no other",
     ),
-    pytest.param("event: é\ndata\n\n".encode(), [sse_event(b"", "é")], "", None, id="a type is UTF-8"),
-    pytest.param(b"event: \xff\ndata\n\n", [sse_event(b"", "\ufffd")], "", None, id="which may be broken"),
+    pytest.param(
+        "event: é\ndata\n\n".encode(), [sse_event(b"", "é")], "", None, id="a type is UTF-8"
+    ),
+    pytest.param(
+        b"event: \xff\ndata\n\n", [sse_event(b"", "\ufffd")], "", None, id="which may be broken"
+    ),
     # Ids
     pytest.param(b"id: 1\ndata: a\n\n", [sse_event(b"a", id="1")], "1", None, id="an id"),
     pytest.param(
@@ -111,7 +145,11 @@ STREAMS: list[Any] = [
     ),
     pytest.param(b"id: 1\n\n", [], "1", None, id="an id alone"),
     pytest.param(
-        b"id: 1\ndata:\n\n", [sse_event(b"", id="1")], "1", None, id="an event that only sets the id"
+        b"id: 1\ndata:\n\n",
+        [sse_event(b"", id="1")],
+        "1",
+        None,
+        id="an event that only sets the id",
     ),
     pytest.param(b"id: 1\n", [], "", None, id="an id without its blank line"),
     pytest.param(
@@ -121,9 +159,15 @@ STREAMS: list[Any] = [
         None,
         id="the second without it",
     ),
-    pytest.param(b"id: 1\ndata: a\n\nid\n\n", [sse_event(b"a", id="1")], "", None, id="an id is taken back"),
     pytest.param(
-        b"id: 1\nid: 2\0\ndata\n\n", [sse_event(b"", id="1")], "1", None, id="an id with NUL is none"
+        b"id: 1\ndata: a\n\nid\n\n", [sse_event(b"a", id="1")], "", None, id="an id is taken back"
+    ),
+    pytest.param(
+        b"id: 1\nid: 2\0\ndata\n\n",
+        [sse_event(b"", id="1")],
+        "1",
+        None,
+        id="an id with NUL is none",
     ),
     pytest.param("id: é\n\n".encode(), [], "é", None, id="an id is UTF-8"),
     pytest.param(b"id:  1 \n\n", [], " 1 ", None, id="spaces in an id"),
@@ -137,7 +181,9 @@ STREAMS: list[Any] = [
         id="with an event",
     ),
     pytest.param(b"retry: 300\n\ndata: b\n\n", [sse_event(b"b")], "", 300, id="without one"),
-    pytest.param(b"retry: 1\nretry: 2\ndata\n\n", [sse_event(b"", retry=2)], "", 2, id="the last counts"),
+    pytest.param(
+        b"retry: 1\nretry: 2\ndata\n\n", [sse_event(b"", retry=2)], "", 2, id="the last counts"
+    ),
     pytest.param(b"retry: 007\n", [], "", 7, id="zeros in front"),
     pytest.param(b"retry: 0\n", [], "", 0, id="not to wait"),
     pytest.param(
@@ -336,7 +382,9 @@ _WORDS = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=[
     )
 )
 @example([(b"a\r", "", "", 0), (b"\n", " ", ":", None)])
-def test_encode_event_round_trips(events: list[tuple[bytes, str | None, str | None, int | None]]) -> None:
+def test_encode_event_round_trips(
+    events: list[tuple[bytes, str | None, str | None, int | None]],
+) -> None:
     stream, expected, last = b"", [], ""
     for data, id, event, retry in events:
         stream += encode_event(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import DIALECTS, METHODS, Method, Role
-from mcp_core.http._mirror import Mirror, request_headers
+from mcp_core.http.wire._mcp_headers import RequestHeaderValidator, request_headers
 from mcp_core.jsonrpc._codec import encode
 from mcp_core.types import CallToolParams, GetTaskParams, ReadResourceParams
 
@@ -31,7 +31,7 @@ def head_of(
     headers: list[tuple[bytes, bytes]], method: str, params: Any, version: str = VERSION
 ) -> str | None:
     raw = params if isinstance(params, bytes) else encode(params)
-    return Mirror([(b"host", b"x"), *headers], mirrored).check_head(
+    return RequestHeaderValidator([(b"host", b"x"), *headers], mirrored).check_head(
         method, version, ROWS.get(method), raw
     )
 
@@ -41,7 +41,7 @@ def params_of(
 ) -> str | None:
     row = ROWS["tools/call"]
     params = {"name": tool} if arguments is None else {"name": tool, "arguments": arguments}
-    mirror = Mirror([(b"host", b"x"), *HEAD, *headers], mirrored)
+    mirror = RequestHeaderValidator([(b"host", b"x"), *HEAD, *headers], mirrored)
     return mirror.check_params(row, row.read_params(encode(params)))
 
 
@@ -357,7 +357,7 @@ def test_check_params_repeated_header_is_mismatch(arguments: Any) -> None:
 
 
 def test_check_params_undecodable_arguments_are_mismatch() -> None:
-    mirror = Mirror(HEAD, mirrored)
+    mirror = RequestHeaderValidator(HEAD, mirrored)
     params = ROWS["tools/call"].read_params(b'{"name":"query","arguments":{"region":1e999}}')
     found = mirror.check_params(ROWS["tools/call"], params)
     assert found is not None
@@ -370,15 +370,17 @@ def test_check_params_tool_without_mirrored_headers_is_ignored(tool: str) -> Non
 
 
 def test_check_params_other_methods_are_ignored() -> None:
-    mirror = Mirror([*HEAD, REGION], mirrored)
+    mirror = RequestHeaderValidator([*HEAD, REGION], mirrored)
     row = ROWS["resources/read"]
     assert mirror.check_params(row, row.read_params(b'{"uri":"query"}')) is None
 
 
 def test_header_validator_repr_counts_headers() -> None:
     assert (
-        repr(Mirror([(b"host", b"x"), *HEAD, REGION, (b"mcp-params", b"")], mirrored))
-        == "<Mirror of 4 headers>"
+        repr(
+            RequestHeaderValidator([(b"host", b"x"), *HEAD, REGION, (b"mcp-params", b"")], mirrored)
+        )
+        == "<RequestHeaderValidator of 4 headers>"
     )
 
 
@@ -487,7 +489,7 @@ def test_request_headers_satisfy_server_check(name: str, arguments: Any) -> None
     row = ROWS["tools/call"]
     params = {"name": name, "arguments": arguments}
     raw = encode(params)
-    mirror = Mirror(request_headers(row, params, VERSION, MAP), lambda tool: MAP)
+    mirror = RequestHeaderValidator(request_headers(row, params, VERSION, MAP), lambda tool: MAP)
     assert mirror.check_head("tools/call", VERSION, row, raw) is None
     assert mirror.check_params(row, row.read_params(raw)) is None
 
@@ -498,6 +500,6 @@ def test_request_headers_match_for_every_named_method(row: Method) -> None:
     wire = {"name": "name", "uri": "uri", "task_id": "taskId"}[row.name_field]
     headers = request_headers(row, {wire: "x"}, VERSION)
     assert headers[2] == (b"mcp-name", b"x")
-    mirror = Mirror(headers, mirrored)
+    mirror = RequestHeaderValidator(headers, mirrored)
     assert mirror.check_head(row.name, VERSION, row, encode({wire: "x"})) is None
     assert mirror.check_head(row.name, VERSION, row, encode({wire: "y"})) is not None

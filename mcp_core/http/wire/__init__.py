@@ -1,0 +1,1 @@
+"""Formats of HTTP and their hardening, without server or client state."""
