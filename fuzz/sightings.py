@@ -18,8 +18,8 @@ from typing import Any, Final
 from fuzz.messages import VERSIONS
 from fuzz.values import encoded
 from mcp_core.http import Body, Conversation, End, Endpoint, Exchange, Head
-from mcp_core.http._conversation import Session
-from mcp_core.http._stream import _MESSAGE, _STREAM, Stream
+from mcp_core.http.server._session import Session
+from mcp_core.http.server._stream import _MESSAGE, _STREAM, EventStream
 from mcp_core.http.wire._sse import SseDecoder, SseEvent
 
 __all__ = ["CLIENTS", "MARK", "ExchangeChecker", "FuzzClient", "ObservedExchange", "ToolCall"]
@@ -92,7 +92,7 @@ class ToolCall:
     def __init__(self, client: FuzzClient, number: int) -> None:
         self.client = client
         self.mark = f"@{client.number}:{number}@"
-        self.stream: Stream | None = None
+        self.stream: EventStream | None = None
         self.observed: ObservedExchange | None = None
         self.answered_at: tuple[Any, ...] | None = None
 
@@ -258,7 +258,7 @@ class ExchangeChecker:
             self._check_session(session, retained)
         assert not any(conversations.get(each) for each in endpoint.alone)
 
-    def _check_session(self, session: Session, retained: set[Stream]) -> None:
+    def _check_session(self, session: Session, retained: set[EventStream]) -> None:
         assert session.current is None
         for id, stream in session.by_id.items():
             assert id in stream.pending

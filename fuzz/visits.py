@@ -64,9 +64,9 @@ from mcp_core.http import (
     HttpLimits,
     HttpOptions,
     RequestHead,
-    Site,
+    Router,
 )
-from mcp_core.http._conversation import Session
+from mcp_core.http.server._session import Session
 from mcp_core.subscriptions._server import LISTS
 from mcp_core.types import RequestId
 
@@ -123,7 +123,7 @@ class RouterScript:
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=lambda name: None,
         )
-        self.router = Site({"/mcp": self.endpoint})
+        self.router = Router({"/mcp": self.endpoint})
         self._checker = ExchangeChecker(self.endpoint, self._reply)
         self._limits = http
         self._now = 0.0

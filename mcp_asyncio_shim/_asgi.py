@@ -38,8 +38,8 @@ def asgi(
     server: Server,
     *,
     path: str = "/mcp",
-    auth: http.Guard | None = None,
-    **options: Unpack[http.ServedOptions],
+    auth: http.ResourceServerLike | None = None,
+    **options: Unpack[http.ServeOptions],
 ) -> AsgiApp:
     """Make an ASGI application that serves `server` in every revision.
 
@@ -99,7 +99,7 @@ class AsgiApp(AsgiApplication):
 class _AsgiDriver(ConnectionDriver):
     """The driver of a router: an `AsgiRuntime`, which also runs the handlers."""
 
-    def __init__(self, server: Server, site: http.Site, lifespan: Any) -> None:
+    def __init__(self, server: Server, site: http.Router, lifespan: Any) -> None:
         on_event = in_new_context(self._on_event)
         super().__init__(site, lambda: site.pump(on_event))
         self.site = site
@@ -129,7 +129,9 @@ class _AsgiDriver(ConnectionDriver):
         self.pump()
 
     @asynccontextmanager
-    async def run_beside(self, function: Callable[[], Coroutine[Any, Any, bool]]) -> AsyncIterator[None]:
+    async def run_beside(
+        self, function: Callable[[], Coroutine[Any, Any, bool]]
+    ) -> AsyncIterator[None]:
         """Run `function` in a second task while entered, and raise its exception at the end."""
         task = asyncio.create_task(function())
         try:

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 import trio
 
-from mcp_core.http import Door
+from mcp_core.http import EndpointAuth
 from mcp_core.runtime import AUTH_CHECK_TIMEOUT, run_auth_check
 
 if TYPE_CHECKING:
     from mcp_core.auth import HttpReply, HttpRequest
-    from mcp_core.http import Admission, Guard
+    from mcp_core.http import AuthCheck, ResourceServerLike
 
 __all__ = ["Admitting", "door_of"]
 
@@ -32,9 +32,9 @@ _MOST_FETCHES: Final = 200
 _log = logging.getLogger("mcp_trio")
 
 
-def door_of(guard: Guard | None) -> Door | None:
+def door_of(guard: ResourceServerLike | None) -> EndpointAuth | None:
     """Return the authorization of an endpoint by `guard`; None without one."""
-    return None if guard is None else Door(guard, time, _log.log)
+    return None if guard is None else EndpointAuth(guard, time, _log.log)
 
 
 class Admitting:
@@ -47,7 +47,7 @@ class Admitting:
     def __repr__(self) -> str:
         return f"<Admitting, {len(self._fetching)} fetches>"
 
-    async def run(self, admission: Admission) -> None:
+    async def run(self, admission: AuthCheck) -> None:
         """Run the steps of a check until the request is granted or denied."""
         with trio.move_on_after(AUTH_CHECK_TIMEOUT):
             await run_auth_check(admission, self._get, trio.current_time)

@@ -26,7 +26,7 @@ from ._reception import Served, open_reception
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from mcp_core.http import Guard, ServedOptions
+    from mcp_core.http import ResourceServerLike, ServeOptions
     from mcp_core.registry import Server
 
     from ._reception import Reception
@@ -40,7 +40,11 @@ _GRACE: Final = 5.0  # seconds for running handlers at the end
 
 
 def asgi(
-    server: Server, *, path: str = "/mcp", auth: Guard | None = None, **options: Unpack[ServedOptions]
+    server: Server,
+    *,
+    path: str = "/mcp",
+    auth: ResourceServerLike | None = None,
+    **options: Unpack[ServeOptions],
 ) -> AsgiApp:
     """Return an ASGI application that serves `server` in every revision, for trio.
 
@@ -77,7 +81,9 @@ class AsgiApp(AsgiApplication):
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if not trio.lowlevel.in_trio_run():
-            raise RuntimeError("this application runs on trio; for asyncio there is mcp_asyncio_shim.asgi")
+            raise RuntimeError(
+                "this application runs on trio; for asyncio there is mcp_asyncio_shim.asgi"
+            )
         if scope["type"] == "lifespan":
             await self._serve_lifespan(receive, send)
         else:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import trio
 
-from mcp_core.http import Endpoint, HttpOptions, Site, begins_http2
+from mcp_core.http import Endpoint, HttpOptions, Router, begins_http2
 from mcp_core.registry import Server
 
 from ._admitting import door_of
@@ -32,13 +32,13 @@ from ._stdio import stop_on_signals
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from mcp_core.http import Guard, PlainAnswer, RequestHead
+    from mcp_core.http import PlainResponse, RequestHead, ResourceServerLike
 
     from ._h2_server import H2Connection
     from ._http_connection import Exchanged
     from ._reception import Reception
 
-    Route = Callable[[RequestHead], PlainAnswer]
+    Route = Callable[[RequestHead], PlainResponse]
 
 __all__ = ["HttpAddress", "run_http", "serve_http"]
 
@@ -72,7 +72,7 @@ async def serve_http(
     routes: Mapping[str, Route] | None = None,
     reply: Literal["auto", "json", "sse"] = "auto",
     sessions: bool = True,
-    auth: Guard | Mapping[str, Guard | None] | None = None,
+    auth: ResourceServerLike | Mapping[str, ResourceServerLike | None] | None = None,
     connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[Exchanged], object] | None = None,
     stop: trio.Event | None = None,
@@ -168,7 +168,7 @@ async def serve_listening(
     servers: Mapping[str, Server],
     options: HttpOptions,
     *,
-    guards: Mapping[str, Guard | None] = {},
+    guards: Mapping[str, ResourceServerLike | None] = {},
     tls: ssl.SSLContext | None = None,
     routes: Mapping[str, Route],
     connections: int = _MAX_CONNECTIONS,
@@ -192,14 +192,16 @@ async def serve_listening(
                 token=Served(server, value),
                 door=door_of(guards.get(path)),
             )
-        reception = await opened.enter_async_context(open_reception(Site(endpoints, routes)))
+        reception = await opened.enter_async_context(open_reception(Router(endpoints, routes)))
         server_connections = Connections(reception, tls, connections, on_exchange)
         nursery = await opened.enter_async_context(open_quiet_nursery())
         accept_scope = trio.CancelScope()
 
         async def accept() -> None:
             with accept_scope:
-                await trio.serve_listeners(server_connections.serve, list(listeners), handler_nursery=nursery)
+                await trio.serve_listeners(
+                    server_connections.serve, list(listeners), handler_nursery=nursery
+                )
 
         nursery.start_soon(accept)
         started()
@@ -242,7 +244,9 @@ class Connections:
     async def serve(self, stream: trio.abc.Stream) -> None:
         """Serve one connection, and close it."""
         if self._count >= self._maximum:
-            _log.warning("%d connections are open, which is the maximum: closing a new one", self._count)
+            _log.warning(
+                "%d connections are open, which is the maximum: closing a new one", self._count
+            )
             await trio.aclose_forcefully(stream)
             return
         self._count += 1
@@ -252,7 +256,11 @@ class Connections:
                 try:
                     with trio.fail_after(_HANDSHAKE_TIMEOUT):
                         await stream.do_handshake()
-                except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError) as exc:
+                except (
+                    trio.BrokenResourceError,
+                    trio.ClosedResourceError,
+                    trio.TooSlowError,
+                ) as exc:
                     _log.debug("no TLS handshake: %s", exc.__cause__ or exc)
                     await trio.aclose_forcefully(stream)
                     return
@@ -270,7 +278,9 @@ class Connections:
             if not self._count:
                 self._all_closed.unpark_all()
 
-    async def _detect_protocol(self, stream: trio.abc.Stream) -> H11Connection | H2Connection | None:
+    async def _detect_protocol(
+        self, stream: trio.abc.Stream
+    ) -> H11Connection | H2Connection | None:
         """Return a connection of the protocol that the client uses, or None if it sends nothing.
 
         With TLS the protocol is negotiated (ALPN). Without TLS the first bytes decide.
@@ -331,7 +341,7 @@ def run_http(
     path: str = "/mcp",
     hosts: Iterable[str] = (),
     reply: Literal["auto", "json", "sse"] = "auto",
-    auth: Guard | None = None,
+    auth: ResourceServerLike | None = None,
     grace: float = _GRACE,
 ) -> None:
     """Serve over HTTP until SIGINT or SIGTERM arrives. `serve_http` has more options.
@@ -346,7 +356,17 @@ def run_http(
     """
     exit_code = trio.run(
         _main,
-        partial(serve_http, server, host, port, path=path, hosts=hosts, reply=reply, auth=auth, grace=grace),
+        partial(
+            serve_http,
+            server,
+            host,
+            port,
+            path=path,
+            hosts=hosts,
+            reply=reply,
+            auth=auth,
+            grace=grace,
+        ),
     )
     if exit_code:
         raise SystemExit(exit_code)

@@ -1,4 +1,4 @@
-"""The part that all HTTP servers on trio share: it drives a `Site`, and runs the handlers.
+"""The part that all HTTP servers on trio share: it drives a `Router`, and runs the handlers.
 
 1. After every call into the site, or into one of its connections, call `pump`. It processes the
    events, wakes the exchanges that have output, and sets the timer. It never waits.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
     from mcp_core import Event
-    from mcp_core.http import Conversation, Exchange, Site
+    from mcp_core.http import Conversation, Exchange, Router
     from mcp_core.registry import Server
     from mcp_core.types import RequestId
 
@@ -67,7 +67,7 @@ class Reception:
     `stopping`: no new request is accepted, and a connection closes after its current exchange.
     """
 
-    def __init__(self, site: Site, nursery: trio.Nursery) -> None:
+    def __init__(self, site: Router, nursery: trio.Nursery) -> None:
         self.site = site
         self.stopping = False
         self.trio_token = trio.lowlevel.current_trio_token()
@@ -276,7 +276,7 @@ class Reception:
 
 
 @asynccontextmanager
-async def open_reception(site: Site) -> AsyncIterator[Reception]:
+async def open_reception(site: Router) -> AsyncIterator[Reception]:
     """Open a driver for `site`. On exit whatever still runs is cancelled."""
     async with open_quiet_nursery() as nursery:
         reception = Reception(site, nursery)

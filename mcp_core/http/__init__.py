@@ -1,12 +1,20 @@
 """HTTP on top of the protocol, as a pure machine: heads and bodies in, facts and heads and bodies out.
 
-A server is a `Site` of `Endpoint`s, whose requests are `Exchange`s; a client is an `HttpClient`. A `WebSocket` has one for each end.
+A server is a `Router` of `Endpoint`s, whose requests are `Exchange`s; a client is an `HttpClient`. A `WebSocket` has one for each end.
 Nothing here knows the sockets of a system.
 """
 
 from __future__ import annotations
 
 from mcp_core.http.client._websocket_upgrade import WebSocketUpgrade
+from mcp_core.http.server._asgi import AsgiHttpExchange
+from mcp_core.http.server._asgi_websocket import AsgiWebSocket, asgi_exchange
+from mcp_core.http.server._auth import AuthCheck, AuthDenialLike, EndpointAuth, ResourceServerLike
+from mcp_core.http.server._endpoint import Endpoint
+from mcp_core.http.server._exchange import Exchange
+from mcp_core.http.server._options import HttpLimits, HttpOptions, ServeOptions
+from mcp_core.http.server._router import PlainResponse, Router
+from mcp_core.http.server._session import Conversation
 from mcp_core.http.wire._head_limits import HeadError
 from mcp_core.http.wire._host_origin import HostOriginPolicy
 from mcp_core.http.wire._http1 import head_end, head_fault, origin_form, unfinished_fault
@@ -31,36 +39,28 @@ from mcp_core.http.wire._websocket import Close, Ping, Pong, Text, WebSocket, We
 from mcp_core.http.wire._websocket_frames import WebSocketFrames
 from mcp_core.urls._url import Url
 
-from ._asgi import AsgiExchange
-from ._asgi_socket import AsgiSocket, asgi_exchange
 from ._call import Access, AccessAttempt, HttpCall, HttpClientOptions
 from ._client import HttpClient
-from ._conversation import Conversation
-from ._endpoint import Endpoint
-from ._exchange import Exchange
-from ._guarding import Admission, Door, Guard, TurnedAway
-from ._options import HttpLimits, HttpOptions, ServedOptions
 from ._pool import NotProcessed, Place, Pool, idle_time
-from ._site import PlainAnswer, Site
 
 __all__ = [
     "HTTP2_STREAMS",
     "Access",
     "AccessAttempt",
     "Action",
-    "Admission",
-    "AsgiExchange",
-    "AsgiSocket",
+    "AsgiHttpExchange",
+    "AsgiWebSocket",
+    "AuthCheck",
+    "AuthDenialLike",
     "Body",
     "Close",
     "Conversation",
-    "Door",
     "End",
     "Endpoint",
+    "EndpointAuth",
     "Exchange",
     "FrameWatch",
     "GoAway",
-    "Guard",
     "Head",
     "HeadError",
     "Headers",
@@ -74,14 +74,14 @@ __all__ = [
     "NotProcessed",
     "Ping",
     "Place",
-    "PlainAnswer",
+    "PlainResponse",
     "Pong",
     "Pool",
     "RequestHead",
-    "ServedOptions",
-    "Site",
+    "ResourceServerLike",
+    "Router",
+    "ServeOptions",
     "Text",
-    "TurnedAway",
     "Url",
     "WebSocket",
     "WebSocketAction",

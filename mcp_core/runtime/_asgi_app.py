@@ -14,16 +14,16 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core.http._endpoint import Endpoint
-from mcp_core.http._guarding import Door
-from mcp_core.http._site import Site
+from mcp_core.http.server._auth import EndpointAuth
+from mcp_core.http.server._endpoint import Endpoint
+from mcp_core.http.server._router import Router
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from mcp_core.http._guarding import Guard
-    from mcp_core.http._options import HttpOptions
+    from mcp_core.http.server._auth import ResourceServerLike
+    from mcp_core.http.server._options import HttpOptions
 
     from ._runtime import EventLike
 
@@ -49,7 +49,7 @@ class AsgiApplication(abc.ABC):
     """
 
     def __init__(
-        self, server: Any, path: str, options: HttpOptions, auth: Guard | None = None
+        self, server: Any, path: str, options: HttpOptions, auth: ResourceServerLike | None = None
     ) -> None:
         self._server = server
         self._path = path
@@ -83,7 +83,7 @@ class AsgiApplication(abc.ABC):
 
     def _site(
         self, entropy: Callable[[int], bytes], wall_time: Callable[[], float], token: Any = None
-    ) -> Site:
+    ) -> Router:
         """Build the router of one run. `token` is that of its endpoint."""
         endpoint = Endpoint(
             self._server.config,
@@ -91,9 +91,9 @@ class AsgiApplication(abc.ABC):
             entropy=entropy,
             param_headers=self._server.param_headers,
             token=token,
-            door=None if self._auth is None else Door(self._auth, wall_time, self._log),
+            door=None if self._auth is None else EndpointAuth(self._auth, wall_time, self._log),
         )
-        return Site({"/": endpoint, self._path: endpoint})
+        return Router({"/": endpoint, self._path: endpoint})
 
     async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
         """Serve a scope of type `lifespan`."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mcp_core.http._asgi_socket import asgi_exchange
+from mcp_core.http.server._asgi_websocket import asgi_exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from mcp_core.http._exchange import Exchange
-    from mcp_core.http._site import Site
+    from mcp_core.http.server._exchange import Exchange
+    from mcp_core.http.server._router import Router
 
     from ._asgi_app import Receive, Send
     from ._runtime import EventLike
@@ -28,7 +28,7 @@ class AsgiRuntime(Protocol):
     """The driver of ASGI requests: a runtime, and a router whose events it processes."""
 
     @property
-    def site(self) -> Site: ...
+    def site(self) -> Router: ...
 
     def clock(self) -> float:
         """Return the current time, on the clock that the router uses."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcp_core.http._guarding import Admission
+    from mcp_core.http.server._auth import AuthCheck
 
 __all__ = ["AUTH_CHECK_TIMEOUT", "run_auth_check"]
 
@@ -17,7 +17,7 @@ AUTH_CHECK_TIMEOUT: Final = 20.0
 
 
 async def run_auth_check(
-    check: Admission,
+    check: AuthCheck,
     fetch: Callable[[Any], Awaitable[Any]] | None,
     clock: Callable[[], float],
 ) -> None:

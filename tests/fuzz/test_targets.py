@@ -33,17 +33,11 @@ from mcp_core.auth._jose import Jws
 from mcp_core.auth._proof import Proofs
 from mcp_core.connection import _negotiation
 from mcp_core.connection._requests import IncomingRequests, OutgoingRequests
-from mcp_core.http._conversation import Session
-from mcp_core.http._endpoint import _NO_SESSION, Endpoint
-from mcp_core.http._exchange import Exchange, Mode
-from mcp_core.http._stream import EventLog, Stream
-from mcp_core.http.wire import (
-    _http2_frames,
-    _http2_headers,
-    _mcp_headers,
-    _sse,
-    _websocket_frames,
-)
+from mcp_core.http.server._endpoint import _NO_SESSION, Endpoint
+from mcp_core.http.server._exchange import Exchange, ResponseMode
+from mcp_core.http.server._session import Session
+from mcp_core.http.server._stream import EventLog, EventStream
+from mcp_core.http.wire import _http2_frames, _http2_headers, _mcp_headers, _sse, _websocket_frames
 from mcp_core.jsonrpc import _codec, _framing
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.messages import _outbox
@@ -215,7 +209,7 @@ def _write_truncated(self: Any, frames: Any, opcode: Any, bits: Any, data: bytes
 
 def _ignore_disconnect_unless_done(self: Exchange) -> bool:
     """Ignore a disconnect until the last output is taken."""
-    return self.mode is not Mode.DONE and _disconnected(self)
+    return self.mode is not ResponseMode.DONE and _disconnected(self)
 
 
 def _find_without_principal_check(
@@ -274,7 +268,7 @@ MUTANTS: list[tuple[str, object, str, Any]] = [
     ("exchange", Endpoint, "_find_session", _find_without_principal_check),
     ("exchange", Endpoint, "_handle_body", _handle_without_recheck),
     ("exchange", EventLog, "forget", lambda self, stream: None),
-    ("exchange", Stream, "reaches", lambda self, cursor: cursor <= self.last),
+    ("exchange", EventStream, "reaches", lambda self, cursor: cursor <= self.last),
     ("headers", _param_headers, "_TYPES", ("string", "integer", "boolean", "number")),
     ("challenge", _challenge, "_ESCAPE", re.compile(r"(\Z)")),
     ("challenge", _guard, "_quotable", str),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from mcp_core.http import HostOriginPolicy, HttpOptions, PlainAnswer
+from mcp_core.http import HostOriginPolicy, HttpOptions, PlainResponse
 from mcp_trio._http_server import serve_listening
 from tests.core.helpers import D, E
 from tests.trio_.cancelling import World, lifespan, make, play_at_every_step
@@ -42,7 +42,7 @@ async def cut_server(world: World, *scripts: Script, version: str = E, **options
                 [listener],  # type: ignore[list-item]
                 {"/mcp": world.server},
                 HttpOptions(gate=HostOriginPolicy("127.0.0.1"), **options),
-                routes={"/healthz": lambda _: PlainAnswer()},
+                routes={"/healthz": lambda _: PlainResponse()},
                 stop=stop,
                 grace=1.0,
             )

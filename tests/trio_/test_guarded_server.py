@@ -25,7 +25,15 @@ from mcp_core.auth import (
     HttpRequest,
     JwtVerifier,
 )
-from mcp_core.http import Door, Endpoint, Exchange, HostOriginPolicy, HttpOptions, RequestHead, Site
+from mcp_core.http import (
+    Endpoint,
+    EndpointAuth,
+    Exchange,
+    HostOriginPolicy,
+    HttpOptions,
+    RequestHead,
+    Router,
+)
 from mcp_core.registry import Context, Server
 from mcp_trio import connect_http, serve_http
 from mcp_trio._admitting import Admitting
@@ -106,7 +114,7 @@ class Poked:
         pass
 
 
-def house_behind(door: Door) -> Endpoint:
+def house_behind(door: EndpointAuth) -> Endpoint:
     server = house()
     return Endpoint(
         server.config,
@@ -117,7 +125,7 @@ def house_behind(door: Door) -> Endpoint:
     )
 
 
-def begin(site: Site, bearer: str, poked: Poked) -> Exchange:
+def begin(site: Router, bearer: str, poked: Poked) -> Exchange:
     headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {bearer}".encode())]
     return site.begin(RequestHead(b"POST", b"/mcp", headers), trio.current_time(), token=poked)
 
@@ -499,9 +507,9 @@ async def test_jwks_fetch_continues_after_a_disconnect(fetching: Fetching) -> No
     """Otherwise a client could prevent the fetch for all by disconnecting every time."""
     keeper = guard(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
     now, report = 1_800_000_000.0, []
-    door = Door(keeper, lambda: now, lambda *told, **how: report.append(told))
+    door = EndpointAuth(keeper, lambda: now, lambda *told, **how: report.append(told))
     async with trio.open_nursery() as nursery:
-        reception = Reception(Site({"/mcp": house_behind(door)}), nursery)
+        reception = Reception(Router({"/mcp": house_behind(door)}), nursery)
         first = begin(reception.site, "a.b.c", Poked())
         assert first.needs_grant is None  # it is not a token
         for _ in range(5):

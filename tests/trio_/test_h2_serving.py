@@ -15,7 +15,7 @@ import trio
 import trio.testing
 import trustme
 
-from mcp_core.http import PlainAnswer
+from mcp_core.http import PlainResponse
 from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_core.registry import Context, Server
 from mcp_trio import serve_http
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 MockClock = trio.testing.MockClock
 wait = trio.testing.wait_all_tasks_blocked
 CANCEL = 8
-ROUTES = {"/healthz": lambda head: PlainAnswer(200, b"ok\n")}
+ROUTES = {"/healthz": lambda head: PlainResponse(200, b"ok\n")}
 
 
 def make(notes: list[str]) -> Server:

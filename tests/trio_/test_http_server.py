@@ -17,7 +17,7 @@ import trio.testing
 import trustme
 
 import mcp_trio
-from mcp_core.http import HostOriginPolicy, HttpOptions, PlainAnswer, RequestHead
+from mcp_core.http import HostOriginPolicy, HttpOptions, PlainResponse, RequestHead
 from mcp_core.registry import Context, Server
 from mcp_trio import HttpAddress, serve_http
 from mcp_trio._http_connection import Exchanged
@@ -296,10 +296,10 @@ async def test_http_server_serves_servers_and_routes_by_path() -> None:
 
         return server
 
-    def health(head: RequestHead) -> PlainAnswer:
-        return PlainAnswer(200, b"fine " + head.method)
+    def health(head: RequestHead) -> PlainResponse:
+        return PlainResponse(200, b"fine " + head.method)
 
-    def broken(head: RequestHead) -> PlainAnswer:
+    def broken(head: RequestHead) -> PlainResponse:
         raise ZeroDivisionError
 
     async with trio.open_nursery() as nursery:

@@ -17,7 +17,7 @@ from mcp_core.http import (
     HostOriginPolicy,
     HttpOptions,
     RequestHead,
-    Site,
+    Router,
 )
 from mcp_core.registry import Context, Server
 from mcp_trio._reception import Reception, Served, open_reception
@@ -134,7 +134,7 @@ async def received(server: Server | None = None) -> AsyncIterator[Reception]:
         param_headers=server.param_headers,
         token=Served(server, None),
     )
-    async with open_reception(Site({"/mcp": endpoint})) as reception:
+    async with open_reception(Router({"/mcp": endpoint})) as reception:
         yield reception
 
 

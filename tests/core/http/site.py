@@ -1,4 +1,4 @@
-"""A `Site` without a driver: requests go in by hand, handlers are stepped until they wait, and responses are read as clients do."""
+"""A `Router` without a driver: requests go in by hand, handlers are stepped until they wait, and responses are read as clients do."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mcp_core import Event, Limits, RequestReceived
 from mcp_core.http import (
     Body,
     Conversation,
-    Door,
     End,
     Endpoint,
+    EndpointAuth,
     Exchange,
     Head,
     HostOriginPolicy,
     HttpLimits,
     HttpOptions,
-    PlainAnswer,
+    PlainResponse,
     RequestHead,
-    Site,
+    Router,
 )
 from mcp_core.http.wire._sse import SseDecoder
 from mcp_core.registry import Context, Round, Server
@@ -146,8 +146,8 @@ class Talk:
         *,
         limits: HttpLimits | None = None,
         gate: HostOriginPolicy | None = None,
-        routes: dict[str, Callable[[RequestHead], PlainAnswer]] | None = None,
-        door: Door | None = None,
+        routes: dict[str, Callable[[RequestHead], PlainResponse]] | None = None,
+        door: EndpointAuth | None = None,
         **options: Any,
     ) -> None:
         self.server = server or example()
@@ -162,7 +162,7 @@ class Talk:
             token=self.server,
             door=door,
         )
-        self.site = Site({"/mcp": self.endpoint}, routes)
+        self.site = Router({"/mcp": self.endpoint}, routes)
         self.now = 0.0
         self.deaf = False  # nobody reads what is answered
         self.jobs: dict[RequestJob, Generator[Any, Any, Any]] = {}

@@ -19,8 +19,8 @@ from mcp_core.auth import (
     JwtVerifier,
     VerifierUnavailable,
 )
-from mcp_core.http import Door, Endpoint, Head, HostOriginPolicy, RequestHead, Site
-from mcp_core.http._guarding import GUARDED
+from mcp_core.http import Endpoint, EndpointAuth, Head, HostOriginPolicy, RequestHead, Router
+from mcp_core.http.server._auth import GUARDED
 from mcp_core.registry import Context, Server
 from mcp_core.runtime import run_auth_check
 from mcp_core.types import InputRequiredResult
@@ -107,7 +107,7 @@ class Gatehouse(Talk):
     ) -> None:
         self.log: list[tuple[str, BaseException | None]] = []
         self.levels: list[int] = []
-        door = Door(guard, wall_time, self._note)
+        door = EndpointAuth(guard, wall_time, self._note)
         super().__init__(house(), door=door, **options)
 
     def _note(self, level: int, form: str, text: str, *, exc_info: BaseException | None) -> None:
@@ -824,7 +824,7 @@ def test_metadata_needs_no_token(path: bytes) -> None:
 def published(*guards: Guard, path: bytes = META) -> Any:
     """What a site of such guards has at `path`: a resource, or a status."""
     endpoints = {f"/{index}": Gatehouse(each).endpoint for index, each in enumerate(guards)}
-    exchange = Site(endpoints).begin(RequestHead(b"GET", path, [HOST]), 0)
+    exchange = Router(endpoints).begin(RequestHead(b"GET", path, [HOST]), 0)
     head, *body = exchange.actions_to_send()
     assert isinstance(head, Head)
     return json.decode(body[0].data)["resource"] if head.status == 200 else head.status  # type: ignore[union-attr]

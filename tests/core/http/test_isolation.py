@@ -10,8 +10,8 @@ from msgspec import json
 
 from mcp_core import Limits, RequestReceived
 from mcp_core.auth import Grant, Guard
-from mcp_core.http import Door, Exchange, HttpLimits, RequestHead
-from mcp_core.http._conversation import Session
+from mcp_core.http import EndpointAuth, Exchange, HttpLimits, RequestHead
+from mcp_core.http.server._session import Session
 from mcp_core.registry import Server
 from tests.core.http.site import (
     HOST,
@@ -83,7 +83,7 @@ class House(NamedTuple):
     secret: str
 
 
-def house(door: Door | None = None) -> House:
+def house(door: EndpointAuth | None = None) -> House:
     talk = Talk(door=door)
     secret = "nonce-of-ann"
     ann = talk.session(principal="ann", elicitation={})
@@ -113,7 +113,7 @@ def unharmed(here: House) -> None:
     assert ann.call(5, text="still here").message["result"]["content"][0]["text"] == "still here"
 
 
-def guarded() -> Door:
+def guarded() -> EndpointAuth:
     """A door for ann, with several tokens, and others, by their names."""
     may = frozenset({"use"})
     grants = {
@@ -126,7 +126,7 @@ def guarded() -> Door:
     guard = Guard(
         "https://mcp.example.com/mcp", ["https://as.example.com"], grants.get, scopes=["use"]
     )
-    return Door(guard, lambda: 0.0, lambda *told, **how: None)
+    return EndpointAuth(guard, lambda: 0.0, lambda *told, **how: None)
 
 
 Act = Callable[[Visit, House], Reply]

@@ -26,7 +26,16 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
-from mcp_core.http import Body, End, Endpoint, Head, HostOriginPolicy, HttpClient, HttpOptions, Site
+from mcp_core.http import (
+    Body,
+    End,
+    Endpoint,
+    Head,
+    HostOriginPolicy,
+    HttpClient,
+    HttpOptions,
+    Router,
+)
 from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E, client_config, only, server_config
 
 if TYPE_CHECKING:
@@ -53,7 +62,7 @@ class Wire:
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=lambda _: None,
         )
-        self.site = Site({"/mcp": self.endpoint})
+        self.site = Router({"/mcp": self.endpoint})
         self.conn = Connection(Role.CLIENT, client_config(*versions))
         self.client = HttpClient(self.conn, URL)
         self.now = 0.0

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core.http import AsgiExchange
+from mcp_core.http import AsgiHttpExchange
 from mcp_core.runtime import AsgiRequest
+from tests.core.http.server.test_asgi import body, calling, scope
 from tests.core.http.site import HOST, Talk
-from tests.core.http.test_asgi import body, calling, scope
 from tests.core.runtime.stepping import Cancelled, FakeEvent, FakeTask, Wait
 
 if TYPE_CHECKING:
@@ -121,9 +121,12 @@ def called(tool: str) -> Served:
 
 def test_request_complete_after_body_starts_no_task() -> None:
     served = called("echo")
-    assert repr(served.request).startswith("<AsgiRequest <AsgiExchange open, ")
+    assert repr(served.request).startswith("<AsgiRequest <AsgiHttpExchange open, ")
     assert served.go() is None
-    assert [message["type"] for message in served.sent] == ["http.response.start", "http.response.body"]
+    assert [message["type"] for message in served.sent] == [
+        "http.response.start",
+        "http.response.body",
+    ]
     assert served.receiving is None
     assert served.taken_count == 2
 
@@ -229,7 +232,7 @@ def test_request_cancelled_cancels_handler() -> None:
 
 def test_receive_while_paused_waits_for_wakeup(monkeypatch: pytest.MonkeyPatch) -> None:
     paused = [False, True, True, False]
-    monkeypatch.setattr(AsgiExchange, "paused", property(lambda self: paused.pop(0)))
+    monkeypatch.setattr(AsgiHttpExchange, "paused", property(lambda self: paused.pop(0)))
     served = called("slow")
     served.go()
     served.to_receive += [body(b""), body(b""), GONE]

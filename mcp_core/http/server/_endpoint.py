@@ -39,15 +39,13 @@ from mcp_core.messages._incoming import MessageContext
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import METHODS, Role
 
-from ._checks import ALLOWED, UPGRADE, first_fault, scan, too_long, who_fault
-from ._conversation import Conversation, Session, SharedState, cancelled_ids
-from ._cors import preflight, shared
-from ._exchange import Exchange, Mode
-from ._guarding import GUARDED, Admission
-from ._sessions import Sessions
-from ._socket import Sockets, begin_socket
-from ._stream import EventLog, Stream
-from ._waiting import Waiting
+from ._auth import GUARDED, AuthCheck
+from ._checks import ALLOWED, UPGRADE, first_fault, preflight, scan, shared, too_long, who_fault
+from ._exchange import Exchange, ResponseMode
+from ._session import Conversation, EndpointState, Session, Sessions, cancelled_ids
+from ._stream import EventLog, EventStream
+from ._timeouts import TimeoutQueue
+from ._websocket_session import WebSocketSessions, begin_socket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,14 +58,14 @@ if TYPE_CHECKING:
     from mcp_core.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
-    from ._checks import Asked
-    from ._guarding import Door
+    from ._auth import EndpointAuth
+    from ._checks import ParsedHead
     from ._options import HttpOptions
 
 __all__ = ["ROUTES", "Endpoint"]
 
 _SERVER, _READY = Role.SERVER, State.READY
-_UNDECIDED, _STREAM = Mode.UNDECIDED, Mode.STREAM
+_UNDECIDED, _STREAM = ResponseMode.UNDECIDED, ResponseMode.STREAM
 _LONG_LIVED: Final = frozenset(row.name.encode() for row in METHODS if row.lasting)
 _VERSION_IN_META: Final = b'"io.modelcontextprotocol/protocolVersion"'
 # The revision of a request without a version header (2025-06-18), until the handshake names one.
@@ -105,7 +103,7 @@ _POST_HERE: Final = ErrorResponse(405, "send messages to this URL by POST", [(b"
 class Endpoint:
     """One MCP URL.
 
-    A `Site` has the same methods for all of its endpoints, and is what drivers use.
+    A `Router` has the same methods for all of its endpoints, and is what drivers use.
 
     Args:
         configure: returns the configuration as it is now.
@@ -124,20 +122,20 @@ class Endpoint:
         entropy: Callable[[int], bytes],
         param_headers: Callable[[str], ParamHeaders | None],
         token: Any = None,
-        door: Door | None = None,
+        door: EndpointAuth | None = None,
     ) -> None:
         limits = options.limits
         self.options = options
         self.token = token
         self.door = door
-        self.shared = SharedState(limits, token)
+        self.shared = EndpointState(limits, token)
         self.events = self.shared.events
         self.dirty = self.shared.dirty
         self.ready = self.shared.ready
         self.log = self.shared.log
         self.sessions = Sessions(limits)
         self.alone: dict[Conversation, None] = {}  # conversations that are not sessions
-        self.sockets = Sockets()
+        self.sockets = WebSocketSessions()
         self._retry = round(options.retry * 1000)
         self._configure = configure
         self._entropy = entropy
@@ -145,7 +143,7 @@ class Endpoint:
         self._config: Config | None = None
         self._closing = False
         # Exchanges without a complete response: when to send a comment, unless there is output.
-        self._silent: Waiting[Exchange] = Waiting(options.comment)
+        self._silent: TimeoutQueue[Exchange] = TimeoutQueue(options.comment)
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def __repr__(self) -> str:
@@ -196,7 +194,7 @@ class Endpoint:
             )
             self._reject(exchange, refused)
             return exchange
-        check = exchange.needs_grant = Admission(
+        check = exchange.needs_grant = AuthCheck(
             self.door,
             head,
             on_granted=partial(self._granted, exchange, head, parsed),
@@ -206,7 +204,12 @@ class Endpoint:
         return exchange
 
     def _granted(
-        self, exchange: Exchange, head: RequestHead, parsed: Asked, grant: GrantLike, now: float
+        self,
+        exchange: Exchange,
+        head: RequestHead,
+        parsed: ParsedHead,
+        grant: GrantLike,
+        now: float,
     ) -> None:
         if exchange.needs_grant is None:
             return  # the client has disconnected meanwhile
@@ -224,7 +227,7 @@ class Endpoint:
         self.shared.now = now
         self._reject(exchange, refused)
 
-    def _handle_head(self, exchange: Exchange, head: RequestHead, parsed: Asked) -> None:
+    def _handle_head(self, exchange: Exchange, head: RequestHead, parsed: ParsedHead) -> None:
         verb, headers = head.method, parsed.headers
         if exchange.switches:
             self._switch_to_websocket(exchange, head, parsed)
@@ -288,7 +291,9 @@ class Endpoint:
         self.sessions.heard(session, self.shared.now)
         return None
 
-    def _switch_to_websocket(self, exchange: Exchange, head: RequestHead, parsed: Asked) -> None:
+    def _switch_to_websocket(
+        self, exchange: Exchange, head: RequestHead, parsed: ParsedHead
+    ) -> None:
         assert self._config is not None
         refused = first_fault(UPGRADE, parsed, self.options, self._config)
         if refused is None and self._closing:
@@ -540,7 +545,7 @@ class Endpoint:
         if ids and isinstance(conversation, Session):
             stream = conversation.add_stream(ids, batch=body.is_batch)
         else:
-            stream = Stream(b"", ids, batch=body.is_batch)
+            stream = EventStream(b"", ids, batch=body.is_batch)
         reply = self.options.reply
         # Changes can be sent on a stream only.
         exchange.reply = "auto" if long_lived and reply == "json" else reply
@@ -734,7 +739,7 @@ class Endpoint:
     def next_deadline(self) -> float | None:
         """Return when to call `handle_timeout`, None for never."""
         first = self._silent.next_deadline()
-        tables: list[Sessions | EventLog | Sockets] = []
+        tables: list[Sessions | EventLog | WebSocketSessions] = []
         if self.sessions:
             tables += (self.sessions, self.log)  # the streams in the log are those of sessions
         if self.sockets.deadlines:

@@ -19,9 +19,9 @@ from mcp_core.http.wire._messages import Body, Head, RequestHead
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ._site import Site
+    from ._router import Router
 
-__all__ = ["AsgiExchange", "split_scope"]
+__all__ = ["AsgiHttpExchange", "split_scope"]
 
 _CLOSE: Final = (b"connection", b"close")
 
@@ -42,11 +42,11 @@ def split_scope(scope: Mapping[str, Any]) -> tuple[RequestHead, bytes]:
     return RequestHead(scope["method"].encode(), target, list(scope["headers"])), path.encode()
 
 
-class AsgiExchange:
+class AsgiHttpExchange:
     """One request to a `site`, made from a scope of type `http`.
 
     Pass each message to `receive` as long as it is not `over`. When its token is poked, send what
-    `messages_to_send` returns. Call `Site.pump` after each call. `gone`: the client has
+    `messages_to_send` returns. Call `Router.pump` after each call. `gone`: the client has
     disconnected.
 
     Raises:
@@ -55,7 +55,9 @@ class AsgiExchange:
 
     __slots__ = ("_closable", "_site", "exchange", "gone")
 
-    def __init__(self, site: Site, scope: Mapping[str, Any], now: float, *, token: object) -> None:
+    def __init__(
+        self, site: Router, scope: Mapping[str, Any], now: float, *, token: object
+    ) -> None:
         if scope["type"] != "http":
             raise ValueError(f"this application knows no {scope['type']!r}")
         head, path = split_scope(scope)
@@ -65,7 +67,7 @@ class AsgiExchange:
         self.exchange = site.begin(head, now, path=path, token=token)
 
     def __repr__(self) -> str:
-        return f"<AsgiExchange {'gone' if self.gone else 'over' if self.over else 'open'}, {self.exchange!r}>"
+        return f"<AsgiHttpExchange {'gone' if self.gone else 'over' if self.over else 'open'}, {self.exchange!r}>"
 
     @property
     def over(self) -> bool:

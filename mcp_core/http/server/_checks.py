@@ -8,6 +8,10 @@
    (`_mirror.py`).
 
 Sources: 2026-07-28, basic/transports/streamable-http; RFC 9110.
+
+The headers that let a page of another origin read a response (Fetch, CORS protocol).
+
+Only pages that were listed by name get them (`Gate`), and credentials are never allowed.
 """
 
 from __future__ import annotations
@@ -32,9 +36,11 @@ __all__ = [
     "ALLOWED",
     "LADDERS",
     "UPGRADE",
-    "Asked",
+    "ParsedHead",
     "first_fault",
+    "preflight",
     "scan",
+    "shared",
     "who_fault",
 ]
 
@@ -67,7 +73,7 @@ _READ: Final = _SINGLE | {
 }
 
 
-class Asked(Struct, gc=False):
+class ParsedHead(Struct, gc=False):
     """The head of a request, as far as it is read here.
 
     `headers` has each header once, `doubled` one that occurs twice and must not, and `mirrored`
@@ -79,7 +85,7 @@ class Asked(Struct, gc=False):
     mirrored: Headers
 
 
-def scan(headers: Headers) -> Asked:
+def scan(headers: Headers) -> ParsedHead:
     """Collect the headers that are read, in one pass."""
     found: dict[bytes, bytes] = {}
     mirrored: Headers = []
@@ -95,11 +101,11 @@ def scan(headers: Headers) -> Asked:
                 found[name] += b", " + value
         if name.startswith(b"mcp-"):
             mirrored.append(header)
-    return Asked(found, doubled, mirrored)
+    return ParsedHead(found, doubled, mirrored)
 
 
 def first_fault(
-    verb: bytes, parsed: Asked, options: HttpOptions, config: Config
+    verb: bytes, parsed: ParsedHead, options: HttpOptions, config: Config
 ) -> ErrorResponse | None:
     """Run all checks for `verb`. Return the response of the first that fails, or None."""
     for check in LADDERS.get(verb, _UNKNOWN_VERB):
@@ -109,12 +115,12 @@ def first_fault(
     return None
 
 
-def who_fault(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def who_fault(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
     """Run only the `Host` and `Origin` checks, before authorization."""
     return _host(parsed, options, config) or _origin(parsed, options, config)
 
 
-def _host(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def _host(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
     host = parsed.headers.get(b"host")
     gate = options.gate
     if host in gate.known_hosts or gate.allows_host(host):
@@ -122,26 +128,26 @@ def _host(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse 
     return ErrorResponse(421, "the name in Host is not allowed: list it in hosts=")
 
 
-def _origin(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def _origin(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
     origin = parsed.headers.get(b"origin")
     if origin is None or options.gate.allows_origin(origin, parsed.headers[b"host"]):
         return None
     return ErrorResponse(403, "the Origin is not allowed: list it in origins=")
 
 
-def _doubled(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def _doubled(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
     if parsed.doubled is None:
         return None
     return ErrorResponse(400, f"the header {parsed.doubled.decode('ascii')} stands twice")
 
 
-def _verb(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def _verb(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
     return ErrorResponse(
         405, "only GET, POST, DELETE and OPTIONS are supported", [(b"allow", ALLOWED)]
     )
 
 
-def _length(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def _length(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
     length = parsed.headers.get(b"content-length")
     if length is None:
         return None
@@ -159,7 +165,7 @@ def too_long(config: Config) -> ErrorResponse:
     )
 
 
-def _json(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def _json(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
     if parsed.headers.get(b"content-encoding", b"identity").lower() != b"identity":
         return ErrorResponse(
             415,
@@ -172,7 +178,9 @@ def _json(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse 
     return ErrorResponse(415, "the body must be application/json, in UTF-8")
 
 
-def _accepts_responses(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def _accepts_responses(
+    parsed: ParsedHead, options: HttpOptions, config: Config
+) -> ErrorResponse | None:
     accept = parsed.headers.get(b"accept")
     if accept == _USUAL_ACCEPT:
         return None
@@ -185,7 +193,9 @@ def _accepts_responses(parsed: Asked, options: HttpOptions, config: Config) -> E
     return ErrorResponse(406, "the client must accept both application/json and text/event-stream")
 
 
-def _accepts_events(parsed: Asked, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def _accepts_events(
+    parsed: ParsedHead, options: HttpOptions, config: Config
+) -> ErrorResponse | None:
     if accepts(parsed.headers.get(b"accept"), EVENT_STREAM):
         return None
     return ErrorResponse(406, "the client must accept text/event-stream")
@@ -194,7 +204,7 @@ def _accepts_events(parsed: Asked, options: HttpOptions, config: Config) -> Erro
 _SENDER: Final = (_host, _origin)
 
 LADDERS: Final[
-    Mapping[bytes, tuple[Callable[[Asked, HttpOptions, Config], ErrorResponse | None], ...]]
+    Mapping[bytes, tuple[Callable[[ParsedHead, HttpOptions, Config], ErrorResponse | None], ...]]
 ] = {
     b"POST": (*_SENDER, _doubled, _length, _json, _accepts_responses),
     b"GET": (*_SENDER, _doubled, _accepts_events),
@@ -204,3 +214,36 @@ LADDERS: Final[
 }
 
 _UNKNOWN_VERB: Final = (*_SENDER, _verb)
+
+# emptied
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcp_core.http.wire._messages import Headers
+
+
+_EXPOSED: Final = b"mcp-session-id, mcp-protocol-version"
+
+_EXPOSED_IF_GUARDED: Final = _EXPOSED + b", www-authenticate, dpop-nonce"
+
+
+def shared(origin: bytes, *, guarded: bool) -> Headers:
+    """Return the headers of every response to a page of `origin`.
+
+    If the endpoint is `guarded`, a page can also read the challenge that says how to get a token.
+    """
+    return [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", _EXPOSED_IF_GUARDED if guarded else _EXPOSED),
+        (b"vary", b"origin"),
+    ]
+
+
+def preflight(headers: Mapping[bytes, bytes]) -> Headers:
+    """Return the headers of the response to a preflight request. `headers` are the request's."""
+    return [
+        (b"access-control-allow-methods", ALLOWED),
+        (b"access-control-allow-headers", headers.get(b"access-control-request-headers", b"*")),
+        (b"access-control-max-age", b"600"),
+    ]

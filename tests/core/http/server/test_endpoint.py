@@ -9,7 +9,7 @@ import pytest
 from msgspec import Meta, json
 
 from mcp_core import Limits, McpError, ToolError
-from mcp_core.http import HostOriginPolicy, HttpLimits, PlainAnswer, RequestHead
+from mcp_core.http import HostOriginPolicy, HttpLimits, PlainResponse, RequestHead
 from mcp_core.registry import Context, Server
 from tests.core.http.site import GET, HOST, POST, D, E, Reply, Talk, initialize, meta, request
 
@@ -596,12 +596,14 @@ def test_shutdown_rejects_new_requests() -> None:
 
 
 def test_plain_route_is_served_and_unknown_path_gets_404() -> None:
-    def failing(head: RequestHead) -> PlainAnswer:
+    def failing(head: RequestHead) -> PlainResponse:
         raise RuntimeError("broken")
 
-    routes: dict[str, Callable[[RequestHead], PlainAnswer]] = {
-        "/healthz": lambda head: PlainAnswer(200, b"ok", headers=[(b"cache-control", b"no-store")]),
-        "/empty": lambda head: PlainAnswer(204),
+    routes: dict[str, Callable[[RequestHead], PlainResponse]] = {
+        "/healthz": lambda head: PlainResponse(
+            200, b"ok", headers=[(b"cache-control", b"no-store")]
+        ),
+        "/empty": lambda head: PlainResponse(204),
         "/broken": failing,
     }
     talk = Talk(routes=routes)
@@ -614,7 +616,7 @@ def test_plain_route_is_served_and_unknown_path_gets_404() -> None:
     assert talk.send(b"OPTIONS", [HOST], target=b"/mcp/").status == 204
     with pytest.raises(RuntimeError, match="broken"):
         talk.send(b"GET", [], target=b"/broken")
-    assert repr(talk.site) == "<Site of 1 endpoints and 3 plain routes>"
+    assert repr(talk.site) == "<Router of 1 endpoints and 3 plain routes>"
 
 
 @pytest.mark.requirement("DEC-2")
@@ -714,7 +716,7 @@ def test_release_needs_a_stream() -> None:
 
 def test_buckets_of_the_oldest_principals_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     from mcp_core import Rate
-    from mcp_core.http import _endpoint
+    from mcp_core.http.server import _endpoint
 
     monkeypatch.setattr(_endpoint, "_MOST_BUCKETS", 2)
     server = Server("s", limits=Limits(tool_calls=Rate(per_second=0.001, burst=1)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
-from mcp_core.http._stream import _MESSAGE, _STREAM
+from mcp_core.http.server._stream import _MESSAGE, _STREAM
 from tests.core.http.site import Talk, initialize
 from tests.core.http.test_isolation import Fifty, left_over
 

@@ -21,7 +21,7 @@ from mcp_core.http.wire._websocket_upgrade import accepted
 from mcp_core.messages._events import NEED_DATA, PAUSED, ConnectionClosed, Peer, PeerReady
 from mcp_core.revisions._methods import Role
 
-from ._conversation import Conversation
+from ._session import Conversation
 
 if TYPE_CHECKING:
     from mcp_core.http.wire._messages import RequestHead
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from ._endpoint import Endpoint
     from ._exchange import Exchange
 
-__all__ = ["SocketConversation", "Sockets", "begin_socket"]
+__all__ = ["WebSocketSession", "WebSocketSessions", "begin_socket"]
 
 _LONGEST_CHECK: Final = 30.0  # seconds
 
 
-class SocketConversation(Conversation):
+class WebSocketSession(Conversation):
     """The conversation over the WebSocket that `exchange` has become."""
 
     __slots__ = ("endpoint", "exchange", "looked_at", "socket")
@@ -48,7 +48,7 @@ class SocketConversation(Conversation):
         super().__init__(endpoint.shared, conn, principal, config.dialects[0].http)
         self.endpoint = endpoint
         self.exchange = exchange
-        self.looked_at = math.inf  # when `Sockets` checks its deadline next
+        self.looked_at = math.inf  # when `WebSocketSessions` checks its deadline next
         grant, door = exchange.grant, endpoint.door
         until: float | None = None
         if grant is not None and door is not None and grant.good_until is not None:
@@ -85,7 +85,7 @@ class SocketConversation(Conversation):
             endpoint.sockets.watch(self, socket.now)
 
 
-class Sockets:
+class WebSocketSessions:
     """The deadlines of the WebSockets of an endpoint.
 
     Moving a deadline back costs nothing: a WebSocket that is checked too early is checked again.
@@ -95,10 +95,10 @@ class Sockets:
     __slots__ = ("_numbers", "deadlines")
 
     def __init__(self) -> None:
-        self.deadlines: list[tuple[float, int, SocketConversation]] = []
+        self.deadlines: list[tuple[float, int, WebSocketSession]] = []
         self._numbers = count()
 
-    def watch(self, conversation: SocketConversation, now: float) -> None:
+    def watch(self, conversation: WebSocketSession, now: float) -> None:
         """Check `conversation` at its next deadline. Call it after every change."""
         due = conversation.socket.next_deadline()
         if due is not None and due < conversation.looked_at:
@@ -121,7 +121,7 @@ class Sockets:
 
 def begin_socket(exchange: Exchange, head: RequestHead, endpoint: Endpoint, config: Config) -> None:
     """Accept a request that passed all checks: from here on it is a WebSocket."""
-    conversation = SocketConversation(exchange, endpoint, config, endpoint.shared.now)
+    conversation = WebSocketSession(exchange, endpoint, config, endpoint.shared.now)
     exchange.conversation, exchange.socket = conversation, conversation.socket
     endpoint.alone[conversation] = None
     # A client may only listen. Without an event the driver would not know of the conversation, and

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core.http.wire._messages import Body, Head, RequestHead
 from mcp_core.http.wire._websocket import Close, Text
 
-from ._asgi import AsgiExchange, split_scope
+from ._asgi import AsgiHttpExchange, split_scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core.http.wire._messages import Action, Headers
 
-    from ._site import Site
+    from ._router import Router
 
-__all__ = ["AsgiSocket", "asgi_exchange"]
+__all__ = ["AsgiWebSocket", "asgi_exchange"]
 
 _HANDSHAKE: Final = (b"upgrade", b"connection", b"content-length", b"transfer-encoding")
 _WEBSOCKET_PREFIX: Final = b"sec-websocket-"
@@ -41,21 +41,21 @@ _NO_CODE: Final = 1005
 
 
 def asgi_exchange(
-    site: Site, scope: Mapping[str, Any], now: float, *, token: Any
-) -> AsgiExchange | AsgiSocket:
+    site: Router, scope: Mapping[str, Any], now: float, *, token: Any
+) -> AsgiHttpExchange | AsgiWebSocket:
     """Return the exchange of a scope of type `http` or `websocket`.
 
     Raises:
         ValueError: the scope is of another type.
     """
-    kind = AsgiSocket if scope["type"] == "websocket" else AsgiExchange
+    kind = AsgiWebSocket if scope["type"] == "websocket" else AsgiHttpExchange
     return kind(site, scope, now, token=token)
 
 
-class AsgiSocket:
+class AsgiWebSocket:
     """An upgrade request to a `site`, made from its `scope`, and then the WebSocket.
 
-    Use it as an `AsgiExchange`, but receive nothing while it is `paused`. `gone`: the client has
+    Use it as an `AsgiHttpExchange`, but receive nothing while it is `paused`. `gone`: the client has
     disconnected.
     """
 
@@ -70,7 +70,7 @@ class AsgiSocket:
         "gone",
     )
 
-    def __init__(self, site: Site, scope: Mapping[str, Any], now: float, *, token: Any) -> None:
+    def __init__(self, site: Router, scope: Mapping[str, Any], now: float, *, token: Any) -> None:
         head, path = split_scope({**scope, "method": "GET"})
         offered = ", ".join(scope.get("subprotocols", ())).encode()
         headers = [
@@ -87,7 +87,7 @@ class AsgiSocket:
         self.exchange = site.begin(head, now, path=path, token=token, may_switch=True)
 
     def __repr__(self) -> str:
-        return f"<AsgiSocket {'gone' if self.gone else 'over' if self.over else 'open'}, {self.exchange!r}>"
+        return f"<AsgiWebSocket {'gone' if self.gone else 'over' if self.over else 'open'}, {self.exchange!r}>"
 
     @property
     def over(self) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import HttpLimits
-from mcp_core.http._stream import _MESSAGE, _STREAM, EventLog, Stream
+from mcp_core.http.server._stream import _MESSAGE, _STREAM, EventLog, EventStream
 
 COST = _STREAM + _MESSAGE
 
@@ -20,9 +20,9 @@ class Owner:
 
     def __init__(self, log: EventLog) -> None:
         self.log = log
-        self.forgotten: list[Stream] = []
+        self.forgotten: list[EventStream] = []
 
-    def forget(self, stream: Stream) -> None:
+    def forget(self, stream: EventStream) -> None:
         self.forgotten.append(stream)
         self.log.forget(stream)
 
@@ -32,16 +32,16 @@ def response(cursor: int = 0) -> Any:
     return SimpleNamespace(cursor=cursor)
 
 
-def filled(count: int, *, owner: Any = None, lasting: bool = True, size: int = 1) -> Stream:
-    stream = Stream(b"7", owner=owner, lasting=lasting)
+def filled(count: int, *, owner: Any = None, lasting: bool = True, size: int = 1) -> EventStream:
+    stream = EventStream(b"7", owner=owner, lasting=lasting)
     for _ in range(count):
         stream.note(b"x" * size)
     return stream
 
 
 def test_stream_numbers_its_messages() -> None:
-    stream = Stream(b"7", [1, "1"], batch=True)
-    assert repr(stream) == "<Stream 7, 0 messages, 2 pending>"
+    stream = EventStream(b"7", [1, "1"], batch=True)
+    assert repr(stream) == "<EventStream 7, 0 messages, 2 pending>"
     assert (list(stream.after(0)), stream.over, stream.noted) == ([], False, False)
     stream.note(b"note")
     stream.answer(b"one", 1, 0)
@@ -61,7 +61,7 @@ def test_stream_numbers_its_messages() -> None:
     ("lasting", "ended", "over"), [(True, False, False), (True, True, True), (False, False, True)]
 )
 def test_stream_is_over_when_nothing_more_can_come(lasting: bool, ended: bool, over: bool) -> None:
-    stream = Stream(b"0", lasting=lasting)
+    stream = EventStream(b"0", lasting=lasting)
     if ended:
         stream.end()
     assert stream.over is over
@@ -241,7 +241,9 @@ def test_log_counts_what_it_holds(steps: list[tuple[str, int, int]]) -> None:
         for each in streams:
             held = sum(len(data) for _, data, _ in each.log)
             assert each.bytes == held
-            assert [number for number, _, _ in each.log] == list(range(each.evicted + 1, each.last + 1))
+            assert [number for number, _, _ in each.log] == list(
+                range(each.evicted + 1, each.last + 1)
+            )
             if each.exchange is not None:
                 assert each.evicted <= each.exchange.cursor
             if each in kept and not (each.exchange is not None and step == "forget"):

@@ -8,11 +8,11 @@ import pytest
 from msgspec import json
 
 from mcp_core.auth import Await
-from mcp_core.http import AsgiExchange, AsgiSocket, asgi_exchange
+from mcp_core.http import AsgiHttpExchange, AsgiWebSocket, asgi_exchange
+from tests.core.http.server.test_websocket_session import GuardedSockets
 from tests.core.http.site import GET, HOST, D, initialize, request
 from tests.core.http.sockets import SocketTalk
 from tests.core.http.test_guarded import GRANTS, guard
-from tests.core.http.test_socket import GuardedSockets
 
 CONNECT = {"type": "websocket.connect"}
 ACCEPT = {"type": "websocket.accept", "subprotocol": "mcp", "headers": []}
@@ -33,7 +33,7 @@ class Asked:
             **scope,
         }
         asked = asgi_exchange(talk.site, whole, talk.now, token=self)
-        assert isinstance(asked, AsgiSocket)
+        assert isinstance(asked, AsgiWebSocket)
         self.asked = asked
         self.said: list[Any] = []
         self.pump()
@@ -80,15 +80,17 @@ def test_websocket_carries_a_conversation() -> None:
     (answer,) = asked.say(initialize(D))
     assert answer["result"]["protocolVersion"] == D
     assert asked.say({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
-    asked.asked.receive({"type": "websocket.receive", "text": json.encode(request(0, "ping")).decode()}, 0.0)
+    asked.asked.receive(
+        {"type": "websocket.receive", "text": json.encode(request(0, "ping")).decode()}, 0.0
+    )
     asked.pump()
     assert len(asked.asked.messages_to_send(0.0)) == 1
     asked.talk.wait(1000.0)  # nobody is asked whether he lives, nor how long it took
     assert asked.say(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
-    assert repr(asked.asked).startswith("<AsgiSocket open, <Exchange DONE")
+    assert repr(asked.asked).startswith("<AsgiWebSocket open, <Exchange DONE")
     asked.tell(type="websocket.disconnect", code=1000)
     assert (asked.asked.over, asked.asked.gone, asked.talk.endpoint.alone) == (True, True, {})
-    assert repr(asked.asked).startswith("<AsgiSocket gone")
+    assert repr(asked.asked).startswith("<AsgiWebSocket gone")
     assert asked.hear() == []
 
 
@@ -105,7 +107,7 @@ def test_websocket_ends_by_close_or_disconnect(message: dict[str, Any], code: in
     (close,) = asked.tell(type="websocket.receive", **message)
     assert (close["type"], close["code"]) == ("websocket.close", code)
     assert (asked.asked.over, asked.asked.gone) == (True, False)
-    assert repr(asked.asked).startswith("<AsgiSocket over")
+    assert repr(asked.asked).startswith("<AsgiWebSocket over")
     asked.asked.disconnected(0.0)
     assert asked.hear() == []
 
@@ -198,7 +200,7 @@ def test_websocket_that_is_not_read_is_paused() -> None:
 def test_asgi_exchange_follows_the_scope_type() -> None:
     scope = {"type": "http", "method": "GET", "path": "/mcp", "headers": GET}
     exchange = asgi_exchange(SocketTalk().site, scope, 0.0, token=None)
-    assert isinstance(exchange, AsgiExchange)
+    assert isinstance(exchange, AsgiHttpExchange)
     assert not exchange.paused
     with pytest.raises(ValueError, match="knows no 'telephone'"):
         asgi_exchange(SocketTalk().site, {"type": "telephone"}, 0.0, token=None)

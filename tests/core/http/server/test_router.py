@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import json
 
-from mcp_core.http import PlainAnswer, RequestHead, Site
+from mcp_core.http import PlainResponse, RequestHead, Router
 from tests.core.http.site import HOST, POST, E, Talk, meta, request
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Token:
     """What a driver gives to an exchange; `calls` is made when it is poked."""
 
-    def __init__(self, site: Site, seen: list[str]) -> None:
+    def __init__(self, site: Router, seen: list[str]) -> None:
         self.site = site
         self.seen = seen
 
@@ -48,9 +48,9 @@ class Token:
 def test_site_compares_paths_literally(target: bytes, status: int) -> None:
     talk = Talk()
     paths = {"/mcp": talk.endpoint, "/other": talk.endpoint}
-    talk.site = Site(paths, {"/healthz": lambda head: PlainAnswer()})
+    talk.site = Router(paths, {"/healthz": lambda head: PlainResponse()})
     assert talk.site.endpoints == (talk.endpoint,)
-    assert repr(talk.site) == "<Site of 1 endpoints and 1 plain routes>"
+    assert repr(talk.site) == "<Router of 1 endpoints and 1 plain routes>"
     assert talk.send(b"POST", [HOST], target=target).status == status
     assert talk.site.idle
 
@@ -58,12 +58,12 @@ def test_site_compares_paths_literally(target: bytes, status: int) -> None:
 def test_site_rejects_two_servers_at_one_path() -> None:
     one, other = Talk().endpoint, Talk().endpoint
     with pytest.raises(ValueError, match="two servers have the path '/mcp/'"):
-        Site({"/mcp": one, "/mcp/": other})
-    assert Site({"/": one, "": one}).endpoints == (one,)
+        Router({"/mcp": one, "/mcp/": other})
+    assert Router({"/": one, "": one}).endpoints == (one,)
 
 
 def test_site_path_may_differ_from_the_target() -> None:
-    talk = Talk(routes={"/healthz": lambda head: PlainAnswer(200, head.target)})
+    talk = Talk(routes={"/healthz": lambda head: PlainResponse(200, head.target)})
     head = RequestHead(b"GET", b"/tools/healthz", [HOST])
     assert talk.site.actions_to_send(talk.site.begin(head, 0))[0].status == 404  # type: ignore[union-attr]
     found = talk.site.actions_to_send(talk.site.begin(head, 0, path=b"/healthz"))
@@ -105,7 +105,7 @@ def test_pump_works_again_after_an_exception() -> None:
 def test_site_passes_timeouts_and_close_to_every_endpoint() -> None:
     talk = Talk(comment=15.0)
     other = Talk()
-    talk.site = Site({"/mcp": talk.endpoint, "/other": other.endpoint})
+    talk.site = Router({"/mcp": talk.endpoint, "/other": other.endpoint})
     assert talk.site.next_deadline() is None
     reply = talk.call(1, "slow", steps=5)
     assert talk.site.next_deadline() == 15

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_core.http import HostOriginPolicy
-from mcp_core.http._cors import preflight, shared
+from mcp_core.http.server._checks import preflight, shared
 from tests.core.http.site import HOST, E, Talk, meta, request
 
 PAGE = (b"origin", b"https://app.example")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import json
 
-from mcp_core.http import AsgiExchange, PlainAnswer
-from mcp_core.http._asgi import split_scope
+from mcp_core.http import AsgiHttpExchange, PlainResponse
+from mcp_core.http.server._asgi import split_scope
 from tests.core.http.site import GET, HOST, POST, E, Talk, meta, request
 
 
@@ -45,7 +45,12 @@ SCOPES: list[tuple[str | None, str, bytes | None, bytes | None, bytes, bytes]] =
 
 @pytest.mark.parametrize(("root", "path", "raw", "query", "inside", "target"), SCOPES)
 def test_scope_path_is_relative_to_the_mount(
-    root: str | None, path: str, raw: bytes | None, query: bytes | None, inside: bytes, target: bytes
+    root: str | None,
+    path: str,
+    raw: bytes | None,
+    query: bytes | None,
+    inside: bytes,
+    target: bytes,
 ) -> None:
     told = {"root_path": root, "raw_path": raw, "query_string": query}
     given = scope(path=path, **{key: value for key, value in told.items() if value is not None})
@@ -67,8 +72,12 @@ class Token:
         """Nobody waits here."""
 
 
-def begin(talk: Talk, method: str, headers: list[tuple[bytes, bytes]], **more: Any) -> AsgiExchange:
-    return AsgiExchange(talk.site, scope(method=method, headers=headers, **more), talk.now, token=Token())
+def begin(
+    talk: Talk, method: str, headers: list[tuple[bytes, bytes]], **more: Any
+) -> AsgiHttpExchange:
+    return AsgiHttpExchange(
+        talk.site, scope(method=method, headers=headers, **more), talk.now, token=Token()
+    )
 
 
 def body(data: bytes, *, more: bool = False) -> dict[str, Any]:
@@ -156,10 +165,10 @@ def test_stream_head_comes_with_a_body() -> None:
         },
         {"type": "http.response.body", "body": b"", "more_body": True},
     ]
-    assert repr(asked).startswith("<AsgiExchange open, <Exchange STREAM")
+    assert repr(asked).startswith("<AsgiHttpExchange open, <Exchange STREAM")
     asked.receive({"type": "http.disconnect"}, talk.now)
     assert (asked.over, asked.gone) == (True, True)
-    assert repr(asked).startswith("<AsgiExchange gone, <Exchange GONE")
+    assert repr(asked).startswith("<AsgiHttpExchange gone, <Exchange GONE")
 
 
 def test_output_of_one_moment_is_one_message() -> None:
@@ -179,10 +188,12 @@ def test_output_of_one_moment_is_one_message() -> None:
     [message] = asked.messages_to_send(0.0)
     assert message["body"].count(b"list_changed") == 1
     assert not message["more_body"]
-    assert repr(asked).startswith("<AsgiExchange over, <Exchange")
+    assert repr(asked).startswith("<AsgiHttpExchange over, <Exchange")
 
 
-@pytest.mark.parametrize(("version", "closes"), [("1.0", True), ("1.1", True), ("2", False), (None, True)])
+@pytest.mark.parametrize(
+    ("version", "closes"), [("1.0", True), ("1.1", True), ("2", False), (None, True)]
+)
 def test_connection_close_is_sent_in_http_1_only(version: str | None, closes: bool) -> None:
     talk = Talk()
     more = {} if version is None else {"http_version": version}
@@ -193,7 +204,7 @@ def test_connection_close_is_sent_in_http_1_only(version: str | None, closes: bo
 
 
 def test_unknown_path_gets_404_and_a_route_is_served() -> None:
-    talk = Talk(routes={"/healthz": lambda head: PlainAnswer(200, head.target)})
+    talk = Talk(routes={"/healthz": lambda head: PlainResponse(200, head.target)})
     lost = begin(talk, "GET", [HOST], path="/mc")
     assert lost.messages_to_send(0.0)[0]["status"] == 404
     found = begin(talk, "GET", [HOST], path="/tools/healthz", root_path="/tools")

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from mcp_core.http.wire._host_origin import HostOriginPolicy
 
-__all__ = ["HttpLimits", "HttpOptions", "ServedOptions"]
+__all__ = ["HttpLimits", "HttpOptions", "ServeOptions"]
 
 
-class ServedOptions(TypedDict, total=False):
+class ServeOptions(TypedDict, total=False):
     """How a server is served over HTTP, under any of the HTTP servers.
 
     Keys:
@@ -95,7 +95,7 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         listens: str | None = None,
         *,
         scheme: Literal["http", "https"] | None = None,
-        **told: Unpack[ServedOptions],
+        **told: Unpack[ServeOptions],
     ) -> HttpOptions:
         """Make the options of a server.
 

@@ -17,7 +17,9 @@ MODERN = [
     (b"mcp-method", b"tools/call"),
     (b"mcp-name", b"echo"),
 ]
-CALL = json.encode(request(1, "tools/call", {"name": "echo", "arguments": {"text": "x"}, "_meta": meta()}))
+CALL = json.encode(
+    request(1, "tools/call", {"name": "echo", "arguments": {"text": "x"}, "_meta": meta()})
+)
 
 
 def begin(talk: Talk, headers: Any = MODERN) -> Reply:
@@ -82,7 +84,8 @@ def test_response_is_head_body_and_end() -> None:
     assert not exchange.over
     head, body, end = exchange.actions_to_send()
     assert head == Head(
-        200, [(b"content-type", b"application/json"), (b"content-length", b"2"), (b"vary", b"origin")]
+        200,
+        [(b"content-type", b"application/json"), (b"content-length", b"2"), (b"vary", b"origin")],
     )
     assert (body, end, exchange.over) == (Body(b"{}"), End(), True)
     exchange.disconnected()
@@ -102,7 +105,9 @@ def test_response_is_head_body_and_end() -> None:
         ),
     ],
 )
-def test_response_head_has_the_content_headers(status: int, body: bytes, headers: Any, wanted: Any) -> None:
+def test_response_head_has_the_content_headers(
+    status: int, body: bytes, headers: Any, wanted: Any
+) -> None:
     exchange = Exchange(None, None)
     exchange.respond(status, body, headers)
     assert exchange.actions_to_send()[0] == Head(status, wanted)
@@ -120,7 +125,11 @@ def test_disconnected_exchange_has_no_actions() -> None:
     exchange.respond(200, b"abc")
     exchange.disconnected()
     exchange.disconnected()
-    assert (exchange.actions_to_send(), exchange.over, repr(exchange)) == ([], False, "<Exchange GONE>")
+    assert (exchange.actions_to_send(), exchange.over, repr(exchange)) == (
+        [],
+        False,
+        "<Exchange GONE>",
+    )
 
 
 @pytest.mark.parametrize("reply", ["auto", "sse", "json"])
@@ -221,7 +230,9 @@ def test_comment_is_never_sent_after_the_end() -> None:
         (D, "silent", True),
     ],
 )
-def test_exchange_is_resumable_once_an_event_id_was_sent(version: str, when: str, resumable: bool) -> None:
+def test_exchange_is_resumable_once_an_event_id_was_sent(
+    version: str, when: str, resumable: bool
+) -> None:
     run = Fifty(version)
     if when == "streaming":
         run.emit(1)

@@ -9,7 +9,7 @@ from msgspec import json
 
 from mcp_core import ConnectionClosed, Limits
 from mcp_core.http import HttpLimits
-from mcp_core.http._conversation import Conversation, Session
+from mcp_core.http.server._session import Conversation, Session
 from mcp_core.registry import Server
 from tests.core.http.site import POST, D, Talk, Visit, _Pause, example, initialize, meta, request
 from tests.core.http.test_isolation import B, Fifty, cancelled, left_over
@@ -37,7 +37,9 @@ def test_queued_counts_connected_clients_only() -> None:
     assert not conversation.has_room(run.id)
 
 
-@pytest.mark.parametrize(("size", "full", "room"), [(16 * 1024 - 1, False, True), (16 * 1024, False, False)])
+@pytest.mark.parametrize(
+    ("size", "full", "room"), [(16 * 1024 - 1, False, True), (16 * 1024, False, False)]
+)
 def test_changes_are_held_back_while_the_stream_is_full(size: int, full: bool, room: bool) -> None:
     run = Fifty()
     stream = session_of(run.visit).stream_for(run.id)
@@ -123,7 +125,10 @@ def test_cancellation_goes_to_the_stream_of_its_request() -> None:
     talk.step()
     assert visit.post(cancelled(1)).status == 202
     talk.step(2)
-    assert [each["method"] for each in reply.messages] == ["elicitation/create", "notifications/cancelled"]
+    assert [each["method"] for each in reply.messages] == [
+        "elicitation/create",
+        "notifications/cancelled",
+    ]
     assert (reply.ended, own.messages) == (True, [])
 
 
@@ -180,7 +185,9 @@ def test_message_without_a_client_waits_for_the_standalone_stream() -> None:
 
 def test_one_shot_legacy_request_runs_on_after_a_disconnect() -> None:
     talk = Talk(sessions=False)
-    call = request(1, "tools/call", {"name": "count", "arguments": {"to": 3}, "_meta": {"progressToken": 1}})
+    call = request(
+        1, "tools/call", {"name": "count", "arguments": {"to": 3}, "_meta": {"progressToken": 1}}
+    )
     reply = talk.post(call)
     talk.step()
     talk.hang_up(reply)
@@ -211,9 +218,13 @@ def test_one_shot_modern_request_is_cancelled_by_a_disconnect() -> None:
 
 
 @pytest.mark.parametrize(("version", "status"), [(D, 404), ("2026-07-28", 503)])
-def test_closed_conversation_answers_pending_requests_with_its_status(version: str, status: int) -> None:
+def test_closed_conversation_answers_pending_requests_with_its_status(
+    version: str, status: int
+) -> None:
     talk = Talk()
-    reply = talk.session().call(1, "slow", steps=9) if version == D else talk.call(1, "slow", steps=9)
+    reply = (
+        talk.session().call(1, "slow", steps=9) if version == D else talk.call(1, "slow", steps=9)
+    )
     talk.site.close()
     talk.pump()
     assert (reply.status, reply.ended) == (status, True)
@@ -289,7 +300,9 @@ def test_invalid_batch_gets_one_error() -> None:
 def test_batch_without_a_session_gets_its_responses() -> None:
     talk = Talk(sessions=False)
     slow = request(2, "tools/call", {"name": "slow", "arguments": {}})
-    reply = talk.post([request(1, "ping"), slow, {"jsonrpc": "2.0", "method": "notifications/initialized"}])
+    reply = talk.post(
+        [request(1, "ping"), slow, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+    )
     assert reply.status == 0
     talk.step(3)
     assert [each["id"] for each in json.decode(reply.body)] == [1, 2]
@@ -316,7 +329,11 @@ def test_invalid_initialize_leaves_no_session(body: Any, options: dict[str, Any]
         reply = talk.post(body)
         assert reply.ended
         assert b"mcp-session-id" not in reply.headers
-    assert (list(talk.server._services), talk.endpoint.sessions, talk.endpoint.alone) == ([], {}, {})
+    assert (list(talk.server._services), talk.endpoint.sessions, talk.endpoint.alone) == (
+        [],
+        {},
+        {},
+    )
     assert left_over(talk) == {}
 
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from mcp_core.http.wire._messages import Action, RequestHead
     from mcp_core.messages._events import Event, NeedData
 
-    from ._conversation import Conversation
+    from ._auth import EndpointAuth
     from ._endpoint import Endpoint
-    from ._guarding import Door
+    from ._session import Conversation
 
-__all__ = ["PlainAnswer", "Site"]
+__all__ = ["PlainResponse", "Router"]
 
 
-class PlainAnswer(Struct, frozen=True):
+class PlainResponse(Struct, frozen=True):
     """The whole response of a plain route. `headers` are added; their names are in lower case."""
 
     status: int = 200
@@ -39,7 +39,7 @@ class PlainAnswer(Struct, frozen=True):
     headers: Headers = []
 
 
-class Site:
+class Router:
     """Endpoints and plain routes by path, for a driver.
 
     For each request call `begin`, run the steps of its `needs_grant` if there is one, then
@@ -64,7 +64,7 @@ class Site:
     def __init__(
         self,
         endpoints: Mapping[str, Endpoint],
-        routes: Mapping[str, Callable[[RequestHead], PlainAnswer]] | None = None,
+        routes: Mapping[str, Callable[[RequestHead], PlainResponse]] | None = None,
     ) -> None:
         self.endpoints = tuple(dict.fromkeys(endpoints.values()))  # one may be at several paths
         self._by_path: dict[bytes, Endpoint] = {}
@@ -81,7 +81,7 @@ class Site:
         self._pumping = False
 
     def __repr__(self) -> str:
-        return f"<Site of {len(self.endpoints)} endpoints and {len(self._routes)} plain routes>"
+        return f"<Router of {len(self.endpoints)} endpoints and {len(self._routes)} plain routes>"
 
     @property
     def idle(self) -> bool:
@@ -227,7 +227,7 @@ _PREFLIGHT: Final[Headers] = [
 ]
 
 
-def _published_metadata(doors: Iterable[Door]) -> dict[bytes, bytes]:
+def _published_metadata(doors: Iterable[EndpointAuth]) -> dict[bytes, bytes]:
     """Return the metadata documents of guarded endpoints, by path.
 
     Each is at its resource's own path. The path of the whole host, where clients look next, serves
@@ -252,16 +252,16 @@ def _published_metadata(doors: Iterable[Door]) -> dict[bytes, bytes]:
     return single | own
 
 
-def _serve_metadata(document: bytes, head: RequestHead) -> PlainAnswer:
+def _serve_metadata(document: bytes, head: RequestHead) -> PlainResponse:
     """Serve the metadata of a protected resource (RFC 9728), to pages of any origin too."""
     if head.method in (b"GET", b"HEAD"):
-        return PlainAnswer(200, document, "application/json", _ANY_ORIGIN)
+        return PlainResponse(200, document, "application/json", _ANY_ORIGIN)
     if head.method == b"OPTIONS":
-        return PlainAnswer(204, headers=[*_ANY_ORIGIN, *_PREFLIGHT])
-    return PlainAnswer(405, headers=[(b"allow", _READ)])
+        return PlainResponse(204, headers=[*_ANY_ORIGIN, *_PREFLIGHT])
+    return PlainResponse(405, headers=[(b"allow", _READ)])
 
 
-_NOT_FOUND = PlainAnswer(404, b"There is nothing at this path.\n")
+_NOT_FOUND = PlainResponse(404, b"There is nothing at this path.\n")
 
 
 def _canonical(path: bytes) -> bytes:

@@ -3,7 +3,7 @@
 1. The first output decides the kind of response. A result on its own becomes a JSON body, with the
    status that the revision gives to it. Anything before the result, or a long silence, opens a
    stream, whose status is 200 whatever the result is.
-2. A streamed response is a cursor in a `Stream`. It ends with that stream, or when the stream
+2. A streamed response is a cursor in a `EventStream`. It ends with that stream, or when the stream
    continues in another response.
 3. What `actions_to_send` has returned counts as sent: nothing is returned twice.
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import GrantLike
     from mcp_core.revisions._dialects import HttpRules
 
-    from ._conversation import Conversation
-    from ._guarding import Admission
-    from ._stream import Stream
+    from ._auth import AuthCheck
+    from ._session import Conversation
+    from ._stream import EventStream
 
-__all__ = ["EndpointLike", "Exchange", "Mode"]
+__all__ = ["EndpointLike", "Exchange", "ResponseMode"]
 
 
-class Mode(enum.Enum):
+class ResponseMode(enum.Enum):
     """How far a response has come."""
 
     __hash__ = object.__hash__
@@ -45,7 +45,7 @@ class Mode(enum.Enum):
     GONE = "the client has disconnected"
 
 
-NONE, UNDECIDED, STREAM, DONE, GONE = Mode
+NONE, UNDECIDED, STREAM, DONE, GONE = ResponseMode
 
 _JSON: Final = (b"content-type", b"application/json")
 _EVENTS: Final = (
@@ -58,7 +58,7 @@ _NO_LENGTH: Final[Headers] = [(b"content-length", b"0")]
 
 
 class EndpointLike(Protocol):
-    """The endpoint of an exchange: what a `Site` calls there on behalf of the driver."""
+    """The endpoint of an exchange: what a `Router` calls there on behalf of the driver."""
 
     def receive_data(self, exchange: Exchange, data: bytes, now: float, *, end: bool) -> None: ...
 
@@ -70,7 +70,7 @@ class EndpointLike(Protocol):
 class Exchange:
     """One request and its response.
 
-    A driver reads the attributes and leaves the methods to the `Site`. The attributes for drivers:
+    A driver reads the attributes and leaves the methods to the `Router`. The attributes for drivers:
 
     - `token`: belongs to the driver. The site calls its `poke` when there is output to take.
     - `reading`: True while the site wants the request's body.
@@ -133,7 +133,7 @@ class Exchange:
         self.mirrored: Headers = []  # those that repeat what the body says
         self.extra: Headers = []  # for the head of every response, such as those of CORS
         self.principal = ""
-        self.needs_grant: Admission | None = None
+        self.needs_grant: AuthCheck | None = None
         self.grant: GrantLike | None = None
         self.reply = "auto"  # as in `HttpOptions`
         self.session: Conversation | None = None
@@ -144,7 +144,7 @@ class Exchange:
         self.is_head = False  # the verb is HEAD: the response has no body
         self.method = ""  # the MCP method, for the access log
         self.conversation: Conversation | None = None
-        self.stream: Stream | None = None
+        self.stream: EventStream | None = None
         self.cursor = 0  # number of the last message of `stream` that was taken
         self.ends_at = math.inf  # when a long-lived stream must end, with its access token
 
@@ -317,7 +317,7 @@ class Exchange:
             else:
                 self.respond(202)
 
-    def _send_json(self, stream: Stream, status: int) -> None:
+    def _send_json(self, stream: EventStream, status: int) -> None:
         if stream.batch:
             body = b"[%b]" % b",".join([data for _, data, _ in stream.log])
         else:

@@ -7,7 +7,7 @@
 3. An exception in the resource server denies access. Each denial is one line in the log, without
    any part of a token.
 
-Tokens are the business of `mcp_core.auth`. Its `Guard` is such a server.
+Tokens are the business of `mcp_core.auth`. Its `ResourceServerLike` is such a server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import GrantLike
     from mcp_core.revisions._config import Config
 
-__all__ = ["GUARDED", "Admission", "Door", "Guard", "TurnedAway"]
+__all__ = ["GUARDED", "AuthCheck", "AuthDenialLike", "EndpointAuth", "ResourceServerLike"]
 
 # The response to any other method is the same for every client, so it needs no token.
 GUARDED: Final = frozenset((b"GET", b"POST", b"DELETE"))
@@ -43,7 +43,7 @@ _CHECK_TIMED_OUT: Final = ErrorResponse(
 )
 
 
-class TurnedAway(Protocol):
+class AuthDenialLike(Protocol):
     """A resource server's denial: `message` is for the client, `reason` is for the log."""
 
     @property
@@ -56,7 +56,7 @@ class TurnedAway(Protocol):
     def reason(self) -> str: ...
 
 
-class Guard(Protocol):
+class ResourceServerLike(Protocol):
     """The resource server of an endpoint. See `mcp_core.auth.Guard`."""
 
     @property
@@ -72,23 +72,23 @@ class Guard(Protocol):
 
     def admit(
         self, method: bytes, target: bytes, headers: Headers, now: float
-    ) -> Generator[Any, Any, GrantLike | TurnedAway]:
+    ) -> Generator[Any, Any, GrantLike | AuthDenialLike]:
         """Authorize the head of a request. Yields each step that the driver has to run."""
 
     def check(
         self, grant: Any, method: str | None = None, params: Any = None, now: float | None = None
-    ) -> TurnedAway | None:
+    ) -> AuthDenialLike | None:
         """Return a denial unless `grant` covers this message. None stands for "allowed"."""
 
 
-class Door(Struct, frozen=True):
+class EndpointAuth(Struct, frozen=True):
     """The authorization of one endpoint.
 
     `wall_time` returns seconds since 1970, because token expiry is not on a monotonic clock.
     `log` is the method of that name of a `logging.Logger`.
     """
 
-    guard: Guard
+    guard: ResourceServerLike
     wall_time: Callable[[], float]
     log: Callable[..., object]
 
@@ -109,7 +109,7 @@ class Door(Struct, frozen=True):
         return None
 
     def turned_away(
-        self, verb: bytes, denial: TurnedAway, method: str | None = None
+        self, verb: bytes, denial: AuthDenialLike, method: str | None = None
     ) -> ErrorResponse:
         """Log `denial` and convert it to a response. `method` is the denied MCP method."""
         request = verb.decode("ascii") if method is None else f"{verb.decode('ascii')} {method}"
@@ -135,7 +135,7 @@ class Door(Struct, frozen=True):
         return _CHECK_TIMED_OUT
 
 
-class Admission:
+class AuthCheck:
     """The authorization of one request's head, which may need I/O.
 
     Call `begin` first. While `step` is not None the driver runs that step and passes the outcome
@@ -147,7 +147,7 @@ class Admission:
 
     def __init__(
         self,
-        auth: Door,
+        auth: EndpointAuth,
         head: RequestHead,
         *,
         on_granted: Callable[[GrantLike, float], object],
@@ -157,11 +157,11 @@ class Admission:
         self._head = head
         self._on_granted = on_granted
         self._on_denied = on_denied
-        self._flow: Generator[Any, Any, GrantLike | TurnedAway] | None = None
+        self._flow: Generator[Any, Any, GrantLike | AuthDenialLike] | None = None
         self.step: Any = None
 
     def __repr__(self) -> str:
-        return f"<Admission, {'waiting' if self.step is not None else 'done'}>"
+        return f"<AuthCheck, {'waiting' if self.step is not None else 'done'}>"
 
     def begin(self, now: float) -> None:
         """Start the check. Most checks need no I/O and are decided when this returns."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ._waiting import Waiting
+from ._timeouts import TimeoutQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ._exchange import Exchange
     from ._options import HttpLimits
 
-__all__ = ["EventLog", "Stream"]
+__all__ = ["EventLog", "EventStream"]
 
 _EMPTY: Final[deque[tuple[int, bytes, int]]] = deque()  # shared by all streams without a message
 # Estimated bytes of memory of a stream with messages, and of each message beside its own bytes.
@@ -36,13 +36,13 @@ _STREAM: Final = 1_500
 _MESSAGE: Final = 150
 
 
-class Owner(Protocol):
+class StreamOwner(Protocol):
     """The session that a stream belongs to."""
 
-    def forget(self, stream: Stream) -> None: ...
+    def forget(self, stream: EventStream) -> None: ...
 
 
-class Stream:
+class EventStream:
     """The messages of one POST, or of a session's standalone stream, in order.
 
     - `name`: unique in its session.
@@ -82,7 +82,7 @@ class Stream:
         name: bytes,
         pending: Iterable[RequestId] = (),
         *,
-        owner: Owner | None = None,
+        owner: StreamOwner | None = None,
         lasting: bool = False,
         batch: bool = False,
     ) -> None:
@@ -101,7 +101,9 @@ class Stream:
         self.exchange: Exchange | None = None
 
     def __repr__(self) -> str:
-        return f"<Stream {self.name.decode()}, {self.last} messages, {len(self.pending)} pending>"
+        return (
+            f"<EventStream {self.name.decode()}, {self.last} messages, {len(self.pending)} pending>"
+        )
 
     @property
     def abandoned(self) -> bool:
@@ -167,13 +169,13 @@ class Stream:
                 pass
 
 
-class _Shelf:
+class _RetainedStreams:
     """The retained streams of one session, oldest first, and the memory that they take."""
 
     __slots__ = ("bytes", "streams")
 
     def __init__(self) -> None:
-        self.streams: OrderedDict[Stream, None] = OrderedDict()
+        self.streams: OrderedDict[EventStream, None] = OrderedDict()
         self.bytes = 0
 
 
@@ -185,19 +187,19 @@ class EventLog:
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
-        self._streams: Waiting[Stream] = Waiting(limits.event_age)
-        self._shelves: dict[Owner | None, _Shelf] = {}
+        self._streams: TimeoutQueue[EventStream] = TimeoutQueue(limits.event_age)
+        self._shelves: dict[StreamOwner | None, _RetainedStreams] = {}
         self.bytes = 0
 
     def __repr__(self) -> str:
         return f"<EventLog of {len(self._streams)} streams, {self.bytes} bytes>"
 
-    def keep(self, stream: Stream, now: float) -> None:
+    def keep(self, stream: EventStream, now: float) -> None:
         """Retain what `stream` holds, and restart its age. Evict older messages if need be."""
         limits = self._limits
         shelf = self._shelves.get(stream.owner)
         if shelf is None:
-            shelf = self._shelves[stream.owner] = _Shelf()
+            shelf = self._shelves[stream.owner] = _RetainedStreams()
         shelf.streams[stream] = None
         shelf.streams.move_to_end(stream)
         self._streams.add(stream, now)
@@ -209,7 +211,7 @@ class EventLog:
         if self.bytes > limits.all_bytes:
             self._evict_until(self._streams, lambda: self.bytes <= limits.all_bytes)
 
-    def forget(self, stream: Stream) -> None:
+    def forget(self, stream: EventStream) -> None:
         """Retain nothing of `stream` any more. Do nothing if it is not retained."""
         shelf = self._shelves.get(stream.owner)
         if shelf is None or stream not in shelf.streams:
@@ -235,7 +237,7 @@ class EventLog:
             else:
                 self._discard(stream)
 
-    def _evict_until(self, streams: Iterable[Stream], enough: Callable[[], bool]) -> None:
+    def _evict_until(self, streams: Iterable[EventStream], enough: Callable[[], bool]) -> None:
         """Evict the oldest messages of `streams` until `enough` returns True."""
         empty = []
         for stream in streams:
@@ -249,12 +251,12 @@ class EventLog:
         for stream in empty:
             self._discard(stream)
 
-    def _discard(self, stream: Stream) -> None:
+    def _discard(self, stream: EventStream) -> None:
         self.forget(stream)
         if stream.abandoned and stream.owner is not None:
             stream.owner.forget(stream)
 
-    def _count(self, stream: Stream, shelf: _Shelf) -> None:
+    def _count(self, stream: EventStream, shelf: _RetainedStreams) -> None:
         """Bring the counters up to date with what `stream` holds."""
         held = len(stream.log)
         size = stream.bytes + _STREAM + held * _MESSAGE if held else 0

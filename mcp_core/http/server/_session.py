@@ -7,10 +7,16 @@ a single POST and has one stream.
 1. A message goes to exactly one stream: a response to that of its request, what was sent on behalf
    of a request too, and the rest to the standalone stream (2025-11-25, basic/transports, Multiple
    Connections).
-2. Nothing here calls the endpoint. What is for it goes into `SharedState`, and `finished` asks it
+2. Nothing here calls the endpoint. What is for it goes into `EndpointState`, and `finished` asks it
    to end the conversation. After anything was sent on `conn` outside of an event, call `touch`.
 3. Only `detach` decides what becomes of a stream that no response carries any more: it is retained
    if its client can resume it, and forgotten otherwise.
+
+The sessions of an endpoint by id: how many there may be, and when they expire.
+
+1. A session whose handshake is not complete expires soon, and there are few of those, since any
+   client can begin one.
+2. Any other session expires a long time after its last request, unless a response is open then.
 """
 
 from __future__ import annotations
@@ -31,8 +37,9 @@ from mcp_core.messages._events import (
 )
 from mcp_core.messages._outbox import MessageKind
 
-from ._exchange import Mode
-from ._stream import EventLog, Stream
+from ._exchange import ResponseMode
+from ._stream import EventLog, EventStream
+from ._timeouts import TimeoutQueue
 
 if TYPE_CHECKING:
     from mcp_core.connection._connection import Connection
@@ -43,22 +50,36 @@ if TYPE_CHECKING:
     from mcp_core.types import RequestId
 
     from ._exchange import Exchange
+
+    # emptied
     from ._options import HttpLimits
 
-__all__ = ["Conversation", "Session", "SharedState", "cancelled_ids"]
+__all__ = [
+    "Conversation",
+    "EndpointState",
+    "Session",
+    "Sessions",
+    "cancelled_ids",
+]
 
 _ANSWER: Final = MessageKind.ANSWER
+
 _CANCELLED: Final = "notifications/cancelled"
+
 _read_cancelled = reader(t.CancelledParams)
+
 _CHANGES_STREAMS: Final = frozenset((ConnectionClosed, MessageRejected, RequestCancelled))
-_UNDECIDED, _STREAM = Mode.UNDECIDED, Mode.STREAM
+
+_UNDECIDED, _STREAM = ResponseMode.UNDECIDED, ResponseMode.STREAM
+
 # Hold back change notifications while more than this many bytes are queued on the stream.
 _CHANGES_UNTIL: Final = 16 * 1024
+
 # The capacity of a pipe on Linux: what is queued above it waits for the client, not for us.
 _HIGH_WATER: Final = 64 * 1024
 
 
-class SharedState:
+class EndpointState:
     """What an endpoint shares with its conversations.
 
     - `events`: events of all conversations, in order, for the driver.
@@ -107,14 +128,14 @@ class Conversation:
     gone = 503  # the status of a request that can no longer be answered
 
     def __init__(
-        self, shared: SharedState, conn: Connection, principal: str, rules: HttpRules
+        self, shared: EndpointState, conn: Connection, principal: str, rules: HttpRules
     ) -> None:
         self.shared = shared
         self.conn = conn
         self.principal = principal
         self.rules = rules  # the HTTP rules of the revision that is spoken
         self.service: Any = None
-        self.current: Stream | None = None  # the stream of the body that is being processed
+        self.current: EventStream | None = None  # the stream of the body that is being processed
         self.rejected = False  # the body had something that is not a valid message
         self.finished = False  # the endpoint has to end this conversation
         self.retired = False
@@ -152,7 +173,7 @@ class Conversation:
         """
         return False
 
-    def stream_for(self, id: RequestId | None) -> Stream | None:
+    def stream_for(self, id: RequestId | None) -> EventStream | None:
         """Return the stream for messages on behalf of request `id`, or None."""
         return self.current
 
@@ -229,16 +250,16 @@ class Conversation:
         elif stream.over:
             shared.ready[exchange] = None
 
-    def _response_stream(self, id: RequestId | None) -> Stream | None:
+    def _response_stream(self, id: RequestId | None) -> EventStream | None:
         return self.current
 
-    def _message_stream(self, message: Outgoing) -> Stream | None:
+    def _message_stream(self, message: Outgoing) -> EventStream | None:
         """Return the stream for a message that is not a response; None to drop the message."""
         stream = self.current
         exchange = stream.exchange if stream is not None else None
         return stream if exchange is not None and exchange.reply != "json" else None
 
-    def _retain(self, stream: Stream) -> None:
+    def _retain(self, stream: EventStream) -> None:
         """Act on a message that was added to a stream, and not to a JSON response."""
         if stream.abandoned:
             self.finished = True  # the client has gone, and no other can resume this stream
@@ -259,7 +280,7 @@ class Conversation:
         self.shared.ready[exchange] = None
         self.detach(exchange)
 
-    def _detached(self, stream: Stream, exchange: Exchange) -> None:
+    def _detached(self, stream: EventStream, exchange: Exchange) -> None:
         # Otherwise the handler runs on: before 2026-07-28 a disconnect is not a cancellation.
         if stream.over or self.rules.cancels:
             self.finished = True
@@ -275,7 +296,7 @@ class Conversation:
         assert self.current is not None
         self._end_stream(self.current)
 
-    def _end_stream(self, stream: Stream) -> None:
+    def _end_stream(self, stream: EventStream) -> None:
         stream.end()
         exchange = stream.exchange
         if exchange is not None:
@@ -283,7 +304,7 @@ class Conversation:
                 exchange.respond(self.gone)
             self.shared.ready[exchange] = None
 
-    def _mark_if_over(self, stream: Stream) -> None:
+    def _mark_if_over(self, stream: EventStream) -> None:
         if stream.over and stream.exchange is not None:
             self.shared.ready[stream.exchange] = None
 
@@ -301,7 +322,7 @@ class Session(Conversation):
 
     def __init__(
         self,
-        shared: SharedState,
+        shared: EndpointState,
         conn: Connection,
         principal: str,
         rules: HttpRules,
@@ -313,9 +334,9 @@ class Session(Conversation):
         self.id = id
         self.is_sse = is_sse
         self.names = 0  # streams that were opened for requests
-        self.by_id: dict[RequestId, Stream] = {}
-        self.own = Stream(b"0", owner=self, lasting=True)
-        self.streams: dict[bytes, Stream] = {b"0": self.own}
+        self.by_id: dict[RequestId, EventStream] = {}
+        self.own = EventStream(b"0", owner=self, lasting=True)
+        self.streams: dict[bytes, EventStream] = {b"0": self.own}
         conn.has_room = self.has_room
 
     @property
@@ -335,10 +356,10 @@ class Session(Conversation):
         if peer is not None:
             self.rules = peer.dialect.http  # known since the handshake
 
-    def add_stream(self, ids: list[RequestId], *, batch: bool = False) -> Stream:
+    def add_stream(self, ids: list[RequestId], *, batch: bool = False) -> EventStream:
         """Open a stream for the requests `ids`, all of one POST."""
         self.names += 1
-        stream = Stream(b"%d" % self.names, ids, owner=self, batch=batch)
+        stream = EventStream(b"%d" % self.names, ids, owner=self, batch=batch)
         self.streams[stream.name] = stream
         for id in ids:
             self.by_id[id] = stream
@@ -352,7 +373,7 @@ class Session(Conversation):
                 return True
         return False
 
-    def forget(self, stream: Stream) -> None:
+    def forget(self, stream: EventStream) -> None:
         """Forget a stream that was read to its end, or that no client can resume."""
         self.streams.pop(stream.name, None)
         self.shared.log.forget(stream)
@@ -370,15 +391,15 @@ class Session(Conversation):
         self.detach(exchange)
         return True
 
-    def stream_for(self, id: RequestId | None) -> Stream | None:
+    def stream_for(self, id: RequestId | None) -> EventStream | None:
         return self.own if id is None or self.is_sse else self.by_id.get(id)
 
-    def _response_stream(self, id: RequestId | None) -> Stream | None:
+    def _response_stream(self, id: RequestId | None) -> EventStream | None:
         if self.is_sse:
             return self.own
         return self.current if id is None else self._if_open(self.by_id.pop(id, None))
 
-    def _message_stream(self, message: Outgoing) -> Stream | None:
+    def _message_stream(self, message: Outgoing) -> EventStream | None:
         related = message.related
         if related is None or self.is_sse:
             return self.own
@@ -387,15 +408,15 @@ class Session(Conversation):
             return self.own
         return stream
 
-    def _if_open(self, stream: Stream | None) -> Stream | None:
+    def _if_open(self, stream: EventStream | None) -> EventStream | None:
         """Return the stream, or None if its client went before it could resume it."""
         return stream if stream is not None and stream.name in self.streams else None
 
-    def _retain(self, stream: Stream) -> None:
+    def _retain(self, stream: EventStream) -> None:
         if not self.is_sse and not stream.ended and stream.name in self.streams:
             self.shared.log.keep(stream, self.shared.now)
 
-    def _detached(self, stream: Stream, exchange: Exchange) -> None:
+    def _detached(self, stream: EventStream, exchange: Exchange) -> None:
         if self.is_sse:
             self.finished = True
         elif stream.lasting or (
@@ -435,3 +456,62 @@ def cancelled_ids(body: ParsedBody) -> list[RequestId]:
         if id is not None:
             ids.append(id)
     return ids
+
+
+class Sessions(dict[bytes, "Session"]):
+    """The open sessions by id. Call `handle_timeout` at `next_deadline`."""
+
+    __slots__ = ("_limits", "beginning", "idle")
+
+    def __init__(self, limits: HttpLimits) -> None:
+        super().__init__()
+        self._limits = limits
+        self.beginning: TimeoutQueue[Session] = TimeoutQueue(limits.initialize)
+        self.idle: TimeoutQueue[Session] = TimeoutQueue(limits.idle)
+
+    @property
+    def full(self) -> bool:
+        """True if no other session may begin."""
+        return (
+            len(self) >= self._limits.sessions or len(self.beginning) >= self._limits.uninitialized
+        )
+
+    def enter(self, session: Session, now: float) -> None:
+        """Add a session that begins."""
+        self[session.id] = session
+        self.beginning.add(session, now)
+
+    def begun(self, session: Session, now: float) -> None:
+        """Report that the handshake is complete. May be called again."""
+        if session in self.beginning:
+            self.beginning.discard(session)
+            self.idle.add(session, now)
+
+    def heard(self, session: Session, now: float) -> None:
+        """Restart the idle timeout: the client has sent a request."""
+        if session not in self.beginning:
+            self.idle.add(session, now)
+
+    def end(self, session: Session) -> None:
+        """Remove a session, and close it."""
+        self.pop(session.id, None)
+        self.beginning.discard(session)
+        self.idle.discard(session)
+        session.close()
+
+    def next_deadline(self) -> float | None:
+        """Return when to call `handle_timeout`, None for never."""
+        first, second = self.beginning.next_deadline(), self.idle.next_deadline()
+        if first is None or second is None:
+            return second if first is None else first
+        return min(first, second)
+
+    def handle_timeout(self, now: float) -> None:
+        """End the sessions that have expired."""
+        for session in self.beginning.pop_expired(now):
+            self.end(session)
+        for session in self.idle.pop_expired(now):
+            if session.in_use:
+                self.idle.add(session, now)
+            else:
+                self.end(session)

@@ -8,7 +8,7 @@ import pytest
 from msgspec import json
 
 from mcp_core.auth import Grant
-from mcp_core.http import Close, Door, HostOriginPolicy, HttpLimits, PlainAnswer
+from mcp_core.http import Close, EndpointAuth, HostOriginPolicy, HttpLimits, PlainResponse
 from tests.core.auth.minting import NOW
 from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
 from tests.core.http.site import HOST, D, initialize, meta, request
@@ -52,7 +52,7 @@ def test_upgrade_from_the_own_origin_is_accepted() -> None:
 
 
 def test_upgrade_at_a_path_without_an_endpoint_closes_the_connection() -> None:
-    talk = SocketTalk(routes={"/plain": lambda head: PlainAnswer(200, b"ok")})
+    talk = SocketTalk(routes={"/plain": lambda head: PlainResponse(200, b"ok")})
     for target, status in ((b"/nowhere", 404), (b"/plain", 200)):
         reply = talk.ask_for_socket(target=target)
         assert (reply.status, reply.exchange.hang_up) == (status, True)
@@ -186,7 +186,7 @@ def test_denied_notification_gets_no_response() -> None:
 def _let_in(talk: GuardedSockets) -> Any:
     """Somebody with nothing to do here."""
     grant = Grant("ann", "app")
-    talk.endpoint.door = Door(
+    talk.endpoint.door = EndpointAuth(
         _Lenient(talk.endpoint.door.guard, grant), lambda: NOW, lambda *_, **__: None
     )  # type: ignore[union-attr,arg-type]
     return talk.ask_for_socket(who="ann").exchange
