@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from mcp_core.auth import Attempt, Flow, HttpReply, Step
-    from mcp_core.http import AccessAttempt
+    from mcp_core.http import AuthAttemptLike
 
 __all__ = ["Authorization", "Login", "login_of"]
 
@@ -152,7 +152,7 @@ class Authorization:
         if not self._loaded or self._expires_soon():
             await self._run_in_nursery(self._prepare)
 
-    async def challenged(self, attempt: AccessAttempt) -> None:
+    async def challenged(self, attempt: AuthAttemptLike) -> None:
         """Get a token as the last response to `attempt` demands. Then send the request again.
 
         Raises:
@@ -165,7 +165,9 @@ class Authorization:
     async def _run_in_nursery(self, work: Callable[[], Awaitable[object]]) -> None:
         """Run `work` in a task that survives this one's cancellation, and wait for it (rule 2)."""
         done = trio.Event()
-        failure: McpTrioError | None = AuthorizationFailed("the client was closed before there was a token")
+        failure: McpTrioError | None = AuthorizationFailed(
+            "the client was closed before there was a token"
+        )
 
         async def run() -> None:
             nonlocal failure

@@ -6,6 +6,14 @@ Nothing here knows the sockets of a system.
 
 from __future__ import annotations
 
+from mcp_core.http.client._http_client import HttpClient
+from mcp_core.http.client._options import (
+    AuthAttemptLike,
+    AuthorizerLike,
+    HttpCall,
+    HttpClientOptions,
+)
+from mcp_core.http.client._pool import NotProcessed, Pool, PoolDecision, idle_time
 from mcp_core.http.client._websocket_upgrade import WebSocketUpgrade
 from mcp_core.http.server._asgi import AsgiHttpExchange
 from mcp_core.http.server._asgi_websocket import AsgiWebSocket, asgi_exchange
@@ -39,19 +47,15 @@ from mcp_core.http.wire._websocket import Close, Ping, Pong, Text, WebSocket, We
 from mcp_core.http.wire._websocket_frames import WebSocketFrames
 from mcp_core.urls._url import Url
 
-from ._call import Access, AccessAttempt, HttpCall, HttpClientOptions
-from ._client import HttpClient
-from ._pool import NotProcessed, Place, Pool, idle_time
-
 __all__ = [
     "HTTP2_STREAMS",
-    "Access",
-    "AccessAttempt",
     "Action",
     "AsgiHttpExchange",
     "AsgiWebSocket",
+    "AuthAttemptLike",
     "AuthCheck",
     "AuthDenialLike",
+    "AuthorizerLike",
     "Body",
     "Close",
     "Conversation",
@@ -73,10 +77,10 @@ __all__ = [
     "HttpOptions",
     "NotProcessed",
     "Ping",
-    "Place",
     "PlainResponse",
     "Pong",
     "Pool",
+    "PoolDecision",
     "RequestHead",
     "ResourceServerLike",
     "Router",

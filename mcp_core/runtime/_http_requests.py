@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from mcp_core._errors import ConnectFailed, ConnectionLost, McpTrioError
 from mcp_core.connection._pump import Pump
-from mcp_core.http._pool import Place, Pool, idle_time
+from mcp_core.http.client._pool import Pool, PoolDecision, idle_time
 from mcp_core.http.wire._messages import Body, End, Head
 
 from ._job import Job
@@ -19,8 +19,8 @@ from ._job import Job
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core.http._call import AccessAttempt, HttpCall
-    from mcp_core.http._client import HttpClient
+    from mcp_core.http.client._http_client import HttpClient
+    from mcp_core.http.client._options import AuthAttemptLike, HttpCall
     from mcp_core.http.wire._messages import Action, RequestHead
     from mcp_core.messages._events import Event
 
@@ -85,7 +85,7 @@ class AuthFlowRunner(Protocol):
     async def ready(self) -> None:
         """Get a token if one is needed. Called before each request."""
 
-    async def challenged(self, attempt: AccessAttempt) -> None:
+    async def challenged(self, attempt: AuthAttemptLike) -> None:
         """Do what the last response to `attempt` demands. The request is then sent again."""
 
 
@@ -290,9 +290,9 @@ class HttpRequestRunner(Generic[L]):
         """Wait until a request may have a connection. None stands for a new one."""
         while True:
             found = self.pool.take(call, self.driver.clock())
-            if found is Place.WAIT:
+            if found is PoolDecision.WAIT:
                 await self._wait(call)
-            elif isinstance(found, Place):
+            elif isinstance(found, PoolDecision):
                 return None
             elif found.closed_by_server():
                 await self._release(call, found, whole=False)

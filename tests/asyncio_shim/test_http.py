@@ -145,7 +145,8 @@ def test_response_cut_off_ends_only_its_call(length: int) -> None:
     async def main() -> None:
         async with talking(cut) as (client, _):
             with pytest.raises(
-                ConnectionLost, match=r"tools/call: the server's answer is no HTTP/1.1, or breaks off"
+                ConnectionLost,
+                match=r"tools/call: the server's answer is no HTTP/1.1, or breaks off",
             ):
                 await client.call_tool("ill")
             assert (await client.call_tool("well")).content == []
@@ -168,7 +169,9 @@ def test_response_without_length_ends_with_connection() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("more", [b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n", b""])
+@pytest.mark.parametrize(
+    "more", [b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n", b""]
+)
 def test_connection_with_unexpected_input_is_not_reused(more: bytes) -> None:
     """Not even for a request that must not be sent twice."""
 
@@ -283,7 +286,7 @@ def test_megabyte_over_http_passes_both_ways() -> None:
 
 
 def test_idle_connections_expire(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http._pool._IDLE_SECONDS", 0.05)
+    monkeypatch.setattr("mcp_core.http.client._pool._IDLE_SECONDS", 0.05)
 
     async def main() -> None:
         async with talking(done) as (client, played):
@@ -322,7 +325,9 @@ def test_connect_unreachable_server_raises() -> None:
     async def main() -> None:
         async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as listener:
             port = listener.sockets[0].getsockname()[1]
-        with pytest.raises(ConnectFailed, match=f"cannot connect to 127.0.0.1:{port}: .*Connect call failed"):
+        with pytest.raises(
+            ConnectFailed, match=f"cannot connect to 127.0.0.1:{port}: .*Connect call failed"
+        ):
             await connect(f"http://127.0.0.1:{port}/mcp").__aenter__()
         with pytest.raises(ConnectFailed, match=r"cannot connect to nowhere\.invalid: "):
             await connect("http://nowhere.invalid/mcp").__aenter__()
@@ -370,14 +375,18 @@ def test_sdk_server_over_http(servers: Servers, mode: str, version: str) -> None
         async with connect(url, versions=[version], headers={"x-mine": "1"}) as client:
             assert client.peer.dialect.version == version
             told: list[float] = []
-            counted = await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
+            counted = await client.call_tool(
+                "count", {"to": 3}, progress=lambda step, *_: told.append(step)
+            )
             assert counted.content == [TextContent("3")]
             assert told == ([] if mode == "json" else [1, 2, 3])
             with pytest.raises(CallTimeout):
                 await client.call_tool("wait", timeout=0.1)
             if mode != "json":  # then it does not check whether the client is still connected
                 assert (await client.call_tool("cancelled")).content == [TextContent("yes")]
-            results = await asyncio.gather(*(client.call_tool("echo", {"text": str(n)}) for n in range(50)))
+            results = await asyncio.gather(
+                *(client.call_tool("echo", {"text": str(n)}) for n in range(50))
+            )
             assert [result.text for result in results] == [str(n) for n in range(50)]
 
     run(main())
@@ -419,7 +428,9 @@ def test_trio_server_over_http(version: str) -> None:
             assert told == [1, 2, 3]
             with pytest.raises(PeerError, match="not today"):
                 await client.call_tool("fail", {"how": "error"})
-            assert (await client.read_resource("memo://may-1/notes")).contents[0].text == "Notes of may-1."
+            assert (await client.read_resource("memo://may-1/notes")).contents[
+                0
+            ].text == "Notes of may-1."
             assert len(await client.list_tools()) == 7
 
     with on_trio() as url:

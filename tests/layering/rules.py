@@ -75,13 +75,16 @@ IMPORTS_OF_CORE: Final = {"urls": frozenset({"_errors", "_limits"})}
 
 # Modules that fulfil a protocol for these files, which therefore do not import them, not even for types.
 HIDDEN_BEHIND_PROTOCOL: Final = {
-    "mcp_core.http._client": (
-        "mcp_core/http/_transport.py",
-        "mcp_core/http/_streamable.py",
-        "mcp_core/http/_trips.py",
-        "mcp_core/http/_legacy_sse_client.py",
+    "mcp_core.http.client._http_client": (
+        "mcp_core/http/client/_transport.py",
+        "mcp_core/http/client/_streamable.py",
+        "mcp_core/http/client/_requests.py",
+        "mcp_core/http/client/_sse_transport.py",
     ),
-    "mcp_core.http._streamable": ("mcp_core/http/_transport.py", "mcp_core/http/_trips.py"),
+    "mcp_core.http.client._streamable": (
+        "mcp_core/http/client/_transport.py",
+        "mcp_core/http/client/_requests.py",
+    ),
 }
 
 APART: Final = LAYER_OF["http"]  # the layer whose members do not import each other

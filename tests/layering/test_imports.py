@@ -198,13 +198,13 @@ REFUSED = [
     ),
     (
         "protocols_replace_back_edges",
-        "mcp_core/http/_transport.py",
+        "mcp_core/http/client/_transport.py",
         "if TYPE_CHECKING:\n    from ._client import HttpClient",
-        ":2: imports mcp_core.http._client.HttpClient",
+        ":2: imports mcp_core.http.client._http_client.HttpClient",
     ),
     (
         "protocols_replace_back_edges",
-        "mcp_core/http/_trips.py",
+        "mcp_core/http/client/_requests.py",
         "from ._streamable import Streamable",
         "instead of using its protocol",
     ),
@@ -497,7 +497,7 @@ PASSED = [
     ),
     (
         "protocols_replace_back_edges",
-        "mcp_core/http/_trips.py",
+        "mcp_core/http/client/_requests.py",
         "from ._transport import OperationHost",
     ),
     ("layers_point_downwards", "mcp_core/runtime/_x.py", "from mcp_core import http, registry"),

@@ -14,7 +14,6 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import AuthRequired, ConnectFailed
-from mcp_core.http._response import Response, refusal
 from mcp_core.http.wire._mcp_headers import check_headers
 from mcp_core.http.wire._messages import Head, RequestHead, header
 from mcp_core.http.wire._websocket_upgrade import (
@@ -27,6 +26,8 @@ from mcp_core.http.wire._websocket_upgrade import (
     _values,
 )
 from mcp_core.urls._url import Url
+
+from ._response import Response, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core import NEED_DATA, Connection, PeerReady, Role
 from mcp_core import types as t
 from mcp_core.http import Head
-from mcp_core.http._call import HttpCall, HttpClientOptions
-from mcp_core.http._client import HttpClient
+from mcp_core.http.client._http_client import HttpClient
+from mcp_core.http.client._options import HttpCall, HttpClientOptions
 from tests.core.helpers import A, B, C, D, E, Message, client_config, encoded, only, result
 
 if TYPE_CHECKING:
@@ -54,14 +54,24 @@ def event(message: Message | str | None = None, id: str | None = None, **fields:
     lines = [f"{name}: {value}" for name, value in fields.items()]
     if id is not None:
         lines.append(f"id: {id}")
-    data = "" if message is None else message if isinstance(message, str) else encoded(message).decode()
+    data = (
+        ""
+        if message is None
+        else message
+        if isinstance(message, str)
+        else encoded(message).decode()
+    )
     lines.append(f"data: {data}")
     return "\n".join(lines).encode() + b"\n\n"
 
 
 class Net:
     def __init__(
-        self, *versions: str, url: str = URL, options: HttpClientOptions | None = None, **config: Any
+        self,
+        *versions: str,
+        url: str = URL,
+        options: HttpClientOptions | None = None,
+        **config: Any,
     ) -> None:
         self.conn = Connection(Role.CLIENT, client_config(*versions, **config))
         self.http = HttpClient(self.conn, url, options)
@@ -113,7 +123,8 @@ class Net:
     ) -> None:
         all_headers = [] if type is None else [(b"content-type", type.encode())]
         all_headers += [
-            (name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()
+            (name.replace("_", "-").encode(), value.encode("latin-1"))
+            for name, value in headers.items()
         ]
         self.http.response_started(call.key, Head(status, all_headers), self.now)
         self.pump()
@@ -162,7 +173,11 @@ def header(call: HttpCall, name: str) -> str | None:
 
 
 def initialize_result(version: str, offers: Message = OFFERS) -> Message:
-    return {"protocolVersion": version, "capabilities": offers, "serverInfo": {"name": "s", "version": "1"}}
+    return {
+        "protocolVersion": version,
+        "capabilities": offers,
+        "serverInfo": {"name": "s", "version": "1"},
+    }
 
 
 def discover_result(offers: Message = OFFERS) -> Message:
@@ -191,7 +206,11 @@ def open_client(
         net.answer(first, result(posted_message(first)["id"], discover_result(offers)))
     else:
         headers: dict[str, Any] = {} if session is None else {"mcp_session_id": session}
-        net.answer(first, result(posted_message(first)["id"], initialize_result(version, offers)), **headers)
+        net.answer(
+            first,
+            result(posted_message(first)["id"], initialize_result(version, offers)),
+            **headers,
+        )
         net.answer(net.call())
         get = net.call()
         assert get.head.method == b"GET"

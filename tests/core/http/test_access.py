@@ -8,7 +8,7 @@ import pytest
 
 from mcp_core import AuthRequired, ConnectionClosed, ErrorReceived
 from mcp_core.http import Head
-from mcp_core.http._call import HttpClientOptions
+from mcp_core.http.client._options import HttpClientOptions
 from tests.core.helpers import A, D, E, result
 from tests.core.http.client_net import (
     URL,
@@ -49,7 +49,9 @@ class Access:
 
 
 def net_with(access: Access, version: str = E, **headers: str) -> Net:
-    return Net(version, options=HttpClientOptions(access=access, headers=headers), initialize_timeout=30.0)
+    return Net(
+        version, options=HttpClientOptions(access=access, headers=headers), initialize_timeout=30.0
+    )
 
 
 def test_sign_adds_new_headers_each_time() -> None:
@@ -59,7 +61,9 @@ def test_sign_adds_new_headers_each_time() -> None:
     call = net.call()
     for turn in b"1", b"2":
         head = net.http.sign(call)
-        assert [value for name, value in head.headers if name == b"authorization"] == [b"Bearer " + turn]
+        assert [value for name, value in head.headers if name == b"authorization"] == [
+            b"Bearer " + turn
+        ]
         assert (head.method, head.target) == (b"POST", b"/mcp")
     assert access.asked == [("POST", URL)] * 2
 

@@ -8,7 +8,7 @@ import pytest
 
 from mcp_core import NEED_DATA, AuthRequired, ConnectFailed, ConnectionLost
 from mcp_core.http import Body, End, Head, HttpCall, RequestHead
-from mcp_core.http import _pool as pool
+from mcp_core.http.client import _pool as pool
 from mcp_core.runtime import HttpRequestRunner
 from tests.core.runtime.stepping import Cancelled, FakeEvent, Wait, steps_of
 
@@ -34,7 +34,9 @@ class Line:
         self.sent: list[tuple[RequestHead, bytes]] = []
         self.take: Callable[[list[Action]], None]
 
-    async def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> bool:
+    async def run(
+        self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]
+    ) -> bool:
         self.sent.append((head, body))
         self.take = take
         return bool(await Wait(f"run {self.name}"))
@@ -140,7 +142,9 @@ class Play:
         self.discarded: list[Line] = []
         self.seen: list[Any] = []
         self.take: Callable[[Any], None] = self.seen.append
-        self.runner: HttpRequestRunner[Line] = HttpRequestRunner(self.http, self, self._take, **options)  # type: ignore[arg-type]
+        self.runner: HttpRequestRunner[Line] = HttpRequestRunner(
+            self.http, self, self._take, **options
+        )  # type: ignore[arg-type]
 
     new_event = FakeEvent
 
@@ -180,7 +184,9 @@ class Play:
         assert task.waits == f"run {line.name}"
         return line
 
-    def answered(self, task: Task, line: Line, actions: list[Action] = OK, *, whole: bool = True) -> None:
+    def answered(
+        self, task: Task, line: Line, actions: list[Action] = OK, *, whole: bool = True
+    ) -> None:
         line.heard = True
         line.take(actions)
         task.go(whole)
@@ -207,7 +213,9 @@ def stopped() -> Iterator[None]:
 
 def test_second_request_reuses_connection() -> None:
     sent: list[bytes] = []
-    play = Play(sent=sent.append, address=lambda head: RequestHead(head.method, b"http://there", []))
+    play = Play(
+        sent=sent.append, address=lambda head: RequestHead(head.method, b"http://there", [])
+    )
     task = play.call(1)
     assert repr(task.job) == "<HttpRequestJob 1, under way>"
     assert repr(play.runner).endswith(": 1 under way>")

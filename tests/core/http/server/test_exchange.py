@@ -296,7 +296,10 @@ def test_queued_of_a_resumed_stream_counts_for_the_new_response_only() -> None:
     run.emit(1)
     assert run.reply.exchange.queued == 0
     assert again.exchange.queued > 0
-    assert repr(again.exchange) == "<Exchange STREAM of <Stream 2, 2 messages, 1 pending> at 1>"
+    assert (
+        repr(again.exchange)
+        == "<Exchange STREAM of <EventStreamGet 2, 2 messages, 1 pending> at 1>"
+    )
 
 
 def test_batch_that_began_as_a_stream_stays_one() -> None:

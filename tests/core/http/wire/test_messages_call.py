@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcp_core.http import Head
-from mcp_core.http._call import HttpClientOptions
+from mcp_core.http.client._options import HttpClientOptions
 from mcp_core.http.wire._messages import header
 
 

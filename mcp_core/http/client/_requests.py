@@ -24,9 +24,9 @@ from mcp_core.http.wire._messages import header
 from mcp_core.jsonrpc._codec import BadMessage, decode, is_batch
 from mcp_core.revisions._methods import Step
 
-from ._comeback import Comeback
+from ._reconnect import Reconnection
 from ._response import Response, error_in, refusal
-from ._transport import ACCEPT_EVENT_STREAM, Sent, Trip, is_long_lived, step_of
+from ._transport import ACCEPT_EVENT_STREAM, HttpOperation, MessagePost, is_long_lived, step_of
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from ._transport import OperationHost
 
-__all__ = ["Farewell", "Post", "SessionTransport", "Stream"]
+__all__ = ["EventStreamGet", "SessionDelete", "SessionTransport", "StreamablePost"]
 
 # A GET that got one of these may succeed later; with any other status below 500 it will not.
 _TEMPORARY: Final = frozenset({408, 429})
@@ -59,30 +59,30 @@ class SessionTransport(Protocol):
     def headers(self, dialect: Dialect | None = None) -> Headers:
         """Return the headers of each request: protocol version and session id, as far as known."""
 
-    def accepted(self, post: Post, head: Head) -> None:
+    def accepted(self, post: StreamablePost, head: Head) -> None:
         """Process a good status for a message.
 
         Raises:
             RemoteProtocolError: the session id in `head` cannot be sent in a header.
         """
 
-    def try_legacy_sse(self, post: Post, response: Response, now: float) -> None:
+    def try_legacy_sse(self, post: StreamablePost, response: Response, now: float) -> None:
         """Try HTTP+SSE, because the server has rejected the handshake with `response`."""
 
-    def come_back(self, post: Post, now: float) -> None:
+    def come_back(self, post: StreamablePost, now: float) -> None:
         """Resume the stream that was the response to a message."""
 
     def no_stream(self, problem: McpTrioError | None) -> None:
         """Forget the standalone stream of the session. A `problem` is reported."""
 
-    def session_lost(self, trip: Post | Stream, now: float) -> None:
+    def session_lost(self, trip: StreamablePost | EventStreamGet, now: float) -> None:
         """Process status 404: the server does not know the session of a request."""
 
-    def over(self, reading: Post | Stream) -> None:
+    def over(self, reading: StreamablePost | EventStreamGet) -> None:
         """Forget an operation: its request has been answered, or has failed."""
 
 
-class Post(Sent):
+class StreamablePost(MessagePost):
     """A message, and the response to it. `session` is the session id that was sent with it."""
 
     def __init__(self, transport: SessionTransport, out: Outgoing) -> None:
@@ -90,7 +90,7 @@ class Post(Sent):
         self.transport = transport
         dialect = out.dialect
         self.session = transport.session if dialect is None or dialect.http.sessions else None
-        self.comeback = Comeback(transport.client.options)
+        self.comeback = Reconnection(transport.client.options)
 
     @property
     def accepted(self) -> bool:
@@ -196,17 +196,17 @@ class Post(Sent):
         return None
 
 
-class Stream(Trip):
+class EventStreamGet(HttpOperation):
     """A GET of an event stream.
 
     It resumes the response to `out`; if that is None, it is the standalone stream of the session.
     """
 
-    # As of `Post.streams`: here also before the response has begun.
+    # As of `StreamablePost.streams`: here also before the response has begun.
     streams = True
 
     def __init__(
-        self, transport: SessionTransport, comeback: Comeback, out: Outgoing | None = None
+        self, transport: SessionTransport, comeback: Reconnection, out: Outgoing | None = None
     ) -> None:
         self.transport = transport
         self.client = transport.client
@@ -218,7 +218,7 @@ class Stream(Trip):
 
     def __repr__(self) -> str:
         whose = "the session" if self.out is None else self.out.method
-        return f"<Stream of {whose}, {self.comeback!r}>"
+        return f"<EventStreamGet of {whose}, {self.comeback!r}>"
 
     @property
     def prefix(self) -> str:
@@ -310,7 +310,7 @@ class Stream(Trip):
             self.client.failed(self.out, error, now, status)
 
 
-class Farewell(Trip):
+class SessionDelete(HttpOperation):
     """The DELETE that ends a session. Its outcome is ignored: a server may answer 405."""
 
     def started(self, head: Head, now: float) -> None:
@@ -326,7 +326,7 @@ class Farewell(Trip):
         """Ignore the error: the client is closed already."""
 
 
-def _process_body(trip: Post | Stream, data: bytes, now: float) -> None:
+def _process_body(trip: StreamablePost | EventStreamGet, data: bytes, now: float) -> None:
     """Pass events to the connection, or keep the chunk of a body that is no event stream."""
     response = trip.response
     client = trip.client

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from mcp_core.http.wire._messages import RequestHead
 
 __all__ = [
-    "Access",
-    "AccessAttempt",
+    "AuthAttemptLike",
+    "AuthorizerLike",
     "HttpCall",
     "HttpClientOptions",
 ]
 
 
-class AccessAttempt(Protocol):
+class AuthAttemptLike(Protocol):
     """The authorization of one call, which may be sent several times.
 
     See `mcp_core.auth.AuthAttempt`.
@@ -45,10 +45,10 @@ class AccessAttempt(Protocol):
         """
 
 
-class Access(Protocol):
+class AuthorizerLike(Protocol):
     """The authorization of a client's calls. See `mcp_core.auth.Authorizer`."""
 
-    def attempt(self, operation: str = "") -> AccessAttempt:
+    def attempt(self, operation: str = "") -> AuthAttemptLike:
         """Begin the authorization of one call.
 
         `operation` names it in errors, such as `tools/call add`.
@@ -75,7 +75,7 @@ class HttpCall(Struct, gc=False):
     idempotent: bool = True
     long: bool = False
     brief: bool = False
-    attempt: AccessAttempt | None = None
+    attempt: AuthAttemptLike | None = None
 
 
 class HttpClientOptions(Struct, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
     longest_wait: float = 30.0
     entropy: Callable[[int], bytes] | None = None
     heard: Callable[[bytes], object] | None = None
-    access: Access | None = None
+    access: AuthorizerLike | None = None
 
     def __post_init__(self) -> None:
         check_headers(self.headers)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcp_core import ConnectionLost
-from mcp_core.http import HttpCall, NotProcessed, Place, Pool, RequestHead, idle_time
+from mcp_core.http import HttpCall, NotProcessed, Pool, PoolDecision, RequestHead, idle_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Line:
 
 
 def opened(pool: Pool[Line], call: HttpCall, name: str, room: int = 1) -> Line:
-    assert pool.take(call, 0.0) is Place.OPEN
+    assert pool.take(call, 0.0) is PoolDecision.OPEN
     line = Line(name, room)
     pool.opened(call, line)
     return line
@@ -76,7 +76,7 @@ def test_pool_takes_newest_idle_connection() -> None:
 def test_pool_incomplete_response_closes_connection() -> None:
     pool = used("a")
     assert pool.give(took(pool, CALL, 1.0), 1.0, whole=False)
-    assert pool.take(CALL, 1.0) is Place.OPEN
+    assert pool.take(CALL, 1.0) is PoolDecision.OPEN
     pool.drop(CALL)
     assert repr(pool) == "<Pool: 0 in use, 0 for streams, 0 idle>"
 
@@ -89,7 +89,7 @@ def test_pool_idle_connection_expires_after_keep_alive(lasts: float | None, good
     if good:
         line = took(pool, CALL, good - 0.1)
         pool.give(line, 0.0, whole=True, lasts=lasts)
-    assert pool.take(CALL, good) is Place.OPEN
+    assert pool.take(CALL, good) is PoolDecision.OPEN
     assert names(pool.expired(good)) == ["a"]
     assert pool.expired(good) == []
     assert pool.next_deadline() is None
@@ -115,17 +115,17 @@ def test_pool_clear_also_closes_later_connections() -> None:
 
 def test_pool_at_limit_makes_calls_wait() -> None:
     pool: Pool[Line] = Pool()
-    assert {pool.take(CALL, 0.0) for _ in range(100)} == {Place.OPEN}
-    assert pool.take(CALL, 0.0) is Place.WAIT
-    assert pool.take(STREAM, 0.0) is Place.OPEN
+    assert {pool.take(CALL, 0.0) for _ in range(100)} == {PoolDecision.OPEN}
+    assert pool.take(CALL, 0.0) is PoolDecision.WAIT
+    assert pool.take(STREAM, 0.0) is PoolDecision.OPEN
     # All other calls may be waiting for a brief one.
-    assert pool.take(BRIEF, 0.0) is Place.OPEN
+    assert pool.take(BRIEF, 0.0) is PoolDecision.OPEN
     pool.drop(BRIEF)
-    assert pool.take(CALL, 0.0) is Place.WAIT
+    assert pool.take(CALL, 0.0) is PoolDecision.WAIT
     pool.drop(CALL)
-    assert pool.take(CALL, 0.0) is Place.OPEN
-    assert {pool.take(STREAM, 0.0) for _ in range(99)} == {Place.OPEN}
-    assert pool.take(STREAM, 0.0) is Place.WAIT
+    assert pool.take(CALL, 0.0) is PoolDecision.OPEN
+    assert {pool.take(STREAM, 0.0) for _ in range(99)} == {PoolDecision.OPEN}
+    assert pool.take(STREAM, 0.0) is PoolDecision.WAIT
 
 
 # -- Many requests at a time -----------------------------------------------------------------------
@@ -160,16 +160,16 @@ def test_pool_shared_without_capacity_waits_for_connection_being_opened() -> Non
     pool: Pool[Line] = Pool()
     one = opened(pool, STREAM, "one", 2)
     assert took(pool, CALL, 0.0) is one
-    assert pool.take(CALL, 0.0) is Place.OPEN
-    assert {pool.take(call, 0.0) for call in (CALL, STREAM, BRIEF)} == {Place.WAIT}
+    assert pool.take(CALL, 0.0) is PoolDecision.OPEN
+    assert {pool.take(call, 0.0) for call in (CALL, STREAM, BRIEF)} == {PoolDecision.WAIT}
     two = Line("two", 2)
     pool.opened(CALL, two)
     assert took(pool, BRIEF, 0.0) is two
     # After a failed attempt, calls do not wait for the next attempt of another call.
-    assert pool.take(CALL, 0.0) is Place.OPEN
-    assert pool.take(CALL, 0.0) is Place.WAIT
+    assert pool.take(CALL, 0.0) is PoolDecision.OPEN
+    assert pool.take(CALL, 0.0) is PoolDecision.WAIT
     pool.drop(CALL)
-    assert [pool.take(CALL, 0.0) for _ in range(2)] == [Place.OPEN] * 2
+    assert [pool.take(CALL, 0.0) for _ in range(2)] == [PoolDecision.OPEN] * 2
     assert not pool.give(one, 1.0, whole=True)
     assert took(pool, CALL, 1.0) is one
 
@@ -181,12 +181,12 @@ def test_pool_connection_without_capacity_is_not_taken(idle: bool) -> None:
     if idle:
         assert not pool.give(one, 0.0, whole=True)
         one.room = 0
-        assert pool.take(CALL, 1.0) is Place.OPEN
+        assert pool.take(CALL, 1.0) is PoolDecision.OPEN
         assert pool.expired(30.0) == [one]
     else:
         assert took(pool, CALL, 0.0) is one
         one.room = 0
-        assert pool.take(CALL, 1.0) is Place.OPEN
+        assert pool.take(CALL, 1.0) is PoolDecision.OPEN
         # Its requests end normally; with the last one it is closed.
         assert not pool.give(one, 1.0, whole=True)
         assert pool.give(one, 1.0, whole=True)
@@ -199,11 +199,11 @@ def test_pool_shared_at_limit_makes_calls_wait() -> None:
     for number in range(100):
         lines.append(opened(pool, CALL, str(number), 2))
         assert took(pool, STREAM, 0.0) is lines[-1]
-    assert pool.take(CALL, 0.0) is Place.WAIT
+    assert pool.take(CALL, 0.0) is PoolDecision.WAIT
     # A shared connection counts as long if its first request is.
-    assert pool.take(STREAM, 0.0) is Place.OPEN
+    assert pool.take(STREAM, 0.0) is PoolDecision.OPEN
     pool.drop(STREAM)
-    assert pool.take(BRIEF, 0.0) is Place.OPEN
+    assert pool.take(BRIEF, 0.0) is PoolDecision.OPEN
     pool.drop(BRIEF)
     assert not pool.give(lines[7], 1.0, whole=True)
     assert took(pool, CALL, 1.0) is lines[7]

@@ -8,13 +8,20 @@ import pytest
 
 from mcp_core import AuthRequired, Fault, RemoteProtocolError
 from mcp_core.http import Head
-from mcp_core.http._response import Response, refusal
+from mcp_core.http.client._response import Response, refusal
 
 
 def response(
-    status: int = 200, type: str = "application/json", body: bytes = b"", most: int = 100, **headers: str
+    status: int = 200,
+    type: str = "application/json",
+    body: bytes = b"",
+    most: int = 100,
+    **headers: str,
 ) -> Response:
-    every = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
+    every = [
+        (name.replace("_", "-").encode(), value.encode("latin-1"))
+        for name, value in headers.items()
+    ]
     found = Response(Head(status, [(b"content-type", type.encode()), *every]), most)
     assert list(found.feed(body)) == []
     return found
@@ -41,7 +48,10 @@ def test_response_encoded_body_is_rejected(coding: str) -> None:
     with pytest.raises(RemoteProtocolError, match="encoded"):
         response(content_encoding=coding)
     refused = response(500, "text/plain", b"\x1f\x8b", content_encoding=coding)
-    assert str(refusal("x: ", refused)) == "x: HTTP status 500 Internal Server Error: its log may say why"
+    assert (
+        str(refusal("x: ", refused))
+        == "x: HTTP status 500 Internal Server Error: its log may say why"
+    )
 
 
 @pytest.mark.parametrize("coding", ["identity", "Identity ", ""])
@@ -110,8 +120,14 @@ def test_response_error_status_becomes_error_with_cure(
 ) -> None:
     error = refusal("x: ", response(status, type, body, most=1000, **headers))
     assert isinstance(error, RemoteProtocolError)
-    assert (str(error), error.fault, error.data["status"]) == (f"x: HTTP status {text}", fault, status)
-    assert error.data.get("retryAfter") == (headers.get("retry_after") if fault is Fault.BUSY else None)
+    assert (str(error), error.fault, error.data["status"]) == (
+        f"x: HTTP status {text}",
+        fault,
+        status,
+    )
+    assert error.data.get("retryAfter") == (
+        headers.get("retry_after") if fault is Fault.BUSY else None
+    )
 
 
 @pytest.mark.parametrize(

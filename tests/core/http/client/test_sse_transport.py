@@ -74,7 +74,11 @@ def test_http_sse_handshake_and_conversation(versions: tuple[str, ...], status: 
     assert net.new_calls() == []
     net.send_body(get, event("/messages?session=1", event="endpoint"))
     again = net.call()
-    assert (again.head.method, again.head.target, again.body) == (b"POST", b"/messages?session=1", first.body)
+    assert (again.head.method, again.head.target, again.body) == (
+        b"POST",
+        b"/messages?session=1",
+        first.body,
+    )
     assert header(again, "content-type") == JSON
     net.answer(again, "Accepted", 202, "text/plain")
     assert net.events() == []
@@ -90,7 +94,9 @@ def test_http_sse_handshake_and_conversation(versions: tuple[str, ...], status: 
     id, call = send_call(net, headers={"X-A": "1"})
     assert (header(call, "x-a"), call.brief, call.idempotent) == ("1", True, False)
     assert header(call, "mcp-protocol-version") is None
-    net.send_body(get, event(notification("notifications/tools/list_changed")), event("x", event="other"))
+    net.send_body(
+        get, event(notification("notifications/tools/list_changed")), event("x", event="other")
+    )
     net.send_body(get, event(result(id, {"content": []})))
     assert type_names(net.events()) == ["NotificationReceived", "ResultReceived"]
     net.answer(call)
@@ -166,7 +172,8 @@ def test_http_sse_endpoint_not_utf8_closes_connection() -> None:
 
 
 @pytest.mark.parametrize(
-    "problem", ["405", "404", "200 html", "refused", "ends", "silent", "encoded", "too much", "message"]
+    "problem",
+    ["405", "404", "200 html", "refused", "ends", "silent", "encoded", "too much", "message"],
 )
 def test_http_sse_unsupported_reports_first_rejection(problem: str) -> None:
     net, _, get = rejected_handshake(limits=Limits(message=1000))
@@ -186,7 +193,9 @@ def test_http_sse_unsupported_reports_first_rejection(problem: str) -> None:
             net.send_body(get, b"data: " + b"x" * 1001)
         else:
             if problem == "message":
-                net.send_body(get, event(notification("notifications/message", {"level": "info", "data": 1})))
+                net.send_body(
+                    get, event(notification("notifications/message", {"level": "info", "data": 1}))
+                )
             assert net.http.next_deadline() == 10.0
             net.at(10.0)
     closed = net.events()[-1]
@@ -302,7 +311,10 @@ def test_version_probe_response_decides_how_to_open(status: int, body: Any, goes
     net = Net()
     net.open()
     probe = net.call()
-    assert (posted_message(probe)["method"], header(probe, "mcp-protocol-version")) == ("server/discover", E)
+    assert (posted_message(probe)["method"], header(probe, "mcp-protocol-version")) == (
+        "server/discover",
+        E,
+    )
     if status == 0:
         net.end_response(probe, "connection refused")
     else:
@@ -335,7 +347,9 @@ def test_version_probe_response_decides_how_to_open(status: int, body: Any, goes
         (0, "", False),
     ],
 )
-def test_http_sse_is_tried_only_after_rejected_handshake(status: int, body: Any, stream: bool) -> None:
+def test_http_sse_is_tried_only_after_rejected_handshake(
+    status: int, body: Any, stream: bool
+) -> None:
     net = Net(D)
     net.open()
     call = net.call()
@@ -385,7 +399,7 @@ def test_http_sse_is_left_for_late_probe_response() -> None:
 
 def test_http_sse_transport_repr_shows_endpoint() -> None:
     net, _, _ = rejected_handshake()
-    assert repr(net.http._transport) == "<LegacySse no endpoint yet>"
+    assert repr(net.http._transport) == "<HttpSseTransport no endpoint yet>"
     net, _ = open_legacy()
-    assert repr(net.http._transport) == "<LegacySse http://server.example/messages>"
+    assert repr(net.http._transport) == "<HttpSseTransport http://server.example/messages>"
     assert net.http.queued() == 0

@@ -12,12 +12,12 @@ import pytest
 from mcp_core import AuthRequired, ConnectionLost, PeerError, RemoteProtocolError, State
 from mcp_core import types as t
 from mcp_core.http import Head, HttpClient, HttpClientOptions
-from mcp_core.http._response import Response, error_in
-from mcp_core.http._transport import (
+from mcp_core.http.client._response import Response, error_in
+from mcp_core.http.client._transport import (
+    HttpOperation,
+    MessagePost,
     OperationHost,
-    Sent,
     Transport,
-    Trip,
     is_long_lived,
     may_repeat,
     operation_of,
@@ -53,7 +53,7 @@ class FakeHost:
         self.url = Url.parse("http://a/mcp")
         self.options = HttpClientOptions()
         self.deadlines: dict[Any, float] = {}
-        self.dropped: list[Trip] = []
+        self.dropped: list[HttpOperation] = []
         self.failures: list[tuple[Outgoing, McpTrioError, int]] = []
         self.received: list[tuple[bytes, Any, int | None]] = []
 
@@ -61,24 +61,24 @@ class FakeHost:
     def conn(self) -> Connection:
         return self.fake  # type: ignore[return-value]
 
-    def make(self, trip: Trip, *arguments: Any, **options: Any) -> None:
+    def make(self, trip: HttpOperation, *arguments: Any, **options: Any) -> None:
         trip.key = 1
 
-    def withdraw(self, trip: Trip) -> bool:
+    def withdraw(self, trip: HttpOperation) -> bool:
         return False
 
-    def drop(self, trip: Trip) -> None:
+    def drop(self, trip: HttpOperation) -> None:
         self.dropped.append(trip)
         self.forget(trip)
 
-    def forget(self, trip: Trip) -> None:
+    def forget(self, trip: HttpOperation) -> None:
         self.deadlines.pop(trip, None)
         trip.key = 0
 
-    def linger(self, trip: Trip, now: float) -> None:
+    def linger(self, trip: HttpOperation, now: float) -> None:
         raise AssertionError("not by these tests")
 
-    def at(self, who: Trip | Transport, when: float | None) -> None:
+    def at(self, who: HttpOperation | Transport, when: float | None) -> None:
         if when is None:
             self.deadlines.pop(who, None)
         else:
@@ -103,7 +103,7 @@ class FakeHost:
         return None
 
 
-class PlainPost(Sent):
+class PlainPost(MessagePost):
     """A POST whose response is kept and not interpreted."""
 
     def started(self, head: Head, now: float) -> None:
@@ -125,7 +125,7 @@ class PlainTransport(Transport):
         self.posts: list[PlainPost] = []
         self.cancelled: list[Any] = []
 
-    def _make(self, out: Outgoing, now: float) -> Sent:
+    def _make(self, out: Outgoing, now: float) -> MessagePost:
         post = PlainPost(self.client, out)
         self.client.make(post, b"POST", b"/", [])
         self.posts.append(post)

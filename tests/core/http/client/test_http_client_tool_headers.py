@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_core import types as t
-from mcp_core.http._tool_headers import ToolHeaders
+from mcp_core.http.client._http_client import ToolHeaders
 
 
 def tool(name: str, **properties: Any) -> t.Tool:
@@ -21,7 +21,9 @@ def region(header: str = "Region") -> dict[str, str]:
 @pytest.mark.requirement("HDR-13")
 def test_tool_headers_invalid_annotation_removes_tool() -> None:
     known = ToolHeaders()
-    page = t.ListToolsResult(tools=[tool("plain"), tool("bad", a=region("a b")), tool("good", r=region())])
+    page = t.ListToolsResult(
+        tools=[tool("plain"), tool("bad", a=region("a b")), tool("good", r=region())]
+    )
     assert [str(each) for each in known.learn(page)] == [
         "tool 'bad' is left out: x-mcp-header 'a b' of 'a' cannot be part of a header's name"
     ]
@@ -41,7 +43,7 @@ def test_tool_headers_last_list_wins() -> None:
 
 
 def test_tool_headers_above_limit_forgets_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http._tool_headers._MAX_TOOLS", 2)
+    monkeypatch.setattr("mcp_core.http.client._http_client._MAX_TOOLS", 2)
     known = ToolHeaders()
     known.learn(t.ListToolsResult(tools=[tool(name, r=region()) for name in "abc"]))
     assert [known.of(name) is not None for name in "abc"] == [False, True, True]

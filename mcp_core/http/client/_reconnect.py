@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from mcp_core.http.wire._sse import SseDecoder
 
-    from ._call import HttpClientOptions
+    from ._options import HttpClientOptions
 
-__all__ = ["Comeback"]
+__all__ = ["Reconnection"]
 
 _FIRST_DELAY: Final = 1.0  # seconds
 
 
-class Comeback:
+class Reconnection:
     """The reconnects of one stream.
 
     Call `heard` for each chunk, `lasted` when the stream ends, then `delay`. `last_id` is the id
@@ -44,7 +44,7 @@ class Comeback:
         self.last_id = ""
 
     def __repr__(self) -> str:
-        return f"<Comeback after {self.last_id!r}, {self.failures} failures>"
+        return f"<Reconnection after {self.last_id!r}, {self.failures} failures>"
 
     def heard(self, decoder: SseDecoder, *, event: bool) -> None:
         """Take id and `retry` from the decoder, after each chunk.

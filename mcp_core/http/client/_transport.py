@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from mcp_core.types import RequestId
     from mcp_core.urls._url import Url
 
-    from ._call import HttpClientOptions
+    from ._options import HttpClientOptions
     from ._response import Response
 
 __all__ = [
     "ACCEPT_EVENT_STREAM",
     "CONTENT_TYPE_JSON",
+    "HttpOperation",
+    "MessagePost",
     "OperationHost",
-    "Sent",
     "Transport",
-    "Trip",
     "is_long_lived",
     "may_repeat",
     "operation_of",
@@ -106,7 +106,7 @@ def step_of(out: Outgoing) -> Step | None:
     return _STEPS.get(out.method)
 
 
-class Trip(abc.ABC):
+class HttpOperation(abc.ABC):
     """An HTTP request, and what is done with its response.
 
     `HttpClient` calls the methods below until the operation is dropped.
@@ -164,7 +164,7 @@ class OperationHost(Protocol):
 
     def make(
         self,
-        trip: Trip,
+        trip: HttpOperation,
         method: bytes,
         target: bytes,
         headers: Headers,
@@ -183,19 +183,19 @@ class OperationHost(Protocol):
         configured headers of the same name.
         """
 
-    def withdraw(self, trip: Trip) -> bool:
+    def withdraw(self, trip: HttpOperation) -> bool:
         """Remove the call of `trip`. Return False if the driver has taken it already."""
 
-    def drop(self, trip: Trip) -> None:
+    def drop(self, trip: HttpOperation) -> None:
         """Detach `trip`, and have the driver end its connection or stream."""
 
-    def forget(self, trip: Trip) -> None:
+    def forget(self, trip: HttpOperation) -> None:
         """Detach `trip`: its response is ignored, but the driver lets it end."""
 
-    def linger(self, trip: Trip, now: float) -> None:
+    def linger(self, trip: HttpOperation, now: float) -> None:
         """Drop `trip` unless its response ends within some seconds of the first such call."""
 
-    def at(self, who: Trip | Transport, when: float | None) -> None:
+    def at(self, who: HttpOperation | Transport, when: float | None) -> None:
         """Set the deadline at which `who.due` is called, or remove it (None)."""
 
     def receive(self, data: bytes, now: float, id: RequestId | None, status: int | None) -> None:
@@ -229,10 +229,10 @@ class Transport(abc.ABC):
     def __init__(self, client: OperationHost) -> None:
         self.client = client
         self._held: list[Outgoing] = []
-        self._gate: Trip | None = None  # the operation that held messages wait for
+        self._gate: HttpOperation | None = None  # the operation that held messages wait for
 
     @abc.abstractmethod
-    def _make(self, out: Outgoing, now: float) -> Sent | None:
+    def _make(self, out: Outgoing, now: float) -> MessagePost | None:
         """Queue the call that sends a message. Return None if the message cannot be sent."""
 
     @abc.abstractmethod
@@ -269,7 +269,7 @@ class Transport(abc.ABC):
             if out.method == _SET_LEVEL:
                 self._wait_for(sent, now)
 
-    def post(self, out: Outgoing, now: float) -> Sent | None:
+    def post(self, out: Outgoing, now: float) -> MessagePost | None:
         """Send a message at once. Return None if it cannot be sent."""
         sent = self._make(out, now)
         if sent is not None:
@@ -298,7 +298,9 @@ class Transport(abc.ABC):
         # Responses never wait for a client's request: the server may need one before it can answer.
         return self._gate is not None and (self._gate.id is None or out.kind is MessageKind.REQUEST)
 
-    def _wait_for(self, trip: Trip | None, now: float, seconds: float = _GATE_TIMEOUT) -> None:
+    def _wait_for(
+        self, trip: HttpOperation | None, now: float, seconds: float = _GATE_TIMEOUT
+    ) -> None:
         """Hold messages until `trip` has been answered, for at most `seconds`."""
         self._gate = trip
         self.client.at(self, None if trip is None else now + seconds)
@@ -312,7 +314,7 @@ class Transport(abc.ABC):
             self.send(out, now)
 
 
-class Sent(Trip):
+class MessagePost(HttpOperation):
     """The POST of one message."""
 
     def __init__(self, client: OperationHost, out: Outgoing) -> None:

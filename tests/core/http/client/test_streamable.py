@@ -19,7 +19,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.http import Head, RequestHead
-from mcp_core.http._call import HttpCall, HttpClientOptions
+from mcp_core.http.client._options import HttpCall, HttpClientOptions
 from tests.core.helpers import A, B, C, D, E, Message, encoded, notification, request, result
 from tests.core.http.client_net import (
     SESSION,
@@ -112,13 +112,19 @@ def test_stateless_calls_carry_mcp_headers() -> None:
     [
         ("tools/call", {"name": "my-tool"}, "my-tool"),
         ("tools/call", t.CallToolParams(name="größe"), "=?base64?Z3LDtsOfZQ==?="),
-        ("resources/read", {"uri": "file:///path/to/file%20name.txt"}, "file:///path/to/file%20name.txt"),
+        (
+            "resources/read",
+            {"uri": "file:///path/to/file%20name.txt"},
+            "file:///path/to/file%20name.txt",
+        ),
         ("prompts/get", {"name": " p"}, "=?base64?IHA=?="),
         ("tools/list", None, None),
         ("x/custom", {"name": "n"}, None),
     ],
 )
-def test_stateless_call_mirrors_name_into_header(method: str, params: Any, name: str | None) -> None:
+def test_stateless_call_mirrors_name_into_header(
+    method: str, params: Any, name: str | None
+) -> None:
     net = open_client(E, offers={"tools": {}, "resources": {}, "prompts": {}})
     _, call = send_call(net, method, params)
     assert (header(call, "mcp-method"), header(call, "mcp-name")) == (method, name)
@@ -142,7 +148,10 @@ def test_tool_arguments_are_mirrored_into_headers() -> None:
             "s": {"type": "string", "x-mcp-header": "Region"},
             "i": {"type": "integer", "x-mcp-header": "Count"},
             "b": {"type": "boolean", "x-mcp-header": "Method"},
-            "o": {"type": "object", "properties": {"deep": {"type": "string", "x-mcp-header": "Deep"}}},
+            "o": {
+                "type": "object",
+                "properties": {"deep": {"type": "string", "x-mcp-header": "Deep"}},
+            },
             "q": {"type": "string"},
         },
     }
@@ -165,7 +174,9 @@ def test_tool_arguments_are_mirrored_into_headers() -> None:
     def mirrored(name: str, arguments: Any) -> dict[str, str]:
         _, call = send_call(net, "tools/call", {"name": name, "arguments": arguments})
         return {
-            key.decode(): value.decode() for key, value in call.head.headers if key.startswith(b"mcp-param-")
+            key.decode(): value.decode()
+            for key, value in call.head.headers
+            if key.startswith(b"mcp-param-")
         }
 
     assert mirrored("t", {"s": "a b", "i": 42, "b": True, "o": {"deep": "ü"}, "q": "x"}) == {
@@ -250,7 +261,10 @@ def test_session_id_is_taken_from_handshake_only() -> None:
 
 def test_call_headers_replace_configured_headers() -> None:
     net = Net(
-        E, options=HttpClientOptions(headers={"Authorization": "Bearer x", "X-A": "1", "User-Agent": "me"})
+        E,
+        options=HttpClientOptions(
+            headers={"Authorization": "Bearer x", "X-A": "1", "User-Agent": "me"}
+        ),
     )
     net.open()
     first = net.call()
@@ -261,7 +275,11 @@ def test_call_headers_replace_configured_headers() -> None:
     )
     net.answer(first, result(1, discover_result()))
     _, call = send_call(net, headers={"X-a": "2", "X-B": "ü"})
-    assert (header(call, "x-a"), header(call, "x-b"), header(call, "authorization")) == ("2", "ü", "Bearer x")
+    assert (header(call, "x-a"), header(call, "x-b"), header(call, "authorization")) == (
+        "2",
+        "ü",
+        "Bearer x",
+    )
 
 
 # -- Which calls may be repeated -------------------------------------------------------------------
@@ -278,10 +296,14 @@ def test_call_headers_replace_configured_headers() -> None:
         (D, "logging/setLevel", True, False),
     ],
 )
-def test_call_flags_follow_method_row(version: str, method: str, repeatable: bool, long: bool) -> None:
+def test_call_flags_follow_method_row(
+    version: str, method: str, repeatable: bool, long: bool
+) -> None:
     net = open_client(version)
     params: dict[str, Any] = {
-        "subscriptions/listen": t.ListenParams(notifications=t.SubscriptionFilter(tools_list_changed=True)),
+        "subscriptions/listen": t.ListenParams(
+            notifications=t.SubscriptionFilter(tools_list_changed=True)
+        ),
         "logging/setLevel": t.SetLevelParams(level="info"),
     }
     _, call = send_call(net, method, params.get(method))
@@ -338,7 +360,8 @@ def test_cancelled_call_not_ended_is_dropped_after_linger(said_before: str) -> N
         net.start_response(call)
     if said_before == "an event":
         net.send_body(
-            call, event(notification("notifications/progress", {"progressToken": id, "progress": 1}))
+            call,
+            event(notification("notifications/progress", {"progressToken": id, "progress": 1})),
         )
         net.events()
     net.conn.send_cancel(id)
@@ -346,7 +369,8 @@ def test_cancelled_call_not_ended_is_dropped_after_linger(said_before: str) -> N
     net.at(3.0)
     if said_before != "nothing":
         net.send_body(
-            call, event(notification("notifications/progress", {"progressToken": id, "progress": 2}))
+            call,
+            event(notification("notifications/progress", {"progressToken": id, "progress": 2})),
         )
     net.at(4.9)
     assert net.dropped == []
@@ -477,7 +501,9 @@ def test_requests_wait_for_set_level_to_end(how: str) -> None:
         case "stream":
             net.send_body(setting, event(result(id, {})))
         case "error":
-            net.answer(setting, {"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": "no"}})
+            net.answer(
+                setting, {"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": "no"}}
+            )
         case "refused":
             net.answer(setting, "no", 500, "text/plain")
         case "lost":
@@ -533,7 +559,10 @@ def test_close_with_session_sends_delete() -> None:
     cancel, delete = net.new_calls()
     assert posted_message(cancel)["params"]["requestId"] == id
     assert (delete.head.method, delete.head.target) == (b"DELETE", b"/mcp")
-    assert (header(delete, "mcp-session-id"), header(delete, "mcp-protocol-version")) == (SESSION, D)
+    assert (header(delete, "mcp-session-id"), header(delete, "mcp-protocol-version")) == (
+        SESSION,
+        D,
+    )
     assert net.dropped == [call.key, 3]
     assert len(net.http._operations) == 2
     net.answer(cancel)
@@ -589,7 +618,11 @@ def test_session_lost_is_renegotiated_and_calls_repeated() -> None:
     net.start_response(streaming)
     asked, call = send_call(net, "tools/list")
     waiting, third = send_call(net)
-    net.answer(call, '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}', 404)
+    net.answer(
+        call,
+        '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}',
+        404,
+    )
     failed = net.event()
     assert isinstance(failed, ErrorReceived)
     assert (failed.id, type(failed.error)) == (lost, ConnectionLost)
@@ -626,7 +659,9 @@ def test_session_lost_cancels_requests_of_server() -> None:
     net.answer(other, "", 404)
     assert type_names(net.events()) == ["ErrorReceived", "RequestCancelled"]
     assert not net.conn.send_result("q", t.ListRootsResult(roots=[]))
-    assert [posted_message(each)["method"] for each in answer_handshake_again(net)] == ["tools/list"]
+    assert [posted_message(each)["method"] for each in answer_handshake_again(net)] == [
+        "tools/list"
+    ]
 
 
 def test_session_lost_does_not_repeat_response() -> None:
@@ -734,7 +769,9 @@ def test_new_session_rejecting_initialized_closes_connection() -> None:
     net.answer(call, "", 404)
     initialize = net.call()
     net.answer(
-        initialize, result(posted_message(initialize)["id"], initialize_result(D)), mcp_session_id="two"
+        initialize,
+        result(posted_message(initialize)["id"], initialize_result(D)),
+        mcp_session_id="two",
     )
     net.answer(net.call(), "", 404)
     assert type_names(net.events()) == ["PeerReady", "ConnectionClosed"]
@@ -802,7 +839,15 @@ def test_session_lost_after_close_is_ignored() -> None:
 def test_streamable_repr_counts_calls_and_held_messages() -> None:
     net = open_client(D)
     send_call(net)
-    assert repr(net.http._transport) == "<Streamable, a session, 1 calls, 0 messages held>"
-    assert repr(Net(E).http._transport) == "<Streamable, no session, 0 calls, 0 messages held>"
-    assert repr(net.http).startswith("<HttpClient of http://server.example/mcp: <Connection client READY")
+    assert (
+        repr(net.http._transport)
+        == "<StreamableHttpTransport, a session, 1 calls, 0 messages held>"
+    )
+    assert (
+        repr(Net(E).http._transport)
+        == "<StreamableHttpTransport, no session, 0 calls, 0 messages held>"
+    )
+    assert repr(net.http).startswith(
+        "<HttpClient of http://server.example/mcp: <Connection client READY"
+    )
     assert repr(net.http).endswith(", 1 calls, 0 waiting>")

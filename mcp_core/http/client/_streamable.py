@@ -30,8 +30,9 @@ from mcp_core.messages._outbox import MessageKind
 from mcp_core.revisions._methods import Method, Step
 from mcp_core.types import CallToolParams, Params
 
-from ._comeback import Comeback
-from ._legacy_sse_client import LegacySse
+from ._reconnect import Reconnection
+from ._requests import EventStreamGet, SessionDelete, StreamablePost
+from ._sse_transport import HttpSseTransport
 from ._transport import (
     CONTENT_TYPE_JSON,
     Transport,
@@ -41,7 +42,6 @@ from ._transport import (
     own_headers,
     step_of,
 )
-from ._trips import Farewell, Post, Stream
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ._response import Response
     from ._transport import OperationHost
 
-__all__ = ["Streamable"]
+__all__ = ["StreamableHttpTransport"]
 
 _ACCEPT: Final = (b"accept", JSON + b", " + EVENT_STREAM)
 # The specification allows visible ASCII; the length is our limit.
@@ -63,7 +63,7 @@ _SESSION_ID: Final = re.compile(rb"[!-~]{1,1024}")
 _STREAM_OPEN_TIMEOUT: Final = 1.0
 
 
-class Streamable(Transport):
+class StreamableHttpTransport(Transport):
     """The transport of every revision but 2024-11-05.
 
     `session` is the session id that the server has assigned; None without a session.
@@ -75,14 +75,12 @@ class Streamable(Transport):
         self._renewing = False  # a new session is being negotiated
         self._unproven = False  # a new session was negotiated, and nothing accepted in it yet
         # By the id of our request: the operation on which its response is expected.
-        self._reading: dict[RequestId, Post | Stream] = {}
-        self._standalone_stream: Stream | None = None
+        self._reading: dict[RequestId, StreamablePost | EventStreamGet] = {}
+        self._standalone_stream: EventStreamGet | None = None
 
     def __repr__(self) -> str:
         session = "no session" if self.session is None else "a session"
-        return (
-            f"<Streamable, {session}, {len(self._reading)} calls, {len(self._held)} messages held>"
-        )
+        return f"<StreamableHttpTransport, {session}, {len(self._reading)} calls, {len(self._held)} messages held>"
 
     def close(self, now: float) -> None:
         super().close(now)
@@ -93,19 +91,19 @@ class Streamable(Transport):
             self.client.drop(self._standalone_stream)
         if self.session is not None:
             self.client.make(
-                Farewell(), b"DELETE", self.client.url.target, self.headers(), brief=True
+                SessionDelete(), b"DELETE", self.client.url.target, self.headers(), brief=True
             )
 
     # -- Sending -----------------------------------------------------------------------------------
 
-    def _make(self, out: Outgoing, now: float) -> Post | None:
+    def _make(self, out: Outgoing, now: float) -> StreamablePost | None:
         try:
             headers = self._message_headers(out)
         except ValueError as exc:
             problem = f"{out.method} cannot be sent over HTTP: {exc}"
             self.client.failed(out, LocalProtocolError(problem), now, 0)
             return None
-        post = Post(self, out)
+        post = StreamablePost(self, out)
         if post.id is not None:
             self._reading[post.id] = post
         self.client.make(
@@ -178,7 +176,7 @@ class Streamable(Transport):
 
     # -- What responses say about the session ------------------------------------------------------
 
-    def accepted(self, post: Post, head: Head) -> None:
+    def accepted(self, post: StreamablePost, head: Head) -> None:
         """Take the session id from the response to the handshake, or note that the session works.
 
         Raises:
@@ -195,17 +193,19 @@ class Streamable(Transport):
         elif step is not Step.INITIALIZED and post.session == self.session:
             self._unproven = False
 
-    def try_legacy_sse(self, post: Post, response: Response, now: float) -> None:
+    def try_legacy_sse(self, post: StreamablePost, response: Response, now: float) -> None:
         """Try HTTP+SSE of 2024-11-05, because the server has rejected the handshake `post`.
 
         If the server does not support that either, `response` is what the user gets to see.
         """
-        LegacySse(self.client, post.out, self, lambda now: post.refused(response, now)).begin(now)
+        HttpSseTransport(
+            self.client, post.out, self, lambda now: post.refused(response, now)
+        ).begin(now)
 
-    def come_back(self, post: Post, now: float) -> None:
+    def come_back(self, post: StreamablePost, now: float) -> None:
         """Resume the stream that was the response to a message."""
         assert post.id is not None
-        stream = self._reading[post.id] = Stream(self, post.comeback, post.out)
+        stream = self._reading[post.id] = EventStreamGet(self, post.comeback, post.out)
         stream.again("the stream ended", now)
 
     def no_stream(self, problem: McpTrioError | None) -> None:
@@ -214,7 +214,7 @@ class Streamable(Transport):
         if problem is not None:
             self.client.report(problem)
 
-    def session_lost(self, trip: Post | Stream, now: float) -> None:
+    def session_lost(self, trip: StreamablePost | EventStreamGet, now: float) -> None:
         """Negotiate a new session: the server does not know the one that `trip` named."""
         client = self.client
         # Requests that were in flight in the old session get a 404 too, after the first one.
@@ -234,7 +234,7 @@ class Streamable(Transport):
             self._wait_for(None, now)
             self._fail_streams(trip, now)
             client.conn.renew(now)
-        if isinstance(trip, Post):
+        if isinstance(trip, StreamablePost):
             out = trip.out
             self.over(trip)
             # Responses are not repeated: the requests that they answer ended with the session.
@@ -248,7 +248,7 @@ class Streamable(Transport):
         elif trip.id is not None:
             trip.fail(_session_lost_error(trip), now)
 
-    def _fail_streams(self, but: Post | Stream, now: float) -> None:
+    def _fail_streams(self, but: StreamablePost | EventStreamGet, now: float) -> None:
         """Fail the requests with an open stream: a lost session sends nothing on it.
 
         Requests without a response are left alone: the server will reject each of them by itself.
@@ -260,7 +260,7 @@ class Streamable(Transport):
             if operation is not but and operation.streams:
                 operation.fail(_session_lost_error(operation), now)
 
-    def over(self, reading: Post | Stream) -> None:
+    def over(self, reading: StreamablePost | EventStreamGet) -> None:
         """Forget an operation: its request has been answered, or has failed."""
         if reading.id is not None and self._reading.get(reading.id) is reading:
             del self._reading[reading.id]
@@ -272,8 +272,14 @@ class Streamable(Transport):
 
     def _go_on(self, now: float) -> None:
         gate = self._gate
-        if isinstance(gate, Post) and step_of(gate.out) is Step.INITIALIZED and gate.accepted:
-            self._standalone_stream = Stream(self, Comeback(self.client.options, endless=True))
+        if (
+            isinstance(gate, StreamablePost)
+            and step_of(gate.out) is Step.INITIALIZED
+            and gate.accepted
+        ):
+            self._standalone_stream = EventStreamGet(
+                self, Reconnection(self.client.options, endless=True)
+            )
             self._standalone_stream.connect()
             self._wait_for(self._standalone_stream, now, _STREAM_OPEN_TIMEOUT)
             return
@@ -304,5 +310,5 @@ class Streamable(Transport):
                 client.failed(out, ConnectionLost(problem), now, 0)
 
 
-def _session_lost_error(operation: Post | Stream) -> ConnectionLost:
+def _session_lost_error(operation: StreamablePost | EventStreamGet) -> ConnectionLost:
     return ConnectionLost(f"{operation.prefix}the server has lost the session before it answered")

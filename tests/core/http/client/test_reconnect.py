@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcp_core.http._call import HttpClientOptions
-from mcp_core.http._comeback import Comeback
+from mcp_core.http.client._options import HttpClientOptions
+from mcp_core.http.client._reconnect import Reconnection
 from mcp_core.http.wire._sse import SseDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def comeback(retry: int | None = None, entropy: Callable[[int], bytes] | None = None) -> Comeback:
-    found = Comeback(HttpClientOptions(entropy=entropy))
+def comeback(
+    retry: int | None = None, entropy: Callable[[int], bytes] | None = None
+) -> Reconnection:
+    found = Reconnection(HttpClientOptions(entropy=entropy))
     decoder = SseDecoder(limit=100)
     decoder.feed(b"id: 7\n\n" if retry is None else b"retry: %d\nid: 7\n\n" % retry)
     assert decoder.next_event() is None
@@ -44,13 +46,15 @@ def test_reconnect_delay_doubles_after_retry_field(
 
 
 def test_reconnect_delay_never_exceeds_longest_wait() -> None:
-    found = Comeback(HttpClientOptions(attempts=7, longest_wait=5.0, entropy=lambda n: b"\xff" * n))
+    found = Reconnection(
+        HttpClientOptions(attempts=7, longest_wait=5.0, entropy=lambda n: b"\xff" * n)
+    )
     assert [found.delay() for _ in range(8)] == [1.25, 2.5, 5, 5, 5, 5, 5, None]
 
 
 def test_reconnect_endless_and_useful_never_stops() -> None:
     for endless, useful, last in ((True, True, 30), (True, False, None), (False, True, None)):
-        found = Comeback(HttpClientOptions(), endless=endless)
+        found = Reconnection(HttpClientOptions(), endless=endless)
         if useful:
             found.lasted(30.0)
         assert [found.delay() for _ in range(8)] == [1, 2, 4, 8, 16, last, last, last]
@@ -74,4 +78,4 @@ def test_reconnect_after_event_resets_count() -> None:
     assert found.delay() == 4
     found.heard(decoder, event=True)
     assert found.delay() == 1
-    assert repr(found) == "<Comeback after '7', 1 failures>"
+    assert repr(found) == "<Reconnection after '7', 1 failures>"

@@ -20,9 +20,9 @@ from ._response import Response, refusal
 from ._transport import (
     ACCEPT_EVENT_STREAM,
     CONTENT_TYPE_JSON,
-    Sent,
+    HttpOperation,
+    MessagePost,
     Transport,
-    Trip,
     may_repeat,
     operation_of,
     own_headers,
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
     from ._transport import OperationHost
 
-__all__ = ["LegacySse"]
+__all__ = ["HttpSseTransport"]
 
 # Seconds for the event `endpoint`, which is the first on the stream.
 _ENDPOINT_TIMEOUT: Final = 10.0
 
 
-class LegacySse(Transport):
+class HttpSseTransport(Transport):
     """The transport of 2024-11-05. Call `begin` to try it.
 
     Args:
@@ -66,10 +66,12 @@ class LegacySse(Transport):
         self._before = before
         self._refused = refused
         self._endpoint: Url | None = None
-        self._stream = _Stream(self)
+        self._stream = _SseStreamGet(self)
 
     def __repr__(self) -> str:
-        return f"<LegacySse {'no endpoint yet' if self._endpoint is None else self._endpoint}>"
+        return (
+            f"<HttpSseTransport {'no endpoint yet' if self._endpoint is None else self._endpoint}>"
+        )
 
     def begin(self, now: float) -> None:
         """Open the stream, and become the transport of the client."""
@@ -88,9 +90,9 @@ class LegacySse(Transport):
         else:
             super().send(out, now)
 
-    def _make(self, out: Outgoing, now: float) -> _Told:
+    def _make(self, out: Outgoing, now: float) -> _SsePost:
         assert self._endpoint is not None
-        post = _Told(self.client, out)
+        post = _SsePost(self.client, out)
         self.client.make(
             post,
             b"POST",
@@ -149,10 +151,10 @@ class LegacySse(Transport):
         self.client.conn.close(error)
 
 
-class _Stream(Trip):
+class _SseStreamGet(HttpOperation):
     """The GET of the event stream."""
 
-    def __init__(self, transport: LegacySse) -> None:
+    def __init__(self, transport: HttpSseTransport) -> None:
         self.transport = transport
 
     def started(self, head: Head, now: float) -> None:
@@ -189,7 +191,7 @@ class _Stream(Trip):
         )
 
 
-class _Told(Sent):
+class _SsePost(MessagePost):
     """The POST of a message. A JSON-RPC response arrives on the event stream."""
 
     def started(self, head: Head, now: float) -> None:

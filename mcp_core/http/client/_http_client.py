@@ -8,6 +8,13 @@
 3. Each request of the connection ends, with a result or with an error of the network.
 
 Sockets, the connection pool and the revisions are not known here.
+
+Which arguments of which tools a client mirrors into headers, as learned from `tools/list`.
+
+1. A tool whose `x-mcp-header` annotations are invalid is removed from the list, the others stay
+   (2026-07-28, basic/transports/streamable-http, Custom Headers from Tool Parameters).
+2. The last list counts. If the server has changed a tool since, it rejects the call, and the list
+   is requested again (`AbstractClient.call_tool`).
 """
 
 from __future__ import annotations
@@ -28,12 +35,23 @@ from mcp_core.messages._events import (
 )
 from mcp_core.messages._incoming import MessageContext
 from mcp_core.messages._outbox import MessageKind
+from mcp_core.schema._param_headers import param_headers
 from mcp_core.types import ListToolsResult
 from mcp_core.urls._url import Url
 
-from ._call import HttpCall, HttpClientOptions
-from ._streamable import Streamable
-from ._tool_headers import ToolHeaders
+from ._options import HttpCall, HttpClientOptions
+from ._streamable import StreamableHttpTransport
+
+if TYPE_CHECKING:
+    from mcp_core.schema._param_headers import ParamHeaders
+    from mcp_core.types import ListToolsResult
+
+__all__ = [
+    "HttpClient",
+    "ToolHeaders",
+]
+
+# emptied
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
@@ -44,9 +62,7 @@ if TYPE_CHECKING:
     from mcp_core.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
-    from ._transport import Transport, Trip
-
-__all__ = ["HttpClient"]
+    from ._transport import HttpOperation, Transport
 
 # Seconds that a server has to end a response after its result. If it does, the connection is
 # reused.
@@ -87,14 +103,14 @@ class HttpClient:
         self.url = Url.parse(url)
         self.options = options or HttpClientOptions()
         self.tools = ToolHeaders()
-        self._transport: Transport = Streamable(self)
+        self._transport: Transport = StreamableHttpTransport(self)
         self._last_key = 0
         self._calls: list[HttpCall] = []
         self._drops: list[int] = []
-        self._operations: dict[int, Trip] = {}
-        self._deadlines: dict[Trip | Transport, float] = {}
+        self._operations: dict[int, HttpOperation] = {}
+        self._deadlines: dict[HttpOperation | Transport, float] = {}
         # Operations whose timeout is stopped, because authorization for their call is in progress.
-        self._paused: set[Trip] = set()
+        self._paused: set[HttpOperation] = set()
         self._events: deque[Event] = deque()
         self._closed = False
         configured = {name.lower(): value for name, value in self.options.headers.items()}
@@ -260,7 +276,7 @@ class HttpClient:
     def _url_of(self, head: RequestHead) -> str:
         return f"{self.url.scheme}://{self.url.authority.decode()}{head.target.decode()}"
 
-    def _detach(self, key: int) -> Trip | None:
+    def _detach(self, key: int) -> HttpOperation | None:
         """Remove the operation of call `key` from all tables, and return it."""
         operation = self._operations.get(key)
         if operation is not None:
@@ -276,7 +292,7 @@ class HttpClient:
 
     def make(
         self,
-        trip: Trip,
+        trip: HttpOperation,
         method: bytes,
         target: bytes,
         headers: Headers,
@@ -309,7 +325,7 @@ class HttpClient:
         attempt = None if access is None else access.attempt(operation)
         self._calls.append(HttpCall(key, head, body, idempotent, long, brief, attempt))
 
-    def withdraw(self, trip: Trip) -> bool:
+    def withdraw(self, trip: HttpOperation) -> bool:
         """Remove the call of `trip`. Return False if the driver has taken it already."""
         for call in self._calls:
             if call.key == trip.key:
@@ -318,28 +334,28 @@ class HttpClient:
                 return True
         return False
 
-    def drop(self, trip: Trip) -> None:
+    def drop(self, trip: HttpOperation) -> None:
         """Detach `trip`, and have the driver end its connection or stream."""
         if not self.withdraw(trip):
             if trip.key:
                 self._drops.append(trip.key)
             self.forget(trip)
 
-    def forget(self, trip: Trip) -> None:
+    def forget(self, trip: HttpOperation) -> None:
         """Detach `trip`: its response is ignored, but the driver lets it end."""
         self._deadlines.pop(trip, None)
         self._operations.pop(trip.key, None)
         self._paused.discard(trip)
         trip.key = 0
 
-    def at(self, who: Trip | Transport, when: float | None) -> None:
+    def at(self, who: HttpOperation | Transport, when: float | None) -> None:
         """Set the deadline at which `who.due` is called, or remove it (None)."""
         if when is None:
             self._deadlines.pop(who, None)
         else:
             self._deadlines[who] = when
 
-    def linger(self, trip: Trip, now: float) -> None:
+    def linger(self, trip: HttpOperation, now: float) -> None:
         """Drop `trip` unless its response ends within some seconds of the first such call.
 
         A call that is paused for authorization is dropped at once: the server has not processed it.
@@ -388,3 +404,48 @@ class HttpClient:
     def _queue_events(self) -> None:
         while (event := self.conn.next_event()) is not NEED_DATA and event is not PAUSED:
             self._events.append(event)
+
+
+# Tools with mirrored arguments that are remembered. Above it the tools listed first are forgotten,
+# and a call of one of them costs one more `tools/list`.
+_MAX_TOOLS: Final = 4096
+
+
+class ToolHeaders:
+    """The mirrored arguments of a server's tools."""
+
+    __slots__ = ("_by_tool",)
+
+    def __init__(self) -> None:
+        self._by_tool: dict[str, ParamHeaders] = {}
+
+    def __repr__(self) -> str:
+        return f"<ToolHeaders of {len(self._by_tool)} tools>"
+
+    def of(self, tool: str) -> ParamHeaders | None:
+        """Return the mirrored arguments of a tool, or None if it has none or was not listed."""
+        return self._by_tool.get(tool)
+
+    def learn(self, page: ListToolsResult) -> list[RemoteProtocolError]:
+        """Learn from a page of `tools/list`, and remove the tools from it that cannot be called.
+
+        Returns:
+            An error for each tool that was removed.
+        """
+        usable = []
+        problems = []
+        for tool in page.tools:
+            self._by_tool.pop(tool.name, None)
+            try:
+                mirrored = param_headers(tool.input_schema)
+            except ValueError as exc:
+                problems.append(RemoteProtocolError(f"tool {tool.name!r} is left out: {exc}"))
+                continue
+            usable.append(tool)
+            if mirrored:
+                self._by_tool[tool.name] = mirrored
+                if len(self._by_tool) > _MAX_TOOLS:
+                    del self._by_tool[next(iter(self._by_tool))]
+        if problems:
+            page.tools = usable
+        return problems

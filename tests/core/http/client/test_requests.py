@@ -580,7 +580,8 @@ def events_after_cuts(count: int, cuts: list[int], chunk: int = 1 << 20) -> list
         (call,) = calls
     assert net.http.idle
     return [
-        each.progress if isinstance(each, ProgressReceived) else type(each).__name__ for each in net.events()
+        each.progress if isinstance(each, ProgressReceived) else type(each).__name__
+        for each in net.events()
     ]
 
 
@@ -590,7 +591,9 @@ def test_stream_cut_at_each_byte_is_resumed_without_loss(chunk: int, step: int) 
     primed, total = len(events[0]), sum(map(len, events))
     for cut in range(0, total + 1, step):
         received = events_after_cuts(5, [cut], chunk)
-        assert received == (["ErrorReceived"] if cut < primed else [1, 2, 3, 4, 5, "ResultReceived"]), cut
+        assert received == (
+            ["ErrorReceived"] if cut < primed else [1, 2, 3, 4, 5, "ResultReceived"]
+        ), cut
 
 
 def test_resumed_stream_cut_again_is_resumed_without_loss() -> None:
@@ -598,7 +601,10 @@ def test_resumed_stream_cut_again_is_resumed_without_loss() -> None:
     primed, total = len(events[0]), sum(map(len, events))
     for first in range(primed, total, 29):
         for second in range(0, total - first, 13):
-            assert events_after_cuts(4, [first, second]) == [1, 2, 3, 4, "ResultReceived"], (first, second)
+            assert events_after_cuts(4, [first, second]) == [1, 2, 3, 4, "ResultReceived"], (
+                first,
+                second,
+            )
 
 
 @given(st.lists(st.integers(0, 900), max_size=5), st.integers(1, 200))
@@ -615,10 +621,14 @@ def test_response_split_anywhere_gives_same_events(how: str, data: st.DataObject
     net = open_client(D)
     id, call = send_call(net, progress=True)
     answer = event(result(id, CONTENT), id="9")
-    body = answer[len(b"id: 9\ndata: ") :].strip() if how == JSON else b"".join(wire(id, 3)) + b": end"
+    body = (
+        answer[len(b"id: 9\ndata: ") :].strip() if how == JSON else b"".join(wire(id, 3)) + b": end"
+    )
     places = sorted(data.draw(st.sets(st.integers(0, len(body)))))
     net.start_response(call, 200, how)
-    net.send_body(call, *(body[a:b] for a, b in zip([0, *places], [*places, len(body)], strict=True)))
+    net.send_body(
+        call, *(body[a:b] for a, b in zip([0, *places], [*places, len(body)], strict=True))
+    )
     net.end_response(call)
     wanted = ["ResultReceived"] if how == JSON else ["ProgressReceived"] * 3 + ["ResultReceived"]
     assert type_names(net.events()) == wanted
@@ -640,7 +650,9 @@ def standalone_stream() -> tuple[Net, Any]:
 def test_standalone_stream_is_resumed_with_last_event_id() -> None:
     net, get = standalone_stream()
     net.start_response(get)
-    net.send_body(get, event(id="g-0"), event(notification("notifications/tools/list_changed"), id="g-1"))
+    net.send_body(
+        get, event(id="g-0"), event(notification("notifications/tools/list_changed"), id="g-1")
+    )
     received = net.event()
     assert isinstance(received, NotificationReceived)
     assert received.related is None
@@ -761,8 +773,14 @@ def test_standalone_stream_wrong_content_type_is_reported() -> None:
 def test_operation_repr_shows_method_and_response() -> None:
     net = open_client(D)
     _, get = broken_stream(net)
-    assert repr(net.http._operations[get.key]) == "<Stream of tools/call, <Comeback after 'a', 1 failures>>"
+    assert (
+        repr(net.http._operations[get.key])
+        == "<EventStreamGet of tools/call, <Reconnection after 'a', 1 failures>>"
+    )
     _, call = send_call(net)
-    assert repr(net.http._operations[call.key]) == "<Post tools/call, no response>"
+    assert repr(net.http._operations[call.key]) == "<StreamablePost tools/call, no response>"
     net, get = standalone_stream()
-    assert repr(net.http._operations[get.key]) == "<Stream of the session, <Comeback after '', 0 failures>>"
+    assert (
+        repr(net.http._operations[get.key])
+        == "<EventStreamGet of the session, <Reconnection after '', 0 failures>>"
+    )

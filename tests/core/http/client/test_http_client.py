@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mcp_core import Connection, ConnectionClosed, Role
-from mcp_core.http._call import HttpClientOptions
-from mcp_core.http._client import HttpClient
+from mcp_core.http.client._http_client import HttpClient
+from mcp_core.http.client._options import HttpClientOptions
 from tests.core.helpers import D, E, client_config, result
 from tests.core.http.client_net import URL, Net, open_client, send_call
 
@@ -25,7 +25,9 @@ from tests.core.http.client_net import URL, Net, open_client, send_call
 )
 def test_http_client_invalid_argument_raises(url: str, headers: Any, text: str) -> None:
     with pytest.raises(ValueError, match=text) as caught:
-        HttpClient(Connection(Role.CLIENT, client_config()), url, HttpClientOptions(headers=headers))
+        HttpClient(
+            Connection(Role.CLIENT, client_config()), url, HttpClientOptions(headers=headers)
+        )
     assert "secret" not in str(caught.value)
 
 
@@ -61,7 +63,9 @@ def test_http_client_next_deadline_is_earliest() -> None:
     net = open_client(E)
     id, call = send_call(net)
     net.start_response(call)
-    net.send_body(call, b"data: " + b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}' % id + b"\n\n")
+    net.send_body(
+        call, b"data: " + b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}' % id + b"\n\n"
+    )
     assert net.http.next_deadline() == 5.0
     net = Net(D, initialize_timeout=30.0)
     net.open()

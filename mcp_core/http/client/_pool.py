@@ -24,9 +24,9 @@ from msgspec import Struct
 from mcp_core._errors import ConnectionLost
 
 if TYPE_CHECKING:
-    from ._call import HttpCall
+    from ._options import HttpCall
 
-__all__ = ["NotProcessed", "Place", "Pool", "idle_time"]
+__all__ = ["NotProcessed", "Pool", "PoolDecision", "idle_time"]
 
 # Connections in use at the same time. Usual servers allow one client about as many.
 _MAX_IN_USE: Final = 100
@@ -44,7 +44,7 @@ _MAX_TRIES: Final = 3
 _TIMEOUT: Final = re.compile(rb"(?:^|[,;\s])timeout=\"?([0-9]{1,6})", re.IGNORECASE)
 
 
-class Place(enum.Enum):
+class PoolDecision(enum.Enum):
     """What `Pool.take` returns instead of a connection."""
 
     OPEN = "open"  # open a new connection; it is counted from now on
@@ -55,7 +55,7 @@ class NotProcessed(ConnectionLost):
     """The server says that it has not processed the request. Any call may then be retried."""
 
 
-class Roomy(Protocol):
+class CapacityLike(Protocol):
     """A connection, as the pool sees it.
 
     `room` is the number of requests that it accepts in parallel at present, 0 if it accepts no
@@ -66,10 +66,10 @@ class Roomy(Protocol):
     def room(self) -> int: ...
 
 
-C = TypeVar("C", bound=Roomy)
+C = TypeVar("C", bound=CapacityLike)
 
 
-class _Use(Struct):
+class _ConnectionUse(Struct):
     """The use of one connection. It counts as `long` if the first request on it is."""
 
     requests: int
@@ -102,7 +102,7 @@ class Pool(Generic[C]):
     def __init__(self) -> None:
         self.shared = False
         self._idle: list[tuple[C, float]] = []  # with the time at which it expires; the newest last
-        self._in_use: dict[C, _Use] = {}
+        self._in_use: dict[C, _ConnectionUse] = {}
         self._opening = 0
         # The last attempt to open a connection failed: calls then do not wait for another such
         # attempt.
@@ -115,7 +115,7 @@ class Pool(Generic[C]):
     def __repr__(self) -> str:
         return f"<Pool: {self._short_count} in use, {self._long_count} for streams, {len(self._idle)} idle>"
 
-    def take(self, call: HttpCall, now: float) -> C | Place:
+    def take(self, call: HttpCall, now: float) -> C | PoolDecision:
         """Return a connection for `call`, or what to do instead."""
         if self.shared:
             for connection, use in self._in_use.items():
@@ -126,7 +126,7 @@ class Pool(Generic[C]):
         if not call.brief:
             full = self._long_count >= _MAX_LONG if call.long else self._short_count >= _MAX_IN_USE
             if full:
-                return Place.WAIT
+                return PoolDecision.WAIT
         # Expired connections are skipped here, and removed by `expired`, which returns them to be
         # closed.
         for index in range(len(self._idle) - 1, -1, -1):
@@ -134,19 +134,19 @@ class Pool(Generic[C]):
             if expiry > now and connection.room:
                 del self._idle[index]
                 self._count(1, long=call.long)
-                self._in_use[connection] = _Use(1, call.long)
+                self._in_use[connection] = _ConnectionUse(1, call.long)
                 return connection
         if self.shared and self._opening and not self._open_failed:
-            return Place.WAIT
+            return PoolDecision.WAIT
         self._opening += 1
         self._count(1, long=call.long)
-        return Place.OPEN
+        return PoolDecision.OPEN
 
     def opened(self, call: HttpCall, connection: C) -> None:
         """Add the connection that `call` has opened and now uses. Waiting calls may ask again."""
         self._opening -= 1
         self._open_failed = False
-        self._in_use[connection] = _Use(1, call.long)
+        self._in_use[connection] = _ConnectionUse(1, call.long)
         self.shared = connection.room > 1
 
     def drop(self, call: HttpCall) -> None:
