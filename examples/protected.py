@@ -7,7 +7,7 @@ Try it with the small authorization server of the tests, which logs in every use
 """
 
 import mcp_trio
-from mcp_core.auth import Guard, JwtVerifier
+from mcp_core.auth import JwtVerifier, OAuthResourceServer
 
 URL, ISSUER = "http://127.0.0.1:8000/mcp", "http://127.0.0.1:9000"
 
@@ -29,7 +29,7 @@ def add_note(text: str, context: mcp_trio.Context) -> str:
 
 
 verifier = JwtVerifier(ISSUER, audience=URL)
-resource_server = Guard(
+resource_server = OAuthResourceServer(
     URL, [ISSUER], verifier, scopes=["notes:read"], tool_scopes={"add_note": ["notes:write"]}
 )
 

@@ -19,8 +19,8 @@ from hypothesis.strategies import SearchStrategy
 
 from fuzz.targets import Target
 from fuzz.values import weighted
-from mcp_core.auth import Guard
-from mcp_core.auth._challenge import MAX_LENGTH, Challenge, challenges_in, demand_in
+from mcp_core.auth import OAuthResourceServer
+from mcp_core.auth.client._challenge import MAX_LENGTH, Challenge, challenges_in, demand_in
 
 # a scheme; its token68, if it has one; or else its parameters
 Intended: TypeAlias = tuple[str, str | None, list[tuple[str, str]]]
@@ -32,7 +32,9 @@ RESOURCE: Final = "https://mcp.example.com/mcp"
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _PRINTABLE: Final = re.compile(rb"[\x20-\x7e]+")
 _RESOURCE_SERVERS: Final = [
-    Guard(RESOURCE, ["https://as.example.com"], lambda token: None, scopes=["base"], dpop=dpop)
+    OAuthResourceServer(
+        RESOURCE, ["https://as.example.com"], lambda token: None, scopes=["base"], dpop=dpop
+    )
     for dpop in (False, True)
 ]
 

@@ -26,8 +26,8 @@ from joserfc.jws import JWSRegistry
 from fuzz.mutations import damage
 from fuzz.targets import Target
 from fuzz.values import encoded, json_values, weighted
-from mcp_core.auth import Grant, Guard, JwtVerifier, Refusal
-from mcp_core.auth._challenge import demand_in
+from mcp_core.auth import AuthDenial, Grant, JwtVerifier, OAuthResourceServer
+from mcp_core.auth.client._challenge import demand_in
 
 # Header and claims, as JSON or not.
 Parts: TypeAlias = tuple[bytes, bytes]
@@ -85,9 +85,9 @@ def check(case: Case) -> Iterable[str]:
         sent[which] = (sent[which][:place] + data + sent[which][place + len(data) :]).strip(b" ")
     headers = [(b"authorization", (b"Bearer " if proof_parts is None else b"DPoP ") + sent[0])]
     headers += [(b"dpop", each) for each in sent[1:]]
-    server = Guard(RESOURCE, [ISSUER], _VERIFIER, dpop=True, scopes=["read"])
+    server = OAuthResourceServer(RESOURCE, [ISSUER], _VERIFIER, dpop=True, scopes=["read"])
     outcome = _outcome(server, headers)
-    if isinstance(outcome, Refusal):
+    if isinstance(outcome, AuthDenial):
         assert edit is not None or (parts, proof_parts) not in (
             (_VALID_TOKEN, None),
             (_VALID_BOUND_TOKEN, _VALID_PROOF),
@@ -101,20 +101,20 @@ def check(case: Case) -> Iterable[str]:
         return
     _check_proof(outcome, *sent)
     again = _outcome(server, headers)
-    assert isinstance(again, Refusal), "a proof is accepted twice"
+    assert isinstance(again, AuthDenial), "a proof is accepted twice"
     yield "granted with proof"
 
 
-def _outcome(server: Guard, headers: list[tuple[bytes, bytes]]) -> Grant | Refusal:
+def _outcome(server: OAuthResourceServer, headers: list[tuple[bytes, bytes]]) -> Grant | AuthDenial:
     try:
         step = next(server.admit(b"POST", b"/mcp", headers, NOW))
     except StopIteration as end:
-        outcome: Grant | Refusal = end.value
+        outcome: Grant | AuthDenial = end.value
         return outcome
     raise AssertionError(f"it has its keys, but yields {step!r}")
 
 
-def _check_denial(denial: Refusal, sent: Iterable[bytes]) -> None:
+def _check_denial(denial: AuthDenial, sent: Iterable[bytes]) -> None:
     text = repr(denial).encode()
     assert not any(
         len(part) > 20 and part in text for secret in sent for part in secret.split(b".")

@@ -21,7 +21,7 @@ from mcp_core.http import EndpointAuth
 from mcp_core.runtime import AUTH_CHECK_TIMEOUT, run_auth_check
 
 if TYPE_CHECKING:
-    from mcp_core.auth import HttpReply, HttpRequest
+    from mcp_core.auth import HttpRequest, HttpResponse
     from mcp_core.http import AuthCheck, ResourceServerLike
 
 __all__ = ["Admitting", "door_of"]
@@ -88,7 +88,7 @@ class Admitting:
             fetching.over.set()
 
 
-async def _fetch(request: HttpRequest, named_by: str | None) -> HttpReply:
+async def _fetch(request: HttpRequest, named_by: str | None) -> HttpResponse:
     from mcp_core.auth import is_public_address
 
     from ._fetch import fetch
@@ -121,5 +121,5 @@ class _Fetching:
         self.step = step
         self.over = trio.Event()
         self.keeper: trio.CancelScope | None = None
-        self.reply: HttpReply | None = None
+        self.reply: HttpResponse | None = None
         self.failure = "it was given up"

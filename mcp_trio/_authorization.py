@@ -28,7 +28,7 @@ from mcp_core.auth import (
     ClientProfile,
     Fetch,
     FetchFailed,
-    Listen,
+    ListenForRedirect,
     Load,
     Save,
     answers,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable
 
-    from mcp_core.auth import Attempt, Flow, HttpReply, Step
+    from mcp_core.auth import AuthAttempt, Flow, HttpResponse, Step
     from mcp_core.http import AuthAttemptLike
 
 __all__ = ["Authorization", "Login", "login_of"]
@@ -143,7 +143,7 @@ class Authorization:
         self._server_address_known = True
         self._authorizer.met_at(address)
 
-    def attempt(self, operation: str = "") -> Attempt:
+    def attempt(self, operation: str = "") -> AuthAttempt:
         """Return the authorization of one HTTP request, with its retries."""
         return self._authorizer.attempt(operation)
 
@@ -159,7 +159,7 @@ class Authorization:
             AuthRequired: the user has to do something first.
             AuthorizationFailed: no token was obtained.
         """
-        flow = cast("Attempt", attempt).challenged
+        flow = cast("AuthAttempt", attempt).challenged
         await self._run_in_nursery(lambda: self._run(flow()))
 
     async def _run_in_nursery(self, work: Callable[[], Awaitable[object]]) -> None:
@@ -225,7 +225,7 @@ class Authorization:
                 self._loopback = None
 
     async def _perform(self, step: Step) -> Any:
-        if isinstance(step, Listen):
+        if isinstance(step, ListenForRedirect):
             self._unlock()
             return await self._listen(step)
         if isinstance(step, Browse):
@@ -246,13 +246,13 @@ class Authorization:
             self._unlock()
             return None
 
-    async def _fetch(self, step: Fetch) -> HttpReply:
+    async def _fetch(self, step: Fetch) -> HttpResponse:
         def allow(address: str) -> bool:
             return self._authorizer.may_fetch(step.request.url, address)
 
         return await fetch(step.request, allow=allow, tls=self._tls, proxy=self._proxy)
 
-    async def _listen(self, step: Listen) -> str:
+    async def _listen(self, step: ListenForRedirect) -> str:
         browse = self._login.browse
         if browse is None:
             raise AuthRequired(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from mcp_core import ConnectFailed, ConnectionLost, __version__
-from mcp_core.auth import MAX_BODY, FetchFailed, HttpReply
+from mcp_core.auth import MAX_BODY, FetchFailed, HttpResponse
 from mcp_core.http import Body, Head, RequestHead, Url
 
 from ._dial import ENVIRONMENT, Way, find_proxy
@@ -44,7 +44,7 @@ async def fetch(
     allow: Callable[[str], bool],
     tls: ssl.SSLContext | None = None,
     proxy: str | None = ENVIRONMENT,
-) -> HttpReply:
+) -> HttpResponse:
     """Send `request` and return the response, of any status. Redirects are not followed.
 
     The whole request has five seconds, and the response body at most 64 KiB.
@@ -65,8 +65,11 @@ async def fetch(
 
 
 async def _fetch(
-    request: HttpRequest, allow: Callable[[str], bool], tls: ssl.SSLContext | None, proxy: str | None
-) -> HttpReply:
+    request: HttpRequest,
+    allow: Callable[[str], bool],
+    tls: ssl.SSLContext | None,
+    proxy: str | None,
+) -> HttpResponse:
     try:
         url = Url.parse(request.url)
     except ValueError as exc:
@@ -80,7 +83,9 @@ async def _fetch(
         connector, client = await _connect(connectors)
         try:
             response = _Answer()
-            await client.run(connector.address(_head(request, url)), request.body, response.handle_actions)
+            await client.run(
+                connector.address(_head(request, url)), request.body, response.handle_actions
+            )
             return response.reply()
         except ConnectionLost as exc:
             raise FetchFailed(str(exc)) from exc
@@ -123,7 +128,9 @@ async def _connectors(
         proxy = find_proxy(url.scheme, host, port)
     if proxy is None:
         addresses = await _addresses(url, allow)
-        return [Way(url.scheme, host, port, tls=tls, proxy=None, address=each) for each in addresses]
+        return [
+            Way(url.scheme, host, port, tls=tls, proxy=None, address=each) for each in addresses
+        ]
     address = _literal_address(host)
     if address is not None and not allow(address):
         raise _forbidden(host)
@@ -184,7 +191,9 @@ def _head(request: HttpRequest, url: Url) -> RequestHead:
         (b"connection", b"close"),
     ]
     try:
-        headers += [(name.lower().encode(), value.encode("latin-1")) for name, value in request.headers]
+        headers += [
+            (name.lower().encode(), value.encode("latin-1")) for name, value in request.headers
+        ]
     except UnicodeError as exc:
         raise FetchFailed("it cannot be sent over HTTP") from exc
     return RequestHead(request.method.encode(), url.target, headers)
@@ -209,11 +218,12 @@ class _Answer:
                     raise FetchFailed(f"its answer is longer than {MAX_BODY} bytes")
                 self._body += action.data
 
-    def reply(self) -> HttpReply:
+    def reply(self) -> HttpResponse:
         """Return the response. Call it when the request has completed."""
         head = self._head
         assert head is not None
         headers = [
-            (bytes(name).decode("latin-1"), bytes(value).decode("latin-1")) for name, value in head.headers
+            (bytes(name).decode("latin-1"), bytes(value).decode("latin-1"))
+            for name, value in head.headers
         ]
-        return HttpReply(head.status, headers, bytes(self._body))
+        return HttpResponse(head.status, headers, bytes(self._body))

@@ -20,7 +20,7 @@ import anyio
 import anyio.lowlevel
 
 from mcp_core import Limits
-from mcp_core.auth import Grant, Guard
+from mcp_core.auth import Grant, OAuthResourceServer
 from mcp_core.registry import Context, Server
 from tests.core.http.site import GET, HOST, POST, D, E, initialize, meta, request
 
@@ -681,7 +681,7 @@ def _authorized_call(host: Host, token: str, **options: Any) -> Call:
 
 async def authorization(make: Make) -> list[Call]:
     grants = {"ann": Grant("ann", scopes=frozenset({"use"})), "bob": Grant("bob")}
-    resource_server = Guard(
+    resource_server = OAuthResourceServer(
         RESOURCE, ["https://as.example.com"], grants.get, tool_scopes={"echo": ["use"]}
     )
     async with hosting(make(Neutral().server, auth=resource_server)) as host:
@@ -706,7 +706,7 @@ async def slow_authorization(make: Make) -> list[Call]:
             raise LookupError
         return Grant("ann") if token == "ann" else None
 
-    resource_server = Guard(RESOURCE, ["https://as.example.com"], verify)
+    resource_server = OAuthResourceServer(RESOURCE, ["https://as.example.com"], verify)
     async with hosting(make(Neutral().server, auth=resource_server)) as host:
         first = _authorized_call(host, "ann")
         await started.wait()

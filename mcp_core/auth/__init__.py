@@ -8,28 +8,45 @@ function of the application. The steps of its flows are `Fetch` and `Await`.
 
 from __future__ import annotations
 
+from mcp_core.auth.client._authorizer import AuthAttempt, Authorizer
+from mcp_core.auth.client._callback import answers
+from mcp_core.auth.client._profile import ClientProfile, EnterpriseManaged, JwtBearer
+from mcp_core.auth.server._grant import Grant, TokenVerifier, VerifierFunction, VerifierUnavailable
+from mcp_core.auth.server._introspection import IntrospectionVerifier
+from mcp_core.auth.server._jwt import JwtVerifier
+from mcp_core.auth.server._resource_server import (
+    AuthDenial,
+    AuthFlow,
+    Await,
+    OAuthResourceServer,
+    Scopes,
+)
 from mcp_core.urls._addresses import is_local, is_public_address, may_fetch, url_fault
 
-from ._authorizer import Attempt, Authorizer
-from ._callback import answers
 from ._errors import AuthorizationFailed, FetchFailed
-from ._grant import Grant, Verifier, VerifierFunction, VerifierUnavailable
-from ._guard import Admission, Await, Guard, Refusal, Scopes
-from ._introspection import IntrospectionVerifier
-from ._jose import BadToken
-from ._jwt import JwtVerifier
-from ._profile import ClientProfile, EnterpriseManaged, JwtBearer
+from ._jose import InvalidToken
 from ._secret import Secret
-from ._steps import MAX_BODY, Browse, Fetch, Flow, HttpReply, HttpRequest, Listen, Load, Save, Step
+from ._steps import (
+    MAX_BODY,
+    Browse,
+    Fetch,
+    Flow,
+    HttpRequest,
+    HttpResponse,
+    ListenForRedirect,
+    Load,
+    Save,
+    Step,
+)
 
 __all__ = [
     "MAX_BODY",
-    "Admission",
-    "Attempt",
+    "AuthAttempt",
+    "AuthDenial",
+    "AuthFlow",
     "AuthorizationFailed",
     "Authorizer",
     "Await",
-    "BadToken",
     "Browse",
     "ClientProfile",
     "EnterpriseManaged",
@@ -37,20 +54,20 @@ __all__ = [
     "FetchFailed",
     "Flow",
     "Grant",
-    "Guard",
-    "HttpReply",
     "HttpRequest",
+    "HttpResponse",
     "IntrospectionVerifier",
+    "InvalidToken",
     "JwtBearer",
     "JwtVerifier",
-    "Listen",
+    "ListenForRedirect",
     "Load",
-    "Refusal",
+    "OAuthResourceServer",
     "Save",
     "Scopes",
     "Secret",
     "Step",
-    "Verifier",
+    "TokenVerifier",
     "VerifierFunction",
     "VerifierUnavailable",
     "answers",

@@ -33,8 +33,8 @@ __all__ = [
     "ASYMMETRIC",
     "MAX_TOKEN",
     "SYMMETRIC",
-    "BadKey",
-    "BadToken",
+    "InvalidKey",
+    "InvalidToken",
     "Jws",
     "Key",
     "base64url",
@@ -86,7 +86,7 @@ _CURVES: Final = {
 _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]*")
 
 
-class BadToken(McpTrioError):
+class InvalidToken(McpTrioError):
     """A token, or DPoP proof, that is not valid.
 
     The text says why, and is sent to the client and logged: it must not contain a part of the
@@ -94,7 +94,7 @@ class BadToken(McpTrioError):
     """
 
 
-class BadKey(McpTrioError, ValueError):
+class InvalidKey(McpTrioError, ValueError):
     """A key that is not valid or not supported.
 
     The text says why, and must not contain a part of the key.
@@ -215,10 +215,10 @@ class Jws:
             InvalidToken: the signature is wrong, or the key does not support the algorithm.
         """
         if not key.fits(self.alg):
-            raise BadToken("the token's algorithm and its key do not belong together")
+            raise InvalidToken("the token's algorithm and its key do not belong together")
         algorithm = require().algorithms[_joserfc_name(self.alg, key)]
         if not algorithm.verify(self._signed.encode(), self._signature, key._key):
-            raise BadToken("the signature of the token is wrong")
+            raise InvalidToken("the signature of the token is wrong")
         return self._payload
 
 
@@ -231,28 +231,28 @@ def read_jws(token: str, algorithms: Collection[str]) -> Jws:
         InvalidToken: the token is malformed, or its algorithm is not one of `algorithms`.
     """
     if len(token) > MAX_TOKEN:
-        raise BadToken(f"the token is longer than {MAX_TOKEN} characters")
+        raise InvalidToken(f"the token is longer than {MAX_TOKEN} characters")
     parts = token.split(".")
     if len(parts) == 5:
-        raise BadToken("the token is encrypted (JWE): only signed tokens are accepted")
+        raise InvalidToken("the token is encrypted (JWE): only signed tokens are accepted")
     if len(parts) != 3:
-        raise BadToken("the token does not have the form of a signed token (JWS)")
+        raise InvalidToken("the token does not have the form of a signed token (JWS)")
     header = _from_base64url(parts[0])
     payload = _from_base64url(parts[1])
     signature = _from_base64url(parts[2])
     if header is None or payload is None or signature is None:
-        raise BadToken("the token is not written in base64url")
+        raise InvalidToken("the token is not written in base64url")
     try:
         members_of(header)
         found = _read_header(header)
     except InvalidPayload:
-        raise BadToken("the header of the token cannot be read") from None
+        raise InvalidToken("the header of the token cannot be read") from None
     if found.enc is not UNSET or found.zip is not UNSET:
-        raise BadToken("the token is encrypted or compressed: only signed tokens are accepted")
+        raise InvalidToken("the token is encrypted or compressed: only signed tokens are accepted")
     if found.crit is not UNSET or found.b64 is not UNSET:
-        raise BadToken("the token has an extension (crit or b64) that is not supported")
+        raise InvalidToken("the token has an extension (crit or b64) that is not supported")
     if found.alg not in algorithms:
-        raise BadToken("the token is signed by an algorithm that is not allowed here")
+        raise InvalidToken("the token is signed by an algorithm that is not allowed here")
     return Jws(found, f"{parts[0]}.{parts[1]}", payload, signature)
 
 
@@ -292,14 +292,14 @@ def load_keys(document: bytes) -> list[Key]:
     try:
         found = _read_key_set(document).keys
     except InvalidPayload:
-        raise BadKey('it is not a JWK Set, that is, an object with a list "keys"') from None
+        raise InvalidKey('it is not a JWK Set, that is, an object with a list "keys"') from None
     if len(found) > MAX_KEYS:
-        raise BadKey(f"it has {len(found)} keys; at most {MAX_KEYS} are allowed")
+        raise InvalidKey(f"it has {len(found)} keys; at most {MAX_KEYS} are allowed")
     keys = []
     for raw in found:
         try:
             keys.append(public_key(bytes(raw)))
-        except BadKey:
+        except InvalidKey:
             continue
     return keys
 
@@ -315,11 +315,11 @@ def public_key(jwk: bytes) -> Key:
         members_of(jwk)
         found = _read_jwk(jwk)
     except InvalidPayload:
-        raise BadKey("it is not a JWK") from None
+        raise InvalidKey("it is not a JWK") from None
     if found.d is not UNSET or found.kty == "oct":
-        raise BadKey("it is a private key or a secret, where a public key is wanted")
+        raise InvalidKey("it is a private key or a secret, where a public key is wanted")
     if found.use not in (None, "sig") or "verify" not in (found.key_ops or ("verify",)):
-        raise BadKey("it is not for signatures")
+        raise InvalidKey("it is not for signatures")
     kind, values = _public_members(found)
     return Key(_import_key({"kty": found.kty, **values}), kind, found.kid, found.alg)
 
@@ -342,11 +342,11 @@ def private_key(source: str | bytes | Mapping[str, Any], *, kid: str | None = No
     try:
         found = _read_jwk(encode(source))
     except (InvalidPayload, TypeError, ValueError):
-        raise BadKey("it is not a JWK") from None
+        raise InvalidKey("it is not a JWK") from None
     kind, values = _public_members(found)
     private = {name: source[name] for name in ("d", "p", "q", "dp", "dq", "qi") if name in source}
     if not private:
-        raise BadKey("it is a public key, where a private key is wanted")
+        raise InvalidKey("it is a public key, where a private key is wanted")
     return Key(
         _import_key({"kty": found.kty, **values, **private}), kind, found.kid or kid, found.alg
     )
@@ -377,11 +377,11 @@ def secret_key(secret: bytes) -> Key:
     from joserfc.jwk import OctKey
 
     if len(secret) < 32:
-        raise BadKey(f"the secret has {len(secret)} bytes; at least 32 are required")
+        raise InvalidKey(f"the secret has {len(secret)} bytes; at least 32 are required")
     try:
         key = OctKey.import_key(secret)
     except ValueError:
-        raise BadKey("it is a public key: anyone who knows it could sign tokens") from None
+        raise InvalidKey("it is a public key: anyone who knows it could sign tokens") from None
     size = next(bits for bits in (512, 384, 256) if len(secret) * 8 >= bits)
     return Key(key, f"oct{size}")
 
@@ -394,7 +394,7 @@ def sign(header: Mapping[str, Any], payload: bytes, key: Key) -> str:
     """
     algorithm = str(header["alg"])
     if not key.fits(algorithm) or not key._key.is_private:
-        raise BadKey(f"the key cannot sign with {algorithm}")
+        raise InvalidKey(f"the key cannot sign with {algorithm}")
     signed = f"{base64url(encode(header))}.{base64url(payload)}"
     signature = require().algorithms[_joserfc_name(algorithm, key)].sign(signed.encode(), key._key)
     return f"{signed}.{base64url(signature)}"
@@ -425,19 +425,19 @@ def _public_members(jwk: _Jwk) -> tuple[str, dict[str, str]]:
         exponent = _from_base64url(jwk.e)
         bits = int.from_bytes(modulus or b"", "big").bit_length()
         if not _MIN_RSA_BITS <= bits <= _MAX_RSA_BITS:
-            raise BadKey(f"an RSA key has from {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits")
+            raise InvalidKey(f"an RSA key has from {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits")
         if not 2 < int.from_bytes(exponent or b"", "big") < _MAX_RSA_EXPONENT:
-            raise BadKey("its RSA exponent is out of range")
+            raise InvalidKey("its RSA exponent is out of range")
         return "RSA", {"n": jwk.n, "e": jwk.e}
     kty, size = _CURVES.get(jwk.crv, ("", 0))
     if not kty or kty != jwk.kty:
-        raise BadKey("its kind is not supported")
+        raise InvalidKey("its kind is not supported")
     values = {"crv": jwk.crv, "x": jwk.x, "y": jwk.y}
     if kty == "OKP":
         del values["y"]
     coordinates = [value for name, value in values.items() if name != "crv"]
     if any(len(_from_base64url(coordinate) or b"") != size for coordinate in coordinates):
-        raise BadKey("a coordinate of it has the wrong size")
+        raise InvalidKey("a coordinate of it has the wrong size")
     return jwk.crv, values
 
 
@@ -450,7 +450,7 @@ def _import_key(jwk: dict[str, str]) -> JoseKey:
     try:
         return JWKRegistry.import_key(dict(jwk))
     except (JoseError, ValueError, TypeError):
-        raise BadKey("its numbers do not form a valid key") from None
+        raise InvalidKey("its numbers do not form a valid key") from None
 
 
 def _import_pem(pem: bytes) -> JoseKey:
@@ -466,7 +466,7 @@ def _import_pem(pem: bytes) -> JoseKey:
             continue
         if key.is_private:
             return key
-    raise BadKey(
+    raise InvalidKey(
         "it is not an unencrypted private key in PEM, of RSA, an elliptic curve or Ed25519"
     )
 

@@ -23,18 +23,18 @@ from urllib.parse import quote, quote_plus
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 
 from ._errors import AuthorizationFailed
-from ._secret import Opaque, Secret
+from ._secret import RedactedStruct, Secret
 from ._steps import MAX_BODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = [
-    "ErrorReply",
-    "RegistrationReply",
-    "ResourceMetadata",
-    "ServerMetadata",
-    "TokenReply",
+    "AuthorizationServerMetadata",
+    "OAuthErrorResponse",
+    "ProtectedResourceMetadata",
+    "RegistrationResponse",
+    "TokenResponse",
     "error_of",
     "is_token",
     "read_error",
@@ -57,7 +57,7 @@ _MAX_DESCRIPTION: Final = 200  # characters of an error description
 _MIN_SECRET_LENGTH: Final = 6  # characters
 
 
-class ResourceMetadata(Opaque, frozen=True):
+class ProtectedResourceMetadata(RedactedStruct, frozen=True):
     """The metadata that an MCP server publishes about itself (RFC 9728)."""
 
     resource: str
@@ -65,7 +65,7 @@ class ResourceMetadata(Opaque, frozen=True):
     scopes_supported: list[str] | None = None
 
 
-class ServerMetadata(Opaque, frozen=True):
+class AuthorizationServerMetadata(RedactedStruct, frozen=True):
     """The metadata of an authorization server.
 
     Sources: RFC 8414, OpenID Connect Discovery.
@@ -84,7 +84,7 @@ class ServerMetadata(Opaque, frozen=True):
     dpop_signing_alg_values_supported: list[str] | None = None
 
 
-class RegistrationReply(Opaque, frozen=True):
+class RegistrationResponse(RedactedStruct, frozen=True):
     """The response to a dynamic client registration (RFC 7591)."""
 
     client_id: str
@@ -94,7 +94,7 @@ class RegistrationReply(Opaque, frozen=True):
     scope: str | None = None
 
 
-class TokenReply(Opaque, frozen=True):
+class TokenResponse(RedactedStruct, frozen=True):
     """A token response: an access token, or the assertion that a token exchange returns.
 
     `expires_in` is in seconds, or None if it is not known.
@@ -122,21 +122,21 @@ class TokenReply(Opaque, frozen=True):
         return min(max(seconds, 0.0), _MAX_LIFETIME)
 
 
-class ErrorReply(Opaque, frozen=True):
+class OAuthErrorResponse(RedactedStruct, frozen=True):
     """An OAuth error response: the code `error`, and a short text for people."""
 
     error: str
     error_description: str | None = None
 
 
-_decode_resource_metadata: Final = reader(ResourceMetadata)
-_decode_server_metadata: Final = reader(ServerMetadata)
-_decode_registration: Final = reader(RegistrationReply)
-_decode_token: Final = reader(TokenReply)
-_decode_error: Final = reader(ErrorReply)
+_decode_resource_metadata: Final = reader(ProtectedResourceMetadata)
+_decode_server_metadata: Final = reader(AuthorizationServerMetadata)
+_decode_registration: Final = reader(RegistrationResponse)
+_decode_token: Final = reader(TokenResponse)
+_decode_error: Final = reader(OAuthErrorResponse)
 
 
-def read_resource_metadata(body: bytes) -> ResourceMetadata:
+def read_resource_metadata(body: bytes) -> ProtectedResourceMetadata:
     """Decode protected resource metadata.
 
     Raises:
@@ -145,7 +145,7 @@ def read_resource_metadata(body: bytes) -> ResourceMetadata:
     return _decode(_decode_resource_metadata, body, "the metadata of the MCP server")
 
 
-def read_server_metadata(body: bytes) -> ServerMetadata:
+def read_server_metadata(body: bytes) -> AuthorizationServerMetadata:
     """Decode authorization server metadata.
 
     Raises:
@@ -154,7 +154,7 @@ def read_server_metadata(body: bytes) -> ServerMetadata:
     return _decode(_decode_server_metadata, body, "the metadata of the authorization server")
 
 
-def read_registration(body: bytes) -> RegistrationReply:
+def read_registration(body: bytes) -> RegistrationResponse:
     """Decode the response to a registration.
 
     Raises:
@@ -168,7 +168,7 @@ def read_registration(body: bytes) -> RegistrationReply:
     return reply
 
 
-def read_token(body: bytes) -> TokenReply:
+def read_token(body: bytes) -> TokenResponse:
     """Decode a token response.
 
     Raises:
@@ -187,7 +187,7 @@ def is_token(text: str) -> bool:
     return _TOKEN.fullmatch(text) is not None
 
 
-def read_error(body: bytes, hide: Iterable[Secret] = ()) -> ErrorReply | None:
+def read_error(body: bytes, hide: Iterable[Secret] = ()) -> OAuthErrorResponse | None:
     """Decode an OAuth error response. Return None if `body` is not one.
 
     The values in `hide` are replaced by "..." in its texts.
@@ -199,7 +199,9 @@ def read_error(body: bytes, hide: Iterable[Secret] = ()) -> ErrorReply | None:
     return error_of(reply.error, reply.error_description, hide)
 
 
-def error_of(error: str, description: str | None, hide: Iterable[Secret] = ()) -> ErrorReply | None:
+def error_of(
+    error: str, description: str | None, hide: Iterable[Secret] = ()
+) -> OAuthErrorResponse | None:
     """Sanitize an error code and its description, which the peer wrote.
 
     Return None if the code is not printable or too long. The values in `hide` are replaced by
@@ -219,7 +221,7 @@ def error_of(error: str, description: str | None, hide: Iterable[Secret] = ()) -
     if not _CODE.fullmatch(error):
         return None
     text = _UNPRINTABLE.sub(" ", text).strip()
-    return ErrorReply(error, text[:_MAX_DESCRIPTION] or None)
+    return OAuthErrorResponse(error, text[:_MAX_DESCRIPTION] or None)
 
 
 def _decode(read: Callable[[bytes], T], body: bytes, document: str) -> T:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from msgspec import Struct
 
-__all__ = ["Opaque", "Secret"]
+__all__ = ["RedactedStruct", "Secret"]
 
 
 class Secret:
@@ -44,7 +44,7 @@ class Secret:
         raise TypeError("a Secret cannot be pickled: its text would be readable where it is stored")
 
 
-class Opaque(Struct, frozen=True):
+class RedactedStruct(Struct, frozen=True):
     """A struct that prints its name instead of its fields, unless a subclass defines `__repr__`."""
 
     def __repr__(self) -> str:

@@ -12,16 +12,16 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
-from ._secret import Opaque
+from ._secret import RedactedStruct
 
 __all__ = [
     "MAX_BODY",
     "Browse",
     "Fetch",
     "Flow",
-    "HttpReply",
     "HttpRequest",
-    "Listen",
+    "HttpResponse",
+    "ListenForRedirect",
     "Load",
     "Save",
     "Step",
@@ -33,7 +33,7 @@ MAX_BODY: Final = 65_536
 T = TypeVar("T")
 
 
-class HttpRequest(Opaque, frozen=True):
+class HttpRequest(RedactedStruct, frozen=True):
     """An HTTP request to send unchanged.
 
     `url` is absolute, `headers` are pairs of name and value.
@@ -50,7 +50,7 @@ class HttpRequest(Opaque, frozen=True):
         return f"<HttpRequest {self.method} {url} headers=[{names}] body={len(self.body)} bytes>"
 
 
-class HttpReply(Opaque, frozen=True):
+class HttpResponse(RedactedStruct, frozen=True):
     """The response to an `HttpRequest`.
 
     Header names are lower case, `body` is complete and decompressed.
@@ -66,7 +66,7 @@ class HttpReply(Opaque, frozen=True):
 
     def __repr__(self) -> str:
         names = ", ".join(name for name, _ in self.headers)
-        return f"<HttpReply {self.status} headers=[{names}] body={len(self.body)} bytes>"
+        return f"<HttpResponse {self.status} headers=[{names}] body={len(self.body)} bytes>"
 
 
 class Fetch(Struct, frozen=True):
@@ -85,7 +85,7 @@ class Fetch(Struct, frozen=True):
     named_by: str | None = None
 
 
-class Listen(Struct, frozen=True):
+class ListenForRedirect(Struct, frozen=True):
     """The step to listen at `redirect_uri` for the browser, until the flow ends.
 
     A `Browse` follows. The result is the redirect URI in use: the same one, or with another port if
@@ -97,7 +97,7 @@ class Listen(Struct, frozen=True):
     any_port: bool = False
 
 
-class Browse(Opaque, frozen=True):
+class Browse(RedactedStruct, frozen=True):
     """The step to let the user log in at `url`.
 
     The result is the full URL to which the browser was redirected. A `ListenForRedirect` came
@@ -125,7 +125,7 @@ class Load(Struct, frozen=True):
     to_replace: bool = False
 
 
-class Save(Opaque, frozen=True):
+class Save(RedactedStruct, frozen=True):
     """The step to store `value` under `key`, or to delete the key if `value` is None.
 
     Other users must not be able to read the value. There is no result. The driver reports a failure
@@ -136,8 +136,10 @@ class Save(Opaque, frozen=True):
     value: bytes | None
 
     def __repr__(self) -> str:
-        return f"<Save {self.key!r} {'nothing' if self.value is None else f'{len(self.value)} bytes'}>"
+        return (
+            f"<Save {self.key!r} {'nothing' if self.value is None else f'{len(self.value)} bytes'}>"
+        )
 
 
-Step: TypeAlias = Fetch | Listen | Browse | Load | Save
+Step: TypeAlias = Fetch | ListenForRedirect | Browse | Load | Save
 Flow: TypeAlias = Generator[Step, Any, T]

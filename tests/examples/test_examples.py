@@ -17,7 +17,7 @@ import trio.testing
 
 import mcp_trio
 from mcp_core import ALL, DIALECTS
-from mcp_core.auth import HttpReply
+from mcp_core.auth import HttpResponse
 from mcp_core.types import (
     CreateMessageParams,
     CreateMessageResult,
@@ -56,7 +56,9 @@ def test_every_example_has_a_test() -> None:
 
 @pytest.mark.parametrize("version", ALL)
 @pytest.mark.parametrize("name", ["greeter.py", "blocking_loop.py"])
-async def test_greeter_examples_work_in_every_revision(name: str, version: str, tmp_path: Path) -> None:
+async def test_greeter_examples_work_in_every_revision(
+    name: str, version: str, tmp_path: Path
+) -> None:
     async with mcp_trio.connect_stdio(server(name), cwd=tmp_path, versions=[version]) as client:
         assert client.peer.dialect is DIALECTS[version]
         await client.ping()
@@ -70,7 +72,9 @@ async def test_greeter_examples_work_in_every_revision(name: str, version: str, 
 @pytest.mark.parametrize("words", [("run", "greeter.py"), ("run", "weather.py:server")])
 async def test_example_is_served_by_command(words: tuple[str, str]) -> None:
     command = [sys.executable, "-m", "mcp_trio", *words]
-    async with mcp_trio.connect_stdio(command, cwd=EXAMPLES, env={"PYTHONPATH": str(ROOT)}) as client:
+    async with mcp_trio.connect_stdio(
+        command, cwd=EXAMPLES, env={"PYTHONPATH": str(ROOT)}
+    ) as client:
         assert client.peer.info is not None
         assert words[1].startswith(client.peer.info.name)
 
@@ -121,7 +125,12 @@ def test_client_example_prints_tools_and_result(tmp_path: Path) -> None:
 
 def test_unix_socket_example_serves_two_clients(tmp_path: Path) -> None:
     result = subprocess.run(
-        server("unix_socket.py"), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        server("unix_socket.py"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert result.stderr == ""
     assert result.stdout == "Ada is guest number 1\nBob is guest number 2\n"
@@ -167,7 +176,9 @@ async def test_threads_example_serves_concurrent_clients(version: str, threads: 
             with pytest.raises(mcp_trio.CallTimeout):
                 await client.call_tool("nap", {"seconds": 0.3}, timeout=0.01)
             assert (await client.call_tool("count", {"to": 0})).text == "counted to 0"
-        async with mcp_trio.connect_stream(await trio.open_tcp_stream("127.0.0.1", threads)) as another:
+        async with mcp_trio.connect_stream(
+            await trio.open_tcp_stream("127.0.0.1", threads)
+        ) as another:
             assert [tool.name for tool in await another.list_tools()] == ["count", "nap"]
 
 
@@ -183,9 +194,12 @@ DEGREES = "40 °C\n60 °C\n80 °C\n100 °C\n"
 
 @pytest.mark.parametrize("version", BOTH_ERAS)
 @pytest.mark.parametrize(
-    ("name", "output"), [("booking.py", QUESTIONS), ("research.py", ANSWERS), ("watched.py", DEGREES)]
+    ("name", "output"),
+    [("booking.py", QUESTIONS), ("research.py", ANSWERS), ("watched.py", DEGREES)],
 )
-def test_example_with_own_client_prints_output(name: str, output: str, version: str, tmp_path: Path) -> None:
+def test_example_with_own_client_prints_output(
+    name: str, output: str, version: str, tmp_path: Path
+) -> None:
     result = subprocess.run(
         [*server(name), version],
         cwd=tmp_path,
@@ -242,16 +256,23 @@ async def test_research_example_stops_after_maximum_rounds(version: str) -> None
 
     research = load_example("research.py").server
     able = SamplingCapability(tools={})
-    async with mcp_trio.connect(research, versions=[version], on_sample=model, sampling=able) as client:
+    async with mcp_trio.connect(
+        research, versions=[version], on_sample=model, sampling=able
+    ) as client:
         result = await client.call_tool("research", {"question": "Why?"})
     assert (result.is_error, result.text) == (True, "the model has found no answer in 5 rounds")
     assert rounds == 5
 
 
 @pytest.mark.parametrize("version", BOTH_ERAS)
-async def test_watched_example_change_invalidates_cached_value(version: str, autojump_clock: object) -> None:
+async def test_watched_example_change_invalidates_cached_value(
+    version: str, autojump_clock: object
+) -> None:
     kettle = load_example("watched.py").server
-    async with mcp_trio.connect(kettle, versions=[version]) as client, client.listen(uris=[URI]) as changes:
+    async with (
+        mcp_trio.connect(kettle, versions=[version]) as client,
+        client.listen(uris=[URI]) as changes,
+    ):
         assert await degrees(client) == "20"
         async with trio.open_nursery() as nursery:
             nursery.start_soon(client.call_tool, "boil")
@@ -297,9 +318,11 @@ async def test_protected_example_requires_token_and_scope(
     protected = load_example("protected.py")
     issuer = AuthorizationServer(protected.ISSUER)
 
-    async def fetch(request: HttpRequest, **how: Any) -> HttpReply:
-        response = issuer.answer(request.method, request.url.removeprefix(protected.ISSUER), {}, b"")
-        return HttpReply(response.status, response.headers, response.body)
+    async def fetch(request: HttpRequest, **how: Any) -> HttpResponse:
+        response = issuer.answer(
+            request.method, request.url.removeprefix(protected.ISSUER), {}, b""
+        )
+        return HttpResponse(response.status, response.headers, response.body)
 
     monkeypatch.setattr("mcp_trio._fetch.fetch", fetch)
     async with trio.open_nursery() as nursery:
@@ -310,11 +333,15 @@ async def test_protected_example_requires_token_and_scope(
                 pass
         assert isinstance(refused.value.__cause__, mcp_trio.AuthRequired)
         headers = {"authorization": f"Bearer {issuer.token(protected.URL)}"}
-        async with mcp_trio.connect_http(address.url, versions=[version], headers=headers) as client:
+        async with mcp_trio.connect_http(
+            address.url, versions=[version], headers=headers
+        ) as client:
             assert text_of(await client.call_tool("add_note", {"text": "milk"})) == "kept"
             assert "milk" in text_of(await client.call_tool("read_notes"))
         headers = {"authorization": f"Bearer {issuer.token(protected.URL, 'notes:read')}"}
-        async with mcp_trio.connect_http(address.url, versions=[version], headers=headers) as client:
+        async with mcp_trio.connect_http(
+            address.url, versions=[version], headers=headers
+        ) as client:
             assert "milk" in text_of(await client.call_tool("read_notes"))
             with pytest.raises(mcp_trio.McpTrioError):
                 await client.call_tool("add_note", {"text": "eggs"})

@@ -28,9 +28,10 @@ from fuzz.targets import (
     write_case,
 )
 from mcp_core._limits import Bucket
-from mcp_core.auth import _challenge, _grant, _guard
 from mcp_core.auth._jose import Jws
-from mcp_core.auth._proof import Proofs
+from mcp_core.auth.client import _challenge
+from mcp_core.auth.server import _grant, _resource_server
+from mcp_core.auth.server._dpop_verifier import DpopVerifier
 from mcp_core.connection import _negotiation
 from mcp_core.connection._requests import IncomingRequests, OutgoingRequests
 from mcp_core.http.server._endpoint import _NO_SESSION, Endpoint
@@ -271,10 +272,10 @@ MUTANTS: list[tuple[str, object, str, Any]] = [
     ("exchange", EventStream, "reaches", lambda self, cursor: cursor <= self.last),
     ("headers", _param_headers, "_TYPES", ("string", "integer", "boolean", "number")),
     ("challenge", _challenge, "_ESCAPE", re.compile(r"(\Z)")),
-    ("challenge", _guard, "_quotable", str),
+    ("challenge", _resource_server, "_quotable", str),
     ("token", Jws, "verify", lambda self, key: self._payload),
     ("token", _grant, "_check_audience", lambda claims, audience: None),
-    ("token", Proofs, "_use", lambda self, digest, last, now: None),
+    ("token", DpopVerifier, "_use", lambda self, digest, last, now: None),
     ("http2", _http2_frames, "_MAX_CONTINUATIONS", 17),
     ("http2", _http2_frames, "_IDLE_FRAMES", 10_000),
     ("http2", _http2_frames.FrameWatch, "_continue_block", lambda self, kind, flags, header: None),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx2
 import trio
 
-from mcp_core.auth import ClientProfile, Guard, JwtVerifier
+from mcp_core.auth import ClientProfile, JwtVerifier, OAuthResourceServer
 from mcp_trio import Context, Login, MemoryStorage, Server, serve_http
 from tests.fakes import authorization_server
 from tests.interop.http_servers import free_port
@@ -21,7 +21,7 @@ from tests.interop.http_servers import free_port
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from mcp_core.auth import Verifier
+    from mcp_core.auth import TokenVerifier
     from mcp_trio import TokenStorage
     from tests.fakes.authorization_server import Answering
 
@@ -52,7 +52,9 @@ def notes() -> Server:
 @asynccontextmanager
 async def protected(
     make: Callable[..., Answering] = authorization_server.AuthorizationServer,
-    verifier: Callable[[Any, str], Verifier] = lambda issuer, url: JwtVerifier(issuer.issuer, url),
+    verifier: Callable[[Any, str], TokenVerifier] = lambda issuer, url: JwtVerifier(
+        issuer.issuer, url
+    ),
     **options: Any,
 ) -> AsyncIterator[tuple[Any, str]]:
     """Yield the authorization server and the URL of the protected one.
@@ -63,7 +65,7 @@ async def protected(
         issuer = await nursery.start(partial(authorization_server.serve, make=make))
         port = free_port()
         url = f"http://127.0.0.1:{port}/mcp"
-        guard = Guard(
+        guard = OAuthResourceServer(
             url,
             [issuer.issuer],
             verifier(issuer, url),
@@ -86,5 +88,7 @@ async def browse(url: str) -> str:
 def login(storage: TokenStorage | None = None, **profile: Any) -> Login:
     """Return a login configuration of our client with this browser."""
     return Login(
-        profile=ClientProfile(redirect_uri=BACK, **profile), storage=storage or MemoryStorage(), browse=browse
+        profile=ClientProfile(redirect_uri=BACK, **profile),
+        storage=storage or MemoryStorage(),
+        browse=browse,
     )

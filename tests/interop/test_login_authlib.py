@@ -16,7 +16,7 @@ from tests.interop.protected import BACK, READ, WRITE, login, protected
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcp_core.auth import Verifier
+    from mcp_core.auth import TokenVerifier
 
 pytest.importorskip("authlib", reason="the authorization server is built with authlib")
 from tests.interop.authlib_server import AuthlibServer, Client
@@ -26,11 +26,11 @@ SECRET = "s3: cr+3t/%20"
 every_era = pytest.mark.parametrize("version", [D, E])
 
 
-def signed(issuer: Any, url: str) -> Verifier:
+def signed(issuer: Any, url: str) -> TokenVerifier:
     return JwtVerifier(issuer.issuer, url)
 
 
-def asked(issuer: Any, url: str) -> Verifier:
+def asked(issuer: Any, url: str) -> TokenVerifier:
     return IntrospectionVerifier(
         issuer.issuer,
         url,

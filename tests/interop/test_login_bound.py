@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from mcp_core.auth import Attempt
+from mcp_core.auth import AuthAttempt
 from mcp_trio import FileStorage, connect
 from tests.fakes.authorization_server import AuthorizationServer
 from tests.interop.protected import READ, WRITE, login, protected
@@ -29,14 +29,14 @@ class Shown:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.headers: list[dict[str, str]] = []
-        headers = Attempt.headers
+        headers = AuthAttempt.headers
 
-        def spied(attempt: Attempt, method: str, url: str) -> list[tuple[str, str]]:
+        def spied(attempt: AuthAttempt, method: str, url: str) -> list[tuple[str, str]]:
             found = headers(attempt, method, url)
             self.headers.append(dict(found))
             return found
 
-        monkeypatch.setattr(Attempt, "headers", spied)
+        monkeypatch.setattr(AuthAttempt, "headers", spied)
 
     @property
     def schemes(self) -> list[str]:
@@ -62,7 +62,9 @@ async def test_dpop_login_binds_token_and_every_request_has_proof(
         issuer.nonce = None if nonce_key is None else "of the authorization server"
         async with connect(url, auth=login(), versions=[version]) as client:
             assert (await client.call_tool("whoami")).text == f"{issuer.issuer}#sub:alice"
-            assert (await client.call_tool("erase")).text == f"{READ} {WRITE}"  # step-up with the same key
+            assert (
+                await client.call_tool("erase")
+            ).text == f"{READ} {WRITE}"  # step-up with the same key
             assert (await client.call_tool("erase")).text == f"{READ} {WRITE}"
     assert len(shown.schemes) > 4
     assert set(shown.schemes) == {"DPoP"}
@@ -73,7 +75,9 @@ async def test_dpop_login_binds_token_and_every_request_has_proof(
 @every_era
 async def test_dpop_token_is_refreshed_with_its_key(version: str, shown: Shown) -> None:
     async with protected(dpop=True) as (issuer, url):
-        issuer.lifetime = 0  # expired at once for the client; the resource server allows a minute of leeway
+        issuer.lifetime = (
+            0  # expired at once for the client; the resource server allows a minute of leeway
+        )
         async with connect(url, auth=login(), versions=[version]) as client:
             issuer.lifetime = 600
             await client.call_tool("whoami")
@@ -99,7 +103,11 @@ async def test_dpop_stolen_token_is_denied(shown: Shown) -> None:
         heard = shown.headers[-1]
         token = heard["authorization"].removeprefix("DPoP ")
         async with httpx2.AsyncClient() as http:
-            for headers in {"authorization": f"Bearer {token}"}, {"authorization": f"DPoP {token}"}, heard:
+            for headers in (
+                {"authorization": f"Bearer {token}"},
+                {"authorization": f"DPoP {token}"},
+                heard,
+            ):
                 answer = await http.post(url, headers=headers, json={})
                 assert answer.status_code == 401
                 assert token not in answer.text + str(answer.headers)
@@ -110,7 +118,9 @@ async def test_dpop_unsupported_falls_back_to_bearer(
     version: str, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with protected(dpop=True) as (issuer, url):
-        metadata = {name: value for name, value in issuer.metadata.items() if not name.startswith("dpop")}
+        metadata = {
+            name: value for name, value in issuer.metadata.items() if not name.startswith("dpop")
+        }
         monkeypatch.setattr(AuthorizationServer, "metadata", metadata)
         async with connect(url, auth=login(), versions=[version]) as client:
             await client.call_tool("whoami")

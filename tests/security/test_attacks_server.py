@@ -25,7 +25,7 @@ from joserfc.jwk import OctKey
 from joserfc.jws import JWSRegistry
 
 from mcp_core import AuthRequired, ConnectFailed
-from mcp_core.auth import BadToken, Grant, Guard, JwtVerifier, VerifierUnavailable
+from mcp_core.auth import Grant, InvalidToken, JwtVerifier, OAuthResourceServer, VerifierUnavailable
 from mcp_core.registry import Context, Server
 from mcp_trio import connect, serve_http
 from tests.core.auth.minting import HOLDER, JKT, STRANGER, as_bytes, b64, forge, proof
@@ -75,7 +75,13 @@ class Site:
 
     def claims(self, **claims: Any) -> dict[str, Any]:
         now = int(time.time())
-        default = {"iss": self.issuer.issuer, "aud": RESOURCE, "sub": "alice", "client_id": "x", "iat": now}
+        default = {
+            "iss": self.issuer.issuer,
+            "aud": RESOURCE,
+            "sub": "alice",
+            "client_id": "x",
+            "iat": now,
+        }
         return default | {"exp": now + 600, "scope": "read write"} | claims
 
     def forged(self, header: dict[str, Any], key: Any = None, **claims: Any) -> str:
@@ -112,7 +118,10 @@ def call(
 
     `token` is the value of `Authorization`, with or without its scheme.
     """
-    meta = {"io.modelcontextprotocol/protocolVersion": E, "io.modelcontextprotocol/clientCapabilities": {}}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": E,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
     given = params or {"name": tool, "arguments": {}}
     data = body or json.dumps(
         {"jsonrpc": "2.0", "id": 1, "method": method, "params": given | {"_meta": meta}}
@@ -150,12 +159,21 @@ def posted(message: Any, token: str, *headers: str, target: str = "/mcp") -> byt
 
 
 def initialize(version: str = D) -> dict[str, Any]:
-    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    params = {
+        "protocolVersion": version,
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
     return {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
 
 
 def tool_call(tool: str = "erase", id: int = 1) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}}
+    return {
+        "jsonrpc": "2.0",
+        "id": id,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": {}},
+    }
 
 
 async def session(site: Site, token: str, version: str = D) -> str:
@@ -180,9 +198,7 @@ def attacked_server(done: list[str], upstream: str) -> Server:
     def whoami(context: Context) -> str:
         """Return the principal, and all that can be printed of it."""
         grant = context.grant
-        return (
-            f"{context.principal} {context!r} {grant!r} {getattr(grant, 'claims', None)} {vars(type(grant))}"
-        )
+        return f"{context.principal} {context!r} {grant!r} {getattr(grant, 'claims', None)} {vars(type(grant))}"
 
     @server.tool
     def erase() -> str:
@@ -232,7 +248,7 @@ async def attacked(monkeypatch: pytest.MonkeyPatch, **options: Any) -> AsyncIter
         issuer: AuthorizationServer = await nursery.start(authorization_server.serve)
         [trap] = await nursery.start(partial(trio.serve_tcp, trapped, 0, host="127.0.0.1"))
         verifier = JwtVerifier(issuer.issuer, RESOURCE)
-        guard = Guard(
+        guard = OAuthResourceServer(
             RESOURCE,
             [issuer.issuer],
             verifier,
@@ -391,7 +407,9 @@ for _name, _token, _line in (
     ("bound to a key we do not ask for", lambda s: s.token(cnf={"jkt": JKT}), "bound to a key"),
     ("bound to a certificate", lambda s: s.token(cnf={"x5t#S256": "x"}), "in a way that is not supported"),
 ):  # fmt: skip
-    attack(f"a token {_name}", send_request(lambda s, _token=_token: call(token=_token(s))), 401, _line)  # type: ignore[misc]
+    attack(
+        f"a token {_name}", send_request(lambda s, _token=_token: call(token=_token(s))), 401, _line
+    )  # type: ignore[misc]
 
 
 # DPoP proofs.
@@ -439,7 +457,9 @@ for _name, _proof, _line in (
     ("that is empty", lambda t: "", "the proof is not valid"),
 ):  # fmt: skip
     attack(f"a proof {_name}", proven(_proof), 401, f"refused with 401: .*{_line}", **DPOP)
-attack("a proof tool_named_twice", replayed, 401, "refused with 401: .*(used|before|replay)", **DPOP)
+attack(
+    "a proof tool_named_twice", replayed, 401, "refused with 401: .*(used|before|replay)", **DPOP
+)
 attack("two proofs", send_request(lambda s: call("whoami", f"dpop: {fresh('x')}", f"dpop: {fresh('x')}", token=f"DPoP {bound(s)}")), 401, "exactly one DPoP header", **DPOP)  # fmt: skip
 attack("a bound token without a proof", send_request(lambda s: call(token=f"DPoP {bound(s)}")), 401, "exactly one DPoP header", **DPOP)  # fmt: skip
 attack(
@@ -489,7 +509,11 @@ async def sse_session(site: Site) -> Answer:
     wire = await site.wire()
     async with wire.stream:
         await wire.send(
-            get("/mcp", b"accept: text/event-stream", b"authorization: Bearer " + site.token().encode())
+            get(
+                "/mcp",
+                b"accept: text/event-stream",
+                b"authorization: Bearer " + site.token().encode(),
+            )
         )
         line = (await wire.until(b"data: ") + await wire.until(b"\n")).splitlines()[-1]
         target = line.rpartition(b"data: ")[2].decode()
@@ -500,14 +524,18 @@ attack("somebody else's session of 2024-11-05", sse_session, 404, FOREIGN)
 
 
 async def foreign_state(site: Site) -> Answer:
-    capable: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+    capable: dict[str, Any] = {
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}
+    }
     meta = {"io.modelcontextprotocol/protocolVersion": E} | capable
 
     def again(**more: Any) -> str:
         params = {"name": "again", "arguments": {}, "_meta": meta, **more}
         return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 
-    first = json.loads((await site.ask(call("again", token=site.token(), body=again()))).body)["result"]
+    first = json.loads((await site.ask(call("again", token=site.token(), body=again()))).body)[
+        "result"
+    ]
     answers = {key: {"action": "accept", "content": {}} for key in first["inputRequests"]}
     body = again(requestState=first["requestState"], inputResponses=answers)
     return await site.ask(call("again", token=site.token(sub="bob"), body=body))
@@ -557,7 +585,10 @@ def batched_text(make: Callable[[str], str]) -> Callable[[Site], Awaitable[Answe
 def method_named_twice() -> str:
     """Return a message with two methods."""
     return (
-        call("erase").partition(b"\r\n\r\n")[2].decode().replace('"method"', '"method": "ping", "method"', 1)
+        call("erase")
+        .partition(b"\r\n\r\n")[2]
+        .decode()
+        .replace('"method"', '"method": "ping", "method"', 1)
     )
 
 
@@ -578,21 +609,41 @@ attack(
     MISSING,
 )
 attack(
-    "a tool under an escaped name", with_token(lambda t: call("erase", token=t, body=escaped())), 403, MISSING
+    "a tool under an escaped name",
+    with_token(lambda t: call("erase", token=t, body=escaped())),
+    403,
+    MISSING,
 )
 attack("a tool named second", with_token(lambda t: call("erase", token=t, body=tool_named_twice("whoami", "erase"))), 403, MISSING)  # fmt: skip
 attack("a resource that takes more", with_token(lambda t: call(token=t, method="resources/read", uri=SECRET)), 403, MISSING)  # fmt: skip
 attack("a resource in another spelling", with_token(lambda t: call(token=t, method="resources/read", uri="memo://%73ecret")), 403, MISSING)  # fmt: skip
-attack("a token without any scope", send_request(lambda s: call(token=s.token(scope=""))), 403, MISSING)
+attack(
+    "a token without any scope", send_request(lambda s: call(token=s.token(scope=""))), 403, MISSING
+)
 attack("a token with scopes like ours", send_request(lambda s: call(token=s.token(scope="READ read: readx re ad"))), 403, MISSING)  # fmt: skip
 attack("a tool hidden in a batch", batched(PING, NOTE, tool_call()), 403, MISSING)
 attack("a tool at the head of a batch", batched(tool_call(), PING), 403, MISSING)
 attack(
-    "a tool tool_named_twice in a batch", batched(tool_call("whoami", 1), tool_call("erase", 1)), 403, MISSING
+    "a tool tool_named_twice in a batch",
+    batched(tool_call("whoami", 1), tool_call("erase", 1)),
+    403,
+    MISSING,
 )
-attack("a tool in a batch behind white space", batched_text(lambda text: f" \r\n\t {text}"), 403, MISSING)
-attack("a tool in a batch of batches", batched_text(lambda text: f"[{text}]"), 200, "message rejected")
-attack("a tool in a batch behind a mark", batched_text(lambda text: f"\ufeff{text}"), 400, "message rejected")
+attack(
+    "a tool in a batch behind white space",
+    batched_text(lambda text: f" \r\n\t {text}"),
+    403,
+    MISSING,
+)
+attack(
+    "a tool in a batch of batches", batched_text(lambda text: f"[{text}]"), 200, "message rejected"
+)
+attack(
+    "a tool in a batch behind a mark",
+    batched_text(lambda text: f"\ufeff{text}"),
+    400,
+    "message rejected",
+)
 attack("a tool in a batch in which something cannot be read", batched_text(lambda text: text[:-1] + ", {]"), 400, "message rejected")  # fmt: skip
 attack("a method named second", with_token(lambda t: call("erase", token=t, body=method_named_twice())), 400, "message rejected")  # fmt: skip
 attack("params named second", with_token(lambda t: call("whoami", token=t, body=params_twice())), 400, "message rejected")  # fmt: skip
@@ -645,7 +696,9 @@ async def test_server_attack_is_rejected(
         if answer.status == 401:
             assert b"resource_metadata=" in answer.headers[b"www-authenticate"]
         lines = [
-            (record.getMessage(), record.exc_info) for record in caplog.records if record.name == "mcp_trio"
+            (record.getMessage(), record.exc_info)
+            for record in caplog.records
+            if record.name == "mcp_trio"
         ]
         assert [line for line, exc in lines if re.search(bad.line, f"{line} {exc}")], lines
         assert all(line.isprintable() for line, _ in lines)
@@ -668,7 +721,9 @@ async def test_token_is_not_passed_to_upstream_server(
         check_no_harm(site, caplog)
 
 
-@pytest.mark.parametrize("kind", [KeyError, LookupError, BadToken, VerifierUnavailable, SystemExit, OSError])
+@pytest.mark.parametrize(
+    "kind", [KeyError, LookupError, InvalidToken, VerifierUnavailable, SystemExit, OSError]
+)
 async def test_verifier_exception_with_token_leaks_nothing(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
 ) -> None:
@@ -680,14 +735,14 @@ async def test_verifier_exception_with_token_leaks_nothing(
         except kind as exc:
             raise kind(f"no {token}") from exc
 
-    guard = Guard(RESOURCE, ["https://as.example.com"], verify)
+    guard = OAuthResourceServer(RESOURCE, ["https://as.example.com"], verify)
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, attacked_server([], ""), auth=guard))
         wire = HttpWire(await _open("127.0.0.1", address.port))
         async with wire.stream:
             answer = await wire.ask(call("erase", token="CANARY-token-of-a-user"))
         nursery.cancel_scope.cancel()
-    statuses: dict[type[BaseException], int] = {BadToken: 401, VerifierUnavailable: 503}
+    statuses: dict[type[BaseException], int] = {InvalidToken: 401, VerifierUnavailable: 503}
     assert answer.status == statuses.get(kind, 500)
     assert f"refused with {answer.status}" in caplog.text
     assert "CANARY" not in f"{caplog.text} {answer!r}"

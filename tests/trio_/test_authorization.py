@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from mcp_core.auth import HttpReply, HttpRequest
+    from mcp_core.auth import HttpRequest, HttpResponse
     from tests.trio_.oauth_world import World
 
 HEADLESS = ClientProfile(redirect_uri="http://127.0.0.1:1/callback")
@@ -384,7 +384,7 @@ async def test_private_address_is_allowed_for_servers_in_a_private_network(
 
     async def fetch(
         request: HttpRequest, *, allow: Callable[[str], bool], **more: object
-    ) -> HttpReply:
+    ) -> HttpResponse:
         asked.append(allow("10.0.0.1"))
         raise FetchFailed("that is enough")
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trustme
 
-from mcp_core.auth import MAX_BODY, FetchFailed, HttpReply, HttpRequest, may_fetch
+from mcp_core.auth import MAX_BODY, FetchFailed, HttpRequest, HttpResponse, may_fetch
 from mcp_trio import _fetch
 from mcp_trio._dial import Way
 from mcp_trio._fetch import fetch
@@ -47,7 +47,7 @@ async def got(
     allow: Callable[[str], bool] = anywhere,
     request: HttpRequest | None = None,
     hang: bool = False,
-) -> tuple[HttpReply, bytes]:
+) -> tuple[HttpResponse, bytes]:
     """Return the reply to a server's response, and the request that the server got."""
     asked = b""
 
@@ -61,8 +61,12 @@ async def got(
             await trio.sleep_forever()
 
     async with listening(serve) as port:
-        sent = request or HttpRequest("GET", "http://127.0.0.1/x?y=1", [("Accept", "application/json")])
-        url = sent.url.replace("127.0.0.1", f"127.0.0.1:{port}").replace("localhost", f"localhost:{port}")
+        sent = request or HttpRequest(
+            "GET", "http://127.0.0.1/x?y=1", [("Accept", "application/json")]
+        )
+        url = sent.url.replace("127.0.0.1", f"127.0.0.1:{port}").replace(
+            "localhost", f"localhost:{port}"
+        )
         try:
             reply = await fetch(HttpRequest(sent.method, url, sent.headers, sent.body), allow=allow)
         except FetchFailed as exc:
@@ -77,7 +81,10 @@ async def test_fetch_returns_status_headers_and_body() -> None:
         OK + b"Content-Type: application/json\r\nX: 1\r\nx: 2\r\ncontent-length: 2\r\n\r\n{}"
     )
     assert (reply.status, reply.body) == (200, b"{}")
-    assert [(name, value) for name, value in reply.headers if name == "x"] == [("x", "1"), ("x", "2")]
+    assert [(name, value) for name, value in reply.headers if name == "x"] == [
+        ("x", "1"),
+        ("x", "2"),
+    ]
     assert reply.header("content-type") == "application/json"
     assert asked.lower().startswith(b"get /x?y=1 http/1.1\r\nhost: 127.0.0.1:")
     assert b"accept: application/json\r\n" in asked.lower()
@@ -135,7 +142,9 @@ async def test_fetch_slow_response_times_out(monkeypatch: pytest.MonkeyPatch) ->
         "https://[::1]/",
     ],
 )
-async def test_fetch_forbidden_address_is_not_connected_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_fetch_forbidden_address_is_not_connected_to(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def connect(*args: object, **more: object) -> None:
         raise AssertionError("connected")
 
@@ -146,7 +155,9 @@ async def test_fetch_forbidden_address_is_not_connected_to(url: str, monkeypatch
 
 async def test_fetch_loopback_is_allowed_for_a_server_on_loopback() -> None:
     reply, _ = await got(
-        OK + b"content-length: 0\r\n\r\n", allow=local, request=HttpRequest("GET", "http://localhost/")
+        OK + b"content-length: 0\r\n\r\n",
+        allow=local,
+        request=HttpRequest("GET", "http://localhost/"),
     )
     assert reply.status == 200
 
@@ -180,7 +191,9 @@ async def test_fetch_connects_to_the_checked_address(monkeypatch: pytest.MonkeyP
     assert connected == ["127.0.0.1"]
 
 
-async def test_fetch_silent_address_gets_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_fetch_silent_address_gets_a_share_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As IPv6 addresses do in many networks."""
 
     async def look_up(host: str, port: int, **more: object) -> list[object]:
@@ -211,7 +224,8 @@ async def test_fetch_silent_address_gets_a_share_of_the_time(monkeypatch: pytest
     assert tried == ["10.0.0.1", "10.0.0.2", "127.0.0.1"]
     with pytest.raises(FetchFailed, match="did not answer within"):
         await fetch(
-            HttpRequest("GET", "http://name.example/"), allow=lambda address: address.startswith("10.")
+            HttpRequest("GET", "http://name.example/"),
+            allow=lambda address: address.startswith("10."),
         )
 
 

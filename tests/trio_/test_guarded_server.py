@@ -20,10 +20,10 @@ from mcp_core.auth import (
     Fetch,
     FetchFailed,
     Grant,
-    Guard,
-    HttpReply,
     HttpRequest,
+    HttpResponse,
     JwtVerifier,
+    OAuthResourceServer,
 )
 from mcp_core.http import (
     Endpoint,
@@ -101,8 +101,8 @@ def text(answer: Answer) -> str:
     return str(json.loads(answer.body)["result"]["content"][0]["text"])
 
 
-def guard(verifier: Any, **options: Any) -> Guard:
-    return Guard(
+def guard(verifier: Any, **options: Any) -> OAuthResourceServer:
+    return OAuthResourceServer(
         RESOURCE, [ISSUER], verifier, scopes=["read"], tool_scopes={"erase": ["write"]}, **options
     )
 
@@ -422,13 +422,13 @@ class Fetching:
         self.urls: list[str] = []
         self.go = trio.Event()
 
-    async def __call__(self, request: HttpRequest, *, allow: Callable[[str], bool]) -> HttpReply:
+    async def __call__(self, request: HttpRequest, *, allow: Callable[[str], bool]) -> HttpResponse:
         self.urls.append(request.url)
         assert allow("127.0.0.1")  # the configured URI may be anywhere
         await self.go.wait()
         if isinstance(self.answer, Exception):
             raise self.answer
-        reply: HttpReply = self.answer
+        reply: HttpResponse = self.answer
         return reply
 
 
@@ -600,7 +600,7 @@ async def test_jwks_private_address_needs_a_private_server(
     """The configured address may be anywhere."""
     asked: list[Callable[[str], bool]] = []
 
-    async def fetch(request: HttpRequest, *, allow: Callable[[str], bool]) -> HttpReply:
+    async def fetch(request: HttpRequest, *, allow: Callable[[str], bool]) -> HttpResponse:
         asked.append(allow)
         return keys_reply()
 

@@ -17,7 +17,7 @@ from joserfc.jws import JWSRegistry
 
 from mcp_core.auth._errors import FetchFailed
 from mcp_core.auth._jose import Key, public_key
-from mcp_core.auth._steps import Fetch, HttpReply
+from mcp_core.auth._steps import Fetch, HttpResponse
 
 T = TypeVar("T")
 
@@ -87,7 +87,9 @@ def token(alg: str = "ES256", *, header: Any = None, without: Any = "", **claims
     key = KEYS["Ed25519" if alg == "EdDSA" else alg]
     head = {"alg": alg, "kid": key.kid, "typ": "at+jwt"} | (header or {})
     said = {name: value for name, value in (CLAIMS | claims).items() if name != without}
-    return forge({name: value for name, value in head.items() if value is not None}, said, key, key_alg(alg))
+    return forge(
+        {name: value for name, value in head.items() if value is not None}, said, key, key_alg(alg)
+    )
 
 
 def key_alg(alg: str) -> str:
@@ -118,8 +120,10 @@ def run_with_replies(flow: Generator[Any, Any, T], script: list[tuple[str, Any]]
         return value
 
 
-def keys_reply(jwks: Any = None, status: int = 200) -> HttpReply:
-    return HttpReply(status, [("content-type", "application/json")], as_bytes(JWKS if jwks is None else jwks))
+def keys_reply(jwks: Any = None, status: int = 200) -> HttpResponse:
+    return HttpResponse(
+        status, [("content-type", "application/json")], as_bytes(JWKS if jwks is None else jwks)
+    )
 
 
 NO_REPLY = FetchFailed("nobody is there")

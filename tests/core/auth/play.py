@@ -15,9 +15,18 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 import msgspec
 from msgspec import Struct
 
-from mcp_core.auth import Authorizer, Browse, ClientProfile, Fetch, HttpReply, Listen, Load, Save
-from mcp_core.auth._discovery import Authority
-from mcp_core.auth._metadata import ServerMetadata
+from mcp_core.auth import (
+    Authorizer,
+    Browse,
+    ClientProfile,
+    Fetch,
+    HttpResponse,
+    ListenForRedirect,
+    Load,
+    Save,
+)
+from mcp_core.auth._metadata import AuthorizationServerMetadata
+from mcp_core.auth.client._discovery import AuthorizationServer
 
 T = TypeVar("T")
 Expected = Callable[[Any], None]
@@ -51,7 +60,7 @@ def play(flow: Generator[Any, Any, T], script: Script, store: dict[str, bytes] |
         reply = None
         if isinstance(step, Load):
             reply = store.get(step.key)
-        elif isinstance(step, Listen):
+        elif isinstance(step, ListenForRedirect):
             reply = (
                 step.redirect_uri.replace(":0/", f":{FREE_PORT}/")
                 if step.any_port
@@ -183,19 +192,19 @@ def mcp(authorization: str | None = None, operation: str | None = None) -> Expec
 # -- Replies ---------------------------------------------------------------------------------------
 
 
-def document_reply(**members: Any) -> HttpReply:
+def document_reply(**members: Any) -> HttpResponse:
     """Return a JSON document."""
-    return HttpReply(200, [("content-type", "application/json")], json.dumps(members).encode())
+    return HttpResponse(200, [("content-type", "application/json")], json.dumps(members).encode())
 
 
-def status(code: int, *headers: tuple[str, str], **members: Any) -> HttpReply:
-    return HttpReply(code, list(headers), json.dumps(members).encode() if members else b"")
+def status(code: int, *headers: tuple[str, str], **members: Any) -> HttpResponse:
+    return HttpResponse(code, list(headers), json.dumps(members).encode() if members else b"")
 
 
 MISSING = status(404)
 
 
-def resource(*servers: str, resource: str = MCP, **more: Any) -> HttpReply:
+def resource(*servers: str, resource: str = MCP, **more: Any) -> HttpResponse:
     """Return protected resource metadata."""
     return document_reply(resource=resource, authorization_servers=list(servers or (AS,)), **more)
 
@@ -217,13 +226,13 @@ def server_metadata(issuer: str = AS, endpoints: str | None = None, **more: Any)
     return {name: value for name, value in members.items() if value is not None}
 
 
-def server(issuer: str = AS, endpoints: str | None = None, **more: Any) -> HttpReply:
+def server(issuer: str = AS, endpoints: str | None = None, **more: Any) -> HttpResponse:
     return document_reply(**server_metadata(issuer, endpoints, **more))
 
 
 def registered(
     client_id: str = "test-client-id", secret: str | None = "test-client-secret", **more: Any
-) -> HttpReply:
+) -> HttpResponse:
     members = {"client_id": client_id, "client_secret": secret, "redirect_uris": [REDIRECT]} | more
     return status(201, **{name: value for name, value in members.items() if value is not None})
 
@@ -243,26 +252,26 @@ def callback_reply(
     return answer
 
 
-def token(access: str = "t1", expires_in: Any = 3600, **more: Any) -> HttpReply:
+def token(access: str = "t1", expires_in: Any = 3600, **more: Any) -> HttpResponse:
     return document_reply(
         **({"access_token": access, "token_type": "Bearer", "expires_in": expires_in} | more)
     )
 
 
-def oauth_error(code: str, description: str | None = None, at: int = 400) -> HttpReply:
+def oauth_error(code: str, description: str | None = None, at: int = 400) -> HttpResponse:
     members = {"error": code} | ({"error_description": description} if description else {})
     return status(at, **members)
 
 
 def unauthorized(
     prm: str | None = f"{RS}{PRM}/mcp", scope: str | None = None, scheme: str = "Bearer"
-) -> HttpReply:
+) -> HttpResponse:
     parameters = {"resource_metadata": prm, "scope": scope}
     text = ", ".join(f'{name}="{value}"' for name, value in parameters.items() if value is not None)
     return status(401, ("www-authenticate", f"{scheme} {text}".strip()))
 
 
-def forbidden(scope: str | None) -> HttpReply:
+def forbidden(scope: str | None) -> HttpResponse:
     wanted = f', scope="{scope}"' if scope is not None else ""
     challenge = f'Bearer error="insufficient_scope"{wanted}, resource_metadata="{RS}{PRM}/mcp"'
     return status(403, ("www-authenticate", challenge))
@@ -290,7 +299,7 @@ def request(
     while True:
         headers = attempt.headers("POST", url)
         assert len(dict(headers)) == len(headers)
-        reply: HttpReply = yield McpRequest(operation, dict(headers))
+        reply: HttpResponse = yield McpRequest(operation, dict(headers))
         if not attempt.received(reply.status, reply.headers, url):
             return reply.status
         yield from attempt.challenged()
@@ -305,7 +314,7 @@ def session(auth: Authorizer, *operations: str, url: str = MCP) -> Generator[Any
     return last
 
 
-def discovery(prm: HttpReply | None = None, metadata: HttpReply | None = None) -> Script:
+def discovery(prm: HttpResponse | None = None, metadata: HttpResponse | None = None) -> Script:
     """Return the fetches of both metadata documents at their usual URLs."""
     return [
         (get(f"{RS}{PRM}/mcp"), prm or resource()),
@@ -314,7 +323,10 @@ def discovery(prm: HttpReply | None = None, metadata: HttpReply | None = None) -
 
 
 def login(
-    access: str = "t1", iss: str | None = AS, reply: HttpReply | None = None, **fields: str | None
+    access: str = "t1",
+    iss: str | None = AS,
+    reply: HttpResponse | None = None,
+    **fields: str | None,
 ) -> Script:
     """Return the steps of a user's login. `fields` are expected in the authorization request."""
     return [
@@ -339,7 +351,7 @@ def login(
     ]
 
 
-def first_login(access: str = "t1", challenge: HttpReply | None = None) -> Script:
+def first_login(access: str = "t1", challenge: HttpResponse | None = None) -> Script:
     """Return the steps from a request without a token to one with it."""
     return [
         (mcp(None), challenge or unauthorized()),
@@ -350,6 +362,8 @@ def first_login(access: str = "t1", challenge: HttpReply | None = None) -> Scrip
     ]
 
 
-def authority(resource: str = MCP, issuer: str = AS, **more: Any) -> Authority:
+def authority(resource: str = MCP, issuer: str = AS, **more: Any) -> AuthorizationServer:
     """Return the result of discovery with the default metadata."""
-    return Authority(resource, msgspec.convert(server_metadata(issuer, **more), ServerMetadata))
+    return AuthorizationServer(
+        resource, msgspec.convert(server_metadata(issuer, **more), AuthorizationServerMetadata)
+    )

@@ -16,7 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import McpTrioError
-from mcp_core.auth import Browse, Fetch, FetchFailed, HttpReply, Listen, Load, Save, url_fault
+from mcp_core.auth import (
+    Browse,
+    Fetch,
+    FetchFailed,
+    HttpResponse,
+    ListenForRedirect,
+    Load,
+    Save,
+    url_fault,
+)
 from tests.core.auth.play import Clock, McpRequest, authorizer, server_metadata, session
 
 SERVER = "https://mcp.example.com"
@@ -25,15 +34,15 @@ HONEST = "https://honest.example.com"
 EVIL = "https://evil.example.com"
 ISSUERS = [HONEST, EVIL]
 GARBAGE = [
-    HttpReply(200, [], b"<html>"),
-    HttpReply(200, [], b"\xff\x00" * 50),
-    HttpReply(200, [], b"[" * 3000),
-    HttpReply(200, [], b"x" * 70_000),
-    HttpReply(200, [], b"null"),
-    *(HttpReply(code, [], b"") for code in (204, 400, 401, 403, 404, 405, 429, 500, 503)),
-    HttpReply(302, [("location", f"{EVIL}/anything")], b""),
-    HttpReply(302, [("location", "http://169.254.169.254/latest")], b""),
-    HttpReply(302, [("location", "/again")], b""),
+    HttpResponse(200, [], b"<html>"),
+    HttpResponse(200, [], b"\xff\x00" * 50),
+    HttpResponse(200, [], b"[" * 3000),
+    HttpResponse(200, [], b"x" * 70_000),
+    HttpResponse(200, [], b"null"),
+    *(HttpResponse(code, [], b"") for code in (204, 400, 401, 403, 404, 405, 429, 500, 503)),
+    HttpResponse(302, [("location", f"{EVIL}/anything")], b""),
+    HttpResponse(302, [("location", "http://169.254.169.254/latest")], b""),
+    HttpResponse(302, [("location", "/again")], b""),
     FetchFailed("no such host"),
 ]
 BAD_URLS = [
@@ -80,12 +89,13 @@ class World:
             return self.one_of(*GARBAGE)
         return self.document(step)
 
-    def at_server(self) -> HttpReply:
+    def at_server(self) -> HttpResponse:
         code = self.one_of(200, 200, 401, 401, 401, 403, 500)
         headers = [
-            ("www-authenticate", self.one_of(*CHALLENGES)) for _ in range(self.draw(st.integers(0, 2)))
+            ("www-authenticate", self.one_of(*CHALLENGES))
+            for _ in range(self.draw(st.integers(0, 2)))
         ]
-        return HttpReply(code, [*headers, ("dpop-nonce", self.one_of("n1", "n2"))], b"")
+        return HttpResponse(code, [*headers, ("dpop-nonce", self.one_of("n1", "n2"))], b"")
 
     def in_browser(self, step: Browse) -> Any:
         """The honest server always says who it is; the other what it likes."""
@@ -107,8 +117,12 @@ class World:
         parts = urlsplit(url)
         host = f"{parts.scheme}://{parts.netloc}"
         if step.request.method == "GET" and (host == SERVER or "prm" in url):
-            resource = URL if self.honest() else self.one_of(EVIL, SERVER, f"{SERVER}/mc", "", *BAD_URLS)
-            issuers = [self.one_of(*ISSUERS)] if self.honest() else self.one_of([], BAD_URLS, ISSUERS)
+            resource = (
+                URL if self.honest() else self.one_of(EVIL, SERVER, f"{SERVER}/mc", "", *BAD_URLS)
+            )
+            issuers = (
+                [self.one_of(*ISSUERS)] if self.honest() else self.one_of([], BAD_URLS, ISSUERS)
+            )
             return found(resource=resource, authorization_servers=issuers, scopes_supported=["p"])
         if step.request.method == "GET":
             return found(**self.metadata(host))
@@ -120,9 +134,13 @@ class World:
                 token_endpoint_auth_method=method,
             )
         if not self.honest():
-            error = self.one_of("invalid_grant", "invalid_client", "use_dpop_nonce", "server_error", "x" * 99)
+            error = self.one_of(
+                "invalid_grant", "invalid_client", "use_dpop_nonce", "server_error", "x" * 99
+            )
             body = {"error": error, "error_description": step.request.body.decode()}
-            return HttpReply(400, [("dpop-nonce", self.one_of("a", "b"))], json.dumps(body).encode())
+            return HttpResponse(
+                400, [("dpop-nonce", self.one_of("a", "b"))], json.dumps(body).encode()
+            )
         return found(
             access_token=f"access-of-{host}" if self.honest() else self.one_of("", "a b", "a\r\nb"),
             token_type=self.one_of("Bearer", "DPoP") if not self.honest() else "Bearer",
@@ -132,7 +150,9 @@ class World:
         )
 
     def metadata(self, host: str) -> dict[str, Any]:
-        metadata = server_metadata(host, token_endpoint_auth_methods_supported=["none", "client_secret_post"])
+        metadata = server_metadata(
+            host, token_endpoint_auth_methods_supported=["none", "client_secret_post"]
+        )
         if host == HONEST:
             return metadata
         # the mix-up attack: log in at the honest server, send the code to the other
@@ -153,8 +173,8 @@ class World:
         return metadata | lie
 
 
-def found(**members: Any) -> HttpReply:
-    return HttpReply(200, [], json.dumps(members).encode())
+def found(**members: Any) -> HttpResponse:
+    return HttpResponse(200, [], json.dumps(members).encode())
 
 
 def leaks(step: Any) -> list[str]:
@@ -166,7 +186,9 @@ def leaks(step: Any) -> list[str]:
     elif isinstance(step, Fetch):
         if step.request.url.startswith(f"{HONEST}/"):
             given_out = [f"{what}-of-{EVIL}" for what in ("secret", "refresh", "access")]
-        text = json.dumps([step.request.url, step.request.headers, parse_qs(step.request.body.decode())])
+        text = json.dumps(
+            [step.request.url, step.request.headers, parse_qs(step.request.body.decode())]
+        )
     else:
         text = step.url
     return [secret for secret in given_out if secret in text]
@@ -180,7 +202,11 @@ def test_client_any_server_responses_leak_nothing(data: st.DataObject) -> None:
     clock = Clock()
     auth = authorizer(URL, clock)
     shown: list[str] = []
-    for flow in (session(auth, "a", "b", "a", url=URL), auth.renew(), session(auth, "a", "c", url=URL)):
+    for flow in (
+        session(auth, "a", "b", "a", url=URL),
+        auth.renew(),
+        session(auth, "a", "c", url=URL),
+    ):
         reply: Any = None
         while True:
             try:
@@ -193,7 +219,7 @@ def test_client_any_server_responses_leak_nothing(data: st.DataObject) -> None:
             reply = None
             if isinstance(step, Load):
                 reply = store.get(step.key) if world.honest() else b"\x00"
-            elif isinstance(step, Listen):
+            elif isinstance(step, ListenForRedirect):
                 reply = step.redirect_uri
             elif isinstance(step, Save):
                 if step.value is not None:

@@ -20,8 +20,8 @@ from mcp_core.auth import _jose
 from mcp_core.auth._jose import (
     ASYMMETRIC,
     SYMMETRIC,
-    BadKey,
-    BadToken,
+    InvalidKey,
+    InvalidToken,
     Key,
     base64url,
     load_keys,
@@ -105,15 +105,15 @@ def test_key_supports_its_own_algorithms_only(alg: str) -> None:
         assert key.algorithms == algorithms
         assert key.fits(alg) is (alg in algorithms)
         if alg not in algorithms:
-            with pytest.raises(BadKey, match=f"cannot sign with {alg}"):
+            with pytest.raises(InvalidKey, match=f"cannot sign with {alg}"):
                 sign({"alg": alg}, b"x", key)
             other = forge({"alg": alg}, b"x", KEYS[key_alg(alg)], key_alg(alg))
-            with pytest.raises(BadToken, match="do not belong together"):
+            with pytest.raises(InvalidToken, match="do not belong together"):
                 read_jws(other, ANY).verify(key)
 
 
 def test_sign_with_public_key_fails() -> None:
-    with pytest.raises(BadKey, match="cannot sign with ES256"):
+    with pytest.raises(InvalidKey, match="cannot sign with ES256"):
         sign({"alg": "ES256"}, b"x", ours(EC))
 
 
@@ -123,14 +123,14 @@ def test_secret_key_shorter_than_digest_is_rejected() -> None:
         ("HS256", "HS384", "HS512"), ("HS256", "HS384", "HS512"),
     ]  # fmt: skip
     for size in (0, 14, 31):
-        with pytest.raises(BadKey, match=f"{size} bytes; at least 32 are required"):
+        with pytest.raises(InvalidKey, match=f"{size} bytes; at least 32 are required"):
             secret_key(b"x" * size)
 
 
 @pytest.mark.parametrize("key", [RSA, EC, ED])
 def test_secret_key_from_public_key_is_rejected(key: Any) -> None:
     for text in (key.as_pem(private=False), key.as_der(private=False)):
-        with pytest.raises(BadKey, match="public key"):
+        with pytest.raises(InvalidKey, match="public key"):
             secret_key(text)
 
 
@@ -138,7 +138,7 @@ def test_jws_header_key_is_read_but_not_used() -> None:
     jws = read_jws(forge({"alg": "ES256", "jwk": {"kty": "EC"}}, b"x"), ["ES256"])
     assert jws.jwk is not None
     assert json.loads(jws.jwk) == {"kty": "EC"}
-    with pytest.raises(BadToken, match="signature"):
+    with pytest.raises(InvalidToken, match="signature"):
         jws.verify(ours(ECKey.derive_key(b"other" * 8, "P-256")))
 
 
@@ -247,7 +247,7 @@ def test_new_key_same_entropy_gives_same_key() -> None:
     ],
 )
 def test_private_key_invalid_source_is_rejected(source: Any, words: str) -> None:
-    with pytest.raises(BadKey, match=words) as caught:
+    with pytest.raises(InvalidKey, match=words) as caught:
         private_key(source)
     assert isinstance(caught.value, ValueError)
 
@@ -255,7 +255,7 @@ def test_private_key_invalid_source_is_rejected(source: Any, words: str) -> None
 def test_private_key_weak_rsa_is_rejected() -> None:
     with pytest.warns(SecurityWarning):
         weak = RSAKey.generate_key(1024).as_pem(private=True)
-    with pytest.warns(SecurityWarning), pytest.raises(BadKey, match="from 2048 to 8192 bits"):
+    with pytest.warns(SecurityWarning), pytest.raises(InvalidKey, match="from 2048 to 8192 bits"):
         private_key(weak)
 
 
@@ -309,7 +309,7 @@ BAD_KEYS: list[Any] = [
 
 @pytest.mark.parametrize(("text", "words"), BAD_KEYS)
 def test_public_key_invalid_jwk_is_rejected(text: bytes, words: str) -> None:
-    with pytest.raises(BadKey, match=words):
+    with pytest.raises(InvalidKey, match=words):
         public_key(text)
 
 
@@ -323,7 +323,7 @@ def test_public_key_any_members_load_or_raise_invalid_key(changes: dict[str, Any
     for key in (EC, RSA, ED):
         try:
             assert isinstance(public_key(jwk(key, **changes)), Key)
-        except BadKey:
+        except InvalidKey:
             continue
 
 
@@ -347,7 +347,7 @@ def test_key_set_skips_unusable_keys() -> None:
 def test_key_set_over_limit_is_rejected() -> None:
     one = EC.as_dict(private=False)
     assert len(load_keys(json.dumps({"keys": [one] * 50}).encode())) == 50
-    with pytest.raises(BadKey, match="has 51 keys; at most 50 are allowed"):
+    with pytest.raises(InvalidKey, match="has 51 keys; at most 50 are allowed"):
         load_keys(json.dumps({"keys": [one] * 51}).encode())
 
 
@@ -365,14 +365,14 @@ def test_key_set_over_limit_is_rejected() -> None:
     ],
 )
 def test_key_set_invalid_document_is_rejected(text: bytes) -> None:
-    with pytest.raises(BadKey, match="not a JWK Set"):
+    with pytest.raises(InvalidKey, match="not a JWK Set"):
         load_keys(text)
 
 
 def test_key_with_alg_supports_only_that() -> None:
     key = public_key(jwk(RSA, alg="PS256"))
     assert key.algorithms == ("PS256",)
-    with pytest.raises(BadToken, match="do not belong together"):
+    with pytest.raises(InvalidToken, match="do not belong together"):
         read_jws(forge({"alg": "RS256"}, b"x", RSA, "RS256"), ["RS256"]).verify(key)
     assert public_key(jwk(EC, alg="ES384")).algorithms == ()
 

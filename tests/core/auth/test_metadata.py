@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mcp_core.auth import MAX_BODY, AuthorizationFailed, Secret
 from mcp_core.auth._metadata import (
-    ErrorReply,
-    TokenReply,
+    OAuthErrorResponse,
+    TokenResponse,
     error_of,
     is_token,
     read_error,
@@ -44,16 +44,26 @@ NO_DOCUMENTS = [
 
 @pytest.mark.parametrize("body", NO_DOCUMENTS)
 @pytest.mark.parametrize(("read", "least", "what"), READERS)
-def test_read_document_invalid_json_fails(read: Any, least: dict[str, Any], what: str, body: bytes) -> None:
+def test_read_document_invalid_json_fails(
+    read: Any, least: dict[str, Any], what: str, body: bytes
+) -> None:
     with pytest.raises(AuthorizationFailed, match=f"^{what} cannot be read: "):
         read(body)
 
 
 @pytest.mark.parametrize(("read", "least", "what"), READERS)
 def test_read_document_minimal_members_suffice(read: Any, least: dict[str, Any], what: str) -> None:
-    more = {"unknown": {"deep": [1, 2]}, "scopes_supported": None, "expires_in": None, "client_secret": None}
+    more = {
+        "unknown": {"deep": [1, 2]},
+        "scopes_supported": None,
+        "expires_in": None,
+        "client_secret": None,
+    }
     assert read(json.dumps(least | more).encode()) == read(json.dumps(least).encode())
-    assert repr(read(json.dumps(least).encode())) == f"<{type(read(json.dumps(least).encode())).__name__}>"
+    assert (
+        repr(read(json.dumps(least).encode()))
+        == f"<{type(read(json.dumps(least).encode())).__name__}>"
+    )
     with pytest.raises(AuthorizationFailed, match=f"^{what} is longer than"):
         read(json.dumps(least | {"x": "y" * MAX_BODY}).encode())
 
@@ -65,12 +75,24 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
         {"resource": "r", "authorization_servers": "https://a.com"},
         "authorization_servers",
     ),
-    (read_resource_metadata, {"resource": "r", "authorization_servers": [1]}, "authorization_servers"),
+    (
+        read_resource_metadata,
+        {"resource": "r", "authorization_servers": [1]},
+        "authorization_servers",
+    ),
     (read_resource_metadata, {"resource": "r", "scopes_supported": "a b"}, "scopes_supported"),
     (read_server_metadata, {"issuer": ["a"]}, r"\$\.issuer"),
     (read_server_metadata, {"issuer": "a", "token_endpoint": {}}, "token_endpoint"),
-    (read_server_metadata, {"issuer": "a", "code_challenge_methods_supported": "S256"}, "code_challenge"),
-    (read_server_metadata, {"issuer": "a", "client_id_metadata_document_supported": "yes"}, "client_id_meta"),
+    (
+        read_server_metadata,
+        {"issuer": "a", "code_challenge_methods_supported": "S256"},
+        "code_challenge",
+    ),
+    (
+        read_server_metadata,
+        {"issuer": "a", "client_id_metadata_document_supported": "yes"},
+        "client_id_meta",
+    ),
     (read_registration, {"client_id": 5}, r"\$\.client_id"),
     (read_registration, {"client_id": ""}, "usable client_id"),
     (read_registration, {"client_id": "a\nb"}, "usable client_id"),
@@ -97,14 +119,17 @@ LIVES: list[tuple[Any, float | None]] = [
 
 @pytest.mark.parametrize(("expires_in", "lifetime"), LIVES)
 def test_token_lifetime_table(expires_in: Any, lifetime: float | None) -> None:
-    assert TokenReply("t", expires_in=expires_in).lifetime == lifetime
+    assert TokenResponse("t", expires_in=expires_in).lifetime == lifetime
 
 
-ERRORS: list[tuple[bytes, ErrorReply | None]] = [
-    (b'{"error":"invalid_grant"}', ErrorReply("invalid_grant")),
-    (b'{"error":"x","error_description":"a\\u001b[31m\\n b"}', ErrorReply("x", "a [31m  b")),
-    (b'{"error":"x","error_description":"\\n"}', ErrorReply("x")),
-    (b'{"error":"x","error_description":"%s"}' % (b"y" * 300), ErrorReply("x", "y" * 200)),
+ERRORS: list[tuple[bytes, OAuthErrorResponse | None]] = [
+    (b'{"error":"invalid_grant"}', OAuthErrorResponse("invalid_grant")),
+    (
+        b'{"error":"x","error_description":"a\\u001b[31m\\n b"}',
+        OAuthErrorResponse("x", "a [31m  b"),
+    ),
+    (b'{"error":"x","error_description":"\\n"}', OAuthErrorResponse("x")),
+    (b'{"error":"x","error_description":"%s"}' % (b"y" * 300), OAuthErrorResponse("x", "y" * 200)),
     (b'{"error":"%s"}' % (b"y" * 65), None),
     (b'{"error":"a\\nb"}', None),
     (b'{"error":"\\u00e9"}', None),
@@ -116,17 +141,21 @@ ERRORS: list[tuple[bytes, ErrorReply | None]] = [
 
 
 @pytest.mark.parametrize(("body", "error"), ERRORS)
-def test_read_error_table(body: bytes, error: ErrorReply | None) -> None:
+def test_read_error_table(body: bytes, error: OAuthErrorResponse | None) -> None:
     assert read_error(body) == error
 
 
 def test_read_error_redacts_sent_secrets() -> None:
     hidden = [Secret("canary-1"), Secret("canary-2")]
     error = error_of("canary-1", "x" * 190 + "canary-2 and canary-1", hidden)
-    assert error == ErrorReply("...", ("x" * 190 + "... and ...")[:200])
-    assert error_of("x", "code=a%2Fb%3Dc+d", [Secret("a/b=c d")]) == ErrorReply("x", "code=...")
-    assert error_of("x", "a%2Fb%3Dc%20d", [Secret("a/b=c d")]) == ErrorReply("x", "...")
-    assert error_of("invalid_grant", "no", [Secret(""), Secret("i")]) == ErrorReply("invalid_grant", "no")
+    assert error == OAuthErrorResponse("...", ("x" * 190 + "... and ...")[:200])
+    assert error_of("x", "code=a%2Fb%3Dc+d", [Secret("a/b=c d")]) == OAuthErrorResponse(
+        "x", "code=..."
+    )
+    assert error_of("x", "a%2Fb%3Dc%20d", [Secret("a/b=c d")]) == OAuthErrorResponse("x", "...")
+    assert error_of("invalid_grant", "no", [Secret(""), Secret("i")]) == OAuthErrorResponse(
+        "invalid_grant", "no"
+    )
 
 
 @given(st.binary() | st.text().map(str.encode))

@@ -17,7 +17,7 @@ from joserfc.jwk import ECKey
 from joserfc.jws import deserialize_compact
 
 from mcp_core import AuthRequired
-from mcp_core.auth import AuthorizationFailed, EnterpriseManaged, HttpReply, JwtBearer, Secret
+from mcp_core.auth import AuthorizationFailed, EnterpriseManaged, HttpResponse, JwtBearer, Secret
 from tests.core.auth.play import (
     AS,
     MCP,
@@ -171,7 +171,12 @@ SCENARIOS: dict[str, Script] = {
         ),
         (browsed(f"{AS}/authorize", client_id="test-client-id", resource=MCP), callback_reply()),
         (
-            form(f"{AS}/token", client_id="test-client-id", client_secret="test-client-secret", resource=MCP),
+            form(
+                f"{AS}/token",
+                client_id="test-client-id",
+                client_secret="test-client-secret",
+                resource=MCP,
+            ),
             token(),
         ),
         (mcp("Bearer t1"), OK),
@@ -195,14 +200,19 @@ NEGATIVE: dict[str, tuple[Script, str]] = {
         "is that of another resource",
     ),
     "metadata-issuer-mismatch": (
-        [(mcp(None), unauthorized()), *discovery(metadata=server("https://attacker.example.com", AS))],
+        [
+            (mcp(None), unauthorized()),
+            *discovery(metadata=server("https://attacker.example.com", AS)),
+        ],
         "is that of another authorization server",
     ),
     **{
         name: (
             [
                 (mcp(None), unauthorized()),
-                *discovery(metadata=server(authorization_response_iss_parameter_supported=promised)),
+                *discovery(
+                    metadata=server(authorization_response_iss_parameter_supported=promised)
+                ),
                 (posted(f"{AS}/register"), registered()),
                 (browsed(f"{AS}/authorize"), callback_reply(iss)),
             ],
@@ -305,7 +315,10 @@ def test_offline_access_scope(wanted: bool) -> None:
     script: Script = [
         (mcp(None), unauthorized(scope="mcp:basic")),
         *discovery(metadata=metadata),
-        (posted(f"{AS}/register", grant_types=["authorization_code", "refresh_token"]), registered()),
+        (
+            posted(f"{AS}/register", grant_types=["authorization_code", "refresh_token"]),
+            registered(),
+        ),
         *login(**asked),  # type: ignore[arg-type]
         (mcp("Bearer t1"), OK),
     ]
@@ -326,7 +339,10 @@ def test_authorization_server_migration() -> None:
         (get(f"{RS}{PRM}/mcp"), resource(new)),
         (get(f"{new}{OAUTH}"), server(new)),
         (posted(f"{new}/register", application_type="native"), registered("as2-client-id")),
-        (browsed(f"{new}/authorize", client_id="as2-client-id", scope="mcp:basic"), callback_reply(new)),
+        (
+            browsed(f"{new}/authorize", client_id="as2-client-id", scope="mcp:basic"),
+            callback_reply(new),
+        ),
         (form(f"{new}/token", client_id="as2-client-id", refresh_token=None), token("t2")),
         (mcp("Bearer t2"), OK),
     ]
@@ -345,7 +361,10 @@ def test_client_credentials_basic() -> None:
     script: Script = [
         (mcp(None), unauthorized()),
         *discovery(),
-        (form(f"{AS}/token", basic, grant_type="client_credentials", resource=MCP, code=None), token()),
+        (
+            form(f"{AS}/token", basic, grant_type="client_credentials", resource=MCP, code=None),
+            token(),
+        ),
         (mcp("Bearer t1"), OK),
     ]
     auth = authorizer(
@@ -381,7 +400,7 @@ def fields_of(step: Any) -> dict[str, str]:
 def test_client_credentials_jwt(algorithm: str | None) -> None:
     private, key = pem()
 
-    def given(step: Any) -> HttpReply:
+    def given(step: Any) -> HttpResponse:
         assertion = fields_of(step)["client_assertion"]
         verified(assertion, key)
         claims = claims_of(assertion)
@@ -430,10 +449,15 @@ def test_enterprise_managed_authorization() -> None:
         (
             form(idp, **exchange),
             document_reply(
-                access_token="the-id-jag", issued_token_type=f"{URN}:token-type:id-jag", token_type="N_A"
+                access_token="the-id-jag",
+                issued_token_type=f"{URN}:token-type:id-jag",
+                token_type="N_A",
             ),
         ),
-        (form(f"{AS}/token", basic, grant_type=JWT_BEARER, assertion="the-id-jag", resource=MCP), token()),
+        (
+            form(f"{AS}/token", basic, grant_type=JWT_BEARER, assertion="the-id-jag", resource=MCP),
+            token(),
+        ),
         (mcp("Bearer t1"), OK),
     ]
     auth = authorizer(
@@ -452,7 +476,12 @@ WIF: Script = [
 
 @pytest.mark.requirement("AX-3")
 def test_wif_jwt_bearer() -> None:
-    fields = {"grant_type": JWT_BEARER, "assertion": "valid-jwt", "client_id": "workload", "resource": MCP}
+    fields = {
+        "grant_type": JWT_BEARER,
+        "assertion": "valid-jwt",
+        "client_id": "workload",
+        "resource": MCP,
+    }
     script = [*WIF, (form(f"{AS}/token", **fields), token()), (mcp("Bearer t1"), OK)]
     auth = authorizer(grant=JwtBearer(lambda: "valid-jwt"), client_id="workload")
     play(session(auth), script)
@@ -462,7 +491,9 @@ def test_wif_jwt_bearer() -> None:
 @pytest.mark.parametrize("error", ["invalid_grant", "invalid_scope", "unauthorized_client"])
 def test_wif_rejected_assertion_fails_at_once(error: str) -> None:
     script = [*WIF, (form(f"{AS}/token", grant_type=JWT_BEARER), oauth_error(error))]
-    failure = play_to_failure(session(authorizer(grant=JwtBearer(lambda: "x"), client_id="workload")), script)
+    failure = play_to_failure(
+        session(authorizer(grant=JwtBearer(lambda: "x"), client_id="workload")), script
+    )
     assert isinstance(failure, AuthorizationFailed)
     assert failure.error == error
 
@@ -474,7 +505,9 @@ class Proofs:
         self.seen: set[str] = set()
         self.key: Any = None
 
-    def check(self, proof: str, method: str, url: str, access: str | None, nonce: str | None) -> None:
+    def check(
+        self, proof: str, method: str, url: str, access: str | None, nonce: str | None
+    ) -> None:
         header, claims = claims_of(proof, 0), claims_of(proof)
         assert (header["typ"], header["alg"]) == ("dpop+jwt", "ES256")
         assert set(header["jwk"]) == {"kty", "crv", "x", "y"}
@@ -491,15 +524,15 @@ class Proofs:
         assert claims["jti"] not in self.seen
         self.seen.add(claims["jti"])
 
-    def at_token_endpoint(self, reply: HttpReply, nonce: str | None = None) -> Any:
-        def given(step: Any) -> HttpReply:
+    def at_token_endpoint(self, reply: HttpResponse, nonce: str | None = None) -> Any:
+        def given(step: Any) -> HttpResponse:
             self.check(dict(step.request.headers)["dpop"], "POST", f"{AS}/token", None, nonce)
             return reply
 
         return given
 
-    def at_mcp(self, reply: HttpReply, nonce: str | None = None) -> Any:
-        def given(step: McpRequest) -> HttpReply:
+    def at_mcp(self, reply: HttpResponse, nonce: str | None = None) -> Any:
+        def given(step: McpRequest) -> HttpResponse:
             self.check(step.headers["dpop"], "POST", MCP, "t1", nonce)
             return reply
 
@@ -525,7 +558,10 @@ def test_dpop(with_nonces: bool) -> None:
         script.append((code, proofs.at_token_endpoint(challenge)))
     script.append((code, proofs.at_token_endpoint(bound, at_as)))
     if with_nonces:
-        www = ("www-authenticate", f'DPoP error="use_dpop_nonce", resource_metadata="{RS}{PRM}/mcp"')
+        www = (
+            "www-authenticate",
+            f'DPoP error="use_dpop_nonce", resource_metadata="{RS}{PRM}/mcp"',
+        )
         script.append((mcp("DPoP t1"), proofs.at_mcp(status(401, www, ("dpop-nonce", "rs-nonce")))))
     script += [(mcp("DPoP t1"), proofs.at_mcp(OK, at_rs))] * 2
     play(session(authorizer(), "tools/list", "tools/call test-tool"), script)
@@ -539,8 +575,14 @@ def test_2025_03_26_oauth_metadata_backcompat() -> None:
         (get(f"{RS}{PRM}"), MISSING),
         (get(f"{RS}{OAUTH}"), server(RS, f"{RS}/oauth")),
         (posted(f"{RS}/oauth/register"), registered()),
-        (browsed(f"{RS}/oauth/authorize", client_id="test-client-id", resource=MCP), callback_reply(RS)),
-        (form(f"{RS}/oauth/token", code="test-auth-code", redirect_uri=REDIRECT, resource=MCP), token()),
+        (
+            browsed(f"{RS}/oauth/authorize", client_id="test-client-id", resource=MCP),
+            callback_reply(RS),
+        ),
+        (
+            form(f"{RS}/oauth/token", code="test-auth-code", redirect_uri=REDIRECT, resource=MCP),
+            token(),
+        ),
         (mcp("Bearer t1"), OK),
     ]
     play(session(authorizer()), script)
@@ -555,7 +597,12 @@ def test_2025_03_26_oauth_endpoint_fallback() -> None:
         (get(f"{RS}{OAUTH}"), MISSING),
         (posted(f"{RS}/register"), registered()),
         (browsed(f"{RS}/authorize", client_id="test-client-id"), callback_reply(None)),
-        (form(f"{RS}/token", code="test-auth-code", client_id="test-client-id", client_secret=None), token()),
+        (
+            form(
+                f"{RS}/token", code="test-auth-code", client_id="test-client-id", client_secret=None
+            ),
+            token(),
+        ),
         (mcp("Bearer t1"), OK),
     ]
     play(session(authorizer()), script)

@@ -9,16 +9,18 @@ import pytest
 from rich.pretty import pretty_repr
 
 from mcp_core.auth import Secret
-from mcp_core.auth._secret import Opaque
+from mcp_core.auth._secret import RedactedStruct
 
 CANARY = "canary-4711"
 
 
-class Holder(Opaque, frozen=True):
+class Holder(RedactedStruct, frozen=True):
     text: str
 
 
-@pytest.mark.parametrize(("value", "text"), [(Secret(CANARY), "<secret>"), (Holder(CANARY), "<Holder>")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(Secret(CANARY), "<secret>"), (Holder(CANARY), "<Holder>")]
+)
 def test_secret_any_printing_hides_text(value: Any, text: str) -> None:
     assert repr(value) == str(value) == f"{value}" == pretty_repr(value) == text
     assert CANARY not in repr([value])

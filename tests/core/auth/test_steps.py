@@ -7,20 +7,25 @@ from typing import Any
 import pytest
 from rich.pretty import pretty_repr
 
-from mcp_core.auth import Browse, HttpReply, HttpRequest, Save
+from mcp_core.auth import Browse, HttpRequest, HttpResponse, Save
 
 CANARY = "canary-4711"
 
 
 SHOWN = [
     (
-        HttpRequest("POST", f"https://e.com/token?x={CANARY}", [("authorization", CANARY)], CANARY.encode()),
+        HttpRequest(
+            "POST", f"https://e.com/token?x={CANARY}", [("authorization", CANARY)], CANARY.encode()
+        ),
         "<HttpRequest POST https://e.com/token headers=[authorization] body=11 bytes>",
     ),
-    (HttpRequest("GET", "https://e.com/"), "<HttpRequest GET https://e.com/ headers=[] body=0 bytes>"),
     (
-        HttpReply(200, [("set-cookie", CANARY)], CANARY.encode()),
-        "<HttpReply 200 headers=[set-cookie] body=11 bytes>",
+        HttpRequest("GET", "https://e.com/"),
+        "<HttpRequest GET https://e.com/ headers=[] body=0 bytes>",
+    ),
+    (
+        HttpResponse(200, [("set-cookie", CANARY)], CANARY.encode()),
+        "<HttpResponse 200 headers=[set-cookie] body=11 bytes>",
     ),
     (
         Browse(f"https://e.com/authorize?state={CANARY}", "http://localhost:1/cb"),
@@ -38,5 +43,5 @@ def test_steps_repr_hides_secrets(value: Any, text: str) -> None:
 
 
 def test_http_response_header_returns_first_value() -> None:
-    reply = HttpReply(200, [("a", "1"), ("a", "2")])
+    reply = HttpResponse(200, [("a", "1"), ("a", "2")])
     assert (reply.header("a"), reply.header("b")) == ("1", None)

@@ -14,9 +14,9 @@ from mcp_core.auth import (
     Await,
     FetchFailed,
     Grant,
-    Guard,
     IntrospectionVerifier,
     JwtVerifier,
+    OAuthResourceServer,
     VerifierUnavailable,
 )
 from mcp_core.http import Endpoint, EndpointAuth, Head, HostOriginPolicy, RequestHead, Router
@@ -140,11 +140,11 @@ def known(text: str) -> Grant | None:
     return GRANTS.get(text)
 
 
-def guard(verifier: Any = known, **options: Any) -> Guard:
+def guard(verifier: Any = known, **options: Any) -> OAuthResourceServer:
     options.setdefault("scopes", [READ])
     options.setdefault("tool_scopes", {"erase": [WRITE]})
     options.setdefault("resource_scopes", {"memo://secret": [WRITE]})
-    return Guard(RESOURCE, [ISSUER], verifier, **options)
+    return OAuthResourceServer(RESOURCE, [ISSUER], verifier, **options)
 
 
 def guarded(verifier: Any = known, **options: Any) -> Gatehouse:
@@ -468,7 +468,9 @@ def test_check_without_a_fetch_function_fails() -> None:
 
 
 def test_signed_token_is_verified() -> None:
-    talk = Gatehouse(Guard(RESOURCE, [ISSUER], JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)))
+    talk = Gatehouse(
+        OAuthResourceServer(RESOURCE, [ISSUER], JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
+    )
     reply = talk.get(principal=token())
     admission = reply.exchange.needs_grant
     assert admission is not None
@@ -821,7 +823,7 @@ def test_metadata_needs_no_token(path: bytes) -> None:
     assert not talk.log
 
 
-def published(*guards: Guard, path: bytes = META) -> Any:
+def published(*guards: OAuthResourceServer, path: bytes = META) -> Any:
     """What a site of such guards has at `path`: a resource, or a status."""
     endpoints = {f"/{index}": Gatehouse(each).endpoint for index, each in enumerate(guards)}
     exchange = Router(endpoints).begin(RequestHead(b"GET", path, [HOST]), 0)
@@ -832,8 +834,8 @@ def published(*guards: Guard, path: bytes = META) -> Any:
 
 @pytest.mark.requirement("AR-2")
 def test_metadata_of_several_guards_is_at_their_own_paths() -> None:
-    a, b = (Guard(f"https://h.example/{name}", [ISSUER], known) for name in "ab")
-    root = Guard("https://h.example", [ISSUER], known)
+    a, b = (OAuthResourceServer(f"https://h.example/{name}", [ISSUER], known) for name in "ab")
+    root = OAuthResourceServer("https://h.example", [ISSUER], known)
     for each, name in ((a, b"/a"), (b, b"/b")):
         assert published(a, b, root, path=META + name) == each.resource
     # Whoever looks at the root learns of the one whose place it is, or of the only one there is.
@@ -843,12 +845,12 @@ def test_metadata_of_several_guards_is_at_their_own_paths() -> None:
 
 
 def test_metadata_conflict_of_two_guards_raises() -> None:
-    a, b = (Guard(f"https://{host}.example/mcp", [ISSUER], known) for host in "ab")
+    a, b = (OAuthResourceServer(f"https://{host}.example/mcp", [ISSUER], known) for host in "ab")
     with pytest.raises(
         ValueError, match=r"two guards have their metadata at '/\.well-known/.*/mcp'"
     ):
         published(a, b)
-    assert published(a, Guard(a.resource, [ISSUER], known)) == a.resource
+    assert published(a, OAuthResourceServer(a.resource, [ISSUER], known)) == a.resource
 
 
 def test_metadata_without_a_guard_is_not_served() -> None:
@@ -863,7 +865,7 @@ def test_introspection_response_is_the_grant() -> None:
         client_id="rs",
         client_secret=SECRET,
     )
-    talk = Gatehouse(Guard(RESOURCE, [ISSUER], verifier))
+    talk = Gatehouse(OAuthResourceServer(RESOURCE, [ISSUER], verifier))
     reply = talk.get(principal="opaque")
     assert reply.exchange.needs_grant is not None
     said = {"active": True, "sub": "alice", "aud": RESOURCE, "iss": ISSUER, "exp": NOW + 60}

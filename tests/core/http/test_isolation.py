@@ -9,7 +9,7 @@ import pytest
 from msgspec import json
 
 from mcp_core import Limits, RequestReceived
-from mcp_core.auth import Grant, Guard
+from mcp_core.auth import Grant, OAuthResourceServer
 from mcp_core.http import EndpointAuth, Exchange, HttpLimits, RequestHead
 from mcp_core.http.server._session import Session
 from mcp_core.registry import Server
@@ -123,7 +123,7 @@ def guarded() -> EndpointAuth:
         "bob": Grant("bob", scopes=may),
         "ANN": Grant("ANN", scopes=may),
     }
-    guard = Guard(
+    guard = OAuthResourceServer(
         "https://mcp.example.com/mcp", ["https://as.example.com"], grants.get, scopes=["use"]
     )
     return EndpointAuth(guard, lambda: 0.0, lambda *told, **how: None)

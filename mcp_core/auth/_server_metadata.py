@@ -1,0 +1,144 @@
+"""Discovery: from the URL of an MCP server to the metadata of its authorization server.
+
+1. A 4xx response means that the document is not there: the next URL is tried. A 5xx, a 429 or no
+   response ends the search with an error, because a network fault must not lead to another server
+   than the one that was meant.
+2. A document that cannot be parsed is skipped. The error names it if no other URL has a valid one.
+3. Every URL is checked before it is fetched. At most three redirects are followed, all of them
+   within one origin.
+
+Sources: 2026-07-28 basic/authorization/authorization-server-discovery, RFC 9728 sections 3 and 5,
+RFC 8414 section 3. For servers without protected resource metadata: 2025-03-26 basic/authorization
+(Server Metadata Discovery, Fallbacks for Servers without Metadata Discovery).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from mcp_core.revisions._dialects import LATEST
+from mcp_core.urls._addresses import same_origin_redirect, url_fault
+
+from ._errors import AuthorizationFailed, FetchFailed
+from ._metadata import (
+    AuthorizationServerMetadata,
+    read_server_metadata,
+)
+from ._resource_urls import (
+    check_url,
+    issuer_metadata_urls,
+    shown,
+)
+from ._steps import Fetch, HttpRequest, HttpResponse
+
+if TYPE_CHECKING:
+    from ._steps import Flow
+
+__all__ = [
+    "find_server",
+]
+
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+_MAX_REDIRECTS: Final = 3
+
+_TOO_MANY_REQUESTS: Final = 429  # HTTP status
+
+
+def find_server(issuer: str, *, local: bool) -> Flow[AuthorizationServerMetadata]:
+    """Fetch the metadata of an authorization server and check the URLs of its endpoints.
+
+    Raises:
+        AuthorizationFailed: it publishes none, or one that names another issuer.
+    """
+    check_url(issuer, "the authorization server that the MCP server names", local=local)
+    search = _MetadataSearch(
+        f"the metadata of the authorization server {shown(issuer)}", local=local
+    )
+    for candidate in issuer_metadata_urls(issuer):
+        metadata = yield from _fetch_server_metadata(search, candidate)
+        if metadata is None:
+            continue
+        # Character by character (RFC 8414 section 3.3).
+        if metadata.issuer != issuer:
+            raise AuthorizationFailed(
+                f"the metadata at {shown(candidate)} is that of another authorization server, {shown(metadata.issuer)}: "
+                f"it must not be used for {shown(issuer)}. One of the two servers is set up wrongly, or is malicious."
+            )
+        return metadata
+    raise search.failure()
+
+
+def _fetch_server_metadata(
+    search: _MetadataSearch, candidate: str
+) -> Flow[AuthorizationServerMetadata | None]:
+    """Fetch one candidate. Return None if it has no valid authorization server metadata."""
+    body = yield from search.fetch(candidate)
+    if body is None:
+        return None
+    try:
+        metadata = read_server_metadata(body)
+    except AuthorizationFailed as exc:
+        search.add_invalid(candidate, str(exc))
+        return None
+    for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
+        endpoint = getattr(metadata, name)
+        if endpoint is not None:
+            check_url(endpoint, f"the {name} of the authorization server", local=search.local)
+    # Some servers write an empty string instead of omitting the member.
+    return replace(metadata, registration_endpoint=metadata.registration_endpoint or None)
+
+
+class _MetadataSearch:
+    """A search for one document at several URLs. It records why each URL failed."""
+
+    def __init__(self, document: str, *, local: bool) -> None:
+        self.local = local
+        self.found_invalid = False
+        self._document = document
+        self._failures: list[str] = []
+
+    def fetch(self, url: str) -> Flow[bytes | None]:
+        """Fetch `url`. Return the body, or None if the document is not there.
+
+        Raises:
+            AuthorizationFailed: the fetch failed, so it is unknown whether the document is there.
+        """
+        reply, url = yield from self._fetch_following_redirects(url)
+        if reply.status == 200:
+            return reply.body
+        if reply.status >= 500 or reply.status == _TOO_MANY_REQUESTS:
+            raise AuthorizationFailed(
+                f"{self._document} cannot be fetched: {shown(url)} answered {reply.status}. Try again later."
+            )
+        self._failures.append(f"{shown(url)} answered {reply.status}")
+        return None
+
+    def add_invalid(self, url: str, reason: str) -> None:
+        """Record that the document at `url` is invalid."""
+        self.found_invalid = True
+        self._failures.append(f"{shown(url)}: {reason}")
+
+    def failure(self) -> AuthorizationFailed:
+        """Build the exception for a search without a result."""
+        return AuthorizationFailed(f"{self._document} was not found: {'; '.join(self._failures)}")
+
+    def _fetch_following_redirects(self, url: str) -> Flow[tuple[HttpResponse, str]]:
+        """Fetch `url`, following redirects. Return the response and the URL that it is from."""
+        headers = [("accept", "application/json"), ("mcp-protocol-version", LATEST)]
+        redirects_left = _MAX_REDIRECTS
+        while True:
+            try:
+                reply: HttpResponse = yield Fetch(HttpRequest("GET", url, headers))
+            except FetchFailed as exc:
+                raise AuthorizationFailed(
+                    f"{self._document} cannot be fetched from {shown(url)}: {exc.reason}"
+                ) from exc
+            location = reply.header("location") if reply.status in _REDIRECTS else None
+            target = same_origin_redirect(url, location) if location else None
+            if target is None or url_fault(target, local=self.local) or not redirects_left:
+                return reply, url
+            redirects_left -= 1
+            url = target

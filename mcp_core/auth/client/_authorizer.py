@@ -1,0 +1,693 @@
+"""Access to one MCP server: the token of each request, and the reaction to a rejected one.
+
+1. Tokens go only to the origin of the MCP server, in a header and never in a URL.
+2. A rejection starts at most one flow, and flows cannot loop. A token that was rejected before it
+   was ever accepted is not replaced by the same means: after a refresh comes a login, after a login
+   an error.
+3. A rejection belongs to the state in which its request was sent. If another flow ended since, its
+   outcome counts: the request is sent again with the new token, or fails with that flow's
+   exception. No second browser is opened.
+
+Sources: 2026-07-28 basic/authorization (Access Token Usage, Refresh Tokens, Scope Challenge
+Handling); RFC 6750, RFC 9449.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from mcp_core._errors import AuthRequired, McpTrioError
+from mcp_core.auth._errors import AuthorizationFailed
+from mcp_core.auth._resource_urls import at_port_of, canonical_resource, check_url, covers, shown
+from mcp_core.auth._steps import ListenForRedirect, Load, Save
+from mcp_core.urls._addresses import is_local, is_private_address, may_fetch, origin_of
+
+from ._challenge import AuthChallenge, demand_in
+from ._discovery import AuthorizationServer, find_authority
+from ._dpop_signer import ALGORITHM, DpopSigner, can_sign, new_seed
+from ._profile import EnterpriseManaged, JwtBearer
+from ._registration import ClientIdentity, client_key, identify, known_identity
+from ._token_request import TokenEndpointClient, told_by
+from ._tokens import Tokens, decode_tokens, encode_tokens, tokens_from, tokens_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from mcp_core.auth._metadata import TokenResponse
+    from mcp_core.auth._secret import Secret
+    from mcp_core.auth._steps import Flow
+
+    from ._profile import ClientProfile
+
+__all__ = ["MAX_STEP_UPS", "AuthAttempt", "Authorizer"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+MAX_STEP_UPS: Final = 3  # for one operation
+# Operations are named by this side, but after a server's list of tools, which may be endless.
+_MAX_OPERATIONS: Final = 256
+_MAX_WARNINGS: Final = 16
+# Seconds between attempts to renew after a failure. Without a pause, each request would wait for a
+# failing renewal in turn.
+_RENEW_RETRY_DELAY: Final = 10.0
+_MAX_CHALLENGES: Final = 6  # challenges during one attempt
+_MAX_CHALLENGE_TEXT: Final = 1000  # characters that an `AuthRequired` quotes
+# How the current tokens were obtained.
+_TokenSource: TypeAlias = Literal["login", "refresh"]
+# Error codes of a failing authorization server. They say nothing about the refresh token.
+_SERVER_ERRORS: Final = frozenset({"server_error", "temporarily_unavailable"})
+
+
+class Authorizer:
+    """The tokens for the MCP server at `server_url`, obtained as `profile` says.
+
+    How to drive it:
+
+    1. Run the flow `load()` once.
+    2. Before a request: if `expires_soon()`, run the flow `renew()`.
+    3. For each MCP request call `attempt()`. Send `AuthAttempt.headers()` with each HTTP request
+       and pass each response to `AuthAttempt.received()`. If that returns True, run the flow
+       `AuthAttempt.challenged()` and send the request again.
+
+    Only one flow of an authorizer may run at a time: the driver holds a lock around each. A flow
+    that had to wait for the lock is run all the same; it sees the result of the one before.
+
+    `entropy` returns random bytes that are fit for secrets, `wall_time` seconds since 1970.
+
+    `generation` is incremented whenever the tokens may belong to another user. Discard what was
+    cached for the old ones.
+    """
+
+    def __init__(
+        self,
+        server_url: str,
+        profile: ClientProfile,
+        *,
+        entropy: Callable[[int], bytes],
+        wall_time: Callable[[], float],
+    ) -> None:
+        self.generation = 0
+        self._url = server_url.partition("#")[0]
+        self._resource = canonical_resource(self._url)
+        self._allow_loopback = is_local(self._url)
+        self._server_address: str | None = None
+        configured = [profile.issuer]
+        if isinstance(profile.grant, EnterpriseManaged):
+            configured.append(profile.grant.token_endpoint)
+        self._configured_origins = frozenset(
+            origin_of(each) for each in configured if each is not None
+        )
+        self._profile = profile
+        self._entropy = entropy
+        self._wall_time = wall_time
+        # The redirect URI of the last login. While it stays the same, so does the registration.
+        self._redirect_uri = profile.redirect_uri
+        self._tokens: Tokens | None = None
+        self._auth_server: AuthorizationServer | None = None
+        self._dpop_signer: DpopSigner | None = None
+        # How the tokens were obtained, until the MCP server accepts them once. Then None.
+        self._unconfirmed: _TokenSource | None = None
+        # Incremented when a flow ends. An attempt records it when it sends a request (rule 3).
+        self._epoch = 0
+        self._last_failure: McpTrioError | None = None  # of the last flow; None: it succeeded
+        self._step_ups: dict[str, int] = {}  # by operation
+        # Sets of scopes that were requested again after a login that did not grant them.
+        self._repeated_scopes: dict[frozenset[str], None] = {}
+        self._renew_not_before = 0.0
+        self._warnings: list[str] = []
+
+    def __repr__(self) -> str:
+        tokens = self._tokens
+        state = f"tokens of {shown(tokens.issuer)}" if tokens is not None else "no tokens"
+        return f"<Authorizer {shown(self._resource)}: {state}>"
+
+    def met_at(self, address: str | None) -> None:
+        """Set the IP address at which the MCP server was reached.
+
+        None if it is unknown, because a proxy makes the connection.
+        """
+        self._server_address = address
+
+    def may_fetch(self, url: str, address: str) -> bool:
+        """Return True if a `Fetch` of `url` may connect to `address`, to which its host resolved.
+
+        - A URL of the user's configuration may be at any address: `issuer` of the profile, the
+          identity provider.
+        - A URL at the MCP server's origin may be at the address at which that server was reached.
+          Its DNS could otherwise direct us to another host the next time.
+        - A URL that a server named may be at a public address; on loopback if the MCP server is; in
+          a private network if the MCP server was reached in one, because it could then fetch the
+          URL itself.
+        """
+        origin = origin_of(url)
+        if origin in self._configured_origins:
+            return True
+        server_address = self._server_address
+        allow_private = server_address is not None and is_private_address(server_address)
+        if origin == origin_of(self._url):
+            if address == server_address:
+                return True
+            # Unknown, because a proxy connects. It may be a private address.
+            allow_private = allow_private or server_address is None
+        return may_fetch(address, local=self._allow_loopback, near=allow_private)
+
+    def notes(self) -> list[str]:
+        """Return the warnings since the last call, as lines for the log."""
+        warnings = self._warnings
+        self._warnings = []
+        return warnings
+
+    def attempt(self, operation: str = "") -> AuthAttempt:
+        """Begin a request to the MCP server.
+
+        `operation` identifies it in the count of step-ups, for example `tools/call add`.
+        """
+        return AuthAttempt(self, operation)
+
+    def load(self) -> Flow[None]:
+        """Load the stored tokens. Run this flow before all others.
+
+        Tokens that cannot be read or do not fit the profile are ignored, with a warning.
+        """
+        data: bytes | None = yield Load(tokens_key(self._resource))
+        if data is None:
+            return
+        tokens = decode_tokens(data)
+        if tokens is None:
+            self._warn(
+                "the stored tokens cannot be read and are not used; the next login replaces them"
+            )
+            return
+        problem = self._use(tokens)
+        if problem is not None:
+            self._warn(f"the stored tokens are not used: {problem}")
+
+    def expires_soon(self) -> bool:
+        """Return True if the token should be renewed now, before a server rejects it."""
+        tokens = self._tokens
+        if tokens is None or tokens.renew_at is None:
+            return False
+        if self._wall_time() < max(tokens.renew_at, self._renew_not_before):
+            return False
+        return tokens.refresh is not None or not self._profile.interactive
+
+    def renew(self) -> Flow[bool]:
+        """Get a new token without a user. Return False if that was not possible.
+
+        A failure raises no exception: the next rejection of the token decides what happens.
+        """
+        if not self.expires_soon():
+            return True
+        try:
+            auth_server = yield from self._discover(AuthChallenge())
+            done = (yield from self._adopt_stored(auth_server)) or (
+                yield from self._refresh(auth_server)
+            )
+        except McpTrioError as exc:
+            self._warn(f"the access token could not be renewed before it expires: {exc}")
+            self._renew_not_before = self._wall_time() + _RENEW_RETRY_DELAY
+            return False
+        self._epoch += 1
+        self._last_failure = None
+        return done
+
+    # -- Called by an attempt ----------------------------------------------------------------------
+
+    def _headers(self, method: str, url: str) -> list[tuple[str, str]]:
+        """Return the authorization headers, or none for a URL of another origin."""
+        tokens = self._tokens
+        if tokens is None or origin_of(url) != origin_of(self._url):
+            return []
+        if tokens.dpop_seed is None or self._dpop_signer is None:
+            return [("authorization", f"Bearer {tokens.access.reveal()}")]
+        proof = self._dpop_signer.proof(method, url, tokens.access)
+        return [("authorization", f"DPoP {tokens.access.reveal()}"), ("dpop", proof)]
+
+    def _run_unless_superseded(self, epoch: int, flow: Flow[None]) -> Flow[None]:
+        """Run `flow`, unless another flow ended since `epoch`: then adopt its outcome."""
+        if epoch != self._epoch:
+            flow.close()  # it was never started
+            if self._last_failure is not None:
+                raise copy(self._last_failure) from self._last_failure
+            return
+        try:
+            yield from flow
+        except McpTrioError as exc:
+            self._epoch += 1
+            self._last_failure = exc
+            raise
+        self._epoch += 1
+        self._last_failure = None
+
+    def _handle_unauthorized(self, challenge: AuthChallenge) -> Flow[None]:
+        """Handle a 401: get a token by the cheapest means that was not tried yet."""
+        auth_server = yield from self._discover(challenge)
+        if (yield from self._adopt_stored(auth_server)):
+            return
+        tokens = self._tokens
+        if tokens is not None:
+            # A bearer token is useless if the server has begun to require bound ones.
+            must_bind = challenge.scheme == "dpop" and self._dpop_signer is None
+            if self._unconfirmed == "login" and not must_bind:
+                raise AuthRequired(
+                    f"the MCP server {shown(self._resource)} refuses the token that {shown(auth_server.issuer)} has just given "
+                    "for it: one of the two is set up wrongly. Its log should say why.",
+                    challenge.scopes,
+                )
+            if (
+                self._unconfirmed is None
+                and not must_bind
+                and (yield from self._refresh(auth_server))
+            ):
+                return
+        yield from self._log_in(
+            auth_server,
+            self._scopes_to_request(challenge, auth_server),
+            bind=_wants_bound_token(challenge, auth_server),
+        )
+
+    def _handle_insufficient_scope(self, challenge: AuthChallenge, operation: str) -> Flow[None]:
+        """Handle a 403 `insufficient_scope`: log in again for more scopes."""
+        if self._tokens is None:
+            yield from self._handle_unauthorized(challenge)
+            return
+        auth_server = self._auth_server
+        if auth_server is None:
+            auth_server = yield from self._discover(challenge)
+        if (yield from self._adopt_stored(auth_server)):
+            return
+        wanted = frozenset(challenge.scopes)
+        count = self._step_ups.get(operation, 0)
+        requested_before = wanted <= set(self._requested_scopes)
+        if count >= MAX_STEP_UPS or (requested_before and wanted in self._repeated_scopes):
+            raise AuthRequired(
+                f"the MCP server {shown(self._resource)} still refuses {operation or 'the request'} after the "
+                f"scopes it wants ({' '.join(challenge.scopes) or 'none named'}) were requested. "
+                "They may not have been granted: ask its administrator.",
+                challenge.scopes,
+            )
+        yield from self._log_in(auth_server, self._scopes_to_request(challenge, auth_server))
+        # A failed login is not counted: its exception ends the request, and a new request is
+        # deliberate.
+        _put_bounded(self._step_ups, operation, count + 1)
+        if requested_before:
+            # These scopes were requested and not granted. The user may decide otherwise, but is
+            # asked only once more.
+            _put_bounded(self._repeated_scopes, wanted, None)
+
+    def _token_accepted(self) -> None:
+        """Record that the MCP server accepted the current token."""
+        self._unconfirmed = None
+
+    # -- Parts of the flows ------------------------------------------------------------------------
+
+    def _discover(self, challenge: AuthChallenge) -> Flow[AuthorizationServer]:
+        """Discover the authorization server. Discard tokens of another one.
+
+        Each run reads the metadata of the MCP server again, so a change is noticed. The tokens of
+        the old authorization server are never sent to the new one.
+        """
+        check_url(self._url, "the URL of the MCP server", local=self._allow_loopback)
+        tokens = self._tokens
+        if (
+            challenge.resource_metadata is None
+            and tokens is not None
+            and tokens.metadata_url is not None
+        ):
+            challenge = replace(challenge, resource_metadata=tokens.metadata_url)
+        auth_server = yield from find_authority(
+            self._url,
+            challenge,
+            preset=self._profile.issuer,
+            held=tokens.issuer if tokens is not None else None,
+            known=self._auth_server,
+        )
+        self._auth_server = auth_server
+        if tokens is not None and (tokens.issuer, tokens.resource) != (
+            auth_server.issuer,
+            auth_server.resource,
+        ):
+            self._warn(
+                f"the MCP server now names the authorization server {shown(auth_server.issuer)}: "
+                "the tokens of the old one are discarded"
+            )
+            self._tokens = None
+            self._unconfirmed = None
+            self._dpop_signer = None
+            yield from self._replace_stored(tokens, None)
+        return auth_server
+
+    @property
+    def _requested_scopes(self) -> tuple[str, ...]:
+        """The scopes that were requested so far."""
+        return self._tokens.asked if self._tokens is not None else ()
+
+    def _scopes_to_request(
+        self, challenge: AuthChallenge, auth_server: AuthorizationServer
+    ) -> tuple[str, ...]:
+        """Return the scopes to request.
+
+        These are the ones requested before, those of the profile, and those that the challenge
+        demands. If it demands none and the profile has none, those that the MCP server publishes.
+        """
+        needed: Sequence[str] = challenge.scopes
+        if not needed and self._profile.scopes is None:
+            needed = auth_server.scopes or ()
+        scopes = dict.fromkeys((*self._requested_scopes, *(self._profile.scopes or ()), *needed))
+        # With it, OpenID Connect servers issue a refresh token. Send it only beside other scopes:
+        # alone it would replace the server's default scopes (RFC 6749 section 3.3).
+        supported = auth_server.server.scopes_supported or ()
+        wants_refresh_token = self._profile.offline_access and self._profile.interactive
+        if scopes and wants_refresh_token and "offline_access" in supported:
+            scopes["offline_access"] = None
+        return tuple(scopes)
+
+    def _log_in(
+        self,
+        auth_server: AuthorizationServer,
+        scopes: tuple[str, ...],
+        source: _TokenSource = "login",
+        *,
+        bind: bool = False,
+    ) -> Flow[None]:
+        """Get a token with the profile's grant, and store it.
+
+        It is bound to a key if `bind` is set, or if the last token was.
+        """
+        if self._profile.interactive:
+            any_port = urlsplit(self._profile.redirect_uri).port == 0
+            try:
+                self._redirect_uri = yield ListenForRedirect(self._redirect_uri, any_port)
+            except AuthRequired as exc:
+                if self._tokens is not None:
+                    # A login by other means must not yield fewer scopes than there are now.
+                    exc.scopes = scopes
+                raise
+        identity = yield from self._identify(auth_server, scopes)
+        if bind and self._dpop_signer is None:
+            self._dpop_signer = self._new_dpop_signer(new_seed(self._entropy))
+        token_client = self._token_client(auth_server, identity)
+        try:
+            reply = yield from self._run_grant(token_client, scopes)
+        except McpTrioError as exc:
+            # An authorization server that no longer knows this client shows an error to the user
+            # and never redirects the browser back. The next login must register again.
+            if identity.recalled and getattr(exc, "error", None) != "access_denied":
+                yield Save(client_key(auth_server.issuer), None)
+            raise
+        if source == "login":
+            self.generation += 1
+        yield from self._use_response(auth_server, identity, reply, scopes, source)
+
+    def _identify(
+        self, auth_server: AuthorizationServer, scopes: Sequence[str]
+    ) -> Flow[ClientIdentity]:
+        """Return the client's identity at the authorization server."""
+        try:
+            return (
+                yield from identify(
+                    self._profile,
+                    auth_server.server,
+                    resource=self._resource,
+                    redirect_uri=self._redirect_uri,
+                    scopes=scopes,
+                    now=self._wall_time(),
+                )
+            )
+        except AuthorizationFailed as exc:
+            if not auth_server.guessed:
+                raise
+            raise AuthRequired(
+                f"the MCP server {shown(self._resource)} requires authorization, but does not say where to "
+                "get a token for it. If it uses API keys, send one with each request. "
+                f"What was tried: {exc}"
+            ) from exc
+
+    def _run_grant(
+        self, token_client: TokenEndpointClient, scopes: Sequence[str]
+    ) -> Flow[TokenResponse]:
+        """Request a token with the profile's grant."""
+        grant = self._profile.grant
+        if isinstance(grant, JwtBearer):
+            assertion = told_by(grant.assertion, "assertion")
+            return (yield from token_client.jwt_bearer(assertion, scopes))
+        if isinstance(grant, EnterpriseManaged):
+            return (yield from token_client.enterprise_managed(grant, scopes))
+        if grant == "client_credentials":
+            return (yield from token_client.client_credentials(scopes))
+        return (yield from token_client.authorization_code(self._redirect_uri, scopes))
+
+    def _refresh(self, auth_server: AuthorizationServer) -> Flow[bool]:
+        """Get a new token without a user. Return False if there is no way to."""
+        tokens = self._tokens
+        if tokens is None:
+            return False
+        if not self._profile.interactive:
+            yield from self._log_in(auth_server, tokens.asked, "refresh")
+            return True
+        identity = known_identity(self._profile, auth_server.server, tokens)
+        if tokens.refresh is None or identity is None:
+            return False
+        try:
+            reply = yield from self._token_client(auth_server, identity).refresh(tokens.refresh)
+        except AuthorizationFailed as exc:
+            if exc.error is None or exc.error in _SERVER_ERRORS:
+                raise
+            # Another process was faster: it used the refresh token and stored its successor.
+            if (yield from self._adopt_stored(auth_server)):
+                return True
+            self._warn(f"the refresh token is no longer accepted: {exc}")
+            if self._tokens is tokens:
+                self._tokens = replace(tokens, refresh=None)
+                yield from self._replace_stored(tokens, self._tokens)
+            if identity.registered and exc.error == "invalid_client":
+                yield Save(client_key(auth_server.issuer), None)
+            return False
+        yield from self._use_response(auth_server, identity, reply, tokens.asked, "refresh")
+        return True
+
+    def _use(self, tokens: Tokens) -> str | None:
+        """Use `tokens` from now on. Return None, or the reason why they do not fit."""
+        profile = self._profile
+        if not covers(tokens.resource, self._url):
+            return "they are for another MCP server"
+        if profile.client_id not in (None, tokens.client_id) or profile.issuer not in (
+            None,
+            tokens.issuer,
+        ):
+            return "they belong to another client or authorization server"
+        dpop_signer: DpopSigner | None = None
+        if tokens.dpop_seed is not None:
+            try:
+                dpop_signer = self._new_dpop_signer(tokens.dpop_seed)
+            except AuthorizationFailed as exc:
+                return str(exc)
+        self._tokens = tokens
+        self._unconfirmed = None
+        self._dpop_signer = dpop_signer
+        last_redirect_uri = tokens.redirect_uri
+        if last_redirect_uri is not None and urlsplit(profile.redirect_uri).port == 0:
+            self._redirect_uri = at_port_of(profile.redirect_uri, last_redirect_uri)
+        return None
+
+    def _adopt_stored(self, auth_server: AuthorizationServer) -> Flow[bool]:
+        """Adopt tokens that another process has stored. Return True if they are usable now.
+
+        The other process has renewed them, or its user has logged in. Newer tokens that are not
+        usable now are adopted too, for their refresh token: using an old one twice may invalidate
+        both. For the same reason the storage stays locked until this flow ends.
+        """
+        stored = yield from self._load_stored(to_replace=True)
+        current = self._tokens
+        if stored is None or (current is not None and stored.access == current.access):
+            return False
+        if (stored.issuer, stored.resource) != (auth_server.issuer, auth_server.resource):
+            return False
+        if self._use(stored) is not None:
+            return False
+        self.generation += 1
+        return stored.renew_at is None or stored.renew_at > self._wall_time()
+
+    def _replace_stored(self, tokens: Tokens, replacement: Tokens | None) -> Flow[None]:
+        """Store `replacement` (None: delete), unless another process already replaced `tokens`."""
+        stored = yield from self._load_stored()
+        if stored is None or stored.access == tokens.access:
+            data = encode_tokens(replacement) if replacement is not None else None
+            yield Save(tokens_key(self._resource), data)
+
+    def _load_stored(self, *, to_replace: bool = False) -> Flow[Tokens | None]:
+        """Load and decode the stored tokens."""
+        data: bytes | None = yield Load(tokens_key(self._resource), to_replace)
+        return decode_tokens(data) if data is not None else None
+
+    def _use_response(
+        self,
+        auth_server: AuthorizationServer,
+        identity: ClientIdentity,
+        reply: TokenResponse,
+        scopes: tuple[str, ...],
+        source: _TokenSource,
+    ) -> Flow[None]:
+        """Use and store the tokens of a response."""
+        previous = self._tokens
+        tokens = tokens_from(
+            reply,
+            now=self._wall_time(),
+            issuer=auth_server.issuer,
+            resource=auth_server.resource,
+            client_id=identity.client_id,
+            refresh=previous.refresh if previous is not None and source == "refresh" else None,
+        )
+        dpop_seed = None
+        if self._dpop_signer is not None and reply.token_type.lower() == "dpop":
+            dpop_seed = self._dpop_signer.seed
+        # Secrets of the profile are stored only on request (`keep_secret`). A client without a
+        # secret needs no profile for a refresh.
+        keep_secret = self._profile.keep_secret and identity.secret is not None
+        store_identity = identity.registered or identity.method == "none" or keep_secret
+        self._tokens = replace(
+            tokens,
+            asked=scopes,
+            metadata_url=auth_server.metadata_url,
+            dpop_seed=dpop_seed,
+            client_method=identity.method if store_identity else None,
+            client_secret=identity.secret if store_identity else None,
+            redirect_uri=self._redirect_uri,
+        )
+        self._unconfirmed = source
+        yield Save(tokens_key(self._resource), encode_tokens(self._tokens))
+
+    def _token_client(
+        self, auth_server: AuthorizationServer, identity: ClientIdentity
+    ) -> TokenEndpointClient:
+        return TokenEndpointClient(
+            auth_server,
+            identity,
+            self._profile,
+            self._dpop_signer,
+            local=self._allow_loopback,
+            entropy=self._entropy,
+            wall_time=self._wall_time,
+        )
+
+    def _new_dpop_signer(self, seed: Secret) -> DpopSigner:
+        return DpopSigner(seed, entropy=self._entropy, wall_time=self._wall_time)
+
+    def _warn(self, text: str) -> None:
+        """Add a warning for the log. The oldest are dropped if there are too many."""
+        self._warnings = [*self._warnings, text][-_MAX_WARNINGS:]
+
+
+def _wants_bound_token(challenge: AuthChallenge, auth_server: AuthorizationServer) -> bool:
+    """Return True if a token should be bound to a key (DPoP).
+
+    It should be if the MCP server accepts no other tokens, or if both servers announce DPoP: a
+    bound token is useless to a thief.
+    """
+    if challenge.scheme == "dpop":
+        return True
+    supported = auth_server.server.dpop_signing_alg_values_supported or ()
+    return challenge.dpop and ALGORITHM in supported and can_sign()
+
+
+def _put_bounded(table: dict[K, V], key: K, value: V) -> None:
+    """Insert `key` as the newest entry. Drop the oldest if there are too many."""
+    table.pop(key, None)
+    table[key] = value
+    if len(table) > _MAX_OPERATIONS:
+        del table[next(iter(table))]
+
+
+class AuthAttempt:
+    """One request to the MCP server, which may take several HTTP requests."""
+
+    __slots__ = (
+        "_authorizer",
+        "_challenge",
+        "_challenge_count",
+        "_challenge_text",
+        "_epoch",
+        "_has_new_nonce",
+        "_operation",
+        "_status",
+    )
+
+    def __init__(self, authorizer: Authorizer, operation: str) -> None:
+        self._authorizer = authorizer
+        self._operation = operation
+        self._epoch = authorizer._epoch
+        self._status = 0
+        self._challenge = AuthChallenge()
+        self._challenge_text = ""
+        self._has_new_nonce = False
+        self._challenge_count = 0
+
+    def __repr__(self) -> str:
+        return f"<AuthAttempt {self._operation!r}, last status {self._status}>"
+
+    def headers(self, method: str, url: str) -> list[tuple[str, str]]:
+        """Return the headers to send with one HTTP request.
+
+        Call it for every HTTP request: a DPoP proof must not be sent twice. The result is empty if
+        `url` is not at the origin of the MCP server.
+        """
+        self._epoch = self._authorizer._epoch
+        return self._authorizer._headers(method, url)
+
+    def received(self, status: int, headers: Iterable[tuple[str, str]], url: str) -> bool:
+        """Process the head of a response. Return True if `challenged()` should be run.
+
+        Call it once for each response, of any status, to a request with `headers()`. The names of
+        `headers` are in lower case.
+        """
+        authorizer = self._authorizer
+        headers = list(headers)
+        values = [value for name, value in headers if name == "www-authenticate"]
+        self._status = status
+        self._challenge = demand_in(values)
+        self._challenge_text = ", ".join(values)[:_MAX_CHALLENGE_TEXT]
+        nonce = next((value for name, value in headers if name == "dpop-nonce"), None)
+        self._has_new_nonce = (
+            authorizer._dpop_signer is not None and authorizer._dpop_signer.keep_nonce(url, nonce)
+        )
+        # A 5xx says nothing about the token, and the response to an older token nothing about
+        # the current one.
+        if status != 401 and status < 500 and self._epoch == authorizer._epoch:
+            authorizer._token_accepted()
+        return status == 401 or (status == 403 and self._challenge.error == "insufficient_scope")
+
+    def challenged(self) -> Flow[None]:
+        """Satisfy the challenge of the last response.
+
+        Then send the request again, with new `headers()`.
+
+        Raises:
+            AuthRequired: a person has to act first.
+            AuthorizationFailed: an attempt to get a token failed.
+        """
+        authorizer = self._authorizer
+        challenge = self._challenge
+        self._challenge_count += 1
+        if self._challenge_count > _MAX_CHALLENGES:
+            raise AuthRequired(
+                f"the MCP server keeps refusing {self._operation or 'the request'} with every new token. "
+                "Its log should say why.",
+                challenge.scopes,
+                challenge=self._challenge_text,
+            )
+        if challenge.error == "use_dpop_nonce" and self._has_new_nonce:
+            return  # the next `headers()` has a proof with the nonce
+        if self._status == 403:
+            flow = authorizer._handle_insufficient_scope(challenge, self._operation)
+        else:
+            flow = authorizer._handle_unauthorized(challenge)
+        try:
+            yield from authorizer._run_unless_superseded(self._epoch, flow)
+        except AuthRequired as exc:
+            exc.challenge = exc.challenge or self._challenge_text
+            raise

@@ -1,0 +1,260 @@
+"""The browser part of a login: the authorization request, and the callback to the redirect URI.
+
+1. Everything that the callback has to match is recorded before the browser opens: issuer, state,
+   verifier, redirect URI and resource. The record is used for one callback, then dropped.
+2. A callback is checked in this order: `state`, then `iss` (compared as strings, without
+   normalization), then the error or the code. If `state` or `iss` is wrong, none of its content is
+   shown.
+3. A parameter that occurs twice is rejected, in a callback and in the query of the authorization
+   endpoint.
+
+Sources: 2026-07-28 basic/authorization (Authorization Response Validation), RFC 6749 sections 4.1.1
+and 4.1.2, RFC 7636, RFC 8707, RFC 9207 section 2.4.
+
+Random values of an authorization request: `state`, PKCE verifier and its challenge (RFC 7636).
+
+The method is S256 (section 4.2). `plain` is not implemented.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+from mcp_core.auth._errors import AuthorizationFailed
+from mcp_core.auth._jose import base64url
+from mcp_core.auth._metadata import error_of
+from mcp_core.auth._resource_urls import check_url, shown
+from mcp_core.auth._secret import RedactedStruct, Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "AuthorizationRequest",
+    "answers",
+    "authorization_url",
+    "challenge_of",
+    "code_in",
+    "new_pending",
+    "new_secret",
+]
+
+# emptied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mcp_core.auth._steps import Browse
+
+    from ._discovery import AuthorizationServer
+
+_MAX_CALLBACK: Final = 16_384  # characters
+
+_MAX_FIELDS: Final = 50
+
+# Further parameters that would change the meaning of a request (RFC 6749, RFC 9101, OAuth 2.0
+# Multiple Response Type Encoding Practices). We do not send them, and the endpoint must not add
+# them.
+_RESERVED_PARAMETERS: Final = frozenset({"scope", "request", "request_uri", "response_mode"})
+
+# Texts for the error codes of RFC 6749 section 4.1.2.1.
+_ERROR_TEXTS: Final = {
+    "access_denied": "the login was refused, by the user or by the authorization server",
+    "invalid_scope": "the authorization server does not know, or does not grant, a requested scope",
+    "unauthorized_client": "the authorization server does not let this client log users in",
+    "temporarily_unavailable": "the authorization server is overloaded; try again later",
+}
+
+
+class AuthorizationRequest(RedactedStruct, frozen=True):
+    """An authorization request in progress: the values that its callback has to match."""
+
+    issuer: str
+    state: Secret
+    verifier: Secret
+    redirect_uri: str
+    resource: str
+
+
+def new_pending(
+    authority: AuthorizationServer, redirect_uri: str, entropy: Callable[[int], bytes]
+) -> AuthorizationRequest:
+    """Create the record of a new authorization request.
+
+    Raises:
+        AuthorizationFailed: the authorization server does not announce PKCE with S256, without
+            which a stolen code could be redeemed.
+    """
+    if "S256" not in (authority.server.code_challenge_methods_supported or ()):
+        raise AuthorizationFailed(
+            f"the authorization server {shown(authority.issuer)} does not say that it supports PKCE with S256 "
+            "(code_challenge_methods_supported), without which a code could be stolen. Its administrator has to turn it on."
+        )
+    return AuthorizationRequest(
+        authority.issuer, new_secret(entropy), new_secret(entropy), redirect_uri, authority.resource
+    )
+
+
+def authorization_url(
+    authority: AuthorizationServer,
+    pending: AuthorizationRequest,
+    client_id: str,
+    scopes: Sequence[str],
+    *,
+    local: bool,
+) -> str:
+    """Build the URL that the browser has to open.
+
+    Raises:
+        AuthorizationFailed: the authorization server has no authorization endpoint, or one that
+            must not be used.
+    """
+    endpoint = authority.server.authorization_endpoint
+    if endpoint is None:
+        raise AuthorizationFailed(
+            f"the authorization server {shown(authority.issuer)} has no authorization endpoint, so a browser cannot log in"
+        )
+    query = {
+        "response_type": "code",
+        "client_id": client_id,
+        "redirect_uri": pending.redirect_uri,
+        "state": pending.state.reveal(),
+        "code_challenge": challenge_of(pending.verifier),
+        "code_challenge_method": "S256",
+        "resource": pending.resource,
+    }
+    if scopes:
+        query["scope"] = " ".join(scopes)
+    if "offline_access" in scopes:
+        query["prompt"] = "consent"  # without it OpenID Connect ignores the scope
+    endpoint_parameters = {
+        name for name, _ in parse_qsl(urlsplit(endpoint).query, keep_blank_values=True)
+    }
+    conflicting = endpoint_parameters & (query.keys() | _RESERVED_PARAMETERS)
+    if conflicting:
+        raise AuthorizationFailed(
+            f"the authorization_endpoint of {shown(authority.issuer)} already sets "
+            f"parameters of a login ({', '.join(sorted(conflicting))}): another user could be logged in. "
+            "It is not used; tell the administrator of the server."
+        )
+    url = f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query, quote_via=quote)}"
+    return check_url(url, "the authorization_endpoint of the authorization server", local=local)
+
+
+def answers(browse: Browse, callback: str) -> bool:
+    """Return True if a request to the redirect URI is the callback for `browse`.
+
+    Other programs and web pages can reach the listener too. It ignores every request for which this
+    is False, and continues to listen.
+    """
+    try:
+        sent = _single_value(_parse_query(_url_query(browse.url)), "state")
+        received = _single_value(_parse_query(_url_query(callback)), "state")
+    except AuthorizationFailed:
+        return False
+    return sent is not None and received is not None and Secret(sent) == Secret(received)
+
+
+def code_in(callback: str, pending: AuthorizationRequest, *, iss_promised: bool) -> Secret:
+    """Validate the callback URL and return its authorization code.
+
+    `iss_promised` is True if the server announced that it always sends `iss`.
+
+    Raises:
+        AuthorizationFailed: the callback has no code, or cannot be trusted.
+    """
+    parameters = _parse_query(_url_query(callback))
+    state = _single_value(parameters, "state")
+    if state is None or Secret(state) != pending.state:
+        raise AuthorizationFailed(
+            "the browser came back with the answer to another login (state does not match). Log in again."
+        )
+    issuer = _single_value(parameters, "iss")
+    if issuer is None and iss_promised:
+        raise AuthorizationFailed(
+            f"the answer does not say which authorization server it is from, as {shown(pending.issuer)} promises (iss is "
+            "missing). It is not used: it may come from another one."
+        )
+    if issuer is not None and issuer != pending.issuer:
+        raise AuthorizationFailed(
+            f"the answer comes from another authorization server than {shown(pending.issuer)} (iss does not match). It is not "
+            "used: an attacker may have tried to get the code."
+        )
+    error = _single_value(parameters, "error")
+    if error is not None:
+        raise _login_error(error, _single_value(parameters, "error_description"))
+    code = _single_value(parameters, "code")
+    if not code:
+        raise AuthorizationFailed(
+            "the browser came back without a code and without an error. Log in again."
+        )
+    return Secret(code)
+
+
+def _login_error(error: str, description: str | None) -> AuthorizationFailed:
+    """Build the exception for an error in the callback."""
+    readable = error_of(error, description)
+    if readable is None:
+        return AuthorizationFailed(
+            "the authorization server refused the login with an error that cannot be read"
+        )
+    text = _ERROR_TEXTS.get(readable.error, "the authorization server refused the login")
+    detail = f" ({readable.error_description})" if readable.error_description else ""
+    return AuthorizationFailed(f"{text}: {readable.error}{detail}", error=readable.error)
+
+
+def _url_query(url: str) -> str:
+    """Return the query of a callback URL.
+
+    Raise `AuthorizationFailed` if it is no URL or too long.
+    """
+    if len(url) > _MAX_CALLBACK:
+        raise AuthorizationFailed(
+            f"the browser came back with a URL of more than {_MAX_CALLBACK} characters"
+        )
+    try:
+        if url.isascii():
+            return urlsplit(url).query
+    except ValueError:
+        pass
+    raise AuthorizationFailed("the browser came back with something that is not a URL")
+
+
+def _parse_query(query: str) -> list[tuple[str, str]]:
+    """Parse a query. Raise `AuthorizationFailed` if it has too many parameters."""
+    try:
+        return parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        raise AuthorizationFailed("the browser came back with too many parameters") from None
+
+
+def _single_value(parameters: list[tuple[str, str]], name: str) -> str | None:
+    """Return the value of a parameter, None if absent.
+
+    Raise `AuthorizationFailed` if it is repeated.
+    """
+    found = [value for key, value in parameters if key == name]
+    if len(found) > 1:
+        raise AuthorizationFailed(
+            f"the browser came back with {name} twice, which a valid response never has. Log in again."
+        )
+    return found[0] if found else None
+
+
+# 256 bits. base64url writes them as 43 characters, the shortest verifier that RFC 7636 allows.
+_SECRET_SIZE: Final = 32
+
+
+def new_secret(entropy: Callable[[int], bytes]) -> Secret:
+    """Return a new PKCE verifier, `state` or identifier.
+
+    `entropy` returns that many random bytes. It must be fit for secrets.
+    """
+    return Secret(base64url(entropy(_SECRET_SIZE)))
+
+
+def challenge_of(verifier: Secret) -> str:
+    """Return the S256 code challenge of `verifier`."""
+    return base64url(sha256(verifier.reveal().encode()).digest())

@@ -1,0 +1,192 @@
+"""Discovery: from the URL of an MCP server to the metadata of its authorization server.
+
+1. A 4xx response means that the document is not there: the next URL is tried. A 5xx, a 429 or no
+   response ends the search with an error, because a network fault must not lead to another server
+   than the one that was meant.
+2. A document that cannot be parsed is skipped. The error names it if no other URL has a valid one.
+3. Every URL is checked before it is fetched. At most three redirects are followed, all of them
+   within one origin.
+
+Sources: 2026-07-28 basic/authorization/authorization-server-discovery, RFC 9728 sections 3 and 5,
+RFC 8414 section 3. For servers without protected resource metadata: 2025-03-26 basic/authorization
+(Server Metadata Discovery, Fallbacks for Servers without Metadata Discovery).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from mcp_core.auth._errors import AuthorizationFailed
+from mcp_core.auth._metadata import (
+    AuthorizationServerMetadata,
+    ProtectedResourceMetadata,
+    read_resource_metadata,
+)
+from mcp_core.auth._resource_urls import (
+    canonical_resource,
+    check_url,
+    covers,
+    resource_metadata_urls,
+    shown,
+)
+from mcp_core.auth._server_metadata import _fetch_server_metadata, _MetadataSearch, find_server
+from mcp_core.urls._addresses import is_local, root_of, url_fault
+
+from ._challenge import AuthChallenge, split_scopes
+
+if TYPE_CHECKING:
+    from mcp_core.auth._steps import Flow
+
+__all__ = [
+    "AuthorizationServer",
+    "find_authority",
+    "find_resource",
+]
+
+
+class AuthorizationServer(Struct, frozen=True):
+    """The authorization server of an MCP server, and the name of the MCP server there.
+
+    - `resource` is the value of the `resource` parameter, sent unchanged.
+    - `scopes` are those that the MCP server publishes, None if it publishes none.
+    - `metadata_url` is the `resource_metadata` URL of the MCP server's challenge.
+    - `guessed` is True if no metadata was found, so that `server` holds default endpoints.
+    """
+
+    resource: str
+    server: AuthorizationServerMetadata
+    scopes: tuple[str, ...] | None = None
+    metadata_url: str | None = None
+    guessed: bool = False
+
+    @property
+    def issuer(self) -> str:
+        """The issuer identifier of the authorization server."""
+        return self.server.issuer
+
+
+def find_authority(
+    url: str,
+    demand: AuthChallenge,
+    *,
+    preset: str | None = None,
+    held: str | None = None,
+    known: AuthorizationServer | None = None,
+) -> Flow[AuthorizationServer]:
+    """Find the authorization server for the MCP server at `url`.
+
+    If the MCP server offers several, the choice is `preset` (the configured issuer), then `held`
+    (the issuer of the current tokens), then the first one. `preset` is also used if the MCP server
+    has no metadata. The metadata of the authorization server is taken from `known`, and not fetched
+    again, if the issuer is the same.
+
+    Raises:
+        AuthorizationFailed: there is no authorization server that may be used.
+    """
+    local = is_local(url)
+    metadata = yield from find_resource(url, demand.resource_metadata)
+    if metadata is None and preset is None:
+        published = yield from _legacy_server_metadata(url)
+        server = published or _default_server_metadata(url)
+        return AuthorizationServer(canonical_resource(url), server, guessed=published is None)
+    if metadata is None:
+        assert preset is not None
+        issuer = preset
+        resource = canonical_resource(url)
+        scopes = None
+    else:
+        offered = metadata.authorization_servers or []
+        if not offered:
+            raise AuthorizationFailed(
+                "the metadata of the MCP server names no authorization server. Its administrator has to add one."
+            )
+        preferred = next((wanted for wanted in (preset, held) if wanted in offered), None)
+        issuer = preferred or offered[0]
+        resource = metadata.resource
+        scopes = (
+            split_scopes(" ".join(metadata.scopes_supported))
+            if metadata.scopes_supported is not None
+            else None
+        )
+    if known is not None and known.issuer == issuer:
+        server = known.server
+    else:
+        server = yield from find_server(issuer, local=local)
+    return AuthorizationServer(resource, server, scopes, demand.resource_metadata)
+
+
+def find_resource(url: str, place: str | None) -> Flow[ProtectedResourceMetadata | None]:
+    """Fetch the metadata of the MCP server at `url`. Return None if it publishes none.
+
+    The URLs are tried in this order: `place` (from the server's challenge), then the well-known
+    URLs, the most specific first.
+
+    Raises:
+        AuthorizationFailed: a document was found that must not be used, or `place` has none.
+    """
+    local = is_local(url)
+    if place is not None:
+        check_url(place, "the resource_metadata of the MCP server's challenge", local=local)
+    search = _MetadataSearch("the metadata of the MCP server", local=local)
+    candidates = resource_metadata_urls(url)
+    if place:
+        candidates.insert(0, place)
+    for candidate in dict.fromkeys(candidates):
+        body = yield from search.fetch(candidate)
+        if body is None:
+            continue
+        try:
+            metadata = read_resource_metadata(body)
+        except AuthorizationFailed as exc:
+            search.add_invalid(candidate, str(exc))
+            continue
+        # Otherwise a malicious server could make the client request a token for another server.
+        if url_fault(metadata.resource, local=local) or not covers(metadata.resource, url):
+            raise AuthorizationFailed(
+                f"the metadata at {shown(candidate)} is that of another resource, {shown(metadata.resource)}: a token for "
+                f"it must not be requested. The MCP server is {shown(url)}; its administrator has to correct the metadata."
+            )
+        return metadata
+    if place is not None or search.found_invalid:
+        raise search.failure()
+    return None
+
+
+def _legacy_server_metadata(url: str) -> Flow[AuthorizationServerMetadata | None]:
+    """Fetch the authorization server metadata at the origin of an MCP server of 2025-03-26.
+
+    Return None if it publishes none.
+    """
+    root = root_of(url)
+    search = _MetadataSearch("the metadata of the authorization server", local=is_local(url))
+    metadata = yield from _fetch_server_metadata(
+        search, f"{root}/.well-known/oauth-authorization-server"
+    )
+    if metadata is not None:
+        # RFC 8414 allows no other issuer there. Servers write the origin with or without a slash.
+        if metadata.issuer.removesuffix("/") != root:
+            raise AuthorizationFailed(
+                f"the MCP server {shown(root)} has the metadata of another authorization server, {shown(metadata.issuer)}, "
+                "which must not be used. Its administrator has to publish protected-resource metadata (RFC 9728)."
+            )
+        return metadata
+    if search.found_invalid:
+        raise search.failure()
+    return None
+
+
+def _default_server_metadata(url: str) -> AuthorizationServerMetadata:
+    """Return the default endpoints of an MCP server of 2025-03-26 without metadata."""
+    root = root_of(url)
+    return AuthorizationServerMetadata(
+        issuer=root,
+        authorization_endpoint=f"{root}/authorize",
+        token_endpoint=f"{root}/token",
+        registration_endpoint=f"{root}/register",
+        # Revision 2025-03-26 requires PKCE of every server, and without metadata it cannot be
+        # announced.
+        code_challenge_methods_supported=["S256"],
+        token_endpoint_auth_methods_supported=["none"],
+    )

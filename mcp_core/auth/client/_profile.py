@@ -1,0 +1,164 @@
+"""The configuration of a client towards authorization servers.
+
+1. A configuration that cannot work raises `ValueError` when it is created, before any login.
+2. Secrets have the type `Secret`, so a profile can be printed.
+
+Sources: 2026-07-28 basic/authorization/client-registration; extensions/auth (client credentials,
+enterprise-managed); RFC 7591 section 2, RFC 8252 sections 7 and 8.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from mcp_core.auth._secret import RedactedStruct, Secret
+from mcp_core.urls._addresses import is_local, url_fault
+
+__all__ = ["AuthMethod", "ClientProfile", "EnterpriseManaged", "GrantType", "JwtBearer"]
+
+AuthMethod: TypeAlias = Literal[
+    "none", "client_secret_basic", "client_secret_post", "private_key_jwt"
+]
+
+
+class JwtBearer(RedactedStruct, frozen=True):
+    """The JWT bearer grant (RFC 7523 section 2.1), for workloads.
+
+    The client presents a JWT that its platform issued. `assertion` returns it and is called for
+    each token request.
+    """
+
+    assertion: Callable[[], str]
+
+
+class EnterpriseManaged(RedactedStruct, frozen=True):
+    """The enterprise-managed grant: the organization's identity provider decides.
+
+    No browser is opened. The client exchanges an ID token at the identity provider for an assertion
+    (ID-JAG), and that assertion at the MCP server's authorization server for an access token.
+
+    `id_token` returns the ID token and is called for each token request. `token_endpoint`,
+    `client_id` and `client_secret` are those of the identity provider.
+
+    Raises:
+        ValueError: `client_secret` is not a `Secret`.
+    """
+
+    id_token: Callable[[], str]
+    token_endpoint: str
+    client_id: str
+    client_secret: Secret | None = None
+
+    def __post_init__(self) -> None:
+        _check_secret("client_secret", self.client_secret)
+
+
+GrantType: TypeAlias = (
+    Literal["authorization_code", "client_credentials"] | JwtBearer | EnterpriseManaged
+)
+
+
+def _check_secret(name: str, value: object) -> None:
+    """Raise `ValueError` if `value` is neither None nor a `Secret`."""
+    if value is not None and not isinstance(value, Secret):
+        raise ValueError(f"{name} must be a Secret, so that it is never printed: Secret(...)")
+
+
+_EXTENSIONS: Final = {
+    "client_credentials": "io.modelcontextprotocol/oauth-client-credentials",
+    EnterpriseManaged: "io.modelcontextprotocol/enterprise-managed-authorization",
+}
+
+
+class ClientProfile(Struct, frozen=True, kw_only=True):
+    """The description of this client for authorization servers, and its credentials.
+
+    - `client_name` is shown to the user on the consent page.
+    - `redirect_uri` is the URL to which the browser is redirected after the login: `https`, or
+      `http` on loopback. Port 0 means any free port; the port of the last login is preferred.
+    - `scopes` are requested at every login, in addition to those that the server demands. None:
+      only those that the server demands or publishes.
+    - `client_id`, and `client_secret` or `private_key` (PEM), are those of a client that was
+      registered by hand with the authorization server `issuer`. Without `issuer` they belong to the
+      first authorization server that is used. They are never sent to another one.
+    - `signing_algorithm` is the algorithm that `private_key` signs with. None: the most common one
+      for the key.
+    - `keep_secret`: store `client_secret` with the tokens, so that a client without this profile
+      can renew them later.
+    - `client_metadata_url` is the https URL of a document that describes this client (Client ID
+      Metadata Document).
+    - `grant` is how the client gets tokens: by a user in a browser ("authorization_code"), with its
+      own credentials ("client_credentials"), or with an assertion.
+    - `offline_access`: request a refresh token if the authorization server has that scope.
+
+    Raises:
+        ValueError: the options contradict each other.
+    """
+
+    client_name: str = "mcp-trio"
+    redirect_uri: str = "http://127.0.0.1:0/callback"
+    scopes: tuple[str, ...] | None = None
+    client_id: str | None = None
+    client_secret: Secret | None = None
+    private_key: Secret | None = None
+    signing_algorithm: str | None = None
+    issuer: str | None = None
+    keep_secret: bool = False
+    client_metadata_url: str | None = None
+    grant: GrantType = "authorization_code"
+    offline_access: bool = True
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.redirect_uri)
+        try:
+            _ = parts.port
+        except ValueError:
+            raise ValueError("redirect_uri has an invalid port") from None
+        if parts.scheme != "https" and not (parts.scheme == "http" and is_local(self.redirect_uri)):
+            raise ValueError("redirect_uri is neither https nor http on loopback")
+        if parts.fragment:
+            raise ValueError("redirect_uri has a fragment")
+        url = self.client_metadata_url
+        if url is not None and (url_fault(url, local=False) or urlsplit(url).path in ("", "/")):
+            raise ValueError("client_metadata_url must be an https URL with a path")
+        for name in ("client_secret", "private_key"):
+            _check_secret(name, getattr(self, name))
+        if self.client_secret is not None and self.client_id is None:
+            raise ValueError("client_secret needs client_id")
+        if self.keep_secret and self.client_secret is None:
+            raise ValueError("keep_secret needs client_secret")
+        has_client_id = self.client_id is not None or (
+            url is not None and self.private_key is not None
+        )
+        if self.grant == "client_credentials" and not (
+            has_client_id and (self.client_secret is not None or self.private_key is not None)
+        ):
+            raise ValueError("client_credentials needs client_id, and client_secret or private_key")
+        if self.grant != "authorization_code" and not has_client_id:
+            raise ValueError("without a user the client cannot register: set client_id")
+
+    @property
+    def interactive(self) -> bool:
+        """True if a user is needed to get a token."""
+        return self.grant == "authorization_code"
+
+    @property
+    def application_type(self) -> Literal["native", "web"]:
+        """The `application_type` of a registration (OpenID Connect Registration).
+
+        It is "native" if the redirect URI is on this machine.
+        """
+        return "native" if is_local(self.redirect_uri) else "web"
+
+    @property
+    def extensions(self) -> dict[str, dict[str, object]]:
+        """The MCP extensions to declare among the client's capabilities for this grant.
+
+        They let the server know how the client gets its tokens.
+        """
+        name = _EXTENSIONS.get(self.grant if isinstance(self.grant, str) else type(self.grant))
+        return {name: {}} if name is not None else {}

@@ -1,0 +1,266 @@
+"""The grant of an access token, read from the claims in the token or in an introspection response.
+
+1. A claim that is present but invalid rejects the token. Null counts as absent, because servers
+   write it. Claims that are not needed are not read.
+2. A `Grant` does not contain the token, so it cannot leak it; nor does the text of an exception.
+3. Nothing here decides whether the claims are authentic. The caller has verified that.
+
+Sources: RFC 7519, 7662, 7800, 8693, 9068.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from mcp_core._errors import McpTrioError
+from mcp_core.auth._jose import InvalidToken, members_of
+from mcp_core.jsonrpc._codec import InvalidPayload, reader
+
+if TYPE_CHECKING:
+    from mcp_core.auth._steps import Flow
+
+__all__ = [
+    "Grant",
+    "TokenVerifier",
+    "VerifierUnavailable",
+    "audiences",
+    "grant_of",
+    "read_claims",
+    "scopes_in",
+]
+
+_MAX_TIME: Final = 2.0**53  # seconds; the largest integer that every JSON parser reads exactly
+
+Claims: TypeAlias = Mapping[str, Any]
+
+
+class VerifierUnavailable(McpTrioError):
+    """A failure to decide whether a token is valid.
+
+    The authorization server did not respond, or its response was unusable. This is not the client's
+    mistake: it keeps the token and tries again later. The text is for the log and says what failed.
+    """
+
+
+class Grant(Struct, frozen=True):
+    """The result of a successful token check: who sends the request, and what it may do.
+
+    - `principal` identifies the owner of sessions, tasks and states. It is unique across issuers
+      and never empty.
+    - `client_id` is the program that sends the request.
+    - `expires_at` is in seconds since 1970. The grant is accepted for `leeway` seconds longer,
+      because clocks differ.
+    - `claims` are all claims of the token. The repr does not show them.
+    - `jkt` is the thumbprint of the key that the token is bound to (RFC 9449), or None.
+    """
+
+    principal: str
+    client_id: str | None = None
+    scopes: frozenset[str] = frozenset()
+    expires_at: float | None = None
+    claims: Claims = {}
+    jkt: str | None = None
+    leeway: float = 0.0
+
+    @property
+    def good_until(self) -> float | None:
+        """The time at which the grant ends, in seconds since 1970, or None if it has no expiry."""
+        return None if self.expires_at is None else self.expires_at + self.leeway
+
+    def __post_init__(self) -> None:
+        if not self.principal:
+            raise ValueError("the principal of a grant must not be empty")
+        if not isinstance(self.scopes, frozenset):
+            raise ValueError("the scopes of a grant must be a frozenset of texts")
+
+    def __repr__(self) -> str:
+        scopes = " ".join(sorted(self.scopes))
+        return f"<Grant to {self.principal!r} by {self.client_id!r}, scopes={scopes!r}, until {self.expires_at}>"
+
+    __rich_repr__ = None  # type: ignore[assignment]
+
+
+class TokenVerifier(Protocol):
+    """A verifier of access tokens.
+
+    `verify` is a flow, whose steps the driver executes. `now` is in seconds since 1970.
+
+    Raises:
+        InvalidToken: the token is not valid.
+        VerifierUnavailable: that cannot be decided now.
+    """
+
+    def verify(self, token: str, now: float) -> Flow[Grant]: ...
+
+
+# A function from a token to its grant, `async` or not. None and `InvalidToken` both reject the
+# token.
+VerifierFunction: TypeAlias = Callable[[str], "Grant | None | Awaitable[Grant | None]"]
+
+_read_claims = reader(dict[str, Any])
+
+
+def read_claims(payload: bytes) -> dict[str, Any]:
+    """Decode claims from JSON.
+
+    A repeated name is rejected, because parsers disagree about its meaning (RFC 7519, section 4).
+
+    Raises:
+        InvalidToken: it is not a JSON object, or a name is repeated.
+    """
+    try:
+        members = members_of(payload)
+        if bytes(members.get("cnf", b""))[:1] == b"{":
+            members_of(bytes(members["cnf"]))
+        return _read_claims(payload)
+    except InvalidPayload:
+        raise InvalidToken("the claims of the token cannot be read") from None
+
+
+def audiences(audience: str | Iterable[str]) -> frozenset[str]:
+    """Return the audience names to accept.
+
+    A URL with a host and no path is accepted with and without a slash at the end, because libraries
+    add or remove it (RFC 3986, 6.2.3).
+
+    Raises:
+        ValueError: there is no name, or an empty one.
+    """
+    names = {audience} if isinstance(audience, str) else set(audience)
+    if not names or "" in names:
+        raise ValueError(
+            "an audience is required: the URI of this server, for which its tokens are issued"
+        )
+    for name in tuple(names):
+        scheme, _, rest = name.partition("://")
+        host, slash, path = rest.partition("/")
+        if scheme in ("https", "http") and host and not path:
+            names.add(f"{scheme}://{host}" if slash else name + "/")
+    return frozenset(names)
+
+
+def grant_of(
+    claims: Claims,
+    *,
+    issuer: str,
+    audience: Collection[str],
+    now: float,
+    leeway: float,
+    expires: bool,
+) -> Grant:
+    """Check the audience and the times of claims, and build the grant.
+
+    `expires` is True if an expiry is required.
+
+    Raises:
+        InvalidToken: a claim is invalid, the audience is another one, or the token is not valid
+            now.
+    """
+    _check_audience(claims, audience)
+    expires_at = _check_time(claims, now, leeway, expires=expires)
+    client = _text_claim(claims, "client_id") or _text_claim(claims, "azp")
+    subject = _text_claim(claims, "sub")
+    # The prefixes keep a user apart from a client with the same name.
+    if subject:
+        principal = f"{issuer}#sub:{subject}"
+    elif client:
+        principal = f"{issuer}#client:{client}"
+    else:
+        raise InvalidToken("the token does not say whose it is: it has neither sub nor client_id")
+    return Grant(
+        principal=principal,
+        client_id=client,
+        scopes=scopes_in(claims),
+        expires_at=expires_at,
+        claims=claims,
+        jkt=_key_thumbprint(claims),
+        leeway=leeway,
+    )
+
+
+def scopes_in(claims: Claims) -> frozenset[str]:
+    """Return the scopes of the claims.
+
+    Standard is `scope` as a space-separated text (RFC 8693, 4.2). Some servers call it `scp`, or
+    write a list.
+
+    Raises:
+        InvalidToken: the scopes cannot be read.
+    """
+    value = claims.get("scope")
+    if value is None:
+        value = claims.get("scp") or ""
+    names = value.split(" ") if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InvalidToken("the scopes of the token cannot be read")
+    return frozenset(filter(None, names))
+
+
+def _check_audience(claims: Claims, audience: Collection[str]) -> None:
+    """Raise `InvalidToken` unless `aud` names one of `audience`."""
+    value = claims.get("aud")
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InvalidToken("the token does not say for whom it is (aud)")
+    if not any(name in audience for name in names):
+        raise InvalidToken("the token is for another audience: ask for one for this resource")
+
+
+def _check_time(claims: Claims, now: float, leeway: float, *, expires: bool) -> float | None:
+    """Raise `InvalidToken` unless the claims are valid at `now`. Return the expiry."""
+    expires_at = _time_claim(claims, "exp")
+    not_before = _time_claim(claims, "nbf")
+    issued_at = _time_claim(claims, "iat")
+    if expires_at is None:
+        if expires:
+            raise InvalidToken("the token does not say when it expires (exp)")
+    elif now >= expires_at + leeway:
+        raise InvalidToken("the token has expired")
+    if not_before is not None and now < not_before - leeway:
+        raise InvalidToken("the token is not valid yet")
+    if issued_at is not None and now < issued_at - leeway:
+        raise InvalidToken("the token was issued in the future")
+    return expires_at
+
+
+def _time_claim(claims: Claims, name: str) -> float | None:
+    """Return a claim as seconds since 1970, None if absent."""
+    value = claims.get(name)
+    if value is None:
+        return None
+    if type(value) not in (int, float) or not 0 <= value < _MAX_TIME:
+        raise InvalidToken(f"a time of the token cannot be read ({name})")
+    return float(value)
+
+
+def _text_claim(claims: Claims, name: str) -> str | None:
+    """Return a claim as printable text, None if absent."""
+    value = claims.get(name)
+    if value is None:
+        return None
+    # Unprintable characters could forge log lines, or make two names look equal.
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise InvalidToken(f"a name in the token cannot be read ({name})")
+    return value
+
+
+def _key_thumbprint(claims: Claims) -> str | None:
+    """Return the thumbprint of the key that the token is bound to, None for a bearer token.
+
+    Of the confirmation methods of RFC 7800 only DPoP's is supported. A token with any other is
+    rejected.
+    """
+    cnf = claims.get("cnf")
+    if cnf is None:
+        return None
+    if (
+        not isinstance(cnf, dict)
+        or set(cnf) != {"jkt"}
+        or not isinstance(cnf["jkt"], str)
+        or not cnf["jkt"]
+    ):
+        raise InvalidToken("the token is bound to a key in a way that is not supported (cnf)")
+    return cnf["jkt"]

@@ -1,0 +1,154 @@
+"""Opaque access tokens: the verifier asks the authorization server about each one (RFC 7662).
+
+1. `"active": true` alone is not enough: audience and times are checked as in any other token. A
+   server that issues tokens for several resources reports all of them as active.
+2. Only positive results are cached, for some seconds and not beyond the expiry. A revoked token is
+   therefore accepted until its cache entry expires.
+3. No response, or an unusable one, is `VerifierUnavailable` (503): it says nothing about the token.
+
+Length and characters of the token were checked by `OAuthResourceServer`; it has no other format.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode
+
+from mcp_core.auth._errors import FetchFailed
+from mcp_core.auth._jose import InvalidToken, members_of
+from mcp_core.auth._steps import MAX_BODY, Fetch, HttpRequest
+from mcp_core.jsonrpc._codec import InvalidPayload
+from mcp_core.urls._addresses import url_fault
+
+from ._grant import VerifierUnavailable, audiences, grant_of, read_claims
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from mcp_core.auth._steps import Flow, HttpResponse
+
+    from ._grant import Grant
+
+__all__ = ["IntrospectionVerifier"]
+
+_MAX_CACHED: Final = 10_000  # tokens
+
+
+class IntrospectionVerifier:
+    """A verifier that asks the issuer about each access token.
+
+    Args:
+        issuer: the authorization server. If a response has `iss`, it must be equal, character by
+            character.
+        audience: what `aud` of a response must contain: the URI of this server, as in
+            `OAuthResourceServer`. Several, if there is a reason.
+        endpoint: the introspection endpoint of the issuer.
+        client_id: the identifier of this server at the issuer.
+        client_secret: its secret (HTTP Basic, RFC 6749, 2.3.1).
+        remember: the seconds for which a positive result is cached.
+        leeway: the seconds by which clocks may differ.
+
+    Raises:
+        ValueError: `endpoint` is not a URL to which a secret may be sent.
+    """
+
+    __slots__ = (
+        "_audience",
+        "_authorization",
+        "_cache",
+        "_cache_seconds",
+        "_endpoint",
+        "_issuer",
+        "_leeway",
+    )
+
+    def __init__(
+        self,
+        issuer: str,
+        audience: str | Iterable[str],
+        *,
+        endpoint: str,
+        client_id: str,
+        client_secret: str,
+        remember: float = 30.0,
+        leeway: float = 60.0,
+    ) -> None:
+        fault = url_fault(endpoint, local=True)
+        if fault is not None:
+            raise ValueError(f"endpoint {fault}")
+        self._issuer = issuer
+        self._audience = audiences(audience)
+        self._endpoint = endpoint
+        # A space becomes %20, not a plus sign: not every server decodes that.
+        credentials = f"{quote(client_id, safe='')}:{quote(client_secret, safe='')}"
+        self._authorization = "Basic " + b64encode(credentials.encode()).decode()
+        self._cache_seconds = remember
+        self._leeway = leeway
+        # By digest of the token: its grant, and the time until which the entry is used. Least
+        # recently used entries come first.
+        self._cache: dict[bytes, tuple[Grant, float]] = {}
+
+    def __repr__(self) -> str:
+        return f"<IntrospectionVerifier of {self._issuer}, {len(self._cache)} tokens remembered>"
+
+    def verify(self, token: str, now: float) -> Flow[Grant]:
+        """Verify an access token. See `TokenVerifier`."""
+        digest = sha256(token.encode()).digest()
+        entry = self._cache.pop(digest, None)
+        if entry is None or not entry[1] - self._cache_seconds <= now < entry[1]:
+            claims = yield from self._introspect(token)
+            entry = self._verify_response(claims, now), now + self._cache_seconds
+        grant, cached_until = entry
+        if grant.good_until is not None and now >= grant.good_until:
+            raise InvalidToken("the token has expired")
+        while len(self._cache) >= _MAX_CACHED:
+            del self._cache[next(iter(self._cache))]
+        self._cache[digest] = grant, cached_until
+        return grant
+
+    def _introspect(self, token: str) -> Flow[dict[str, Any]]:
+        """Send an introspection request and return the claims of the response."""
+        headers = [
+            ("authorization", self._authorization),
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("accept", "application/json"),
+        ]
+        body = urlencode({"token": token, "token_type_hint": "access_token"}).encode()
+        try:
+            reply: HttpResponse = yield Fetch(HttpRequest("POST", self._endpoint, headers, body))
+        except FetchFailed as exc:
+            raise VerifierUnavailable(
+                f"the token could not be introspected: {exc.reason}"
+            ) from None
+        if reply.status in (401, 403):
+            raise VerifierUnavailable(
+                "the introspection endpoint does not accept our client_id and client_secret"
+            )
+        if reply.status != 200:
+            raise VerifierUnavailable(
+                f"the token could not be introspected: HTTP status {reply.status}"
+            )
+        try:
+            members = members_of(reply.body) if len(reply.body) <= MAX_BODY else {}
+        except InvalidPayload:
+            members = {}
+        if bytes(members.get("active", b"")) not in (b"true", b"false"):
+            raise VerifierUnavailable("the introspection endpoint did not answer as RFC 7662 says")
+        return read_claims(reply.body)
+
+    def _verify_response(self, claims: Mapping[str, Any], now: float) -> Grant:
+        """Check the claims of a response and build the grant."""
+        if claims["active"] is not True:
+            raise InvalidToken("the token is not active: it is expired, revoked or unknown")
+        if claims.get("iss", self._issuer) != self._issuer:
+            raise InvalidToken("the token is of another issuer")
+        return grant_of(
+            claims,
+            issuer=self._issuer,
+            audience=self._audience,
+            now=now,
+            leeway=self._leeway,
+            expires=False,
+        )

@@ -1,0 +1,143 @@
+"""Access tokens that are JWTs, signed by the authorization server.
+
+1. The signature is verified before any claim is read.
+2. ID tokens, logout tokens and DPoP proofs are rejected as far as they can be recognized (RFC 8725,
+   3.11; RFC 9068, 4).
+3. Either a shared secret or public keys are configured. No token chooses between them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core.auth._jose import (
+    ASYMMETRIC,
+    SYMMETRIC,
+    InvalidToken,
+    load_keys,
+    read_jws,
+    require,
+    secret_key,
+)
+from mcp_core.jsonrpc._codec import encode
+from mcp_core.urls._addresses import url_fault
+
+from ._grant import audiences, grant_of, read_claims
+from ._jwks import RemoteKeys, StaticKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from mcp_core.auth._steps import Flow
+
+    from ._grant import Grant
+
+__all__ = ["JwtVerifier"]
+
+# Accepted values of `typ`. RFC 9068 requires the first; most servers write the second, or none.
+_TYPES: Final = frozenset({"at+jwt", "jwt"})
+# Claims of ID tokens and logout tokens, which access tokens never have.
+_FOREIGN_CLAIMS: Final = ("nonce", "at_hash", "c_hash", "s_hash", "events")
+# Values with which two widespread servers mark other kinds of tokens, in claims of their own.
+_FOREIGN_VALUES: Final = {
+    "token_use": frozenset({"id"}),
+    "typ": frozenset({"ID", "Refresh", "Offline", "Logout"}),
+}
+_WRONG_KIND: Final = "this kind of token is not an access token"
+
+
+class JwtVerifier:
+    """A verifier for access tokens that are JWTs of `issuer` (RFC 7519, 9068). See `TokenVerifier`.
+
+    The public keys are `jwks`, or those at `jwks_uri`. Without both, the metadata of the issuer
+    names their URL (RFC 8414). They are fetched for the first token, and again after an hour. A
+    token with an unknown key causes a fetch too, at most one every five minutes.
+
+    Args:
+        issuer: the authorization server, as its tokens name it in `iss`. Compared character by
+            character.
+        audience: what `aud` of a token must contain: the URI of this server, as in
+            `OAuthResourceServer`. Several, if there is a reason.
+        jwks_uri: the URL at which the issuer publishes its keys.
+        jwks: the keys, as a JWK Set, if they are not to be fetched.
+        secret: instead of public keys, 32 bytes or more that only the issuer knows too. Tokens are
+            then signed with HS256, HS384 or HS512; without it never.
+        algorithms: the accepted algorithms. Default: all of RS*, PS*, ES*, EdDSA; with a secret,
+            all of HS*.
+        leeway: the seconds by which clocks may differ.
+
+    Raises:
+        ValueError: there are several sources of keys, the keys are invalid, or an algorithm does
+            not go with them.
+        ImportError: joserfc is not installed: pip install 'mcp-trio[auth]'.
+    """
+
+    __slots__ = ("_algorithms", "_audience", "_issuer", "_keys", "_leeway")
+
+    def __init__(
+        self,
+        issuer: str,
+        audience: str | Iterable[str],
+        *,
+        jwks_uri: str | None = None,
+        jwks: Mapping[str, Any] | bytes | None = None,
+        secret: bytes | None = None,
+        algorithms: Iterable[str] | None = None,
+        leeway: float = 60.0,
+    ) -> None:
+        if sum(source is not None for source in (jwks_uri, jwks, secret)) > 1:
+            raise ValueError("give one of jwks_uri, jwks and secret")
+        possible = ASYMMETRIC if secret is None else SYMMETRIC
+        self._algorithms = possible if algorithms is None else frozenset(algorithms)
+        if not self._algorithms or not self._algorithms <= possible:
+            raise ValueError(f"algorithms must be some of {', '.join(sorted(possible))}")
+        self._issuer = issuer
+        self._audience = audiences(audience)
+        self._leeway = leeway
+        self._keys: StaticKeys | RemoteKeys
+        if secret is not None:
+            self._keys = StaticKeys([secret_key(secret)])
+        elif jwks is not None:
+            keys = load_keys(jwks if isinstance(jwks, bytes) else encode(jwks))
+            if not keys:
+                raise ValueError("jwks has no public signature key of a supported kind")
+            self._keys = StaticKeys(keys)
+        else:
+            require()
+            fault = url_fault(jwks_uri or issuer, local=True)
+            if fault is not None:
+                raise ValueError(f"{'issuer' if jwks_uri is None else 'jwks_uri'} {fault}")
+            self._keys = RemoteKeys(issuer, jwks_uri)
+
+    def __repr__(self) -> str:
+        return f"<JwtVerifier of {self._issuer}, {self._keys!r}>"
+
+    def verify(self, token: str, now: float) -> Flow[Grant]:
+        """Verify an access token. See `TokenVerifier`."""
+        jws = read_jws(token, self._algorithms)
+        kind = (jws.typ or "jwt").lower().removeprefix("application/")
+        if kind not in _TYPES:
+            raise InvalidToken(_WRONG_KIND)
+        key = yield from self._keys.find(jws, now)
+        claims = read_claims(jws.verify(key))
+        if claims.get("iss") != self._issuer:
+            raise InvalidToken("the token is of another issuer")
+        # `at+jwt` already says that it is an access token.
+        if kind != "at+jwt" and _is_other_token_type(claims):
+            raise InvalidToken(_WRONG_KIND)
+        return grant_of(
+            claims,
+            issuer=self._issuer,
+            audience=self._audience,
+            now=now,
+            leeway=self._leeway,
+            expires=True,
+        )
+
+
+def _is_other_token_type(claims: Mapping[str, Any]) -> bool:
+    """Return True if the claims are those of an ID token, logout token or refresh token."""
+    return any(name in claims for name in _FOREIGN_CLAIMS) or any(
+        isinstance(claims.get(name), str) and claims[name] in kinds
+        for name, kinds in _FOREIGN_VALUES.items()
+    )

@@ -1,0 +1,521 @@
+"""The resource server of OAuth 2.1: it authorizes requests and challenges rejected ones.
+
+1. The head of a request is authorized first (`admit`): it must have exactly one valid token, in
+   `Authorization`. Then each message is authorized when it is read (`check`), because only then the
+   needed scopes are known.
+2. The responses are: no credentials, 401 without an error; an invalid token, 401 `invalid_token`;
+   missing scopes, 403 `insufficient_scope`; a malformed request, 400 `invalid_request`; a check
+   that could not be completed, 503.
+3. No text contains a part of a token: not a challenge, not a log line, not an exception of a
+   verifier. Texts of clients and of the application cannot leave the quotes of a challenge.
+
+Sources: 2026-07-28 basic/authorization; RFC 6750, 9449, 9728.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from inspect import isawaitable
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
+
+from mcp_core.auth._jose import ASYMMETRIC, MAX_TOKEN, InvalidToken, require
+from mcp_core.auth._resource_urls import canonical_resource, resource_metadata_urls
+from mcp_core.auth._secret import RedactedStruct, Secret
+from mcp_core.auth._steps import Step
+from mcp_core.jsonrpc._codec import encode
+from mcp_core.urls._addresses import url_fault
+from mcp_core.urls._url import DEFAULT_PORTS
+
+from ._dpop_verifier import DpopNonceRequired, DpopVerifier, InvalidDpopProof
+from ._grant import Grant, TokenVerifier, VerifierFunction, VerifierUnavailable
+
+__all__ = [
+    "AuthDenial",
+    "AuthFlow",
+    "Await",
+    "OAuthResourceServer",
+    "PresentedCredentials",
+    "Scopes",
+]
+
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+# The scopes that a tool or resource needs, by its name or URI.
+Scopes: TypeAlias = Mapping[str, Iterable[str]] | Callable[[str], Iterable[str]]
+
+_BEARER: Final = "Bearer"
+_DPOP: Final = "DPoP"
+_TOKEN: Final = re.compile(rb"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750, 2.1: b64token
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749, 3.3: scope-token
+_NOT_QUOTABLE: Final = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")  # RFC 6750, 3
+_EXPIRED: Final = "the token has expired"
+_RETRY_AFTER: Final = (b"retry-after", b"5")
+_MIN_SECRET_LENGTH: Final = 6  # characters; a shorter one would match inside ordinary words
+
+
+class AuthDenial(Struct, frozen=True):
+    """A denial: the response to the client, and a reason for the log.
+
+    `message` is for the client, `reason` for the log. The names of `headers` are in lower case.
+    """
+
+    status: int
+    message: str
+    headers: Headers
+    reason: str
+
+
+class PresentedCredentials(RedactedStruct, frozen=True):
+    """The credentials of a request: a token sent as Bearer or DPoP, the latter with a proof."""
+
+    token: Secret
+    scheme: str = _BEARER
+    proof: Secret | None = None
+
+
+class Await(Struct, frozen=True):
+    """A step of `OAuthResourceServer.admit`: await the result of the application's verifier.
+
+    Send the result into the flow, or throw in the exception.
+    """
+
+    awaitable: Awaitable[Grant | None]
+
+
+AuthFlow: TypeAlias = Generator[Step | Await, Any, Grant | AuthDenial]
+
+
+class OAuthResourceServer:
+    """The authorization of an MCP server: which tokens are valid, and what they permit.
+
+    Pass it to the HTTP server (`auth=`). `mcp_core.http` calls `admit` for each request, `check`
+    for each message in it, and serves `metadata()` at `metadata_paths` without authorization.
+
+    Tokens are never passed on: not even a `Grant` has one. For requests to other servers, an MCP
+    server needs tokens of its own.
+
+    Args:
+        resource: the URI of the MCP server as clients know it, in front of any proxy. It is the
+            audience of its tokens.
+        authorization_servers: the issuers whose tokens are accepted, as `verifier` knows them.
+        verifier: a `JwtVerifier`, an `IntrospectionVerifier`, or a function, `async` or not, from a
+            token to a `Grant` or None. Such a function is responsible for everything: signature,
+            expiry, and that the token is for this server.
+        scopes: the scopes that every request needs.
+        tool_scopes: further scopes by the name of a tool: a mapping or a function. The function is
+            also called with names that clients invent.
+        resource_scopes: further scopes to read or subscribe to a resource, by URI: a mapping or a
+            function. A mapping is for resources that are declared by URI. For a resource template
+            pass a function: it gets the URI as the client wrote it, in any encoding.
+        satisfies: returns True if the scopes of a token include another scope, for scopes that
+            imply others. Default: a scope must be listed.
+        scopes_supported: the scopes in the metadata, by default `scopes`. Clients without other
+            information request all of them.
+        resource_name: the name of the server for people.
+        dpop: accept tokens that are bound to keys (RFC 9449), beside unbound ones. A proof is
+            accepted once in each process.
+        nonce_key: require a nonce in each proof. 32 bytes or more, the same in all processes of
+            this server. A nonce is accepted for at most ten minutes.
+
+    Raises:
+        ValueError: `resource` or an issuer is not a usable URL, or not in canonical form; or a
+            scope is invalid.
+        ImportError: `dpop` without joserfc: pip install 'mcp-trio[auth]'.
+    """
+
+    def __init__(
+        self,
+        resource: str,
+        authorization_servers: Iterable[str],
+        verifier: TokenVerifier | VerifierFunction,
+        *,
+        scopes: Iterable[str] = (),
+        tool_scopes: Scopes | None = None,
+        resource_scopes: Scopes | None = None,
+        satisfies: Callable[[frozenset[str], str], bool] | None = None,
+        scopes_supported: Iterable[str] | None = None,
+        resource_name: str | None = None,
+        dpop: bool = False,
+        nonce_key: bytes | None = None,
+    ) -> None:
+        self.resource = _checked_resource(resource)
+        self._issuers = [_checked_issuer(issuer) for issuer in _checked_list(authorization_servers)]
+        if not self._issuers:
+            raise ValueError("authorization_servers must name at least one issuer")
+        self._verifier = verifier
+        self._scopes = _checked_scopes(scopes)
+        self._tool_scopes = _scope_lookup(tool_scopes, str)
+        # The registry decodes `%73` to `s` in template URIs, so both spellings are one resource
+        # here.
+        self._resource_scopes = _scope_lookup(resource_scopes, unquote)
+        self._satisfies = satisfies or _is_listed
+        self._scopes_supported = (
+            self._scopes if scopes_supported is None else _checked_scopes(scopes_supported)
+        )
+        self._resource_name = resource_name
+        self._dpop_verifier: DpopVerifier | None = None
+        if dpop:
+            require()
+            self._dpop_verifier = DpopVerifier(nonce_key)
+        elif nonce_key is not None:
+            raise ValueError("nonce_key needs dpop=True")
+        urls = resource_metadata_urls(self.resource)
+        self._metadata_url = urls[0]
+        self.metadata_paths = tuple(urlsplit(url).path for url in urls)
+
+    def __repr__(self) -> str:
+        return f"<OAuthResourceServer of {self.resource}: {self._verifier!r}>"
+
+    # -- Public metadata ---------------------------------------------------------------------------
+
+    def metadata(self) -> bytes:
+        """Return the protected resource metadata (RFC 9728) as JSON.
+
+        Serve it at each of `metadata_paths`: the first one belongs to this resource, the root one
+        only if no other resource claims it.
+        """
+        document: dict[str, Any] = {
+            "resource": self.resource,
+            "authorization_servers": self._issuers,
+            "bearer_methods_supported": ["header"],
+        }
+        if self._scopes_supported:
+            document["scopes_supported"] = list(self._scopes_supported)
+        if self._resource_name is not None:
+            document["resource_name"] = self._resource_name
+        if self._dpop_verifier is not None:
+            document["dpop_signing_alg_values_supported"] = sorted(ASYMMETRIC)
+        return encode(document)
+
+    def challenge(
+        self,
+        error: str | None = None,
+        description: str | None = None,
+        scopes: Iterable[str] | None = None,
+        *,
+        scheme: str = _BEARER,
+    ) -> Headers:
+        """Build the `WWW-Authenticate` headers of a denial.
+
+        There is one for Bearer, and one for DPoP if bound tokens are accepted. `error` and
+        `description` stand in that of `scheme`. `scopes` are those that the request needs, by
+        default those of every request.
+        """
+        wanted = self._scopes if scopes is None else scopes
+        common = {
+            "scope": " ".join(scope for scope in wanted if _is_resource_scope(scope)),
+            "resource_metadata": self._metadata_url,
+        }
+        problem = {"error": error or "", "error_description": description or ""}
+        offered: dict[str, dict[str, str]] = {_BEARER: {}}
+        if self._dpop_verifier is not None:
+            offered[_DPOP] = {"algs": " ".join(sorted(ASYMMETRIC))}
+        headers = []
+        for name, extra in offered.items():
+            parameters = (problem if name == scheme else {}) | common | extra
+            text = ", ".join(
+                f'{key}="{_quotable(value)}"' for key, value in parameters.items() if value
+            )
+            headers.append((b"www-authenticate", f"{name} {text}".encode()))
+        return headers
+
+    # -- The head of a request ---------------------------------------------------------------------
+
+    def admit(self, method: bytes, target: bytes, headers: Headers, now: float) -> AuthFlow:
+        """Authorize the head of a request. Returns the grant of its token, or a denial.
+
+        This is a flow, which usually ends without a step. An exception of the application's
+        verifier, other than `InvalidToken` and `VerifierUnavailable`, passes through: the request
+        must then be denied. `now` is in seconds since 1970.
+
+        Scopes are checked here too, except for a POST: for its messages call `check`.
+        """
+        credentials = self.token_of(headers)
+        if isinstance(credentials, AuthDenial):
+            return credentials
+        try:
+            grant = yield from self._verify_token(credentials.token.reveal(), now)
+            self._check_binding(credentials, grant, method, target, now)
+        except DpopNonceRequired as exc:
+            denial = self._deny(401, "use_dpop_nonce", str(exc), scheme=_DPOP)
+            assert self._dpop_verifier is not None
+            nonce = self._dpop_verifier.nonce(now) or ""
+            denial.headers.append((b"dpop-nonce", nonce.encode()))
+            return denial
+        except InvalidDpopProof as exc:
+            return self._deny(401, "invalid_dpop_proof", str(exc), scheme=_DPOP)
+        except InvalidToken as exc:
+            return self._deny(401, "invalid_token", str(exc), scheme=credentials.scheme)
+        except VerifierUnavailable as exc:
+            message = "the token cannot be verified now; try again later"
+            return AuthDenial(503, message, [_RETRY_AFTER], _printable(str(exc)))
+        if method != b"POST":
+            scope_denial = self.check(grant)
+            if scope_denial is not None:
+                return scope_denial
+        return grant
+
+    def token_of(self, headers: Headers) -> PresentedCredentials | AuthDenial:
+        """Return the credentials of a request, not verified, or a denial.
+
+        Only `Authorization` is read. A token in the query or the body is ignored.
+        """
+        values = [
+            value.strip(b" \t") for name, value in headers if name.lower() == b"authorization"
+        ]
+        if len(values) > 1:
+            return self._deny(400, "invalid_request", "there is more than one Authorization header")
+        word, _, rest = (values[0] if values else b"").partition(b" ")
+        word = word.lower()
+        if word == b"bearer":
+            scheme = _BEARER
+        elif word == b"dpop" and self._dpop_verifier is not None:
+            scheme = _DPOP
+        else:
+            # A client without credentials, or with others, made no mistake (RFC 6750, 3.1): no
+            # error code.
+            return self._deny(401, None, "an access token is needed, in an Authorization header")
+        token = rest.lstrip(b" ")
+        if len(token) > MAX_TOKEN:
+            problem = f"the token is longer than {MAX_TOKEN} characters"
+            return self._deny(401, "invalid_token", problem, scheme=scheme)
+        if not _TOKEN.fullmatch(token):
+            problem = (
+                "the Authorization header must have one token after its scheme, and nothing else"
+            )
+            return self._deny(400, "invalid_request", problem, scheme=scheme)
+        proof = None
+        if scheme == _DPOP:
+            proofs = [value.strip(b" \t") for name, value in headers if name.lower() == b"dpop"]
+            if len(proofs) != 1:
+                problem = "exactly one DPoP header with a proof is required"
+                return self._deny(401, "invalid_dpop_proof", problem, scheme=scheme)
+            proof = Secret(proofs[0].decode("latin-1"))
+        return PresentedCredentials(Secret(token.decode()), scheme, proof)
+
+    def _verify_token(self, token: str, now: float) -> Generator[Step | Await, Any, Grant]:
+        """Verify a token. Keep it out of the exceptions of the application's verifier."""
+        try:
+            grant = yield from self._run_verifier(token, now)
+        except (Exception, SystemExit) as exc:
+            if len(token) < _MIN_SECRET_LENGTH or not _reveals(token, exc):
+                raise
+            # A verifier such as `TOKENS[token]` raises a KeyError that contains the token.
+            kind: type[Exception] = RuntimeError
+            if isinstance(exc, InvalidToken):
+                kind = InvalidToken
+            elif isinstance(exc, VerifierUnavailable):
+                kind = VerifierUnavailable
+            problem = f"the verifier raised {type(exc).__name__}, whose text is left out: the token is in it"
+            raise kind(problem).with_traceback(exc.__traceback__) from None
+        if not isinstance(grant, Grant):
+            raise TypeError("a verifier must return a Grant or None")
+        return grant
+
+    def _run_verifier(self, token: str, now: float) -> Generator[Step | Await, Any, Grant]:
+        """Run the verifier: an object with `verify`, or a function."""
+        verify = getattr(self._verifier, "verify", None)
+        if verify is not None:
+            grant: Grant = yield from verify(token, now)
+            return grant
+        assert callable(self._verifier)
+        found = self._verifier(token)
+        if isawaitable(found):
+            found = yield Await(found)
+        if found is None:
+            raise InvalidToken("the token is not accepted here")
+        # The other verifiers have checked the expiry. A function may leave it to us.
+        if isinstance(found, Grant) and found.good_until is not None and now >= found.good_until:
+            raise InvalidToken(_EXPIRED)
+        return found
+
+    def _check_binding(
+        self,
+        credentials: PresentedCredentials,
+        grant: Grant,
+        method: bytes,
+        target: bytes,
+        now: float,
+    ) -> None:
+        """Raise `InvalidToken` unless token, scheme and proof fit together."""
+        if grant.jkt is None:
+            if credentials.scheme == _DPOP:
+                raise InvalidToken("the token is not bound to a key: send it as Bearer")
+            return
+        if self._dpop_verifier is None:
+            raise InvalidToken("the token is bound to a key, which this server does not support")
+        if credentials.proof is None:
+            raise InvalidToken("the token is bound to a key: send it as DPoP, with a proof")
+        # The public URI of the resource may lack the path at which it is served here.
+        parts = urlsplit(self.resource)
+        served_at = f"{parts.scheme}://{parts.netloc}{target.decode('latin-1')}"
+        self._dpop_verifier.check(
+            credentials.proof.reveal(),
+            method=method.decode("latin-1"),
+            urls=(self.resource, served_at),
+            token=credentials.token.reveal(),
+            jkt=grant.jkt,
+            now=now,
+        )
+
+    # -- Each message of a request -----------------------------------------------------------------
+
+    def check(
+        self, grant: Grant, method: str | None = None, params: Any = None, now: float | None = None
+    ) -> AuthDenial | None:
+        """Authorize one message. Return None if `grant` covers it, or a denial.
+
+        `method` is the method of a request, `params` its decoded params. Without them the message
+        needs no more than every request does: a notification, a response, a stream. With `now`, in
+        seconds since 1970, the expiry is checked too: a body may arrive long after its head.
+        """
+        scheme = _DPOP if grant.jkt else _BEARER
+        if now is not None and grant.good_until is not None and now >= grant.good_until:
+            return self._deny(401, "invalid_token", _EXPIRED, scheme=scheme)
+        needed = self.scopes_for(method, params)
+        missing = [scope for scope in needed if not self._satisfies(grant.scopes, scope)]
+        if not missing:
+            return None
+        description = "the token lacks scopes that this request needs"
+        # The challenge names all needed scopes at once, so that the client requests them together.
+        denial = self._deny(403, "insufficient_scope", description, needed, scheme=scheme)
+        reason = f"{description}: {' '.join(missing)!r} missing"
+        return AuthDenial(denial.status, denial.message, denial.headers, reason)
+
+    def scopes_for(self, method: str | None, params: Any = None) -> tuple[str, ...]:
+        """Return all scopes that a request needs, each once."""
+        needed = list(self._scopes)
+        if method == "tools/call":
+            needed += self._tool_scopes(params.name)
+        elif method in ("resources/read", "resources/subscribe"):
+            needed += self._resource_scopes(params.uri)
+        elif method == "subscriptions/listen":
+            for uri in params.notifications.resource_subscriptions or ():
+                needed += self._resource_scopes(uri)
+        return tuple(dict.fromkeys(needed))
+
+    def _deny(
+        self,
+        status: int,
+        error: str | None,
+        message: str,
+        scopes: Iterable[str] | None = None,
+        *,
+        scheme: str = _BEARER,
+    ) -> AuthDenial:
+        """Build a denial with challenges. `error` is None if the client made no mistake."""
+        description = None if error is None else message
+        challenges = self.challenge(error, description, scopes, scheme=scheme)
+        return AuthDenial(status, message, challenges, _printable(message))
+
+
+def _reveals(text: str, exc: BaseException) -> bool:
+    """Return True if a log of `exc`, with its causes, notes and members, would show `text`."""
+    pending: list[BaseException | None] = [exc]
+    seen: set[int] = set()
+    while pending:
+        each = pending.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if text in f"{each} {each!r} {getattr(each, '__notes__', '')}":
+            return True
+        pending += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+    return False
+
+
+def _printable(text: str) -> str:
+    """Replace unprintable characters, so that `text` stays on one line of the log."""
+    return (
+        text
+        if text.isprintable()
+        else "".join(each if each.isprintable() else "?" for each in text)
+    )
+
+
+def _quotable(text: str) -> str:
+    """Replace characters that may not stand in a quoted string of a challenge."""
+    return _NOT_QUOTABLE.sub("?", text)
+
+
+def _is_resource_scope(scope: str) -> bool:
+    """Return True if `scope` is a valid scope of a resource."""
+    # `offline_access` concerns a client and its authorization server (2026-07-28). It permits no
+    # operation here.
+    return _SCOPE.fullmatch(scope) is not None and scope != "offline_access"
+
+
+def _is_listed(granted: frozenset[str], scope: str) -> bool:
+    return scope in granted
+
+
+def _checked_list(values: Iterable[str]) -> Iterable[str]:
+    """Return `values`. Raise `ValueError` for a single text, which is iterable too."""
+    if isinstance(values, str):
+        raise ValueError(f"expected a list of texts, not a single text: write [{values!r}]")
+    return values
+
+
+def _checked_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
+    """Return each scope once. Raise `ValueError` for an invalid one."""
+    found = tuple(dict.fromkeys(_checked_list(scopes)))
+    for scope in found:
+        if not _is_resource_scope(scope):
+            form = "printable ASCII without spaces, quotes and backslashes, and not offline_access"
+            raise ValueError(f"{scope!r} is not a valid scope: {form}")
+    return found
+
+
+def _scope_lookup(
+    scopes: Scopes | None, canonical: Callable[[str], str]
+) -> Callable[[str], Iterable[str]]:
+    """Return a function from a name to its scopes.
+
+    The keys of a mapping are compared after `canonical` was applied.
+    """
+    if scopes is None:
+        return _no_scopes
+    if isinstance(scopes, Mapping):
+        table = {canonical(name): _checked_scopes(needed) for name, needed in scopes.items()}
+
+        def look_up(name: str) -> Iterable[str]:
+            return table.get(canonical(name), ())
+
+        return look_up
+    function = scopes
+
+    def call(name: str) -> Iterable[str]:
+        return _checked_list(function(name))
+
+    return call
+
+
+def _no_scopes(name: str) -> Iterable[str]:
+    return ()
+
+
+def _checked_resource(resource: str) -> str:
+    """Return `resource`. Raise `ValueError` unless it is a canonical resource URI."""
+    fault = url_fault(resource, local=True)
+    if fault is not None:
+        raise ValueError(f"resource {fault}: {resource!r}")
+    parts = urlsplit(resource)
+    if "?" in resource:
+        raise ValueError(f"resource has a query: {resource!r}")
+    if parts.port == DEFAULT_PORTS[parts.scheme]:
+        raise ValueError(f"resource has the default port of its scheme: {resource!r}")
+    canonical = canonical_resource(resource)
+    if canonical != resource:
+        raise ValueError(f"resource is not in its canonical form: write {canonical!r}")
+    return resource
+
+
+def _checked_issuer(issuer: str) -> str:
+    """Return `issuer`. Raise `ValueError` unless it is a usable issuer URL."""
+    fault = "has a query" if "?" in issuer else url_fault(issuer, local=True)
+    if fault is not None:
+        raise ValueError(f"an authorization server {fault}: {issuer!r}")
+    return issuer

@@ -1,0 +1,1294 @@
+"""`Authorizer`: which token is sent, and what each rejection leads to."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from mcp_core import AuthRequired
+from mcp_core.auth import (
+    AuthorizationFailed,
+    Authorizer,
+    Browse,
+    EnterpriseManaged,
+    FetchFailed,
+    HttpResponse,
+    JwtBearer,
+    ListenForRedirect,
+    Secret,
+)
+from mcp_core.auth._jose import require
+from mcp_core.auth.client._authorizer import MAX_STEP_UPS
+from mcp_core.auth.client._registration import client_key
+from mcp_core.auth.client._tokens import Tokens, encode_tokens, tokens_key
+from tests.core.auth.play import (
+    AS,
+    FREE_PORT,
+    MCP,
+    MISSING,
+    OAUTH,
+    OK,
+    PRM,
+    REDIRECT,
+    RS,
+    Clock,
+    Script,
+    authorizer,
+    browsed,
+    callback_reply,
+    discovery,
+    first_login,
+    forbidden,
+    form,
+    get,
+    login,
+    mcp,
+    oauth_error,
+    play,
+    play_to_failure,
+    posted,
+    registered,
+    request,
+    resource,
+    server,
+    session,
+    status,
+    token,
+    unauthorized,
+)
+
+KEY = tokens_key(MCP)
+PLACES = [
+    # the MCP server, the address at which it was reached, the URL to fetch, and the addresses
+    # allowed for it
+    (MCP, None, f"{AS}/x", {"127.0.0.1": True, "::1": True, "9.9.9.9": True, "10.0.0.1": False}),
+    (MCP, "127.0.0.1", f"{AS}/x", {"10.0.0.1": False}),
+    ("https://e.com/mcp", None, "https://as.com/x", {"127.0.0.1": False, "9.9.9.9": True, "10.0.0.1": False}),
+    ("https://e.com/mcp", "9.9.9.9", "https://as.com/x", {"10.0.0.1": False, "100.64.0.1": False}),
+    ("https://e.com/mcp", None, "https://e.com/prm", {"10.0.0.1": True, "127.0.0.1": False, "169.254.169.254": False}),
+    ("https://e.com/mcp", "9.9.9.9", "https://e.com/prm", {"9.9.9.9": True, "10.0.0.1": False, "169.254.169.254": False}),
+    ("https://e.com/mcp", "10.0.0.1", "https://e.com/prm", {"10.0.0.1": True, "10.0.0.2": True, "127.0.0.1": False}),
+    ("https://e.com/mcp", "127.0.1.1", "https://e.com/prm", {"127.0.1.1": True, "127.0.0.1": False, "10.0.0.1": False}),
+    ("https://e.com/mcp", None, "https://E.com:443/prm", {"10.0.0.1": True}),
+    ("https://e.com/mcp", None, "https://e.com:8443/prm", {"10.0.0.1": False}),
+    (
+        "https://e.com/mcp",
+        "192.168.1.4",
+        "https://as.com/x",
+        {
+            "10.0.0.1": True, "172.31.0.1": True, "192.168.1.5": True, "::ffff:10.0.0.1": True, "fd12::1": True,
+            "100.64.0.1": True, "9.9.9.9": True, "169.254.169.254": False, "fe80::1": False, "127.0.0.1": False,
+            "::1": False, "0.0.0.0": False, "::ffff:169.254.169.254": False, "224.0.0.1": False, "x": False,
+        },
+    ),
+    ("https://e.com/mcp", "not an address", "https://as.com/x", {"10.0.0.1": False}),
+]  # fmt: skip
+TOKEN = f"{AS}/token"
+REFRESH = {"grant_type": "refresh_token", "client_id": "test-client-id", "resource": MCP}
+
+
+def stored_tokens(**more: Any) -> dict[str, bytes]:
+    """Return a storage with tokens of an earlier session."""
+    members: dict[str, Any] = {
+        "access": Secret("t1"),
+        "issuer": AS,
+        "resource": MCP,
+        "client_id": "test-client-id",
+        "refresh": Secret("r1"),
+        "asked": ("a",),
+        "expires_at": 1_003_600.0,
+        "renew_at": 1_003_540.0,
+        "client_method": "none",
+    }
+    return {KEY: encode_tokens(Tokens(**(members | more)))}
+
+
+def loaded_authorizer(
+    store: dict[str, bytes], clock: Clock | None = None, **more: Any
+) -> Authorizer:
+    auth = authorizer(clock=clock, **more)
+    play(auth.load(), [], store)
+    return auth
+
+
+def refresh_step(access: str = "t2", old: str = "r1", **more: Any) -> tuple[Any, Any]:
+    return (form(TOKEN, **REFRESH, refresh_token=old), token(access, **more))
+
+
+# -- Tokens and headers ----------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("AT-1", "AT-8")
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_authorizer_token_is_sent_with_every_request(method: str) -> None:
+    auth = loaded_authorizer(stored_tokens())
+    assert auth.attempt("x").headers(method, MCP) == [("authorization", "Bearer t1")]
+    assert auth.attempt().headers(method, f"{MCP}?a=b") == [("authorization", "Bearer t1")]
+
+
+@pytest.mark.requirement("AT-2", "AT-4")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost:1002/mcp",
+        "https://localhost:1001/mcp",
+        "http://127.0.0.1:1001/mcp",
+        "http://e.com/",
+    ],
+)
+def test_authorizer_token_other_origin_is_not_sent(url: str) -> None:
+    assert loaded_authorizer(stored_tokens()).attempt().headers("POST", url) == []
+
+
+def test_authorizer_without_token_sends_no_header() -> None:
+    auth = loaded_authorizer({})
+    assert auth.attempt().headers("POST", MCP) == []
+    assert repr(auth) == "<Authorizer 'http://localhost:1001/mcp': no tokens>"
+    assert not auth.expires_soon()
+
+
+def test_authorizer_repr_shows_no_secret() -> None:
+    auth = loaded_authorizer(stored_tokens(client_secret=Secret("p1")))
+    assert (
+        repr(auth) == "<Authorizer 'http://localhost:1001/mcp': tokens of 'http://localhost:1002'>"
+    )
+    attempt = auth.attempt("tools/list")
+    attempt.headers("POST", MCP)
+    assert repr(attempt) == "<AuthAttempt 'tools/list', last status 0>"
+
+
+STORED: list[tuple[dict[str, bytes], dict[str, Any], str]] = [
+    ({KEY: b"\x00garbage"}, {}, "cannot be read"),
+    ({KEY: b""}, {}, "cannot be read"),
+    (stored_tokens(resource="https://evil.example.com"), {}, "for another MCP server"),
+    (stored_tokens(resource="http://["), {}, "for another MCP server"),
+    (stored_tokens(), {"client_id": "another"}, "belong to another client"),
+    (
+        stored_tokens(),
+        {"issuer": "https://another.com"},
+        "belong to another client or authorization server",
+    ),
+    (stored_tokens(dpop_seed=Secret("short")), {}, "the stored DPoP key"),
+]
+
+
+@pytest.mark.requirement("AQ-7")
+@pytest.mark.parametrize(("store", "members", "text"), STORED)
+def test_load_unusable_tokens_are_ignored_with_warning(
+    store: dict[str, bytes], members: dict[str, Any], text: str
+) -> None:
+    before = dict(store)
+    auth = loaded_authorizer(store, **members)
+    assert auth.attempt().headers("POST", MCP) == []
+    (note,) = auth.notes()
+    assert text in note
+    assert auth.notes() == []
+    assert store == before
+
+
+def test_warnings_too_many_drop_oldest() -> None:
+    auth = authorizer()
+    for _ in range(50):
+        play(auth.load(), [], {KEY: b"x"})
+    assert len(auth.notes()) == 16
+
+
+@pytest.mark.requirement("AU-1", "AU-3")
+@pytest.mark.parametrize(("server", "met", "url", "addresses"), PLACES)
+def test_may_fetch_address_depends_on_server_address(
+    server: str, met: str | None, url: str, addresses: dict[str, bool]
+) -> None:
+    auth = authorizer(server)
+    auth.met_at(met)
+    assert {each: auth.may_fetch(url, each) for each in addresses} == addresses
+
+
+def test_may_fetch_configured_urls_any_address_is_allowed() -> None:
+    managed = EnterpriseManaged(lambda: "id", "https://idp.corp/token", "ic")
+    auth = authorizer("https://e.com/mcp", client_id="c", issuer="https://as.corp/t", grant=managed)
+    for url, good in (
+        ("https://idp.corp/token", True),
+        ("https://as.corp/token", True),
+        ("https://other.corp/token", False),
+    ):
+        assert auth.may_fetch(url, "10.0.0.1") is good
+
+
+# -- 401 -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("AT-4")
+def test_unauthorized_with_token_refreshes() -> None:
+    store = stored_tokens()
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        refresh_step(refresh_token="r2"),
+        (mcp("Bearer t2"), OK),
+        (mcp("Bearer t2"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        refresh_step("t3", "r2"),
+        (mcp("Bearer t3"), OK),
+    ]
+    auth = authorizer()
+    play(session(auth, "x", "y"), script, store)
+    assert auth.generation == 0
+    play(session(authorizer(), "x"), [(mcp("Bearer t3"), OK)], store)
+
+
+@pytest.mark.requirement("AT-4", "AT-8")
+def test_refresh_rejected_leads_to_login() -> None:
+    store = stored_tokens()
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        (form(TOKEN, **REFRESH), oauth_error("invalid_grant")),
+        (posted(f"{AS}/register"), registered()),
+        *login("t2", scope="a"),
+        (mcp("Bearer t2"), OK),
+    ]
+    auth = authorizer()
+    play(session(auth), script, store)
+    assert auth.generation == 1
+    (note,) = auth.notes()
+    assert "no longer accepted" in note
+
+
+def test_refresh_invalid_client_registers_again() -> None:
+    store = stored_tokens() | {
+        client_key(AS): b'{"client_id":"old","method":"none","redirect_uri":"%s"}'
+        % REDIRECT.encode()
+    }
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        (form(TOKEN, **REFRESH), oauth_error("invalid_client", at=401)),
+        (posted(f"{AS}/register"), registered()),
+        *login("t2"),
+        (mcp("Bearer t2"), OK),
+    ]
+    play(session(authorizer()), script, store)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        oauth_error("temporarily_unavailable", at=400),
+        oauth_error("server_error"),
+        status(503),
+        FetchFailed("slow"),
+    ],
+)
+def test_refresh_server_failure_keeps_stored_tokens(reply: Any) -> None:
+    store = stored_tokens()
+    before = dict(store)
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        (form(TOKEN, **REFRESH), reply),
+    ]
+    assert isinstance(play_to_failure(session(authorizer()), script, store), AuthorizationFailed)
+    assert store == before
+
+
+@pytest.mark.requirement("AT-4")
+def test_unauthorized_after_refresh_leads_to_one_login() -> None:
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        refresh_step(),
+        (mcp("Bearer t2"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (posted(f"{AS}/register"), registered()),
+        *login("t3"),
+        (mcp("Bearer t3"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+    ]
+    auth, store = authorizer(), stored_tokens()
+    failure = play_to_failure(session(auth), script, store)
+    assert isinstance(failure, AuthRequired)
+    assert "refuses the token that 'http://localhost:1002' has just given" in str(failure)
+    assert failure.challenge.startswith("Bearer resource_metadata=")
+    again: Script = [(mcp("Bearer t3"), unauthorized()), (get(f"{RS}{PRM}/mcp"), resource())]
+    assert isinstance(play_to_failure(request(auth), again, store), AuthRequired)
+
+
+@pytest.mark.requirement("AT-4")
+def test_unauthorized_while_other_requests_succeed_ends() -> None:
+    """The server rejects the token here and accepts it elsewhere, which clears it each time."""
+    auth, store = loaded_authorizer(stored_tokens()), stored_tokens()
+    other = auth.attempt("other")
+
+    def elsewhere_it_is_good(step: Any) -> HttpResponse:
+        other.headers("POST", MCP)
+        assert not other.received(200, [], MCP)
+        return unauthorized()
+
+    def rounds(step: Any) -> HttpResponse:
+        return token("t9")
+
+    script: Script = [(mcp("Bearer t1"), unauthorized()), *discovery(), (form(TOKEN), rounds)]
+    for _ in range(5):
+        script += [
+            (mcp("Bearer t9"), elsewhere_it_is_good),
+            (get(f"{RS}{PRM}/mcp"), resource()),
+            (form(TOKEN), rounds),
+        ]
+    script += [(mcp("Bearer t9"), elsewhere_it_is_good)]
+    failure = play_to_failure(request(auth), script, store)
+    assert isinstance(failure, AuthRequired)
+    assert "keeps refusing tools/list with every new token" in str(failure)
+
+
+def test_refresh_public_client_needs_no_profile() -> None:
+    """A client without this profile can renew the tokens later."""
+    store: dict[str, bytes] = {}
+    script: Script = [
+        (mcp(None), unauthorized()),
+        *discovery(),
+        *login("t1", scope="a", reply=token("t1", refresh_token="r1")),
+        (mcp("Bearer t1"), OK),
+    ]
+    play(session(authorizer(client_id="test-client-id", scopes=("a",))), script, store)
+    script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        refresh_step(),
+        (mcp("Bearer t2"), OK),
+    ]
+    play(session(authorizer()), script, store)
+
+
+def test_tokens_profile_secret_is_not_stored() -> None:
+    store: dict[str, bytes] = {}
+    script: Script = [
+        (mcp(None), unauthorized()),
+        *discovery(),
+        (form(TOKEN, "Basic YzpjYW5hcnk="), token("t1")),
+        (mcp("Bearer t1"), OK),
+    ]
+    auth = authorizer(client_id="c", client_secret=Secret("canary"), grant="client_credentials")
+    play(session(auth), script, store)
+    assert b"canary" not in b"".join(store.values())
+    assert b"client_method" not in store[KEY]
+
+
+def test_tokens_keep_secret_stores_profile_secret() -> None:
+    store: dict[str, bytes] = {}
+    basic = "Basic dGVzdC1jbGllbnQtaWQ6Y2FuYXJ5"  # of test-client-id and canary
+    script: Script = [
+        (mcp(None), unauthorized()),
+        *discovery(),
+        (browsed(f"{AS}/authorize", client_id="test-client-id"), callback_reply()),
+        (form(TOKEN, basic, code="test-auth-code"), token("t1", refresh_token="r1")),
+        (mcp("Bearer t1"), OK),
+    ]
+    known = authorizer(client_id="test-client-id", client_secret=Secret("canary"), keep_secret=True)
+    play(session(known), script, store)
+    assert b"canary" in store[KEY]
+    script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        (form(TOKEN, basic, refresh_token="r1"), token("t2")),
+        (mcp("Bearer t2"), OK),
+    ]
+    play(session(authorizer()), script, store)
+
+
+def test_unauthorized_without_refresh_token_leads_to_login() -> None:
+    for store in (stored_tokens(refresh=None), stored_tokens(client_method=None)):
+        script: Script = [
+            (mcp("Bearer t1"), unauthorized()),
+            *discovery(),
+            (posted(f"{AS}/register"), registered()),
+            *login("t2"),
+            (mcp("Bearer t2"), OK),
+        ]
+        play(session(authorizer()), script, store)
+
+
+def test_challenge_without_metadata_url_uses_stored_one() -> None:
+    place = f"{RS}/custom.json"
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized(None)),
+        (get(place), resource()),
+        (get(f"{AS}{OAUTH}"), server()),
+        refresh_step(),
+        (mcp("Bearer t2"), OK),
+    ]
+    play(session(authorizer()), script, stored_tokens(metadata_url=place))
+
+
+def test_received_other_errors_are_not_challenges() -> None:
+    for code, headers in (
+        (403, []),
+        (403, [("www-authenticate", 'Bearer error="invalid_token"')]),
+        (404, []),
+        (500, []),
+    ):
+        attempt = loaded_authorizer(stored_tokens()).attempt()
+        attempt.headers("POST", MCP)
+        assert not attempt.received(code, headers, MCP)
+        assert repr(attempt) == f"<AuthAttempt '', last status {code}>"
+
+
+@pytest.mark.requirement("AU-2", "AG-6")
+def test_login_server_without_tls_fails() -> None:
+    url = "http://mcp.example.com/mcp"
+    failure = play_to_failure(request(authorizer(url), url=url), [(mcp(None), unauthorized(None))])
+    assert isinstance(failure, AuthorizationFailed)
+    assert "the URL of the MCP server is not https" in str(failure)
+
+
+def test_authorizer_server_url_fragment_is_dropped() -> None:
+    store: dict[str, bytes] = {}
+    play(session(authorizer(f"{MCP}#top")), first_login(), store)
+    assert KEY in store
+
+
+def test_unauthorized_without_any_metadata_requires_credentials() -> None:
+    script: Script = [
+        (mcp(None), status(401)),
+        (get(f"{RS}{PRM}/mcp"), MISSING),
+        (get(f"{RS}{PRM}"), MISSING),
+        (get(f"{RS}{OAUTH}"), MISSING),
+        (posted(f"{RS}/register"), MISSING),
+    ]
+    failure = play_to_failure(session(authorizer()), script)
+    assert isinstance(failure, AuthRequired)
+    assert "does not say where to get a token" in str(failure)
+    assert "status 404" in str(failure)
+
+
+def test_login_registration_error_is_reported_unchanged() -> None:
+    script: Script = [
+        (mcp(None), unauthorized()),
+        *discovery(),
+        (posted(f"{AS}/register"), oauth_error("invalid_redirect_uri")),
+    ]
+    failure = play_to_failure(session(authorizer()), script)
+    assert isinstance(failure, AuthorizationFailed)
+    assert failure.error == "invalid_redirect_uri"
+
+
+def test_listen_prefers_port_of_last_login() -> None:
+    place, anywhere = "http://127.0.0.1:4242/callback", "http://127.0.0.1:0/callback"
+    for stored, said, asked in (
+        (place, anywhere, ListenForRedirect(place, any_port=True)),
+        (None, anywhere, ListenForRedirect(anywhere, any_port=True)),
+        # a changed profile wins
+        ("http://localhost:4242/other", anywhere, ListenForRedirect(place, any_port=True)),
+        (place, REDIRECT, ListenForRedirect(REDIRECT)),
+        ("http://[::1", anywhere, ListenForRedirect(anywhere, any_port=True)),
+        ("https://e.com/cb", anywhere, ListenForRedirect(anywhere, any_port=True)),
+    ):
+        store = stored_tokens(redirect_uri=stored, refresh=None)
+        auth = loaded_authorizer(store, redirect_uri=said)
+        assert listen_step(challenged_flow(auth), store) == asked
+
+
+# -- Failing and concurrent flows ------------------------------------------------------------------
+
+
+def store_after_failed_login(*, recalled: bool, failure: Any) -> dict[str, bytes]:
+    """Return the storage after a login that failed in the browser."""
+    store: dict[str, bytes] = {}
+    if recalled:
+        store[client_key(AS)] = (
+            b'{"client_id":"c","method":"none","redirect_uri":"%s"}' % REDIRECT.encode()
+        )
+    script: Script = [(mcp(None), unauthorized()), *discovery()]
+    if not recalled:
+        script.append((posted(f"{AS}/register"), registered()))
+    script.append((browsed(f"{AS}/authorize"), failure))
+    assert isinstance(play_to_failure(session(authorizer()), script, store), AuthorizationFailed)
+    return store
+
+
+TIMEOUT = AuthorizationFailed("nobody came back from the browser within 300 s")
+
+
+@pytest.mark.parametrize(
+    ("recalled", "failure", "kept"),
+    [
+        (True, TIMEOUT, False),
+        (True, callback_reply(code=None, error="unauthorized_client"), False),
+        (True, callback_reply(code=None, error="access_denied"), True),
+        (False, TIMEOUT, True),
+    ],
+)
+def test_login_failed_with_stored_registration_deletes_it(
+    recalled: bool, failure: Any, kept: bool
+) -> None:
+    assert (client_key(AS) in store_after_failed_login(recalled=recalled, failure=failure)) is kept
+
+
+def listen_step(flow: Generator[Any, Any, None], store: dict[str, bytes]) -> ListenForRedirect:
+    """Return the `ListenForRedirect` step of a flow, which then fails."""
+    asked: list[ListenForRedirect] = []
+
+    def until_it_listens() -> Generator[Any, Any, None]:
+        reply: Any = None
+        while True:
+            step = flow.send(reply)
+            if isinstance(step, ListenForRedirect):
+                asked.append(step)
+                flow.throw(AuthRequired("nobody is there"))
+            reply = yield step
+
+    assert str(play_to_failure(until_it_listens(), discovery(), store)) == "nobody is there"
+    return asked[0]
+
+
+@pytest.mark.requirement("AT-6")
+def test_listen_impossible_error_names_scopes() -> None:
+    store = stored_tokens(asked=("a",))
+    auth = loaded_authorizer(store)
+
+    def no_one() -> Generator[Any, Any, None]:
+        flow, reply = challenged_flow(auth, reply=forbidden("b")), None
+        while not isinstance(step := flow.send(reply), ListenForRedirect):
+            reply = yield step
+        flow.throw(AuthRequired("nobody is there"))
+
+    failure = play_to_failure(no_one(), discovery(), store)
+    assert isinstance(failure, AuthRequired)
+    assert failure.scopes == ("a", "b")
+    assert failure.challenge.startswith("Bearer ")
+    auth = authorizer()
+    failure = play_to_failure(no_one(), discovery(), {})
+    assert isinstance(failure, AuthRequired)
+    assert failure.scopes == ()  # the login will determine them
+
+
+def test_listen_impossible_sends_no_registration() -> None:
+    auth = authorizer(redirect_uri="http://127.0.0.1:0/callback")
+    assert listen_step(challenged_flow(auth), {}) == ListenForRedirect(
+        "http://127.0.0.1:0/callback", any_port=True
+    )
+    place = f"http://127.0.0.1:{FREE_PORT}/callback"
+    again: Script = [
+        (mcp(None), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (posted(f"{AS}/register", redirect_uris=[place]), registered()),
+        (browsed(f"{AS}/authorize", redirect_uri=place), callback_reply()),
+        (form(TOKEN, redirect_uri=place), token()),
+        (mcp("Bearer t1"), OK),
+    ]
+    play(request(auth), again)
+
+
+def test_refresh_does_not_listen() -> None:
+    """Another process may be listening on that port, in the middle of a login."""
+    flow = challenged_flow(loaded_authorizer(stored_tokens()))
+    replies = (None, resource(), server(), None, token("t2"))
+    assert [type(flow.send(reply)).__name__ for reply in replies] == [
+        "Fetch",
+        "Fetch",
+        "Load",
+        "Fetch",
+        "Save",
+    ]
+
+
+def challenged_flow(
+    auth: Authorizer, operation: str = "x", reply: HttpResponse | None = None
+) -> Generator[Any, Any, None]:
+    """Return the flow of a request that was sent and rejected. The flow has not started."""
+    attempt = auth.attempt(operation)
+    attempt.headers("POST", MCP)
+    reply = reply or unauthorized()
+    assert attempt.received(reply.status, reply.headers, MCP)
+    return attempt.challenged()
+
+
+@pytest.mark.requirement("AT-4")
+def test_flow_after_concurrent_login_uses_its_token() -> None:
+    auth = authorizer()
+    store: dict[str, bytes] = {}
+    one, two, three = (
+        challenged_flow(auth),
+        challenged_flow(auth),
+        challenged_flow(auth, reply=forbidden("a")),
+    )
+    play(one, first_login()[1:-1], store)
+    play(two, [], store)
+    play(three, [], store)
+    assert auth.attempt().headers("POST", MCP) == [("authorization", "Bearer t1")]
+
+
+@pytest.mark.requirement("AT-4")
+def test_flow_after_concurrent_failed_login_fails_alike() -> None:
+    auth = authorizer()
+    store: dict[str, bytes] = {}
+    one, two = challenged_flow(auth), challenged_flow(auth)
+    script: Script = [
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        (browsed(f"{AS}/authorize"), TIMEOUT),
+    ]
+    assert isinstance(play_to_failure(one, script, store), AuthorizationFailed)
+    failure = play_to_failure(two, [], store)
+    assert isinstance(failure, AuthorizationFailed)
+    assert str(failure) == str(TIMEOUT)
+    assert failure is not TIMEOUT
+    # a later request starts a flow of its own
+    play(challenged_flow(auth), [(get(f"{RS}{PRM}/mcp"), resource()), *login()], store)
+
+
+def test_flow_closed_early_lets_next_one_run() -> None:
+    auth = authorizer()
+    store: dict[str, bytes] = {}
+    one, two = challenged_flow(auth), challenged_flow(auth)
+    next(one)
+    one.close()
+    play(two, first_login()[1:-1], store)
+
+
+# -- 403 -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("AT-5", "AT-6", "AT-7")
+def test_step_ups_are_counted_per_operation() -> None:
+    auth, store = (
+        loaded_authorizer(stored_tokens(asked=("s",)), client_id="test-client-id"),
+        stored_tokens(),
+    )
+    asked = "s"
+    script: Script = []
+    for number in range(MAX_STEP_UPS):
+        script += [(mcp(f"Bearer t{number + 1}", "x"), forbidden(f"x{number}"))]
+        if not number:
+            script += discovery()
+        asked += f" x{number}"
+        script += login(f"t{number + 2}", scope=asked)
+    script += [(mcp("Bearer t4", "x"), forbidden("x4"))]
+    failure = play_to_failure(request(auth, "x"), script, store)
+    assert isinstance(failure, AuthRequired)
+    assert failure.scopes == ("x4",)
+    assert "still refuses x after the scopes it wants (x4)" in str(failure)
+    more: Script = [
+        (mcp("Bearer t4", "y"), forbidden("y0")),
+        *login("t5", scope=f"{asked} y0"),
+        (mcp("Bearer t5"), OK),
+    ]
+    play(request(auth, "y"), more, store)
+    assert isinstance(
+        play_to_failure(request(auth, "x"), [(mcp("Bearer t5"), forbidden("x5"))], store),
+        AuthRequired,
+    )
+
+
+def test_step_up_failed_is_not_counted() -> None:
+    """A closed page or a network failure must not end step-ups for the rest of the process."""
+    auth, store = loaded_authorizer(stored_tokens(), client_id="test-client-id"), stored_tokens()
+    script: Script = [
+        (mcp("Bearer t1"), forbidden("a")),
+        *discovery(),
+        (browsed(f"{AS}/authorize"), TIMEOUT),
+    ]
+    assert isinstance(play_to_failure(request(auth, "x"), script, store), AuthorizationFailed)
+    for _ in range(MAX_STEP_UPS):
+        again: Script = [(mcp("Bearer t1"), forbidden("a")), (browsed(f"{AS}/authorize"), TIMEOUT)]
+        assert isinstance(play_to_failure(request(auth, "x"), again, store), AuthorizationFailed)
+    play(
+        request(auth, "x"),
+        [(mcp("Bearer t1"), forbidden("a")), *login("t2"), (mcp("Bearer t2"), OK)],
+        store,
+    )
+
+
+def test_step_up_by_other_process_is_adopted() -> None:
+    auth, store = loaded_authorizer(stored_tokens()), stored_tokens(**NEWER)
+    play(
+        request(auth, "x"),
+        [(mcp("Bearer t1"), forbidden("b")), *discovery(), (mcp("Bearer t7"), OK)],
+        store,
+    )
+
+
+@pytest.mark.requirement("AT-7")
+def test_step_up_challenge_without_scopes_runs_once() -> None:
+    auth, store = loaded_authorizer(stored_tokens(), client_id="test-client-id"), stored_tokens()
+    script: Script = [
+        (mcp("Bearer t1"), forbidden(None)),
+        *discovery(),
+        *login("t2", scope="a"),
+        (mcp("Bearer t2"), forbidden(None)),
+    ]
+    failure = play_to_failure(request(auth, ""), script, store)
+    assert isinstance(failure, AuthRequired)
+    assert "still refuses the request after the scopes it wants (none named)" in str(failure)
+
+
+def test_step_up_tables_too_many_operations_stay_bounded() -> None:
+    auth, store = loaded_authorizer(stored_tokens(), client_id="test-client-id"), stored_tokens()
+    play(challenged_flow(auth, "first", forbidden("s0")), [*discovery(), *login("t2")], store)
+    for number in range(300):
+        play(
+            challenged_flow(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t2"), store
+        )
+        play(
+            challenged_flow(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t3"), store
+        )
+    assert len(auth._step_ups) == len(auth._repeated_scopes) == 256
+
+
+def test_insufficient_scope_without_token_leads_to_login() -> None:
+    script: Script = [
+        (mcp(None), forbidden("b")),
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        *login("t1", scope="b"),
+        (mcp("Bearer t1"), OK),
+    ]
+    play(session(authorizer()), script)
+
+
+@pytest.mark.requirement("AF-6", "AF-7")
+@pytest.mark.parametrize(
+    ("members", "challenge", "published", "asked"),
+    [
+        ({}, "c", ["p"], "c"),
+        ({}, None, ["p", "q"], "p q"),
+        ({}, None, [], None),
+        ({"scopes": ("u",)}, None, ["p"], "u"),
+        ({"scopes": ("u",)}, "c u", ["p"], "u c"),
+        ({"scopes": ()}, None, ["p"], None),
+    ],
+)
+def test_login_scopes_combine_stored_profile_and_challenge(
+    members: dict[str, Any], challenge: str | None, published: list[str], asked: str | None
+) -> None:
+    script: Script = [
+        (mcp(None), unauthorized(scope=challenge)),
+        *discovery(resource(scopes_supported=published), server(scopes_supported=["zzz"])),
+        (posted(f"{AS}/register"), registered()),
+        *login("t1", scope=asked),
+        (mcp("Bearer t1"), OK),
+    ]
+    play(session(authorizer(**members)), script)
+
+
+@pytest.mark.requirement("AT-3")
+@pytest.mark.parametrize(
+    ("members", "challenge", "known", "asked"),
+    [
+        ({}, "c", ["offline_access"], "c offline_access"),
+        ({}, "c", ["c"], "c"),
+        ({}, "c", None, "c"),
+        # Alone it would replace the default scopes of the server.
+        ({}, None, ["offline_access"], None),
+        ({"offline_access": False}, "c", ["offline_access"], "c"),
+    ],
+)
+def test_login_offline_access_requested_if_supported(
+    members: dict[str, Any], challenge: str | None, known: list[str] | None, asked: str | None
+) -> None:
+    script: Script = [
+        (mcp(None), unauthorized(scope=challenge)),
+        *discovery(metadata=server(scopes_supported=known)),
+        (posted(f"{AS}/register"), registered()),
+        *login("t1", scope=asked),
+        (mcp("Bearer t1"), OK),
+    ]
+    play(session(authorizer(**members)), script)
+
+
+# -- Renewal before expiry -------------------------------------------------------------------------
+
+
+def test_renew_before_expiry_refreshes() -> None:
+    clock, store = Clock(), stored_tokens()
+    auth = loaded_authorizer(store, clock)
+    assert not auth.expires_soon()
+    assert play(auth.renew(), [], store)
+    clock.now = 1_003_540.0
+    assert auth.expires_soon()
+    assert play(
+        auth.renew(),
+        [(get(f"{RS}{PRM}/mcp"), resource()), (get(f"{AS}{OAUTH}"), server()), refresh_step()],
+        store,
+    )
+    assert not auth.expires_soon()
+    assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t2")]
+    assert play(auth.renew(), [], store)  # another process was faster
+
+
+def expiring_authorizer(store: dict[str, bytes], **more: Any) -> Authorizer:
+    return loaded_authorizer(store, Clock(2_000_000.0), **more)
+
+
+@pytest.mark.parametrize("members", [{"refresh": None}, {"renew_at": None}])
+def test_expires_soon_without_refresh_token_is_false(members: dict[str, Any]) -> None:
+    assert not expiring_authorizer(stored_tokens(**members)).expires_soon()
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ([*discovery(), (form(TOKEN), oauth_error("invalid_grant"))], "no longer accepted"),
+        ([*discovery(), (form(TOKEN), status(500))], "could not be renewed before it expires"),
+        (
+            [(get(f"{RS}{PRM}/mcp"), FetchFailed("no such host"))],
+            "could not be renewed .*no such host",
+        ),
+        (
+            [
+                (get(f"{RS}{PRM}/mcp"), resource("http://localhost:1003")),
+                (get(f"http://localhost:1003{OAUTH}"), server("http://localhost:1003")),
+            ],
+            "now names the authorization server",
+        ),
+    ],
+)
+def test_renew_failed_returns_false_with_warning(script: Script, text: str) -> None:
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
+    assert play(auth.renew(), script, store) is False
+    assert not auth.expires_soon()
+    (note,) = auth.notes()
+    assert re.search(text, note)
+
+
+def test_renew_after_failure_waits_before_retry() -> None:
+    clock, store = Clock(2_000_000.0), stored_tokens()
+    auth = loaded_authorizer(store, clock)
+    assert play(auth.renew(), [*discovery(), (form(TOKEN), status(500))], store) is False
+    clock.now += 9.9
+    assert not auth.expires_soon()
+    clock.now += 0.1
+    assert play(auth.renew(), [(get(f"{RS}{PRM}/mcp"), resource()), refresh_step()], store)
+
+
+def test_renew_resolves_earlier_challenge() -> None:
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
+    waiting = challenged_flow(auth)
+    play(auth.renew(), [*discovery(), refresh_step()], store)
+    play(waiting, [], store)
+
+
+NEWER = {"access": Secret("t7"), "refresh": Secret("r7"), "renew_at": 3_000_000.0}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {},
+        {"renew_at": None, "expires_at": None},
+        # The other process listened on another port, since this one was taken; or its user logged
+        # in anew.
+        {"redirect_uri": "http://127.0.0.1:4242/callback"},
+        {"client_id": "another", "client_secret": Secret("s"), "metadata_url": f"{RS}/prm"},
+    ],
+)
+def test_renew_newer_stored_tokens_are_adopted(members: dict[str, Any]) -> None:
+    """Using a refresh token twice may invalidate the tokens of both processes."""
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
+    store |= stored_tokens(**(NEWER | members))
+    before = dict(store)
+    assert play(auth.renew(), discovery(), store)
+    assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t7")]
+    assert auth.generation == 1  # they may belong to another user
+    assert store == before
+
+
+@pytest.mark.parametrize("before", [{}, stored_tokens(refresh=None), stored_tokens()])
+def test_unauthorized_tokens_of_other_process_are_adopted(before: dict[str, bytes]) -> None:
+    auth = loaded_authorizer(before)
+    store = before | stored_tokens(**NEWER)
+    kept = dict(store)
+    script: Script = [
+        (mcp("Bearer t1" if before else None), unauthorized()),
+        *discovery(),
+        (mcp("Bearer t7"), OK),
+    ]
+    play(request(auth), script, store)
+    assert store == kept
+
+
+def test_refresh_lost_race_adopts_stored_tokens() -> None:
+    """Both processes read the same refresh token before either used it."""
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
+
+    def too_late(step: Any) -> HttpResponse:
+        store.update(stored_tokens(**NEWER))
+        return oauth_error("invalid_grant")
+
+    assert play(auth.renew(), [*discovery(), (form(TOKEN, refresh_token="r1"), too_late)], store)
+    assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t7")]
+    assert store == stored_tokens(**NEWER)
+    assert auth.notes() == []
+
+
+@pytest.mark.parametrize("members", [{"issuer": "http://localhost:1003"}, {"renew_at": 1.0}])
+def test_refresh_rejected_keeps_tokens_of_other_process(members: dict[str, Any]) -> None:
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
+
+    def too_late(step: Any) -> HttpResponse:
+        store.update(stored_tokens(**(NEWER | members)))
+        return oauth_error("invalid_grant")
+
+    assert not play(
+        auth.renew(), [*discovery(), (form(TOKEN, refresh_token="r1"), too_late)], store
+    )
+    assert store == stored_tokens(**(NEWER | members))
+
+
+def test_server_moved_keeps_tokens_of_other_process() -> None:
+    moved = "http://localhost:1003"
+    auth, store = loaded_authorizer(stored_tokens()), stored_tokens(**(NEWER | {"issuer": moved}))
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource(moved)),
+        (get(f"{moved}{OAUTH}"), server(moved)),
+        (mcp("Bearer t7"), OK),
+    ]
+    play(request(auth), script, store)
+
+
+def test_unauthorized_bound_tokens_of_other_process_are_adopted() -> None:
+    seed = Secret("A" * 43)
+    auth, store = loaded_authorizer(stored_tokens()), stored_tokens(**NEWER, dpop_seed=seed)
+    script: Script = [(mcp("Bearer t1"), DPOP), *discovery(), (mcp("DPoP t7"), OK)]
+    play(request(auth), script, store)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"access": Secret("t7"), "dpop_seed": Secret("short")},
+        {"access": Secret("t7"), "resource": RS},
+        {"access": Secret("t7"), "issuer": "http://localhost:1003"},
+        {"access": Secret("t7"), "renew_at": 1_999_999.0},
+        {},
+    ],
+)
+def test_renew_unusable_stored_tokens_are_not_adopted(members: dict[str, Any]) -> None:
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
+    store |= stored_tokens(**members)
+    assert play(auth.renew(), [*discovery(), refresh_step()], store)
+    assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t2")]
+
+
+def test_renew_storage_emptied_still_refreshes() -> None:
+    auth = expiring_authorizer(stored_tokens())
+    assert play(auth.renew(), [*discovery(), refresh_step()], {})
+
+
+@pytest.mark.requirement("AX-1")
+def test_renew_non_interactive_grant_runs_again() -> None:
+    clock = Clock()
+    jwts = iter(["j1", "j2", "j3"])
+    auth = authorizer(clock=clock, grant=JwtBearer(lambda: next(jwts)), client_id="c")
+    store: dict[str, bytes] = {}
+    script: Script = [
+        (mcp(None), unauthorized(scope="a")),
+        *discovery(),
+        (form(TOKEN, assertion="j1", scope="a"), token("t1")),
+        (mcp("Bearer t1"), OK),
+    ]
+    play(session(auth), script, store)
+    assert auth.generation == 1
+    clock.now += 3600
+    again: Script = [
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (form(TOKEN, assertion="j2", scope="a"), token("t2")),
+    ]
+    assert play(auth.renew(), again, store)
+    assert auth.generation == 1
+    refused_: Script = [
+        (mcp("Bearer t2"), unauthorized(scope="a")),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (form(TOKEN, assertion="j3", scope="a"), token("t3")),
+        (mcp("Bearer t3"), unauthorized(scope="a")),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+    ]
+    assert isinstance(play_to_failure(request(auth), refused_, store), AuthRequired)
+
+
+def return_none() -> Any:
+    return None
+
+
+def return_empty() -> str:
+    return ""
+
+
+def raise_error() -> str:
+    raise OSError("canary-token")
+
+
+@pytest.mark.parametrize(
+    ("ask", "problem"),
+    [
+        (return_none, "returned no text"),
+        (return_empty, "returned no text"),
+        (raise_error, r"failed \(OSError\)"),
+    ],
+)
+@pytest.mark.parametrize("enterprise", [False, True])
+def test_grant_profile_function_without_text_fails(
+    ask: Any, problem: str, enterprise: bool
+) -> None:
+    managed = EnterpriseManaged(ask, "http://localhost:1004/token", "ic")
+    auth = authorizer(client_id="c", grant=managed if enterprise else JwtBearer(ask))
+    failure = play_to_failure(request(auth), [(mcp(None), unauthorized()), *discovery()])
+    assert isinstance(failure, AuthorizationFailed)
+    assert re.search(("id_token" if enterprise else "assertion") + f" .* {problem}", str(failure))
+    assert "canary" not in str(failure)
+
+
+@pytest.mark.requirement("AX-1", "AX-2")
+@pytest.mark.parametrize("enterprise", [False, True])
+def test_step_up_non_interactive_grant_runs_again(enterprise: bool) -> None:
+    managed = EnterpriseManaged(lambda: "id", "http://localhost:1004/token", "ic")
+    auth = authorizer(
+        client_id="c",
+        client_secret=Secret("canary"),
+        grant=managed if enterprise else "client_credentials",
+    )
+    jag = "urn:ietf:params:oauth:token-type:id-jag"
+    exchanged = (form(managed.token_endpoint, scope="a b"), token("jag", issued_token_type=jag))
+    script: Script = [
+        (mcp("Bearer t1"), forbidden("b")),
+        *discovery(),
+        *([exchanged] if enterprise else []),
+        (form(TOKEN, "Basic YzpjYW5hcnk=", scope="a b"), token("t2")),
+        (mcp("Bearer t2"), OK),
+    ]
+    play(session(auth), script, stored_tokens(client_id="c", client_method=None))
+
+
+# -- DPoP ------------------------------------------------------------------------------------------
+
+
+DPOP = unauthorized(scheme="DPoP")
+NONCE = status(401, ("www-authenticate", 'DPoP error="use_dpop_nonce"'), ("dpop-nonce", "n1"))
+BOUND = token("t2", token_type="DPoP", refresh_token="r2")
+
+
+def bound_session(store: dict[str, bytes]) -> Authorizer:
+    auth = authorizer()
+    script: Script = [
+        (mcp(None), DPOP),
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        *login("t2", reply=BOUND),
+        (mcp("DPoP t2"), OK),
+    ]
+    play(session(auth), script, store)
+    return auth
+
+
+@pytest.mark.requirement("AX-3")
+def test_bound_token_stored_is_used_by_next_process() -> None:
+    store: dict[str, bytes] = {}
+    bound_session(store)
+    script: Script = [
+        # A server may send a nonce with any response.
+        (mcp("DPoP t2"), status(200, ("dpop-nonce", "n0"))),
+        (mcp("DPoP t2"), NONCE),
+        (mcp("DPoP t2"), DPOP),
+        *discovery(),
+        (form(TOKEN, refresh_token="r2"), token("t3", token_type="dpop")),
+        (mcp("DPoP t3"), OK),
+    ]
+    play(session(authorizer(), "x", "y"), script, store)
+
+
+@pytest.mark.requirement("AX-3")
+def test_bearer_token_dpop_required_is_replaced_by_login() -> None:
+    script: Script = [
+        (mcp("Bearer t1"), DPOP),
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        *login("t2", reply=BOUND),
+        (mcp("DPoP t2"), OK),
+    ]
+    play(session(authorizer()), script, stored_tokens())
+
+
+EITHER = status(401, *DPOP.headers, *unauthorized().headers)
+
+
+def requests_bound_token(metadata: HttpResponse | None, reply: HttpResponse, header: str) -> bool:
+    """Return True if a bound token is requested when the MCP server accepts both kinds.
+
+    The token is then sent with `header`.
+    """
+    proved: list[bool] = []
+
+    def at_token_endpoint(step: Any) -> None:
+        form(TOKEN, code="test-auth-code")(step)
+        proved.append("dpop" in dict(step.request.headers))
+
+    script: Script = [
+        (mcp(None), EITHER),
+        *discovery(metadata=metadata),
+        (posted(f"{AS}/register"), registered()),
+        (browsed(f"{AS}/authorize"), callback_reply()),
+        (at_token_endpoint, reply),
+        (mcp(header), OK),
+    ]
+    play(session(authorizer()), script)
+    return proved == [True]
+
+
+@pytest.mark.requirement("AX-3")
+def test_login_both_token_types_prefers_bound_if_supported() -> None:
+    knows, knows_another = (
+        server(dpop_signing_alg_values_supported=[algorithm]) for algorithm in ("ES256", "PS512")
+    )
+    assert requests_bound_token(knows, BOUND, "DPoP t2")
+    assert requests_bound_token(
+        knows, token("t2"), "Bearer t2"
+    )  # the authorization server issues a bearer token all the same
+    assert not requests_bound_token(knows_another, token("t2"), "Bearer t2")
+    assert not requests_bound_token(None, token("t2"), "Bearer t2")
+
+
+def test_login_without_joserfc_requests_bearer_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    require.cache_clear()
+    monkeypatch.setitem(sys.modules, "joserfc.jws", None)
+    knows = server(dpop_signing_alg_values_supported=["ES256"])
+    assert not requests_bound_token(knows, token("t2"), "Bearer t2")
+
+
+def test_login_dpop_required_but_bearer_issued_fails() -> None:
+    script: Script = [
+        (mcp("Bearer t1"), DPOP),
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        *login("t2"),
+        (mcp("Bearer t2"), DPOP),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+    ]
+    assert isinstance(play_to_failure(session(authorizer()), script, stored_tokens()), AuthRequired)
+
+
+def test_challenges_with_endless_nonces_end() -> None:
+    store: dict[str, bytes] = {}
+    auth = bound_session(store)
+    numbers = iter(range(100))
+
+    def another(step: Any) -> HttpResponse:
+        return status(401, NONCE.headers[0], ("dpop-nonce", f"n{next(numbers)}"))
+
+    failure = play_to_failure(request(auth), [(mcp("DPoP t2"), another)] * 7, store)
+    assert isinstance(failure, AuthRequired)
+
+
+def test_challenge_with_known_nonce_refreshes() -> None:
+    store: dict[str, bytes] = {}
+    auth = bound_session(store)
+    script: Script = [
+        (mcp("DPoP t2"), NONCE),
+        (mcp("DPoP t2"), NONCE),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (form(TOKEN, refresh_token="r2"), token("t3", token_type="DPoP")),
+        (mcp("DPoP t3"), OK),
+    ]
+    play(request(auth), script, store)
+
+
+# -- Secrets ---------------------------------------------------------------------------------------
+
+
+CANARIES = ("canary-access", "canary-refresh", "canary-secret", "canary-code")
+
+
+@pytest.mark.requirement("AT-3")
+def test_flows_at_every_step_print_no_secret() -> None:
+    """Print every step and object during a login, a refresh, and an error that echoes secrets."""
+    seen: list[str] = []
+    store: dict[str, bytes] = {}
+    auth = authorizer()
+
+    def watched(flow: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        reply: Any = None
+        while True:
+            try:
+                step = flow.send(reply)
+            except StopIteration as stop:
+                return stop.value
+            if type(step).__name__ != "McpRequest":
+                seen.append(f"{step!r} {step}")
+            reply = yield step
+            seen.append(
+                repr([auth, auth._tokens, auth._auth_server, auth._dpop_signer, vars(auth)])
+            )
+            if isinstance(reply, HttpResponse):
+                seen.append(repr(reply))
+
+    echo = " ".join(CANARIES)
+    script: Script = [
+        (mcp(None), unauthorized()),
+        *discovery(metadata=server(token_endpoint_auth_methods_supported=["client_secret_post"])),
+        (posted(f"{AS}/register"), registered(secret="canary-secret")),
+        (browsed(f"{AS}/authorize"), callback_reply(code="canary-code")),
+        (
+            form(TOKEN, client_secret="canary-secret"),
+            token("canary-access", refresh_token="canary-refresh"),
+        ),
+        (mcp("Bearer canary-access"), OK),
+        (mcp("Bearer canary-access"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (
+            form(TOKEN, refresh_token="canary-refresh"),
+            oauth_error("invalid_grant", f"{CANARIES[1]} {CANARIES[2]}"),
+        ),
+        (browsed(f"{AS}/authorize"), callback_reply(code="canary-code")),
+        (form(TOKEN), oauth_error("invalid_grant", f"{CANARIES[3]} {CANARIES[2]}")),
+    ]
+    failure = play_to_failure(watched(session(auth, "x", "y")), script, store)
+    assert isinstance(failure, AuthorizationFailed)
+    seen += [str(failure), repr(failure), *auth.notes()]
+    assert len(seen) > 20
+    assert not [text for text in seen if any(canary in text for canary in echo.split())]
+
+
+def test_browse_repr_hides_state() -> None:
+    auth = authorizer()
+    flow = challenged_flow(auth)
+    shown: list[str] = []
+
+    def look(step: Browse) -> Any:
+        shown.append(repr(step))
+        return callback_reply()(step)
+
+    script = [
+        *discovery(),
+        (posted(f"{AS}/register"), registered()),
+        (browsed(f"{AS}/authorize"), look),
+        login()[1],
+    ]
+    play(flow, script, {})
+    assert shown == [f"<Browse {AS}/authorize redirect_uri='{REDIRECT}'>"]
+
+
+@pytest.mark.requirement("AC-14")
+def test_unauthorized_server_of_2025_03_26_refreshes() -> None:
+    """Discovery by that revision's rules runs again, and the stored tokens stay usable."""
+    misses: Script = [
+        (get(f"{RS}{PRM}/mcp"), MISSING),
+        (get(f"{RS}{PRM}"), MISSING),
+        (get(f"{RS}{OAUTH}"), MISSING),
+    ]
+    store = stored_tokens(issuer=RS)
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized(None)),
+        *misses,
+        (form(f"{RS}/token", **REFRESH), token("t2")),
+        (mcp("Bearer t2"), OK),
+    ]
+    play(session(authorizer()), script, store)

@@ -1,0 +1,214 @@
+"""Token introspection: the request, the handling of the response, and the cache."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core.auth._jose import InvalidToken
+from mcp_core.auth._steps import Fetch, HttpResponse
+from mcp_core.auth.server import _introspection
+from mcp_core.auth.server._grant import Grant, VerifierUnavailable
+from mcp_core.auth.server._introspection import IntrospectionVerifier
+from tests.core.auth.minting import (
+    CLAIMS,
+    ISSUER,
+    NO_REPLY,
+    NOW,
+    RESOURCE,
+    run_with_replies,
+    run_without_steps,
+)
+
+ENDPOINT = "https://as.example.com/introspect"
+TOKEN = "canary-2YotnFZFEjr1zCsicMWpAA"
+
+
+def verifier(**options: Any) -> IntrospectionVerifier:
+    given = {"endpoint": ENDPOINT, "client_id": "me", "client_secret": "canary secret"} | options
+    return IntrospectionVerifier(ISSUER, RESOURCE, **given)
+
+
+def says(answer: Any = None, status: int = 200, **claims: Any) -> list[tuple[str, HttpResponse]]:
+    body = (
+        answer
+        if isinstance(answer, bytes)
+        else json.dumps({"active": True} | CLAIMS | claims).encode()
+    )
+    return [(ENDPOINT, HttpResponse(status, [], body))]
+
+
+def grant(script: list[Any], now: float = NOW, by: IntrospectionVerifier | None = None) -> Grant:
+    return run_with_replies((by or verifier()).verify(TOKEN, now), script)
+
+
+def test_introspection_request_form_and_headers() -> None:
+    flow = verifier(client_id="a b:c", client_secret="ö%").verify(TOKEN, NOW)
+    step = next(flow)
+    assert isinstance(step, Fetch)
+    request = step.request
+    assert (request.method, request.url) == ("POST", ENDPOINT)
+    assert parse_qs(request.body.decode()) == {
+        "token": [TOKEN],
+        "token_type_hint": ["access_token"],
+    }
+    headers = dict(request.headers)
+    assert headers["content-type"] == "application/x-www-form-urlencoded"
+    assert headers["accept"] == "application/json"
+    assert b64decode(headers["authorization"].removeprefix("Basic ")) == b"a%20b%3Ac:%C3%B6%25"
+    flow.close()
+
+
+@given(st.from_regex(r"\A[A-Za-z0-9._~+/=&%-]{1,50}\Z"))
+def test_introspection_any_token_is_one_form_field(token: str) -> None:
+    request = next(verifier().verify(token, NOW)).request  # type: ignore[union-attr]
+    assert parse_qs(request.body.decode())["token"] == [token]
+
+
+@pytest.mark.requirement("AR-11")
+def test_introspection_active_token_gives_grant() -> None:
+    found = grant(says())
+    assert found.principal == f"{ISSUER}#sub:alice"
+    assert found.client_id == "app"
+    assert found.scopes == {"files:read", "files:write"}
+    assert found.expires_at == NOW + 600
+    assert grant(says(exp=None, iss=ISSUER, nbf=None, client_id=None)).expires_at is None
+    assert grant(
+        says(json.dumps({"active": True, "aud": [RESOURCE], "sub": "bob"}).encode())
+    ).principal.endswith("bob")
+    assert grant(says(cnf={"jkt": "thumb"}, token_type="DPoP")).jkt == "thumb"
+
+
+@pytest.mark.requirement("AR-1", "AR-11")
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b'{"active":false}', "not active"),
+        (b'{"active":false,"sub":"alice"}', "not active"),
+        (json.dumps(CLAIMS | {"active": False}).encode(), "not active"),
+        (b'{"active":true}', "for whom"),
+        (b'{"active":true,"active":true}', None),
+        (b'{"active":true,"aud":"https://other.example","sub":"a"}', "another audience"),
+        (b'{"active":true,"aud":"https://mcp.example.com/mcp"}', "whose it is"),
+        (json.dumps(CLAIMS | {"active": True, "exp": NOW - 60}).encode(), "expired"),
+        (json.dumps(CLAIMS | {"active": True, "nbf": NOW + 61}).encode(), "not valid yet"),
+        (
+            json.dumps(CLAIMS | {"active": True, "iss": "https://evil.example"}).encode(),
+            "another issuer",
+        ),
+        (json.dumps(CLAIMS | {"active": True, "iss": None}).encode(), "another issuer"),
+        (json.dumps(CLAIMS | {"active": True, "scope": 1}).encode(), "scopes"),
+        (json.dumps(CLAIMS | {"active": True, "exp": "soon"}).encode(), "exp"),
+        (
+            json.dumps(CLAIMS | {"active": True, "cnf": {"x5t#S256": "a"}}).encode(),
+            "bound to a key",
+        ),
+        (b'{"active":true,"cnf":{"jkt":"a","jkt":"b"}}', "cannot be read"),
+        (b"", None),
+        (b"[]", None),
+        (b"{}", None),
+        (b"<html>", None),
+        (b'{"active":"true"}', None),
+        (b'{"active":1}', None),
+        (b'{"active":null}', None),
+        (b'{"active":"false"}', None),
+        (b'{"ACTIVE":true}', None),
+        (b'{"active":true}{', None),
+        (b'{"active":true,"x":"' + b"x" * 65_536 + b'"}', None),
+    ],
+)
+def test_introspection_other_responses_deny_or_unavailable(
+    answer: bytes, words: str | None
+) -> None:
+    asked = verifier()
+    for _ in range(2):  # it is not cached
+        if words is None:
+            with pytest.raises(VerifierUnavailable, match="did not answer as RFC 7662 says"):
+                grant(says(answer), by=asked)
+        else:
+            with pytest.raises(InvalidToken, match=words) as caught:
+                grant(says(answer), by=asked)
+            assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (NO_REPLY, "nobody is there"),
+        (HttpResponse(500), "HTTP status 500"),
+        (HttpResponse(302), "HTTP status 302"),
+        (HttpResponse(201, [], b'{"active":true}'), "HTTP status 201"),
+        (HttpResponse(401), "does not accept our client_id"),
+        (HttpResponse(403), "does not accept our client_id"),
+        (HttpResponse(400), "HTTP status 400"),
+    ],
+)
+def test_introspection_no_response_is_unavailable(reply: Any, words: str) -> None:
+    with pytest.raises(VerifierUnavailable, match=words) as caught:
+        grant([(ENDPOINT, reply)])
+    assert "canary" not in str(caught.value)
+
+
+def test_introspection_active_result_is_cached() -> None:
+    asked = verifier(remember=30)
+    first = grant(says(), by=asked)
+    for later in (0.0, 1.0, 29.9):
+        assert grant([], NOW + later, by=asked) is first
+    assert grant(says(scope="less"), NOW + 30, by=asked).scopes == {"less"}
+    assert run_with_replies(asked.verify(TOKEN + "x", NOW + 31), says(scope="other")).scopes == {
+        "other"
+    }
+    assert grant([], NOW + 31, by=asked).scopes == {"less"}
+    assert repr(asked) == f"<IntrospectionVerifier of {ISSUER}, 2 tokens remembered>"
+
+
+def test_introspection_cache_ends_at_token_expiry() -> None:
+    asked = verifier(remember=30)
+    grant(says(exp=NOW + 5), by=asked)
+    assert grant([], NOW + 20, by=asked).expires_at == NOW + 5  # within the leeway
+    strict = verifier(remember=30, leeway=0)
+    grant(says(exp=NOW + 5), by=strict)
+    with pytest.raises(InvalidToken, match="has expired"):
+        grant([], NOW + 5, by=strict)
+
+
+def test_introspection_clock_set_back_discards_cache() -> None:
+    asked = verifier()
+    grant(says(), by=asked)
+    assert grant(says(scope="x"), NOW - 1, by=asked).scopes == {"x"}
+
+
+def test_introspection_cache_full_drops_least_recently_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_introspection, "_MAX_CACHED", 3)
+    asked = verifier()
+    for index in range(5):
+        run_with_replies(asked.verify(f"t{index}", NOW), says())
+    assert "3 tokens" in repr(asked)
+    assert run_without_steps(asked.verify("t4", NOW)).client_id == "app"
+    assert run_without_steps(asked.verify("t2", NOW)).client_id == "app"
+    run_with_replies(asked.verify("t1", NOW), says(scope="asked again"))
+
+
+def test_introspection_repr_and_cache_hide_token() -> None:
+    asked = verifier()
+    grant(says(), by=asked)
+    assert "canary" not in repr(asked)
+    assert "canary" not in repr(next(asked.verify("canary-2", NOW)))
+    assert TOKEN.encode() not in b"".join(asked._cache)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["http://as.example.com/introspect", "ftp://x", "introspect", "https://u:p@as.example.com"],
+)
+def test_introspection_unusable_endpoint_raises(endpoint: str) -> None:
+    with pytest.raises(ValueError, match="endpoint "):
+        verifier(endpoint=endpoint)

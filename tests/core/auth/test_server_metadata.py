@@ -1,0 +1,329 @@
+"""Discovery as lists of fetched URLs and their replies."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from mcp_core.auth import AuthorizationFailed, Fetch, FetchFailed, HttpResponse
+from mcp_core.auth._server_metadata import find_server
+from mcp_core.auth.client._challenge import AuthChallenge
+from mcp_core.auth.client._discovery import AuthorizationServer, find_authority, find_resource
+from tests.core.auth.play import (
+    MISSING,
+    OAUTH,
+    OIDC,
+    PRM,
+    Script,
+    authority,
+    document_reply,
+    get,
+    play,
+    play_to_failure,
+    resource,
+    server,
+    status,
+)
+
+E = "https://e.com"
+URL = f"{E}/mcp"
+A = "https://a.com"
+HTML = HttpResponse(200, [("content-type", "text/html")], b"<!doctype html>")
+PLACE = f"{E}/somewhere.json"
+
+
+def prm(**more: Any) -> HttpResponse:
+    return resource(A, resource=more.pop("resource", URL), **more)
+
+
+RESOURCES: dict[str, tuple[str, str | None, Script]] = {
+    "where the challenge says": (URL, PLACE, [(get(PLACE), prm())]),
+    "the path first": (URL, None, [(get(f"{E}{PRM}/mcp"), prm())]),
+    "then the root": (
+        URL,
+        None,
+        [(get(f"{E}{PRM}/mcp"), MISSING), (get(f"{E}{PRM}"), prm(resource=E))],
+    ),
+    "no path, no second place": (E, None, [(get(f"{E}{PRM}"), prm(resource=E))]),
+    "the challenge is wrong, the well-known places are not": (
+        URL,
+        PLACE,
+        [(get(PLACE), MISSING), (get(f"{E}{PRM}/mcp"), prm())],
+    ),
+    "the challenge names a well-known place: not twice": (
+        URL,
+        f"{E}{PRM}/mcp",
+        [(get(f"{E}{PRM}/mcp"), status(403)), (get(f"{E}{PRM}"), prm(resource=E))],
+    ),
+    "a page for everything that is unknown": (
+        URL,
+        None,
+        [(get(f"{E}{PRM}/mcp"), HTML), (get(f"{E}{PRM}"), prm(resource=f"{E}/"))],
+    ),
+    **{
+        f"{code} is a miss": (
+            URL,
+            None,
+            [(get(f"{E}{PRM}/mcp"), status(code)), (get(f"{E}{PRM}"), prm())],
+        )
+        for code in (204, 304, 400, 401, 403, 404, 405, 406, 410, 418)
+    },
+    "redirects on the same origin": (
+        URL,
+        None,
+        [
+            (get(f"{E}{PRM}/mcp"), status(301, ("location", "/x"))),
+            (get(f"{E}/x"), status(308, ("location", f"{E}:443/y"))),
+            (get(f"{E}:443/y"), status(302, ("location", "z"))),
+            (get(f"{E}:443/z"), prm()),
+        ],
+    ),
+}
+
+
+@pytest.mark.requirement("AC-4", "AC-5", "AC-6", "AC-14")
+@pytest.mark.parametrize("name", RESOURCES)
+def test_find_resource_tries_urls_in_order(name: str) -> None:
+    url, place, script = RESOURCES[name]
+    metadata = play(find_resource(url, place), script)
+    assert metadata is not None
+    assert metadata.authorization_servers == [A]
+
+
+MISSES: Script = [(get(f"{E}{PRM}/mcp"), MISSING), (get(f"{E}{PRM}"), MISSING)]
+
+
+@pytest.mark.requirement("AC-14")
+def test_find_resource_nothing_published_returns_none() -> None:
+    assert play(find_resource(URL, None), MISSES) is None
+
+
+FAILURES: dict[str, tuple[str | None, Script, str]] = {
+    **{
+        f"{code} is a failure": (None, [(get(f"{E}{PRM}/mcp"), status(code))], f"answered {code}. Try again later")
+        for code in (429, 500, 502, 503, 504)
+    },
+    "no answer": (
+        None,
+        [(get(f"{E}{PRM}/mcp"), FetchFailed("10.0.0.1 is not a public address"))],
+        r"cannot be fetched from 'https://e.com/.*': 10\.0\.0\.1 is not a public address",
+    ),
+    "the challenge promises what is nowhere": (PLACE, [(get(PLACE), MISSING), *MISSES], "was not found.*answered 404"),
+    "unreadable everywhere": (None, [(get(f"{E}{PRM}/mcp"), HTML), MISSES[1]], "was not found: .*cannot be read"),
+    "too long": (
+        None,
+        [(get(f"{E}{PRM}/mcp"), HttpResponse(200, [], b" " * 65537)), MISSES[1]],
+        "is longer than 65536 bytes",
+    ),
+    "redirects elsewhere": (
+        PLACE,
+        [(get(PLACE), status(302, ("location", "https://f.com/x"))), *MISSES],
+        "answered 302",
+    ),
+    "redirects to what is no URL": (PLACE, [(get(PLACE), status(302, ("location", "/a b"))), *MISSES], "answered 302"),
+    "redirects without end": (
+        PLACE,
+        [*[(get(PLACE), status(302, ("location", PLACE)))] * 4, *MISSES],
+        "answered 302",
+    ),
+    "redirects nowhere": (PLACE, [(get(PLACE), status(302)), *MISSES], "answered 302"),
+    "the place is not https": ("http://e.com/x", [], "resource_metadata .* is not https: 'http://e.com/x'"),
+    "the place is in the cloud": ("http://169.254.169.254/latest", [], "is not https"),
+    "the place is a script": ("javascript:alert(1)", [], "resource_metadata"),
+    "the place has a user": ("https://u:p@e.com/x", [], "contains a user name"),
+    "the place is broken": ("https://e.com/\r\nx", [], "characters that do not belong"),
+    **{
+        f"resource {name}": (None, [(get(f"{E}{PRM}/mcp"), prm(resource=name))], "is that of another resource")
+        for name in (
+            "https://evil.example.com/mcp", f"{E}/mcp2", f"{E}/mcp/x", "http://e.com/mcp", f"{E}:444/mcp", "", "mcp",
+            f"{E}/mcp#x", "https://u@e.com/mcp", f"{E}.evil.com/mcp",
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.requirement("AC-7", "AC-14", "AU-1", "AU-3")
+@pytest.mark.parametrize("name", FAILURES)
+def test_find_resource_unusable_metadata_fails(name: str) -> None:
+    place, script, text = FAILURES[name]
+    with pytest.raises(AuthorizationFailed, match=text):
+        play(find_resource(URL, place), script)
+
+
+@pytest.mark.requirement("AC-3")
+def test_find_resource_request_headers() -> None:
+    fetch = next(find_resource(URL, None))
+    assert isinstance(fetch, Fetch)
+    assert fetch.request.headers == [
+        ("accept", "application/json"),
+        ("mcp-protocol-version", "2026-07-28"),
+    ]
+
+
+T = f"{A}/t"
+SERVERS: dict[str, tuple[str, Script]] = {
+    "OAuth": (A, [(get(f"{A}{OAUTH}"), server(A))]),
+    "OpenID Connect": (A, [(get(f"{A}{OAUTH}"), MISSING), (get(f"{A}{OIDC}"), server(A))]),
+    "with a path: inserted": (T, [(get(f"{A}{OAUTH}/t"), server(T))]),
+    "with a path: OpenID inserted": (
+        T,
+        [(get(f"{A}{OAUTH}/t"), MISSING), (get(f"{A}{OIDC}/t"), server(T))],
+    ),
+    "with a path: OpenID appended": (
+        T,
+        [
+            (get(f"{A}{OAUTH}/t"), status(405)),
+            (get(f"{A}{OIDC}/t"), HTML),
+            (get(f"{T}{OIDC}"), server(T)),
+        ],
+    ),
+    "with a slash, and only with it": (f"{T}/", [(get(f"{A}{OAUTH}/t"), server(f"{T}/", T))]),
+    "without registration": (A, [(get(f"{A}{OAUTH}"), server(A, registration_endpoint=None))]),
+    "endpoints of other hosts": (A, [(get(f"{A}{OAUTH}"), server(A, "https://login.b.com"))]),
+}
+
+
+@pytest.mark.requirement("AC-9", "AC-10", "AC-11", "AC-12")
+@pytest.mark.parametrize("name", SERVERS)
+def test_find_server_tries_urls_in_order(name: str) -> None:
+    issuer, script = SERVERS[name]
+    assert play(find_server(issuer, local=False), script).issuer == issuer
+
+
+NOWHERE: Script = [(get(f"{A}{OAUTH}"), MISSING), (get(f"{A}{OIDC}"), MISSING)]
+BAD_SERVERS: dict[str, tuple[str, Script, str]] = {
+    "nowhere": (A, NOWHERE, "metadata of the authorization server 'https://a.com' was not found: .*404.*404"),
+    "a failure": (A, [(get(f"{A}{OAUTH}"), status(503))], "answered 503. Try again later"),
+    "not https": ("http://a.com", [], "is not https"),
+    "a script": ("javascript:x", [], "the authorization server that the MCP server names"),
+    "unreadable": (A, [(get(f"{A}{OAUTH}"), document_reply(issuer=1)), NOWHERE[1]], "cannot be read"),
+    **{
+        f"issuer {issuer}": (A, [(get(f"{A}{OAUTH}"), server(issuer, A))], "is that of another authorization server")
+        for issuer in ("https://attacker.example.com", f"{A}/", "https://A.com", f"{A}:443", f"{A}/%74", "")
+    },
+    **{
+        f"{member} {url}": (A, [(get(f"{A}{OAUTH}"), server(A, **{member: url}))], f"the {member} of the authorization")
+        for member in ("authorization_endpoint", "token_endpoint", "registration_endpoint")
+        for url in ("javascript:alert(1)", "http://a.com/x", "file:///x", "https://a.com/$(calc)", "https://u@a.com/",
+                    "https://a.com/#x", "--flag", "http://127.0.0.1/x", "", "https://a.com/" + "x" * 9000)
+    },
+}  # fmt: skip
+
+
+@pytest.mark.requirement("AC-12", "AC-14", "AU-1", "AU-4")
+@pytest.mark.parametrize("name", BAD_SERVERS)
+def test_find_server_unusable_metadata_fails(name: str) -> None:
+    issuer, script, text = BAD_SERVERS[name]
+    with pytest.raises(AuthorizationFailed, match=text):
+        play(find_server(issuer, local=False), script)
+
+
+def whole(demand: AuthChallenge | None = None, **more: Any) -> Any:
+    return find_authority(URL, demand or AuthChallenge(), **more)
+
+
+SEEN: Script = [(get(f"{E}{PRM}/mcp"), prm(scopes_supported=["a", "b", "a"]))]
+
+
+def test_discovery_combines_both_documents() -> None:
+    found_ = play(
+        whole(AuthChallenge(resource_metadata=PLACE)),
+        [(get(PLACE), SEEN[0][1]), (get(f"{A}{OAUTH}"), server(A))],
+    )
+    assert isinstance(found_, AuthorizationServer)
+    assert (found_.issuer, found_.resource, found_.scopes, found_.metadata_url) == (
+        A,
+        URL,
+        ("a", "b"),
+        PLACE,
+    )
+
+
+B = "https://b.com"
+
+
+@pytest.mark.requirement("AC-8")
+@pytest.mark.parametrize(
+    ("preset", "held", "chosen"),
+    [(None, None, A), (B, None, B), (None, B, B), (A, B, A), ("https://c.com", "https://d.com", A)],
+)
+def test_discovery_several_issuers_prefers_configured_then_current(
+    preset: str | None, held: str | None, chosen: str
+) -> None:
+    script: Script = [
+        (get(f"{E}{PRM}/mcp"), resource(A, B, resource=URL)),
+        (get(f"{chosen}{OAUTH}"), server(chosen)),
+    ]
+    assert play(whole(preset=preset, held=held), script).issuer == chosen
+
+
+def test_discovery_same_issuer_uses_cached_metadata() -> None:
+    known = authority(issuer=A)
+    assert play(whole(known=known), SEEN).server is known.server
+    script: Script = [
+        (get(f"{E}{PRM}/mcp"), resource(B, resource=URL)),
+        (get(f"{B}{OAUTH}"), server(B)),
+    ]
+    assert play(whole(known=known), script).issuer == B
+
+
+@pytest.mark.parametrize("servers", [[], None])
+def test_discovery_no_issuer_named_fails(servers: list[str] | None) -> None:
+    script: Script = [
+        (get(f"{E}{PRM}/mcp"), document_reply(resource=URL, authorization_servers=servers))
+    ]
+    with pytest.raises(AuthorizationFailed, match="names no authorization server"):
+        play(whole(), script)
+
+
+@pytest.mark.requirement("AC-5")
+def test_discovery_without_metadata_uses_configured_issuer() -> None:
+    found_ = play(whole(preset=A), [*MISSES, (get(f"{A}{OAUTH}"), server(A))])
+    assert (found_.issuer, found_.resource, found_.scopes) == (A, URL, None)
+
+
+@pytest.mark.requirement("AC-1", "AC-2")
+@pytest.mark.parametrize("issuer", [E, f"{E}/"])
+def test_discovery_server_of_2025_03_26_with_metadata(issuer: str) -> None:
+    found_ = play(whole(), [*MISSES, (get(f"{E}{OAUTH}"), server(issuer, f"{E}/oauth"))])
+    assert (found_.issuer, found_.resource, found_.guessed) == (issuer, URL, False)
+    assert found_.server.token_endpoint == f"{E}/oauth/token"
+
+
+@pytest.mark.requirement("AC-1", "AC-2")
+def test_discovery_server_of_2025_03_26_without_metadata_uses_defaults() -> None:
+    url = "https://api.E.com:8443/v1/mcp"
+    root = "https://api.e.com:8443"
+    script: Script = [
+        (get(f"{root}{PRM}/v1/mcp"), MISSING),
+        (get(f"{root}{PRM}"), MISSING),
+        (get(f"{root}{OAUTH}"), MISSING),
+    ]
+    guess = play(find_authority(url, AuthChallenge()), script)
+    assert guess.guessed
+    made = guess.server
+    assert (made.authorization_endpoint, made.token_endpoint, made.registration_endpoint) == (
+        f"{root}/authorize",
+        f"{root}/token",
+        f"{root}/register",
+    )
+
+
+OLD: list[tuple[HttpResponse, str]] = [
+    (server("https://attacker.example.com", E), "has the metadata of another authorization server"),
+    (HTML, "was not found: .*cannot be read"),
+    (status(500), "answered 500"),
+    (server(E, "http://e.com"), "is not https"),
+]
+
+
+@pytest.mark.requirement("AC-2", "AC-14")
+@pytest.mark.parametrize(("reply", "text"), OLD)
+def test_discovery_server_of_2025_03_26_unusable_metadata_fails(
+    reply: HttpResponse, text: str
+) -> None:
+    failure = play_to_failure(whole(), [*MISSES, (get(f"{E}{OAUTH}"), reply)])
+    assert isinstance(failure, AuthorizationFailed)
+    assert re.search(text, str(failure))
