@@ -28,8 +28,8 @@ from fuzz.mutations import damage
 from fuzz.targets import Target
 from fuzz.values import encoded, json_values, weighted
 from mcp_core.registry import DeclarationError
-from mcp_core.registry._function import inspect_function
-from mcp_core.registry._signature import ArgumentReader, Misfit
+from mcp_core.registry.functions._function import inspect_function
+from mcp_core.registry.functions._signature import ArgumentReader, InvalidArguments
 
 # A type: its name in `NAMED`, or a constructor and what it is made of.
 Spec: TypeAlias = Any
@@ -124,7 +124,7 @@ def check(case: Case) -> Iterable[str]:
     accepted = _is_accepted(validator, arguments)
     try:
         values = reader.read(Raw(arguments))
-    except Misfit as misfit:
+    except InvalidArguments as misfit:
         text = str(misfit)
         text.encode()
         assert text

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from mcp_core import RequestReceived
-    from mcp_core.registry import Round
+    from mcp_core.registry import NestedRequests
     from mcp_core.types import RequestId
 
     from ._driver import ConnectionDriver
@@ -69,7 +69,7 @@ class AsyncioRuntime(Runtime):
         await asyncio.sleep(0)  # let other tasks run, as a handler that only reports never waits
         await self._driver.wait_until(lambda: not self.full(id))
 
-    async def ask(self, asked: Round[T]) -> T:
+    async def ask(self, asked: NestedRequests[T]) -> T:
         awake = asyncio.Event()
         with asked.under_way(awake.set), suppress(TimeoutError):
             async with asyncio.timeout(asked.seconds):

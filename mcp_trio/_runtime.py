@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from mcp_core import Event, RequestReceived
-    from mcp_core.registry import Round
+    from mcp_core.registry import NestedRequests
     from mcp_core.runtime import RequestJob, Service
 
 __all__ = ["TrioRuntime", "act_on"]
@@ -65,7 +65,7 @@ class TrioRuntime(Runtime):
     def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return trio.to_thread.run_sync(function, abandon_on_cancel=True)
 
-    async def ask(self, asked: Round[T]) -> T:
+    async def ask(self, asked: NestedRequests[T]) -> T:
         answered = trio.Event()
         timeout = math.inf if asked.seconds is None else asked.seconds
         try:

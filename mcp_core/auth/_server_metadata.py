@@ -22,15 +22,8 @@ from mcp_core.revisions._dialects import LATEST
 from mcp_core.urls._addresses import same_origin_redirect, url_fault
 
 from ._errors import AuthorizationFailed, FetchFailed
-from ._metadata import (
-    AuthorizationServerMetadata,
-    read_server_metadata,
-)
-from ._resource_urls import (
-    check_url,
-    issuer_metadata_urls,
-    shown,
-)
+from ._metadata import AuthorizationServerMetadata, read_server_metadata
+from ._resource_urls import check_url, issuer_metadata_urls, shown
 from ._steps import Fetch, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ serves a `Server` by means of `mcp_core.runtime.Service`, which calls the declar
 
 from __future__ import annotations
 
+from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.registry.functions._content import Audio, File, Image
 from mcp_core.revisions._config import CacheHint
 
-from ._asking import Round
-from ._content import Audio, File, Image
 from ._context import Context
 from ._errors import DeclarationError, ResourceNotFound, UrlElicitationRequired
-from ._form import Accepted, Form, Refused
-from ._invocation import Invocation
+from ._form import Accepted, Form, NotAccepted
+from ._input_requests import NestedRequests
 from ._server import Middleware, Proceed, Server
 from ._uri_matcher import UriMatcher
 from ._uri_template import UriTemplate
@@ -29,10 +29,10 @@ __all__ = [
     "Image",
     "Invocation",
     "Middleware",
+    "NestedRequests",
+    "NotAccepted",
     "Proceed",
-    "Refused",
     "ResourceNotFound",
-    "Round",
     "Server",
     "UriMatcher",
     "UriTemplate",

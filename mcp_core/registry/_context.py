@@ -12,12 +12,12 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from mcp_core import types as t
-from mcp_core._trace_context import trace_context
 from mcp_core.input_requests._kinds import misfit
+from mcp_core.registry.functions._function import Injected
 
-from ._asking import meta_of
-from ._form import Accepted, Form, Refused, as_form
-from ._function import Injected
+from ._form import Accepted, Form, NotAccepted, as_form
+from ._input_requests import meta_of
+from ._trace_context import trace_context
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import GrantLike, Peer
     from mcp_core.types import LoggingLevel, RequestId
 
-    from ._asking import Asking
+    from ._input_requests import InputCollector
     from ._server import Server
 
     # A plain `Context` is a `Context[Any]`.
@@ -73,7 +73,7 @@ class Context(Injected, Generic[L]):
         "state",
     )
 
-    def __init__(self, collector: Asking) -> None:
+    def __init__(self, collector: InputCollector) -> None:
         host = collector.host
         self._collector = collector
         self._request = collector.request
@@ -253,11 +253,11 @@ class Context(Injected, Generic[L]):
     @overload
     def elicit(
         self, message: str, form: Form[T] | type[T], *, key: str | None = None
-    ) -> Coroutine[Any, Any, Accepted[T] | Refused]: ...
+    ) -> Coroutine[Any, Any, Accepted[T] | NotAccepted]: ...
     @overload
     def elicit(
         self, message: str, form: Mapping[str, Any], *, key: str | None = None
-    ) -> Coroutine[Any, Any, Accepted[dict[str, Any]] | Refused]: ...
+    ) -> Coroutine[Any, Any, Accepted[dict[str, Any]] | NotAccepted]: ...
     def elicit(
         self, message: str, form: Any, *, key: str | None = None
     ) -> Coroutine[Any, Any, Any]:
@@ -304,7 +304,7 @@ class Context(Injected, Generic[L]):
 
     def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
-    ) -> Coroutine[Any, Any, Accepted[None] | Refused]:
+    ) -> Coroutine[Any, Any, Accepted[None] | NotAccepted]:
         """Ask the user to visit a page, and wait for their consent (client/elicitation).
 
         For a login, a payment, or input that the client must not see. `Accepted` means that the
@@ -402,7 +402,7 @@ class Context(Injected, Generic[L]):
     # -- Input that a handler requests by returning `InputRequiredResult` ------------------------
 
     @overload
-    def input_response(self, key: str, kind: Form[T]) -> Accepted[T] | Refused | None: ...
+    def input_response(self, key: str, kind: Form[T]) -> Accepted[T] | NotAccepted | None: ...
     @overload
     def input_response(self, key: str, kind: type[R]) -> R | None: ...
     def input_response(self, key: str, kind: Any) -> Any:
@@ -445,8 +445,8 @@ class Context(Injected, Generic[L]):
         return self._collector.inquiry.state
 
 
-def _read_consent(result: t.ElicitResult) -> Accepted[None] | Refused:
-    return Accepted(None) if result.action == "accept" else Refused(result.action)
+def _read_consent(result: t.ElicitResult) -> Accepted[None] | NotAccepted:
+    return Accepted(None) if result.action == "accept" else NotAccepted(result.action)
 
 
 def _read_message(result: t.CreateMessageResult) -> t.CreateMessageResult:

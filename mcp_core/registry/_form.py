@@ -25,7 +25,7 @@ from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._errors import DeclarationError
 
-__all__ = ["Accepted", "Form", "Refused", "as_form"]
+__all__ = ["Accepted", "Form", "NotAccepted", "as_form"]
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class Accepted(Struct, Generic[T], frozen=True):
     action: Literal["accept"] = "accept"
 
 
-class Refused(Struct, frozen=True):
+class NotAccepted(Struct, frozen=True):
     """The user declined explicitly ("decline"), or dismissed the dialog ("cancel")."""
 
     action: Literal["decline", "cancel"]
@@ -105,7 +105,7 @@ class Form(Generic[T]):
         """
         return t.ElicitRequest(t.ElicitParams(message=message, requested_schema=self.schema))
 
-    def read(self, result: t.ElicitResult) -> Accepted[T] | Refused:
+    def read(self, result: t.ElicitResult) -> Accepted[T] | NotAccepted:
         """Return the action of the user and the content of the form.
 
         Raises:
@@ -115,7 +115,7 @@ class Form(Generic[T]):
         if reason:
             raise ValueError(reason)
         if result.action != "accept":
-            return Refused(result.action)
+            return NotAccepted(result.action)
         return Accepted(self._read_content(result))
 
     def problem(self, question: t.ElicitRequest, result: t.ElicitResult) -> str | None:

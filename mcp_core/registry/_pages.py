@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import CacheableResult
 
-__all__ = ["PAGE_SIZE", "Entry", "Lists"]
+__all__ = ["PAGE_SIZE", "Entry", "ListPages"]
 
 # Entries. Servers have dozens of tools, the largest a thousand. A client wants the whole list, and
 # each further page costs a round trip.
@@ -59,7 +59,7 @@ class Entry(Protocol):
         """Return the entry of the list in this revision."""
 
 
-class Lists:
+class ListPages:
     """The lists of one server, as encoded pages.
 
     Args:
@@ -88,10 +88,10 @@ class Lists:
         self._entries = entries
         self._size = size
         self._cache = cache
-        self._pages: dict[tuple[str, Dialect], _Pages] = {}
+        self._pages: dict[tuple[str, Dialect], _EncodedPages] = {}
 
     def __repr__(self) -> str:
-        return f"<Lists of {self._server!r}, {len(self._pages)} encoded>"
+        return f"<ListPages of {self._server!r}, {len(self._pages)} encoded>"
 
     def forget(self) -> None:
         """Discard the encoded pages: some entries have changed."""
@@ -106,15 +106,15 @@ class Lists:
             pages = cached[method, dialect] = self._encode_pages(method, dialect)
         return pages.by_start[0] if cursor is None else self._page_after(cursor, pages)
 
-    def _encode_pages(self, method: str, dialect: Dialect) -> _Pages:
+    def _encode_pages(self, method: str, dialect: Dialect) -> _EncodedPages:
         entries = list(self._entries[method].items())
-        pages = _Pages(method, dialect, entries, {}, {})
+        pages = _EncodedPages(method, dialect, entries, {}, {})
         encoded = pages.encode_entries(0, len(entries))
         for start, stop in pairwise([*_page_starts(encoded, self._size), len(entries)]):
             pages.by_start[start] = self._make_page(pages, start, encoded[start:stop])
         return pages
 
-    def _page_after(self, cursor: str, pages: _Pages) -> Raw | None:
+    def _page_after(self, cursor: str, pages: _EncodedPages) -> Raw | None:
         entries = pages.entries
         if not pages.start_after:
             pages.start_after.update(
@@ -132,7 +132,7 @@ class Lists:
         stop = next((begin for begin in pages.by_start if begin > start), len(entries))
         return self._make_page(pages, start, pages.encode_entries(start, stop))
 
-    def _make_page(self, pages: _Pages, start: int, encoded: list[Raw]) -> Raw:
+    def _make_page(self, pages: _EncodedPages, start: int, encoded: list[Raw]) -> Raw:
         make, member = _RESULTS[pages.method]
         members: dict[str, Any] = {member: encoded}
         stop = start + len(encoded)
@@ -149,7 +149,7 @@ class Lists:
         return urlsafe_b64encode(digest[:15]).decode()  # 15 bytes need no padding
 
 
-class _Pages(Struct, frozen=True):
+class _EncodedPages(Struct, frozen=True):
     """The pages of one list in one revision.
 
     `by_start` has the encoded pages by the index of their first entry. `start_after` has the index

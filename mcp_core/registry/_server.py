@@ -19,6 +19,12 @@ from msgspec import Raw, Struct
 from mcp_core._errors import Fault
 from mcp_core._limits import Limits
 from mcp_core.input_requests._request_state import KeyRing
+from mcp_core.registry.entries._completion import Completer
+from mcp_core.registry.entries._custom_methods import CustomMethodEntry
+from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.registry.entries._prompts import PromptEntry, PromptOptions
+from mcp_core.registry.entries._resources import ResourceEntry, ResourceOptions, TemplateEntry
+from mcp_core.registry.entries._tools import ToolEntry, ToolOptions
 from mcp_core.revisions._config import Config
 from mcp_core.revisions._dialects import ALL, known
 from mcp_core.subscriptions._server import Change, changes
@@ -33,17 +39,11 @@ from mcp_core.types import (
     ToolsCapability,
 )
 
-from ._answering import Answers, refusal
-from ._completion import Completer
 from ._context import Context
 from ._errors import DeclarationError
-from ._invocation import Invocation
-from ._methods import MethodEntry
-from ._naming import check_icons
-from ._pages import PAGE_SIZE, Lists
-from ._prompts import PromptEntry, PromptOptions
-from ._resources import ResourceEntry, ResourceOptions, TemplateEntry
-from ._tools import ToolEntry, ToolOptions
+from ._lookup import RequestLookup, refusal
+from ._pages import PAGE_SIZE, ListPages
+from ._validation import check_icons
 
 if TYPE_CHECKING:
     from mcp_core.messages._events import RequestReceived
@@ -167,7 +167,7 @@ class Server:
         self._prompts: dict[str, PromptEntry] = {}
         self._resources: dict[str, ResourceEntry] = {}
         self._templates: dict[str, TemplateEntry] = {}
-        self._methods: dict[str, MethodEntry] = {}
+        self._methods: dict[str, CustomMethodEntry] = {}
         self._declaration_numbers = count()
         self._extensions = (
             {name: dict(settings) for name, settings in extensions.items()} if extensions else None
@@ -179,7 +179,7 @@ class Server:
         self._lifespan = lifespan
         self.middlewares: list[Middleware] = []
         self._services: dict[ChangeListener, None] = {}
-        self._lists = Lists(
+        self._lists = ListPages(
             name,
             {
                 "tools/list": self._tools,
@@ -191,7 +191,7 @@ class Server:
             cache,
         )
         self._config: Config | None = None
-        self._lookup = Answers(
+        self._lookup = RequestLookup(
             self._tools, self._resources, self._templates, self._prompts, self._lists
         )
         self.config()  # an invalid argument raises here, not at the first connection
@@ -377,7 +377,10 @@ class Server:
 
         def declare(function: F) -> F:
             self._add(
-                self._methods, name, MethodEntry(name, function, params, result, thread), "method"
+                self._methods,
+                name,
+                CustomMethodEntry(name, function, params, result, thread),
+                "method",
             )
             return function
 

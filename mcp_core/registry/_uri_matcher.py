@@ -76,7 +76,7 @@ def _decode_segment(raw: str) -> str:
     return text
 
 
-class Fixed(Struct, frozen=True):
+class LiteralPart(Struct, frozen=True):
     """Literal text."""
 
     text: str
@@ -87,7 +87,7 @@ class Fixed(Struct, frozen=True):
         return position + len(self.text)
 
 
-class Single(Struct, frozen=True):
+class SimplePart(Struct, frozen=True):
     """One value up to the first of `stops`, less the literal `suffix`. It is never empty.
 
     With `explode` it is a list, separated by commas.
@@ -111,7 +111,7 @@ class Single(Struct, frozen=True):
         return end
 
 
-class Rest(Struct, frozen=True):
+class ReservedPart(Struct, frozen=True):
     """`{+x}` or `{#x}`: the rest of the URI, less `suffix`. It is never empty.
 
     With `query` it ends at the first `?`.
@@ -137,7 +137,7 @@ class Rest(Struct, frozen=True):
         return end
 
 
-class Segments(Struct, frozen=True):
+class PathPart(Struct, frozen=True):
     """`{/x*}`: any number of `/segment`, as a list that may be empty."""
 
     name: str
@@ -147,11 +147,13 @@ class Segments(Struct, frozen=True):
         raw = uri[position:end]
         if raw and raw[0] != "/":
             raise _NoMatch
-        values[self.name] = [_decode_segment(segment) for segment in _split(raw[1:], "/")] if raw else []
+        values[self.name] = (
+            [_decode_segment(segment) for segment in _split(raw[1:], "/")] if raw else []
+        )
         return end
 
 
-class Named(Struct, frozen=True):
+class QueryPart(Struct, frozen=True):
     """`{?x,y}`, `{&x,y}` or `{;x,y}`: pairs of name and value, in any order.
 
     A value may be empty. A name occurs at most once, unless it is exploded; its variable is absent
@@ -182,7 +184,7 @@ class Named(Struct, frozen=True):
         return end
 
 
-Part = Fixed | Single | Rest | Segments | Named
+Part = LiteralPart | SimplePart | ReservedPart | PathPart | QueryPart
 
 
 MakeError = Callable[[str], DeclarationError]
@@ -203,7 +205,7 @@ class UriMatcher:
         self.template = template
         self._parts = _compile(template)
         self.optional: frozenset[str] = frozenset[str]().union(
-            *(part.plain for part in self._parts if isinstance(part, Named))
+            *(part.plain for part in self._parts if isinstance(part, QueryPart))
         )
 
     def __repr__(self) -> str:
@@ -232,7 +234,7 @@ def _compile(template: UriTemplate) -> tuple[Part, ...]:
     seen: set[str] = set()
     for piece in template.parts:
         if isinstance(piece, str):
-            parts.append(Fixed(piece))
+            parts.append(LiteralPart(piece))
             continue
         for variable in piece.variables:
             if variable.prefix:
@@ -251,7 +253,7 @@ def _parts_of(expression: Expression, error: MakeError) -> list[Part]:
     if operator.named:
         exploded = frozenset(v.name for v in variables if v.explode)
         plain = frozenset(v.name for v in variables if not v.explode)
-        return [Named(operator.first, operator.separator, exploded, plain)]
+        return [QueryPart(operator.first, operator.separator, exploded, plain)]
     if len(variables) > 1 and any(v.explode for v in variables):
         raise error(f"in {expression.text} the end of the list is ambiguous")
     only = variables[0]
@@ -259,26 +261,26 @@ def _parts_of(expression: Expression, error: MakeError) -> list[Part]:
         if len(variables) > 1 or only.explode:
             raise error(f"the values of {expression.text} may hold the commas that separate them")
         if expression.operator == "#":
-            return [Fixed("#"), Rest(only.name, relative=False)]
-        return [Rest(only.name)]
+            return [LiteralPart("#"), ReservedPart(only.name, relative=False)]
+        return [ReservedPart(only.name)]
     if only.explode and expression.operator == "/":
-        return [Segments(only.name)]
+        return [PathPart(only.name)]
     if only.explode and expression.operator == ".":
         raise error(f"the values of {expression.text} may hold the dots that separate them")
     parts: list[Part] = []
     for index, variable in enumerate(variables):
         literal = operator.separator if index else operator.first
         if literal:
-            parts.append(Fixed(literal))
-        parts.append(Single(variable.name, variable.explode))
+            parts.append(LiteralPart(literal))
+        parts.append(SimplePart(variable.name, variable.explode))
     return parts
 
 
 def _merge_literals(parts: list[Part]) -> list[Part]:
     merged: list[Part] = []
     for part in parts:
-        if merged and isinstance(part, Fixed) and isinstance(merged[-1], Fixed):
-            merged[-1] = Fixed(merged[-1].text + part.text)
+        if merged and isinstance(part, LiteralPart) and isinstance(merged[-1], LiteralPart):
+            merged[-1] = LiteralPart(merged[-1].text + part.text)
         else:
             merged.append(part)
     return merged
@@ -289,7 +291,7 @@ def _with_ends(parts: list[Part], error: MakeError) -> list[Part]:
     ended: list[Part] = []
     for index, part in enumerate(parts):
         following = parts[index + 1 :]
-        literal = following[0].text if following and isinstance(following[0], Fixed) else ""
+        literal = following[0].text if following and isinstance(following[0], LiteralPart) else ""
         after = following[1:] if literal else following  # the parts after the literal
         ended.append(_with_end(part, literal, after, error))
     return _without_suffixes(ended)
@@ -301,7 +303,7 @@ def _with_end(part: Part, literal: str, after: list[Part], error: MakeError) -> 
     first_after = literal[:1] or next_start
     followed = bool(literal or after)
     match part:
-        case Single(name, explode):
+        case SimplePart(name, explode):
             # A reserved character is always encoded in a value, so a raw one ends it. The literal
             # before that character can be part of a value, and is checked as its suffix.
             stop = next((c for c in literal if c in RESERVED), None)
@@ -311,26 +313,28 @@ def _with_end(part: Part, literal: str, after: list[Part], error: MakeError) -> 
                 raise error(f"{name!r} and what follows it need a reserved character between them")
             if explode and stop == ",":
                 raise error(f"{name!r} is a list of values with commas, and a comma follows it")
-            return Single(name, explode, _SEGMENT_END + (stop or ""), suffix)
-        case Rest(name, relative=relative):
+            return SimplePart(name, explode, _SEGMENT_END + (stop or ""), suffix)
+        case ReservedPart(name, relative=relative):
             # A query may be absent. A part after it would then be read as the end of the value.
             query = not literal and len(after) == 1 and next_start == "?"
             if after and not query:
                 raise error(
                     f"{name!r} may hold any character, so only a last literal or a last {{?...}} may follow it"
                 )
-            return Rest(name, literal, query, relative)
-        case Segments(name):
+            return ReservedPart(name, literal, query, relative)
+        case PathPart(name):
             if followed and first_after not in ("?", "#"):
-                raise error(f"{name!r} takes all segments, so only a query or a fragment may follow it")
+                raise error(
+                    f"{name!r} takes all segments, so only a query or a fragment may follow it"
+                )
             return part
-        case Named(first, separator, exploded, plain):
+        case QueryPart(first, separator, exploded, plain):
             allowed = "#" if separator == "&" else "/?#"
             if followed and (first_after is None or first_after not in allowed):
                 raise error(
                     f"{{{first}...}} may be followed only by one of {' '.join(allowed)} or by nothing"
                 )
-            return Named(first, separator, exploded, plain, allowed)
+            return QueryPart(first, separator, exploded, plain, allowed)
         case _:
             return part
 
@@ -338,9 +342,9 @@ def _with_end(part: Part, literal: str, after: list[Part], error: MakeError) -> 
 def _first_character(part: Part) -> str | None:
     """Return the reserved character with which `part` starts, None if it has no fixed one."""
     match part:
-        case Named(first):
+        case QueryPart(first):
             return first
-        case Segments():
+        case PathPart():
             return "/"
         case _:
             return None
@@ -351,11 +355,11 @@ def _without_suffixes(parts: list[Part]) -> list[Part]:
     result: list[Part] = []
     suffix = ""
     for part in parts:
-        if isinstance(part, Fixed):
+        if isinstance(part, LiteralPart):
             text = part.text[len(suffix) :]
             if text:
-                result.append(Fixed(text))
+                result.append(LiteralPart(text))
         else:
             result.append(part)
-        suffix = part.suffix if isinstance(part, Single | Rest) else ""
+        suffix = part.suffix if isinstance(part, SimplePart | ReservedPart) else ""
     return result

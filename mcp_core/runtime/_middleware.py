@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mcp_core.registry._invocation import Invocation
+from mcp_core.registry.entries._invocation import Invocation
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from mcp_core.messages._events import RequestReceived
-    from mcp_core.registry._asking import Round
+    from mcp_core.registry._input_requests import NestedRequests
     from mcp_core.types import RequestId
 
 __all__ = ["EventLike", "Runtime"]
@@ -72,7 +72,7 @@ class Runtime(abc.ABC):
         """
         return False
 
-    def ask(self, asked: Round[T]) -> Coroutine[Any, Any, T]:
+    def ask(self, asked: NestedRequests[T]) -> Coroutine[Any, Any, T]:
         """Send nested requests, wait until they have ended, and return their result.
 
         `NestedRequests` says how. Enter its context before the first wait.

@@ -19,10 +19,10 @@ from mcp_core.connection._state import State
 from mcp_core.input_requests._request_state import InvalidRequestState
 from mcp_core.messages._events import ConnectionClosed, RequestCancelled, RequestReceived
 from mcp_core.messages._pending import deliver
-from mcp_core.registry._asking import Asking
 from mcp_core.registry._context import Context
 from mcp_core.registry._errors import ResourceNotFound, UrlElicitationRequired
-from mcp_core.registry._invocation import Invocation
+from mcp_core.registry._input_requests import InputCollector
+from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
 
 from ._job import Job
@@ -62,7 +62,7 @@ class RequestJob(Job):
     def __init__(
         self,
         service: Service,
-        asking: Asking,
+        asking: InputCollector,
         invocation: Invocation | None,
         returned: InputRequiredResult | None = None,
     ) -> None:
@@ -228,7 +228,7 @@ class Service:
         return None
 
     def _handle_request(self, request: RequestReceived) -> RequestJob | None:
-        asking = Asking(self, request)
+        asking = InputCollector(self, request)
         if request.method.input_ok and request.params.request_state is not None:
             try:
                 asking.verify()
@@ -269,7 +269,7 @@ class Service:
 
     def _new_job(
         self,
-        asking: Asking,
+        asking: InputCollector,
         invocation: Invocation | None,
         returned: InputRequiredResult | None = None,
     ) -> RequestJob:
@@ -277,7 +277,7 @@ class Service:
         self._jobs[asking.request.id] = job
         return job
 
-    def outcome_of(self, asking: Asking, invocation: Invocation | None, result: Any) -> Any:
+    def outcome_of(self, asking: InputCollector, invocation: Invocation | None, result: Any) -> Any:
         """Return what to send after a handler returned `result`."""
         returned = result if isinstance(result, InputRequiredResult) else None
         if returned is None and not asking.unanswered:
@@ -288,7 +288,7 @@ class Service:
             return self._outcome_of_fault(asking.request, invocation, exc)
 
     def outcome_of_error(
-        self, asking: Asking, invocation: Invocation | None, exc: BaseException
+        self, asking: InputCollector, invocation: Invocation | None, exc: BaseException
     ) -> Any:
         """Return what to send after a handler or a middleware raised `exc`."""
         if asking.unanswered:

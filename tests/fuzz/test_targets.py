@@ -42,7 +42,8 @@ from mcp_core.http.wire import _http2_frames, _http2_headers, _mcp_headers, _sse
 from mcp_core.jsonrpc import _codec, _framing
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.messages import _outbox
-from mcp_core.registry import _schema, _signature, _uri_matcher
+from mcp_core.registry import _uri_matcher
+from mcp_core.registry.functions import _schema, _signature
 from mcp_core.schema import _param_headers
 
 NAMES = target_names()
@@ -187,7 +188,7 @@ _argument_schema = _signature._argument_schema
 
 
 def _always_invalid(self: _signature.ArgumentReader, arguments: Any, first: Exception) -> Any:
-    raise _signature.Misfit("no")
+    raise _signature.InvalidArguments("no")
 
 
 def _dispatch_without_type_reset(self: _sse.SseDecoder) -> _sse.SseEvent | None:
@@ -249,7 +250,7 @@ MUTANTS: list[tuple[str, object, str, Any]] = [
     ("connection", _outbox.Outbox, "take_lines", _take_without_counting),
     ("pair", IncomingRequests, "cancel", lambda self, id: None),
     ("pair", OutgoingRequests, "progressed", lambda self, params: None),
-    ("arguments", _schema.GivenSchema, "fault_of", lambda self, value: None),
+    ("arguments", _schema.DeclaredSchema, "fault_of", lambda self, value: None),
     ("signature", _signature, "_argument_schema", _schema_without_required),
     ("signature", _signature.ArgumentReader, "_read_whole_numbers", _always_invalid),
     ("uri_template", _uri_matcher, "_decode_segment", _uri_matcher._decode),

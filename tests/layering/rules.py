@@ -98,7 +98,7 @@ NO_COROUTINES: Final = frozenset({"__await__", "__aenter__", "__aexit__", "__ait
 COMPARES_VERSIONS: Final = ("mcp_core/revisions/_dialects.py",)
 CATCHES_MSGSPEC: Final = (
     "mcp_core/jsonrpc/_codec.py",
-    "mcp_core/registry/_signature.py",
+    "mcp_core/registry/functions/_signature.py",
     "mcp_core/auth/_metadata.py",
 )
 CALLS_SEND_ALL: Final = (

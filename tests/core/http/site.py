@@ -25,7 +25,7 @@ from mcp_core.http import (
     Router,
 )
 from mcp_core.http.wire._sse import SseDecoder
-from mcp_core.registry import Context, Round, Server
+from mcp_core.registry import Context, NestedRequests, Server
 from mcp_core.runtime import RequestJob, Runtime, Service
 from mcp_core.types import RequestId
 from tests.core.runtime.stepping import steps_of
@@ -66,7 +66,7 @@ class Bench(Runtime):
     def release(self, id: RequestId, retry: float | None) -> bool:
         return self.conversation.release(id, retry)
 
-    async def ask(self, asked: Round[T]) -> T:
+    async def ask(self, asked: NestedRequests[T]) -> T:
         woken: list[bool] = []
         with asked.under_way(lambda: woken.append(True)):
             while not woken:

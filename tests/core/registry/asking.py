@@ -21,7 +21,7 @@ from mcp_core import (
     Role,
 )
 from mcp_core.registry import Context, Invocation, Server
-from mcp_core.registry._asking import Asking
+from mcp_core.registry._input_requests import InputCollector
 from mcp_core.runtime import Runtime, Service
 from mcp_core.types import ClientCapabilities, ErrorData, Result
 
@@ -40,7 +40,7 @@ class Silent(Runtime):
 def context_of(ask: RequestReceived, server: Server) -> Context:
     """Return the context of a function that serves `ask`."""
     service = Service(server, Connection(Role.SERVER, server.config()), Silent())
-    return Context(Asking(service, ask))
+    return Context(InputCollector(service, ask))
 
 
 def request(method: str | Method, params: Any = None, dialect: Dialect = E) -> RequestReceived:

@@ -11,7 +11,7 @@ import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_core import DIALECTS, NEED_DATA, Connection, RequestReceived, Role
-from mcp_core.registry import Round, Server
+from mcp_core.registry import NestedRequests, Server
 from mcp_core.runtime import RequestJob, Runtime, Service
 from tests.core.helpers import (
     INITIALIZED,
@@ -58,7 +58,7 @@ class Stepping(Runtime):
     def reference(self) -> str:
         return "R"
 
-    async def ask(self, asked: Round[T]) -> T:
+    async def ask(self, asked: NestedRequests[T]) -> T:
         awake: list[bool] = []
         with asked.under_way(lambda: awake.append(True)):
             if asked.seconds is not None:

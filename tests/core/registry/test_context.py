@@ -11,8 +11,8 @@ from msgspec import Raw, Struct
 
 from mcp_core import NEED_DATA, Connection, LocalProtocolError, McpError, RequestReceived, Role
 from mcp_core import types as t
-from mcp_core.registry import Accepted, Context, Form, Refused, Server
-from mcp_core.registry._asking import Asking
+from mcp_core.registry import Accepted, Context, Form, NotAccepted, Server
+from mcp_core.registry._input_requests import InputCollector
 from mcp_core.runtime import Runtime, Service
 from tests.core.registry.asking import C, E, context_of, request
 from tests.core.registry.conversing import Stage
@@ -56,8 +56,13 @@ def test_context_undecodable_meta_raises() -> None:
 
 
 def test_context_trace_has_the_trace_context_only() -> None:
-    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1"}
-    context = context_of(request("tools/call", {"name": "x", "_meta": {**trace, "other": 1}}), server)
+    trace = {
+        "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "tracestate": "a=1",
+    }
+    context = context_of(
+        request("tools/call", {"name": "x", "_meta": {**trace, "other": 1}}), server
+    )
     assert context.trace == trace
 
 
@@ -103,9 +108,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("it waits")
 
 
-MODERN = (
-    '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}'
-)
+MODERN = '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}'
 
 
 class Talk:
@@ -113,7 +116,9 @@ class Talk:
 
     def __init__(self, meta: str = '"progressToken":"t"', *, logging: bool = True) -> None:
         self.server = Server("s", logging=logging)
-        self.server.add_tool(lambda: None, name="x", description="Nothing.", input_schema={"type": "object"})
+        self.server.add_tool(
+            lambda: None, name="x", description="Nothing.", input_schema={"type": "object"}
+        )
         self.conn = Connection(Role.SERVER, self.server.config())
         message = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","_meta":{{{MODERN},{meta}}}}}}}\n'
         self.conn.receive_data(message.encode(), 0.0)
@@ -122,7 +127,7 @@ class Talk:
         assert self.conn.next_event() is NEED_DATA
         self.runtime = Recorder()
         service = Service(self.server, self.conn, self.runtime)
-        self.context: Context = Context(Asking(service, event))
+        self.context: Context = Context(InputCollector(service, event))
 
     def said(self) -> list[Any]:
         return [json.loads(line)["params"] for line in self.conn.data_to_send().splitlines()]
@@ -240,7 +245,11 @@ ADD = t.Tool(name="add", input_schema={"type": "object"})
 TWO = {"action": "accept", "content": {"count": 2}}
 YES = {"action": "accept"}
 SAID = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
-FORM_OF_SEATS: Any = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+FORM_OF_SEATS: Any = {
+    "type": "object",
+    "properties": {"count": {"type": "integer"}},
+    "required": ["count"],
+}
 
 # The call of the handler; the method and params in 2025-11-25; the params in 2026-07-28 if they
 # differ; the client's result; what the handler gets.
@@ -259,7 +268,7 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
         {"message": "How many?", "requestedSchema": FORM_OF_SEATS},
         None,
         {"action": "decline"},
-        Refused("decline"),
+        NotAccepted("decline"),
     ),
     (
         lambda context: context.elicit("How many?", FORM_OF_SEATS),
@@ -270,9 +279,16 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
         Accepted({"count": 2}),
     ),
     (
-        lambda context: context.elicit_url("Please pay.", "https://example.com/pay", elicitation_id="p1"),
+        lambda context: context.elicit_url(
+            "Please pay.", "https://example.com/pay", elicitation_id="p1"
+        ),
         "elicitation/create",
-        {"message": "Please pay.", "mode": "url", "url": "https://example.com/pay", "elicitationId": "p1"},
+        {
+            "message": "Please pay.",
+            "mode": "url",
+            "url": "https://example.com/pay",
+            "elicitationId": "p1",
+        },
         {"message": "Please pay.", "mode": "url", "url": "https://example.com/pay"},
         YES,
         Accepted(None),
@@ -288,7 +304,7 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
         },
         {"message": "Please pay.", "mode": "url", "url": "https://example.com/pay"},
         {"action": "cancel"},
-        Refused("cancel"),
+        NotAccepted("cancel"),
     ),
     (
         lambda context: context.sample("hi", max_tokens=7),
@@ -326,7 +342,9 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
         },
         None,
         {**SAID, "content": [{"type": "tool_use", "id": "1", "name": "add", "input": {}}]},
-        t.CreateMessageResult(role="assistant", content=[t.ToolUseContent("1", "add", {})], model="m"),
+        t.CreateMessageResult(
+            role="assistant", content=[t.ToolUseContent("1", "add", {})], model="m"
+        ),
     ),
     (
         lambda context: context.roots(),
@@ -377,11 +395,20 @@ def test_context_input_response_in_each_run(version: str) -> None:
         told.append((context.input_response("form", form), context.request_state))
         told.append(context.input_response("form", t.ElicitResult))
         if len(told) < 5:
-            return t.InputRequiredResult(input_requests={"form": form.question("?")}, request_state="mine")
+            return t.InputRequiredResult(
+                input_requests={"form": form.question("?")}, request_state="mine"
+            )
         return None
 
     stage = Stage(asking, version)
     stage.whole_call("tool", YES, TWO)
     accepted = t.ElicitResult(action="accept", content={"count": 2})
     wrong = t.ElicitResult(action="accept")  # the handler may request it again
-    assert told == [(None, None), None, (None, "mine"), wrong, (Accepted(Seats(2)), "mine"), accepted]
+    assert told == [
+        (None, None),
+        None,
+        (None, "mine"),
+        wrong,
+        (Accepted(Seats(2)), "mine"),
+        accepted,
+    ]

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct
 
-from mcp_core.registry import Accepted, DeclarationError, Form, Refused
+from mcp_core.registry import Accepted, DeclarationError, Form, NotAccepted
 from mcp_core.registry._form import as_form
 from mcp_core.types import ElicitResult
 
@@ -28,7 +28,9 @@ class Number(enum.IntEnum):
 
 TITLED = Annotated[
     Literal["b", "a"],
-    Meta(extra_json_schema={"oneOf": [{"const": "b", "title": "B!"}, {"const": "a", "title": "A!"}]}),
+    Meta(
+        extra_json_schema={"oneOf": [{"const": "b", "title": "B!"}, {"const": "a", "title": "A!"}]}
+    ),
 ]
 
 
@@ -76,7 +78,13 @@ FIELDS: list[tuple[Any, Any, dict[str, Any], Any, Any]] = [
     (Annotated[int, Meta(ge=1, le=3)], ..., {"type": "integer", "minimum": 1, "maximum": 3}, 3, 3),
     (Annotated[int, Meta(gt=1, lt=4)], ..., {"type": "integer", "minimum": 2, "maximum": 3}, 3, 3),
     (float, ..., {"type": "number"}, 3, 3.0),
-    (Annotated[float, Meta(ge=0.5, le=2)], ..., {"type": "number", "minimum": 0.5, "maximum": 2}, 1.5, 1.5),
+    (
+        Annotated[float, Meta(ge=0.5, le=2)],
+        ...,
+        {"type": "number", "minimum": 0.5, "maximum": 2},
+        1.5,
+        1.5,
+    ),
     (Literal["b", "a"], ..., {"type": "string", "enum": ["b", "a"]}, "a", "a"),
     (Literal["one"], ..., {"type": "string", "enum": ["one"]}, "one", "one"),
     (
@@ -103,7 +111,12 @@ FIELDS: list[tuple[Any, Any, dict[str, Any], Any, Any]] = [
     (
         Annotated[list[Literal["b", "a"]], Meta(min_length=1, max_length=2)],
         ...,
-        {"type": "array", "items": {"type": "string", "enum": ["b", "a"]}, "minItems": 1, "maxItems": 2},
+        {
+            "type": "array",
+            "items": {"type": "string", "enum": ["b", "a"]},
+            "minItems": 1,
+            "maxItems": 2,
+        },
         ["a"],
         ["a"],
     ),
@@ -308,7 +321,7 @@ def test_form_declined_or_cancelled_content_is_ignored(action: Any) -> None:
     form = Form(Record)
     refused = ElicitResult(action=action, content={"first_name": 1})
     assert form.problem(form.question(""), refused) is None
-    assert form.read(refused) == Refused(action)
+    assert form.read(refused) == NotAccepted(action)
 
 
 def test_as_form_accepts_forms_types_and_schemas() -> None:
@@ -320,7 +333,7 @@ def test_as_form_accepts_forms_types_and_schemas() -> None:
 
 def test_form_result_types_are_known_to_the_type_checker() -> None:
     answer = Form(Record).read(accepted(firstName="Ada"))
-    assert_type(answer, Accepted[Record] | Refused)
+    assert_type(answer, Accepted[Record] | NotAccepted)
     if answer.action != "accept":
         raise AssertionError(answer.action)
     assert_type(answer.data, Record)

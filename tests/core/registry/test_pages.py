@@ -244,10 +244,10 @@ def test_list_pages_are_encoded_once_for_each_revision(method: str) -> None:
 
 
 def test_list_pages_cache_does_not_grow_with_cursors() -> None:
-    lists = pages.Lists("s", {"prompts/list": {f"n{n}": Listed(n) for n in range(9)}}, 3, None)
-    assert repr(lists) == "<Lists of 's', 0 encoded>"
+    lists = pages.ListPages("s", {"prompts/list": {f"n{n}": Listed(n) for n in range(9)}}, 3, None)
+    assert repr(lists) == "<ListPages of 's', 0 encoded>"
     lists.page("prompts/list", None, E)
-    assert repr(lists) == "<Lists of 's', 1 encoded>"
+    assert repr(lists) == "<ListPages of 's', 1 encoded>"
     (kept,) = lists._pages.values()
     before = dict(kept.by_start)
     assert list(before) == [0, 3, 6]
@@ -260,10 +260,10 @@ def test_list_pages_cache_does_not_grow_with_cursors() -> None:
     lists.page("prompts/list", "made up", E)
     assert len(kept.start_after) == 9
     lists.forget()
-    assert repr(lists) == "<Lists of 's', 0 encoded>"
+    assert repr(lists) == "<ListPages of 's', 0 encoded>"
 
 
-def kept_cursors(lists: pages.Lists) -> list[str]:
+def kept_cursors(lists: pages.ListPages) -> list[str]:
     """Return the cursor after each entry, which a client can compute too."""
     return [lists._cursor("prompts/list", f"n{n}", Listed(n)) for n in range(9)]
 
@@ -288,7 +288,7 @@ def test_list_pages_of_outdated_entries_are_not_cached() -> None:
             return super().listed(dialect)
 
     entries: dict[str, Listed] = {"old": Changing(0)}
-    lists = pages.Lists("s", {"prompts/list": entries}, 3, None)
+    lists = pages.ListPages("s", {"prompts/list": entries}, 3, None)
     first = lists.page("prompts/list", None, E)
     entries["old"] = Listed(0)
     assert lists.page("prompts/list", None, E) != first

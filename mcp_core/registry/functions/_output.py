@@ -24,14 +24,14 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from mcp_core.registry._errors import DeclarationError
 from mcp_core.revisions._dialects import Dialect
 from mcp_core.types import CallToolResult, InputRequiredResult, Result, TextContent
 
 from ._content import BLOCKS, MEDIA, block_of, blocks_of
-from ._errors import DeclarationError
 from ._function import MISSING, plain, union_members
-from ._schema import GivenSchema, schema_of, wrapped
-from ._signature import Misfit, check_type, read_back
+from ._schema import DeclaredSchema, schema_of, wrapped
+from ._signature import InvalidArguments, check_type, read_back
 
 __all__ = ["Output"]
 
@@ -56,7 +56,7 @@ class Output:
 
     def __init__(self, returns: Any, declared: Mapping[str, Any] | None, label: str) -> None:
         self._declared = (
-            GivenSchema(declared, f"{label}: output_schema") if declared is not None else None
+            DeclaredSchema(declared, f"{label}: output_schema") if declared is not None else None
         )
         returns = _without_input_required(returns)
         kinds = _kinds(returns) if declared is None else {"open"}
@@ -97,7 +97,7 @@ class Output:
                 self._adapt_result(value, dialect) if isinstance(value, CallToolResult) else value
             )
         if self._text_types and not isinstance(value, self._text_types):
-            raise Misfit(f"the tool promises text and returned {type(value).__name__}")
+            raise InvalidArguments(f"the tool promises text and returned {type(value).__name__}")
         if self._schema is None:
             if type(value) is str:  # by far the most common value
                 return CallToolResult(content=[TextContent(value)])
@@ -131,7 +131,9 @@ class Output:
                 self._check(data)
             changes["structured_content"] = self._structured(data, dialect)
         elif self._schema is not None and not result.is_error:
-            raise Misfit("the tool promises structured content, and its CallToolResult has none")
+            raise InvalidArguments(
+                "the tool promises structured content, and its CallToolResult has none"
+            )
         return replace(result, **changes) if changes else result
 
     def _check(self, data: bytes) -> None:
@@ -142,7 +144,7 @@ class Output:
             fault = self._declared.fault_of(msgspec.json.decode(data))
             if fault is not None:
                 path, reason = fault
-                raise Misfit(f"{path or 'the value'}: {reason}")
+                raise InvalidArguments(f"{path or 'the value'}: {reason}")
 
     def _structured(self, data: bytes, dialect: Dialect) -> Any:
         """Return `structuredContent` as JSON, or UNSET if the revision cannot have it."""

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_core import McpError, ToolError
 from mcp_core.registry import Context, Invocation, Server
-from mcp_core.registry._invocation import refuse_coroutine
+from mcp_core.registry.entries._invocation import refuse_coroutine
 from mcp_core.types import ErrorData
 from tests.core.registry.asking import E, context_of, prepared, request
 
@@ -125,9 +125,9 @@ def test_invocation_tool_error_shows_its_text() -> None:
         b'{"content":[{"type":"text","text":"No such city"}],"isError":true}'
     )
     assert b"The tool failed." in E.encode(plan.failure(ToolError(), "r"))
-    assert prepared(server, "prompts/get", {"name": "ask"}).failure(ToolError("No"), "r") == ErrorData(
-        -32603, "No"
-    )
+    assert prepared(server, "prompts/get", {"name": "ask"}).failure(
+        ToolError("No"), "r"
+    ) == ErrorData(-32603, "No")
 
 
 def test_invocation_coroutine_of_a_plain_function_raises() -> None:

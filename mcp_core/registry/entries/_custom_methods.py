@@ -12,18 +12,18 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from mcp_core.registry._errors import DeclarationError
+from mcp_core.registry.functions._function import inspect_function
 from mcp_core.revisions._dialects import DIALECTS, Dialect
 from mcp_core.revisions._methods import Method, Role
 from mcp_core.types import EmptyResult, Result
 
-from ._errors import DeclarationError
-from ._function import inspect_function
 from ._invocation import Invocation, refuse_coroutine
 
-__all__ = ["MethodEntry"]
+__all__ = ["CustomMethodEntry"]
 
 
-class MethodEntry:
+class CustomMethodEntry:
     """A declared method.
 
     Raises:
@@ -64,10 +64,10 @@ class MethodEntry:
     def prepare(self, params: Struct, dialect: Dialect) -> Invocation:
         """Return the call to make."""
         arguments = {self._parameter: params} if self._parameter else {}
-        return MethodInvocation(self.function, self.thread, arguments, dialect)
+        return CustomMethodInvocation(self.function, self.thread, arguments, dialect)
 
 
-class MethodInvocation(Invocation):
+class CustomMethodInvocation(Invocation):
     """One call of a declared method."""
 
     __slots__ = ()

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 
 from mcp_core.registry import Context, DeclarationError
-from mcp_core.registry._function import MISSING, Function, inspect_function, plain, union_members
+from mcp_core.registry.functions._function import (
+    MISSING,
+    Function,
+    inspect_function,
+    plain,
+    union_members,
+)
 
 if TYPE_CHECKING:
     from decimal import Decimal  # only for type checkers, so its name does not resolve at run time
@@ -140,7 +146,9 @@ def test_inspect_function_context_parameter_at_any_position(annotation: Any, pos
         inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int)
         for name in ("x", "y")
     ]
-    context = inspect.Parameter("where", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=annotation)
+    context = inspect.Parameter(
+        "where", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=annotation
+    )
     parameters.insert(position, context)
 
     def function() -> None: ...
@@ -166,7 +174,13 @@ def test_inspect_function_union_with_context_is_an_argument() -> None:
 def test_inspect_function_wire_name_drops_a_trailing_underscore() -> None:
     def f(from_: int, id: int, id_: int, dunder__: int, _: int) -> None: ...
 
-    assert [p.wire_name for p in inspect_function(f).parameters] == ["from", "id", "id_", "dunder__", "_"]
+    assert [p.wire_name for p in inspect_function(f).parameters] == [
+        "from",
+        "id",
+        "id_",
+        "dunder__",
+        "_",
+    ]
 
 
 def test_inspect_function_class_in_the_closure_resolves() -> None:

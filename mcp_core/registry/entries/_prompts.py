@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from mcp_core._errors import Fault, McpError
+from mcp_core.registry._errors import DeclarationError
+from mcp_core.registry._validation import check_icons, check_meta
+from mcp_core.registry.functions._content import block_of
+from mcp_core.registry.functions._function import inspect_function
+from mcp_core.registry.functions._signature import InvalidArguments, TextReader
 from mcp_core.revisions._dialects import Dialect
 from mcp_core.types import GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Result
 
 from ._completion import Completers
-from ._content import block_of
-from ._errors import DeclarationError
-from ._function import inspect_function
 from ._invocation import Invocation, refuse_coroutine
-from ._naming import check_icons, check_meta
-from ._signature import Misfit, TextReader
 
 __all__ = ["PromptEntry", "PromptOptions"]
 
@@ -98,7 +98,7 @@ class PromptEntry:
         """
         try:
             return PromptInvocation(self, self._read(arguments or {}), dialect)
-        except Misfit as exc:
+        except InvalidArguments as exc:
             raise McpError(dialect.codes[Fault.INVALID_PARAMS], str(exc)) from None
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from mcp_core import LocalProtocolError, McpError
 from mcp_core import types as t
 from mcp_core.registry import Accepted, Context, Form, Server, UrlElicitationRequired
-from mcp_core.registry._asking import Asking, meta_of
+from mcp_core.registry._input_requests import InputCollector, meta_of
 from tests.core.helpers import STATEFUL, VERSIONS, A, C, D, E, error, result
 from tests.core.registry.conversing import NOW, OFFERS, Stage, text_of
 
@@ -89,7 +89,9 @@ def build() -> Server:
     @server.tool
     async def page(context: Context) -> str:
         """Elicit a visit to a page."""
-        answer = await context.elicit_url("Please log in.", "https://example.com", elicitation_id="visit-1")
+        answer = await context.elicit_url(
+            "Please log in.", "https://example.com", elicitation_id="visit-1"
+        )
         return answer.action
 
     @server.tool
@@ -123,7 +125,9 @@ def stage(version: str, offers: Any = OFFERS, **options: Any) -> Stage:
     ],
 )
 @pytest.mark.requirement("MRTR-1")
-def test_elicit_returns_the_action_and_content(version: str, tool: str, answer: Any, text: str) -> None:
+def test_elicit_returns_the_action_and_content(
+    version: str, tool: str, answer: Any, text: str
+) -> None:
     talk = stage(version)
     assert text_of(talk.whole_call(tool, answer)) == text
     assert talk.service.idle
@@ -135,8 +139,8 @@ def test_elicit_stateful_client_waits_for_the_response() -> None:
     assert question["params"] == {"message": "How many?", "requestedSchema": SEATS.schema}
     ((job, _),) = talk.running
     (under_way,) = job.asking.rounds
-    assert repr(under_way) == "<_One for tools/call, 1 asked>"
-    assert repr(job.asking).startswith("<Asking for tools/call: <Inquiry")
+    assert repr(under_way) == "<_SingleRequest for tools/call, 1 asked>"
+    assert repr(job.asking).startswith("<InputCollector for tools/call: <Inquiry")
     talk.hear(result("another", {}))
     assert talk.said() == []
     assert text_of(talk.answers(question, TWO)[0]).startswith("Seats(")
@@ -145,7 +149,7 @@ def test_elicit_stateful_client_waits_for_the_response() -> None:
 
 def test_input_collector_without_input_draws_no_key() -> None:
     talk = stage(E)
-    asking = Asking(talk.service, None)  # type: ignore[arg-type]
+    asking = InputCollector(talk.service, None)  # type: ignore[arg-type]
     assert not asking.unanswered
     assert not talk.server.has_keys
 
@@ -191,7 +195,9 @@ def test_nested_request_undecodable_result_is_an_internal_error() -> None:
 @pytest.mark.requirement("MRTR-5")
 def test_input_request_undeclared_capability_raises(version: str) -> None:
     talk = stage(version, {})
-    assert 'without: this needs a client that declares {"roots":{}}' in text_of(talk.whole_call("careful"))
+    assert 'without: this needs a client that declares {"roots":{}}' in text_of(
+        talk.whole_call("careful")
+    )
     for tool in "book", "by_hand":
         (answer,) = talk.calls(tool)
         assert answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {}}}
@@ -228,7 +234,10 @@ def test_nested_request_is_cancelled_with_its_request() -> None:
     stopped: list[None] = []
     job.stop = lambda: stopped.append(None)
     (told,) = talk.cancels()
-    assert (told["method"], told["params"]["requestId"]) == ("notifications/cancelled", question["id"])
+    assert (told["method"], told["params"]["requestId"]) == (
+        "notifications/cancelled",
+        question["id"],
+    )
     assert stopped == [None]
     assert talk.running == []  # shielded from the cancellation, and ended all the same
     assert talk.answers(question, TWO) == []
@@ -256,7 +265,10 @@ def test_elicit_cancelled_by_the_handler_cancels_the_nested_request() -> None:
     with pytest.raises(ZeroDivisionError):
         steps.throw(ZeroDivisionError())  # for example a timeout of the handler itself
     (cancel,) = talk.said()
-    assert cancel["params"] == {"requestId": question["id"], "reason": "the answer is not needed any more"}
+    assert cancel["params"] == {
+        "requestId": question["id"],
+        "reason": "the answer is not needed any more",
+    }
     job.failed(ZeroDivisionError())
     talk.running.clear()
 
@@ -344,7 +356,10 @@ def test_returned_input_requests_fail_after_ten_rounds(version: str) -> None:
         return t.InputRequiredResult(input_requests={"roots": t.ListRootsRequest()})
 
     message = Stage(talk.server, version).whole_call("endless", *[{"roots": []}] * 10)
-    assert message["error"] == {"code": -32603, "message": "tools/call still needs input after 10 rounds"}
+    assert message["error"] == {
+        "code": -32603,
+        "message": "tools/call still needs input after 10 rounds",
+    }
 
 
 @every_revision
@@ -401,18 +416,26 @@ def test_url_elicitation_required_is_an_input_request_in_2026_07_28(action: str,
     (answer,) = talk.calls("visit")
     page = {"message": "Please log in.", "mode": "url", "url": "https://example.com/login"}
     ((key, question),) = answer["result"]["inputRequests"].items()
-    assert (key, question) == (f"visit {page['url']}", {"method": "elicitation/create", "params": page})
+    assert (key, question) == (
+        f"visit {page['url']}",
+        {"method": "elicitation/create", "params": page},
+    )
     again = talk.again("visit", answer["result"], {key: {"action": action}})
     assert (text_of(again), again["result"]["isError"]) == (text, True)
     assert talk.runtime.reports == []
 
 
 @pytest.mark.parametrize(("version", "code"), [(A, -32601), (C, -32601), (D, -32601), (E, -32021)])
-def test_url_elicitation_required_undeclared_capability_is_an_error(version: str, code: int) -> None:
+def test_url_elicitation_required_undeclared_capability_is_an_error(
+    version: str, code: int
+) -> None:
     talk = stage(version, {"elicitation": {}})
     (answer,) = talk.calls("visit")
     assert answer["error"]["code"] == code
-    assert answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {"url": {}}}} or version == A
+    assert (
+        answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {"url": {}}}}
+        or version == A
+    )
 
 
 @pytest.mark.parametrize("version", [D, E])
@@ -420,7 +443,9 @@ def test_url_elicitation_required_invalid_url_is_an_internal_error(version: str)
     talk = stage(version)
     (answer,) = talk.calls("nowhere")
     assert text_of(answer) == "The tool failed with an internal error (reference R)."
-    assert [str(exc) for exc in talk.runtime.reports] == ["elicitation/create: url is no http or https URL"]
+    assert [str(exc) for exc in talk.runtime.reports] == [
+        "elicitation/create: url is no http or https URL"
+    ]
 
 
 @pytest.mark.requirement("ELIC-13", "ELIC-14")

@@ -13,6 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from mcp_core._errors import Fault
+from mcp_core.registry._errors import DeclarationError, ResourceNotFound
+from mcp_core.registry._uri_matcher import UriMatcher
+from mcp_core.registry._uri_template import UriTemplate
+from mcp_core.registry._validation import check_icons, check_meta, check_uri
+from mcp_core.registry.functions._content import MEDIA, Audio, File, Image, base64_of, json_text
+from mcp_core.registry.functions._function import Function, inspect_function
+from mcp_core.registry.functions._signature import InvalidArguments, TextReader
 from mcp_core.revisions._config import CacheHint
 from mcp_core.revisions._dialects import Dialect
 from mcp_core.types import (
@@ -28,14 +35,7 @@ from mcp_core.types import (
 )
 
 from ._completion import Completers
-from ._content import MEDIA, Audio, File, Image, base64_of, json_text
-from ._errors import DeclarationError, ResourceNotFound
-from ._function import Function, inspect_function
 from ._invocation import Invocation, refuse_coroutine
-from ._naming import check_icons, check_meta, check_uri
-from ._signature import Misfit, TextReader
-from ._uri_matcher import UriMatcher
-from ._uri_template import UriTemplate
 
 __all__ = ["ResourceEntry", "ResourceOptions", "TemplateEntry"]
 
@@ -69,7 +69,7 @@ class ResourceOptions(TypedDict, total=False):
     thread: bool
 
 
-class _Entry:
+class _AnyResourceEntry:
     """The common part of `ResourceEntry` and `TemplateEntry`."""
 
     __slots__ = ("cache", "function", "mime_type", "number", "read", "thread")
@@ -103,7 +103,7 @@ class _Entry:
         }
 
 
-class ResourceEntry(_Entry):
+class ResourceEntry(_AnyResourceEntry):
     """A declared resource with a fixed URI.
 
     Raises:
@@ -132,10 +132,10 @@ class ResourceEntry(_Entry):
 
     def prepare(self, dialect: Dialect) -> Invocation:
         """Return the call to make."""
-        return ReadInvocation(self, {}, dialect, self.uri)
+        return ResourceInvocation(self, {}, dialect, self.uri)
 
 
-class TemplateEntry(_Entry):
+class TemplateEntry(_AnyResourceEntry):
     """A declared resource template.
 
     Raises:
@@ -173,8 +173,8 @@ class TemplateEntry(_Entry):
         if values is None:
             return None
         try:
-            return ReadInvocation(self, self.read(values), dialect, uri)
-        except Misfit:
+            return ResourceInvocation(self, self.read(values), dialect, uri)
+        except InvalidArguments:
             return None
 
 
@@ -195,13 +195,13 @@ def _check_variables(matcher: UriMatcher, function: Function) -> None:
         raise DeclarationError(f"{function.label}: {name!r} is no variable of {template.text!r}")
 
 
-class ReadInvocation(Invocation):
+class ResourceInvocation(Invocation):
     """One read of a resource."""
 
     __slots__ = ("_cache", "_mime_type", "uri")
 
     def __init__(
-        self, entry: _Entry, arguments: dict[str, Any], dialect: Dialect, uri: str
+        self, entry: _AnyResourceEntry, arguments: dict[str, Any], dialect: Dialect, uri: str
     ) -> None:
         super().__init__(entry.function, entry.thread, arguments, dialect)
         self._cache = entry.cache

@@ -18,9 +18,9 @@ from msgspec import UNSET, Raw
 
 from mcp_core import Dialect
 from mcp_core.registry import Audio, DeclarationError, File, Image
-from mcp_core.registry._function import MISSING
-from mcp_core.registry._output import Output
-from mcp_core.registry._signature import Misfit
+from mcp_core.registry.functions._function import MISSING
+from mcp_core.registry.functions._output import Output
+from mcp_core.registry.functions._signature import InvalidArguments
 from mcp_core.types import (
     CallToolResult,
     ContentBlock,
@@ -126,7 +126,9 @@ DATA: list[tuple[Any, Any, str, Any, Any]] = [
 
 @pytest.mark.requirement("TOOL-8", "TOOL-9", "TOOL-10", "TOOL-12", "TOOL-13", "DEC-8")
 @pytest.mark.parametrize(("returns", "value", "text", "older", "newest"), DATA)
-def test_output_data_in_each_revision(returns: Any, value: Any, text: str, older: Any, newest: Any) -> None:
+def test_output_data_in_each_revision(
+    returns: Any, value: Any, text: str, older: Any, newest: Any
+) -> None:
     promise = output(returns)
     for dialect, structured in ((A, NOTHING), (B, NOTHING), (C, older), (D, older), (E, newest)):
         result = sent(returns, value, dialect)
@@ -147,7 +149,11 @@ def test_output_schema_in_each_revision() -> None:
         "required": ["x"],
     }
     assert [output(Point).schema(d) for d in EVERY_DIALECT] == [None, None, point, point, point]
-    wrapped = {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}
+    wrapped = {
+        "type": "object",
+        "properties": {"result": {"type": "integer"}},
+        "required": ["result"],
+    }
     assert [output(int).schema(d) for d in EVERY_DIALECT] == [
         None,
         None,
@@ -203,7 +209,9 @@ def test_output_content_has_no_structured_content() -> None:
     png = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
     for returns in (MISSING, Image, str | Image, list[str | Image]):
         assert sent(returns, Image(b"hi"), E) == {"content": [png]}
-        assert sent(returns, ["a", Image(b"hi")], E) == {"content": [{"type": "text", "text": "a"}, png]}
+        assert sent(returns, ["a", Image(b"hi")], E) == {
+            "content": [{"type": "text", "text": "a"}, png]
+        }
     assert sent(None, None, E) == {"content": []}
     assert sent(MISSING, None, E) == {"content": []}
     assert sent(str | None, None, E) == {"content": []}
@@ -214,7 +222,8 @@ def test_output_content_unknown_to_the_revision_becomes_text() -> None:
     link = ResourceLink(uri="x://y", name="y")
     kinds = {
         dialect.version: [
-            block["type"] for block in sent(MISSING, [link, Audio(b"hi"), Image(b"hi")], dialect)["content"]
+            block["type"]
+            for block in sent(MISSING, [link, Audio(b"hi"), Image(b"hi")], dialect)["content"]
         ]
         for dialect in EVERY_DIALECT
     }
@@ -252,7 +261,7 @@ def test_output_content_unknown_to_the_revision_becomes_text() -> None:
 )
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
 def test_output_value_of_another_type_raises(returns: Any, value: Any, dialect: Dialect) -> None:
-    with pytest.raises(Misfit):
+    with pytest.raises(InvalidArguments):
         output(returns).result(value, dialect)
 
 
@@ -262,7 +271,9 @@ def test_output_value_without_json_raises(value: Any) -> None:
         output().result(value, E)
 
 
-@pytest.mark.parametrize("returns", [bytes, bytearray, memoryview, bytes | None, str | bytes, bytes | Image])
+@pytest.mark.parametrize(
+    "returns", [bytes, bytearray, memoryview, bytes | None, str | bytes, bytes | Image]
+)
 def test_output_bytes_annotation_raises(returns: Any) -> None:
     with pytest.raises(DeclarationError, match="return Image, Audio or File"):
         output(returns)
@@ -274,7 +285,9 @@ class Opaque:
 
 @pytest.mark.parametrize("returns", [Opaque, list[Opaque], Point | Data])
 def test_output_annotation_without_json_schema_raises(returns: Any) -> None:
-    with pytest.raises(DeclarationError, match="the return value cannot be described by a JSON Schema"):
+    with pytest.raises(
+        DeclarationError, match="the return value cannot be described by a JSON Schema"
+    ):
         output(returns)
 
 
@@ -291,11 +304,11 @@ def test_output_declared_schema_is_listed_and_checked() -> None:
     for dialect in (C, D, E):
         assert sent(MISSING, {"n": 1}, dialect, OBJECT)["structuredContent"] == {"n": 1}
     assert "structuredContent" not in sent(MISSING, {"n": 1}, B, OBJECT)
-    with pytest.raises(Misfit, match="n: 'x' is not of type 'integer'"):
+    with pytest.raises(InvalidArguments, match="n: 'x' is not of type 'integer'"):
         promise.result({"n": "x"}, E)
-    with pytest.raises(Misfit, match="the value: 'n' is a required property"):
+    with pytest.raises(InvalidArguments, match="the value: 'n' is a required property"):
         promise.result({}, E)
-    with pytest.raises(Misfit):
+    with pytest.raises(InvalidArguments):
         promise.result("text", E)
 
 
@@ -342,16 +355,19 @@ def test_output_result_of_the_tool_converts_its_content() -> None:
 def test_output_result_of_the_tool_checks_its_structured_content() -> None:
     promise = output(Point)
     good = CallToolResult(content=[], structured_content=Point(1))
-    assert [sent(Point, good, d).get("structuredContent") for d in EVERY_DIALECT] == [None, None] + [
-        {"x": 1, "y": 0.0}
-    ] * 3
-    with pytest.raises(Misfit):
+    assert [sent(Point, good, d).get("structuredContent") for d in EVERY_DIALECT] == [
+        None,
+        None,
+    ] + [{"x": 1, "y": 0.0}] * 3
+    with pytest.raises(InvalidArguments):
         promise.result(CallToolResult(content=[], structured_content={"x": "1"}), E)
-    with pytest.raises(Misfit, match="promises structured content"):
+    with pytest.raises(InvalidArguments, match="promises structured content"):
         promise.result(CallToolResult(content=[]), E)
     failed = CallToolResult(content=[], is_error=True)
     assert promise.result(failed, E) is failed
-    assert sent(Point, CallToolResult(content=[], structured_content={"odd": 1}, is_error=True), E) == {
+    assert sent(
+        Point, CallToolResult(content=[], structured_content={"odd": 1}, is_error=True), E
+    ) == {
         "content": [],
         "structuredContent": {"odd": 1},
         "isError": True,
@@ -366,7 +382,9 @@ def test_output_structured_content_is_encoded_once() -> None:
     result = output(Point).result(Point(1), E)
     assert isinstance(result, CallToolResult)
     assert isinstance(result.structured_content, Raw)
-    assert output(str).result("x", E) == CallToolResult(content=[TextContent("x")], structured_content=UNSET)
+    assert output(str).result("x", E) == CallToolResult(
+        content=[TextContent("x")], structured_content=UNSET
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_core.registry._docstring import read_docstring
+from mcp_core.registry.functions._docstring import read_docstring
 
 GOOGLE = """Tell the weather.
 
@@ -87,7 +87,11 @@ REST = """Tell the weather.
         (
             REST,
             "Tell the weather.\n\nWorks for large cities best.",
-            {"city": "Where to look, in English.", "days": "How many: seven.", "units": "The units."},
+            {
+                "city": "Where to look, in English.",
+                "days": "How many: seven.",
+                "units": "The units.",
+            },
         ),
         (None, "", {}),
         ("", "", {}),

@@ -28,7 +28,11 @@ def make() -> Server:
 
 
 def completing(ref: str, argument: str) -> dict[str, Any]:
-    kind = {"type": "ref/resource", "uri": ref} if "://" in ref else {"type": "ref/prompt", "name": ref}
+    kind = (
+        {"type": "ref/resource", "uri": ref}
+        if "://" in ref
+        else {"type": "ref/prompt", "name": ref}
+    )
     return {"ref": kind, "argument": {"name": argument, "value": ""}}
 
 
@@ -50,7 +54,9 @@ def completing(ref: str, argument: str) -> dict[str, Any]:
         ("completion/complete", completing("q", "a"), CompleteResult),
     ],
 )
-def test_lookup_declared_name_gives_its_kind(method: str, params: Any, kind: type, dialect: Dialect) -> None:
+def test_lookup_declared_name_gives_its_kind(
+    method: str, params: Any, kind: type, dialect: Dialect
+) -> None:
     assert isinstance(make().answer(request(method, params, dialect)), kind)
 
 
@@ -99,4 +105,4 @@ def test_lookup_without_completions_is_method_not_found() -> None:
 
 
 def test_lookup_repr() -> None:
-    assert repr(make()._lookup) == "<Answers from <Lists of 's', 0 encoded>>"
+    assert repr(make()._lookup) == "<RequestLookup from <ListPages of 's', 0 encoded>>"

@@ -15,13 +15,27 @@ from typing import Final
 __all__ = ["read_docstring"]
 
 _PARAMETERS: Final = frozenset(
-    {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
+    {
+        "args",
+        "arguments",
+        "parameters",
+        "params",
+        "keyword args",
+        "keyword arguments",
+        "other parameters",
+    }
 )
 # Sections that are left out: a client reads schemas instead.
-_DROPPED: Final = frozenset({"returns", "return", "yields", "yield", "raises", "raise", "receives", "warns"})
+_DROPPED: Final = frozenset(
+    {"returns", "return", "yields", "yield", "raises", "raise", "receives", "warns"}
+)
 
-_FIELD = re.compile(r":(param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?\*{0,2}(\w+)\s*:\s*(.*)")
-_OTHER_FIELD = re.compile(r":(type|return|returns|rtype|raise|raises|except|exception|yield|yields)\b[^:]*:")
+_FIELD = re.compile(
+    r":(param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?\*{0,2}(\w+)\s*:\s*(.*)"
+)
+_OTHER_FIELD = re.compile(
+    r":(type|return|returns|rtype|raise|raises|except|exception|yield|yields)\b[^:]*:"
+)
 _GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:\s*(.*)")
 _NUMPY_ENTRY = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
 _UNDERLINE = re.compile(r"-{3,}\s*")
@@ -38,7 +52,9 @@ def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:
     position = 0
     while position < len(lines):
         line = lines[position]
-        underlined = position + 1 < len(lines) and _UNDERLINE.fullmatch(lines[position + 1]) is not None
+        underlined = (
+            position + 1 < len(lines) and _UNDERLINE.fullmatch(lines[position + 1]) is not None
+        )
         title = line.strip().lower()
         if underlined and title in _PARAMETERS | _DROPPED:
             end = _end_of_numpy_section(lines, position + 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_core._trace_context import trace_context
+from mcp_core.registry._trace_context import trace_context
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

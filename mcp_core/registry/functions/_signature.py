@@ -21,22 +21,31 @@ import msgspec.inspect
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import asdict
 
-from ._errors import DeclarationError
+from mcp_core.registry._errors import DeclarationError
+
 from ._function import MISSING, Function, Parameter, plain, union_members
 from ._schema import schema_of
 
-__all__ = ["ArgumentReader", "Misfit", "NotAnObject", "TextReader", "check_type", "read_back", "read_object"]
+__all__ = [
+    "ArgumentReader",
+    "ArgumentsNotAnObject",
+    "InvalidArguments",
+    "TextReader",
+    "check_type",
+    "read_back",
+    "read_object",
+]
 
 # What msgspec raises for invalid JSON. TypeError is that of an unhashable member of a set.
 _DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 _IMMUTABLE: Final = (type(None), bool, int, float, str, bytes, tuple, frozenset)
 
 
-class Misfit(Exception):
+class InvalidArguments(Exception):
     """A value does not have the declared type or schema. The text says where and why."""
 
 
-class NotAnObject(Misfit):
+class ArgumentsNotAnObject(InvalidArguments):
     """The arguments are not a JSON object: the request itself is malformed."""
 
     def __init__(self) -> None:
@@ -94,15 +103,15 @@ class ArgumentReader:
         try:
             values = _decode_whole_numbers(arguments)
         except _DECODE_ERRORS:
-            raise Misfit(_explain(first, self._names)) from None
+            raise InvalidArguments(_explain(first, self._names)) from None
         if values is None:
             values = {}
         if not isinstance(values, dict):
-            raise NotAnObject
+            raise ArgumentsNotAnObject
         try:
             return asdict(msgspec.convert(values, self._struct, str_keys=True))
         except _DECODE_ERRORS as exc:
-            raise Misfit(_explain(exc, self._names)) from None
+            raise InvalidArguments(_explain(exc, self._names)) from None
 
 
 def _parse_number(literal: str) -> int | float:
@@ -117,7 +126,11 @@ _decode_whole_numbers: Final = msgspec.json.Decoder(float_hook=_parse_number).de
 
 def _field_type(parameter: Parameter) -> Any:
     annotation = Any if parameter.annotation is MISSING else _with_formats(parameter.annotation)
-    if parameter.default is None and annotation is not Any and type(None) not in union_members(annotation):
+    if (
+        parameter.default is None
+        and annotation is not Any
+        and type(None) not in union_members(annotation)
+    ):
         annotation = typing.Optional[annotation]  # noqa: UP045 - not every annotation has `|`
     extras = typing.get_args(parameter.annotation)[1:]
     has_description = any(isinstance(extra, Meta) and extra.description for extra in extras)
@@ -230,7 +243,7 @@ class TextReader:
         for wire_name, text in arguments.items():
             field = self._fields.get(wire_name)
             if field is None:
-                raise Misfit(
+                raise InvalidArguments(
                     f"Unknown argument `{wire_name}`; the arguments are: {', '.join(self._fields) or 'none'}"
                 )
             if text or field.required or field.is_text:
@@ -238,12 +251,12 @@ class TextReader:
                     values[field.name] = field.read(text)
                 except _DECODE_ERRORS as exc:
                     reason = str(exc)
-                    raise Misfit(
+                    raise InvalidArguments(
                         f"Invalid argument `{wire_name}`: {reason[:1].lower()}{reason[1:]}"
                     ) from None
         for wire_name, field in self._fields.items():
             if field.required and wire_name not in arguments:
-                raise Misfit(f"Missing argument `{wire_name}`")
+                raise InvalidArguments(f"Missing argument `{wire_name}`")
         return values
 
 
@@ -290,7 +303,9 @@ def check_type(annotation: Any, location: str) -> None:
                 raise TypeError(f"type {part.cls.__name__} is not supported")
     except Exception as exc:  # inspecting a type runs annotations, which may raise anything
         reason = str(exc).strip().splitlines()[-1:] or [type(exc).__name__]
-        raise DeclarationError(f"{location} cannot be described by a JSON Schema: {reason[0]}") from exc
+        raise DeclarationError(
+            f"{location} cannot be described by a JSON Schema: {reason[0]}"
+        ) from exc
 
 
 def _parts_of(annotation: Any) -> Iterator[msgspec.inspect.Type | msgspec.inspect.Field]:
@@ -324,11 +339,11 @@ def read_object(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
     try:
         values = _decode_any(arguments)
     except _DECODE_ERRORS as exc:
-        raise Misfit(_explain(exc, [])) from None
+        raise InvalidArguments(_explain(exc, [])) from None
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise NotAnObject
+        raise ArgumentsNotAnObject
     return values
 
 
@@ -341,4 +356,4 @@ def read_back(data: bytes, decode: Callable[[bytes], Any]) -> Any:
     try:
         return decode(data)
     except _DECODE_ERRORS as exc:
-        raise Misfit(str(exc)) from None
+        raise InvalidArguments(str(exc)) from None

@@ -20,6 +20,17 @@ from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError, ToolError
+from mcp_core.registry._errors import DeclarationError
+from mcp_core.registry._validation import check_icons, check_meta, check_tool_name, warn_author
+from mcp_core.registry.functions._function import MISSING, Function, inspect_function, plain
+from mcp_core.registry.functions._output import Output
+from mcp_core.registry.functions._schema import DeclaredSchema
+from mcp_core.registry.functions._signature import (
+    ArgumentReader,
+    ArgumentsNotAnObject,
+    InvalidArguments,
+    read_object,
+)
 from mcp_core.revisions._dialects import Dialect
 from mcp_core.schema._param_headers import param_headers
 from mcp_core.types import (
@@ -32,13 +43,7 @@ from mcp_core.types import (
     ToolAnnotations,
 )
 
-from ._errors import DeclarationError
-from ._function import MISSING, Function, inspect_function, plain
 from ._invocation import Invocation, refuse_coroutine
-from ._naming import check_icons, check_meta, check_tool_name, warn_author
-from ._output import Output
-from ._schema import GivenSchema
-from ._signature import ArgumentReader, Misfit, NotAnObject, read_object
 
 __all__ = ["ToolEntry", "ToolOptions"]
 
@@ -148,8 +153,10 @@ class ToolEntry:
         """
         try:
             return ToolInvocation(self, self._read(arguments), dialect)
-        except Misfit as exc:
-            if dialect.tool_argument_faults_are_results and not isinstance(exc, NotAnObject):
+        except InvalidArguments as exc:
+            if dialect.tool_argument_faults_are_results and not isinstance(
+                exc, ArgumentsNotAnObject
+            ):
                 return _error_result(str(exc))
             raise McpError(dialect.codes[Fault.INVALID_PARAMS], str(exc)) from None
 
@@ -186,7 +193,7 @@ def _use_input_schema(
     Raises:
         DeclarationError: the schema cannot be used, or the function does not take one dict.
     """
-    schema = GivenSchema(declared, f"{function.label}: input_schema")
+    schema = DeclaredSchema(declared, f"{function.label}: input_schema")
     if not schema.describes_object:
         raise DeclarationError(
             f'{function.label}: the root of input_schema has to say "type": "object"'
@@ -204,7 +211,7 @@ def _use_input_schema(
         fault = schema.fault_of(values)
         if fault is not None:
             path, reason = fault
-            raise Misfit(
+            raise InvalidArguments(
                 f"Invalid argument `{path}`: {reason}" if path else f"Invalid arguments: {reason}"
             )
         return {name: values} if name else {}

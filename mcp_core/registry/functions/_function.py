@@ -18,8 +18,9 @@ from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
+from mcp_core.registry._errors import DeclarationError
+
 from ._docstring import read_docstring
-from ._errors import DeclarationError
 
 __all__ = [
     "MISSING",
@@ -171,7 +172,9 @@ def _check_parameter(parameter: inspect.Parameter, label: str) -> None:
     """Raise `DeclarationError` for a parameter that no peer can fill in."""
     match parameter.kind:
         case inspect.Parameter.VAR_POSITIONAL | inspect.Parameter.VAR_KEYWORD:
-            raise DeclarationError(f"{label}: {parameter} takes any number of arguments; name each of them")
+            raise DeclarationError(
+                f"{label}: {parameter} takes any number of arguments; name each of them"
+            )
         case inspect.Parameter.POSITIONAL_ONLY:
             raise DeclarationError(
                 f"{label}: {parameter.name!r} is positional-only; arguments are given by name"
@@ -206,7 +209,9 @@ def _resolver(inner: Any, label: str) -> Callable[[Any, str], Any]:
             return MISSING
         holder = types.SimpleNamespace(__annotations__={"it": annotation})
         try:
-            return typing.get_type_hints(holder, globalns=module, localns=local, include_extras=True)["it"]
+            return typing.get_type_hints(
+                holder, globalns=module, localns=local, include_extras=True
+            )["it"]
         except Exception as exc:  # an annotation is code, which may raise anything
             text = annotation if isinstance(annotation, str) else repr(annotation)
             raise DeclarationError(

@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from mcp_core.registry import DeclarationError, Server
-from mcp_core.registry._naming import check_icons, check_meta, check_tool_name, check_uri
+from mcp_core.registry._validation import check_icons, check_meta, check_tool_name, check_uri
 from mcp_core.types import Icon
 
 
@@ -50,7 +50,8 @@ def test_check_uri_valid_uri_passes(uri: str) -> None:
 
 @pytest.mark.requirement("RES-11", "RES-12")
 @pytest.mark.parametrize(
-    "uri", ["", "notes", "/x", "1a:b", "a b:c", "x://a b", "x:\n", 'x:"', "x:{y}", "x:\x7f", "x:a\\b"]
+    "uri",
+    ["", "notes", "/x", "1a:b", "a b:c", "x://a b", "x:\n", 'x:"', "x:{y}", "x:\x7f", "x:a\\b"],
 )
 def test_check_uri_invalid_uri_raises(uri: str) -> None:
     with pytest.raises(DeclarationError, match=r"f: .* is no URI"):
@@ -82,7 +83,8 @@ def test_check_meta_valid_key_passes(key: str) -> None:
 
 @pytest.mark.requirement("META-2")
 @pytest.mark.parametrize(
-    "key", ["-a", "a-", ".a", "a b", "a/b/c", "1a.b/c", "a-.b/c", "a..b/c", "/a", "é", "a/-b", "a\n"]
+    "key",
+    ["-a", "a-", ".a", "a b", "a/b/c", "1a.b/c", "a-.b/c", "a..b/c", "/a", "é", "a/-b", "a\n"],
 )
 def test_check_meta_invalid_key_raises(key: str) -> None:
     with pytest.raises(DeclarationError, match="is no key for _meta"):

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mcp_core.registry._errors import DeclarationError
 from mcp_core.schema import _json_schema
 from mcp_core.schema._json_schema import InvalidSchema, nodes
-
-from ._errors import DeclarationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["GivenSchema", "schema_of", "wrapped"]
+__all__ = ["DeclaredSchema", "schema_of", "wrapped"]
 
 
-class GivenSchema(_json_schema.JsonSchema):
+class DeclaredSchema(_json_schema.JsonSchema):
     """A compiled JSON Schema that the author declared. `label` names it in error texts.
 
     Raises:

@@ -40,8 +40,14 @@ def make() -> Server:
     return server
 
 
-def params(ref: str, argument: str, typed: str = "", chosen: dict[str, str] | None = None) -> dict[str, Any]:
-    kind = {"type": "ref/resource", "uri": ref} if "://" in ref else {"type": "ref/prompt", "name": ref}
+def params(
+    ref: str, argument: str, typed: str = "", chosen: dict[str, str] | None = None
+) -> dict[str, Any]:
+    kind = (
+        {"type": "ref/resource", "uri": ref}
+        if "://" in ref
+        else {"type": "ref/prompt", "name": ref}
+    )
     asked = {"ref": kind, "argument": {"name": argument, "value": typed}}
     return asked if chosen is None else {**asked, "context": {"arguments": chosen}}
 
@@ -57,7 +63,9 @@ def test_completion_calls_the_declared_function(dialect: Dialect) -> None:
     assert complete(server, "review", "language", "p", dialect=dialect) == {
         "values": ["python", "perl"], "total": 2, "hasMore": False,
     }  # fmt: skip
-    paths = complete(server, "files://{owner}/{+path}", "path", "a/", {"owner": "me"}, dialect=dialect)
+    paths = complete(
+        server, "files://{owner}/{+path}", "path", "a/", {"owner": "me"}, dialect=dialect
+    )
     assert paths["values"] == ["id-1: a/ of {'owner': 'me'}"]
     paths = complete(server, "files://{owner}/{+path}", "path", dialect=dialect)
     assert paths["values"] == ["id-1:  of {}"]
@@ -80,8 +88,16 @@ def test_completion_argument_without_completer_has_no_values() -> None:
         ("notes://today", "y", "Unknown resource template: notes://today"),
         ("files://me/path", "path", "Unknown resource template: files://me/path"),
         ("review", "", "Unknown argument ``; the arguments are: code, language, lines"),
-        ("review", "x" * 999, f"Unknown argument `{'x' * 128}`; the arguments are: code, language, lines"),
-        ("files://{owner}/{+path}", "+path", "Unknown argument `+path`; the arguments are: owner, path"),
+        (
+            "review",
+            "x" * 999,
+            f"Unknown argument `{'x' * 128}`; the arguments are: code, language, lines",
+        ),
+        (
+            "files://{owner}/{+path}",
+            "+path",
+            "Unknown argument `+path`; the arguments are: owner, path",
+        ),
     ],
 )
 def test_completion_unknown_ref_or_argument_is_invalid_params(
@@ -93,7 +109,9 @@ def test_completion_unknown_ref_or_argument_is_invalid_params(
 def test_completion_prompt_without_arguments_names_none() -> None:
     server = make()
     server.add_prompt(lambda: "", name="bare")
-    assert complete(server, "bare", "x")["message"] == "Unknown argument `x`; the arguments are: none"
+    assert (
+        complete(server, "bare", "x")["message"] == "Unknown argument `x`; the arguments are: none"
+    )
 
 
 # --- Values ---------------------------------------------------------------------------------------
@@ -151,7 +169,10 @@ def test_completion_values_are_limited_and_counted(
 def test_completion_values_other_than_strings_are_an_internal_error(value: Any) -> None:
     server = make()
     server.add_completion("review", "code", lambda typed: value)
-    assert complete(server, "review", "code") == {"code": -32603, "message": "Internal error (reference ref)"}
+    assert complete(server, "review", "code") == {
+        "code": -32603,
+        "message": "Internal error (reference ref)",
+    }
 
 
 def test_completion_object_of_the_function_is_not_modified() -> None:
@@ -171,7 +192,9 @@ def test_completion_function_exception_is_the_error_response() -> None:
     server.add_completion("review", "code", fail)
     assert complete(server, "review", "code", "tool") == {"code": -32603, "message": "too short"}
     assert complete(server, "review", "code", "mcp") == {"code": -32000, "message": "not for you"}
-    assert complete(server, "review", "code", "other")["message"] == "Internal error (reference ref)"
+    assert (
+        complete(server, "review", "code", "other")["message"] == "Internal error (reference ref)"
+    )
 
 
 # --- Declarations ---------------------------------------------------------------------------------
@@ -181,7 +204,9 @@ def test_completion_function_may_have_one_or_two_parameters() -> None:
     server = Server("s")
     server.add_prompt(lambda a, b, c, d, e, f, from_: "", name="p")
 
-    def described(typed: Annotated[str, "what was typed"], chosen: dict[str, str] | None = None) -> list[str]:
+    def described(
+        typed: Annotated[str, "what was typed"], chosen: dict[str, str] | None = None
+    ) -> list[str]:
         return [f"{typed} {chosen}"]
 
     server.add_completion("p", "a", described)
@@ -232,7 +257,9 @@ async def _slow(typed: str) -> list[str]:
         ("review", "code", 3, "is not callable"),
     ],
 )  # fmt: skip
-def test_completion_invalid_declaration_raises(ref: str, argument: str, function: Any, message: str) -> None:
+def test_completion_invalid_declaration_raises(
+    ref: str, argument: str, function: Any, message: str
+) -> None:
     server = make()
     with pytest.raises(DeclarationError, match=message):
         server.add_completion(ref, argument, function)
@@ -266,13 +293,18 @@ def test_completion_is_removed_with_its_prompt_or_template() -> None:
     capable = server.config().capabilities
     assert capable.completions == {}
     server.remove_prompt("review")
-    assert complete(server, "review", "language") == {"code": -32602, "message": "Unknown prompt: review"}
+    assert complete(server, "review", "language") == {
+        "code": -32602,
+        "message": "Unknown prompt: review",
+    }
     server.add_prompt(lambda language: "", name="review")
     assert complete(server, "review", "language")["values"] == []
     server.remove_resource("files://{owner}/{+path}")
     assert server.config().capabilities.completions is None
     for ref in "review", "none", "x://{y}":
-        with pytest.raises(McpError, match="this server does not offer completion/complete") as caught:
+        with pytest.raises(
+            McpError, match="this server does not offer completion/complete"
+        ) as caught:
             server.answer(request("completion/complete", params(ref, "language")))
         assert caught.value.code == -32601
     server.add_completion("review", "language", lambda typed: [])

@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from mcp_core.messages._events import RequestReceived
+    from mcp_core.registry.entries._invocation import Invocation
+    from mcp_core.registry.entries._prompts import PromptEntry
+    from mcp_core.registry.entries._resources import ResourceEntry, TemplateEntry
+    from mcp_core.registry.entries._tools import ToolEntry
     from mcp_core.types import Result
 
-    from ._invocation import Invocation
-    from ._pages import Lists
-    from ._prompts import PromptEntry
-    from ._resources import ResourceEntry, TemplateEntry
-    from ._tools import ToolEntry
+    from ._pages import ListPages
 
-__all__ = ["Answers", "refusal"]
+__all__ = ["RequestLookup", "refusal"]
 
 _MAX_SHOWN: Final = 128  # characters of an unknown name that an error message repeats
 
 
-class Answers:
+class RequestLookup:
     """The responses to requests for tools, resources, prompts and completions.
 
     `by_method` has a function for each method. The mappings are read at each request, so that they
@@ -48,7 +48,7 @@ class Answers:
         resources: Mapping[str, ResourceEntry],
         templates: Mapping[str, TemplateEntry],
         prompts: Mapping[str, PromptEntry],
-        lists: Lists,
+        lists: ListPages,
     ) -> None:
         self._tools = tools
         self._resources = resources
@@ -67,7 +67,7 @@ class Answers:
         }
 
     def __repr__(self) -> str:
-        return f"<Answers from {self._lists!r}>"
+        return f"<RequestLookup from {self._lists!r}>"
 
     @property
     def completes(self) -> bool:

@@ -16,17 +16,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._errors import Fault, McpError
+from mcp_core.registry._errors import DeclarationError
+from mcp_core.registry.functions._function import MISSING, inspect_function, union_members
 from mcp_core.types import CompleteResult, Completion
 
-from ._errors import DeclarationError
-from ._function import MISSING, inspect_function, union_members
 from ._invocation import Invocation, refuse_coroutine
 
 if TYPE_CHECKING:
+    from mcp_core.registry.functions._function import Function
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import CompleteParams, Result
-
-    from ._function import Function
 
 __all__ = ["Completer", "Completers"]
 

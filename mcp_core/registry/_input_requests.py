@@ -27,7 +27,6 @@ from mcp_core._errors import (
     RemoteProtocolError,
     ToolError,
 )
-from mcp_core._trace_context import trace_context
 from mcp_core.connection._state import State
 from mcp_core.input_requests._request_state import InvalidRequestState
 from mcp_core.input_requests._rounds import ServerRoundTrips, as_request, pause_before
@@ -42,6 +41,8 @@ from mcp_core.types import (
     URLElicitationRequiredData,
 )
 
+from ._trace_context import trace_context
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from ._errors import UrlElicitationRequired
     from ._server import Server
 
-__all__ = ["Asking", "RequestHost", "Round", "RuntimeLike", "meta_of"]
+__all__ = ["InputCollector", "NestedRequests", "RequestHost", "RuntimeLike", "meta_of"]
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ class RuntimeLike(Protocol):
 
     def release(self, id: RequestId, retry: float | None, /) -> bool: ...
 
-    def ask(self, asked: Round[T], /) -> Coroutine[Any, Any, T]: ...
+    def ask(self, asked: NestedRequests[T], /) -> Coroutine[Any, Any, T]: ...
 
     def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]], /) -> T: ...
 
@@ -109,7 +110,7 @@ class RequestHost(Protocol):
         """Remember that the client's user was sent to a page with this elicitation id."""
 
 
-class Round(abc.ABC, Generic[T]):
+class NestedRequests(abc.ABC, Generic[T]):
     """Requests that are sent to a stateful client side by side, as a runtime sees them.
 
     Enter `under_way(wake)`, wait until `wake` is called, or for at most `seconds` (None: without a
@@ -118,7 +119,7 @@ class Round(abc.ABC, Generic[T]):
 
     seconds: float | None = None
 
-    def __init__(self, collector: Asking) -> None:
+    def __init__(self, collector: InputCollector) -> None:
         self._collector = collector
         self._responses: dict[str, Any] = {}
         self._sent_count = 0
@@ -161,7 +162,7 @@ class Round(abc.ABC, Generic[T]):
         self._collector.rounds.append(self)
         try:
             for key, (method, params) in requests.items():
-                token = _Question(self, key, method)
+                token = _NestedRequest(self, key, method)
                 id = conn.send_request(method, params, token=token, related=request.id, meta=trace)
                 sent.append(id)
                 if isinstance(params, ElicitParams) and params.elicitation_id is not None:
@@ -218,10 +219,10 @@ class Round(abc.ABC, Generic[T]):
         return self._make_result(self._responses)
 
 
-class _Question(PendingRequest):
+class _NestedRequest(PendingRequest):
     """One request of a `NestedRequests`."""
 
-    def __init__(self, owner: Round[Any], key: str, method: str) -> None:
+    def __init__(self, owner: NestedRequests[Any], key: str, method: str) -> None:
         self._owner = owner
         self._key = key
         self._method = method
@@ -233,12 +234,12 @@ class _Question(PendingRequest):
         raise AssertionError("no progress was requested")  # pragma: no cover
 
 
-class _One(Round[T]):
+class _SingleRequest(NestedRequests[T]):
     """One request for input, from a handler that awaits the response."""
 
     def __init__(
         self,
-        collector: Asking,
+        collector: InputCollector,
         input_request: InputRequest,
         key: str | None,
         find_error: Problem,
@@ -276,13 +277,13 @@ class _One(Round[T]):
         return self._read(self._response)
 
 
-class _ByHand(Round[None]):
+class _ReturnedRequests(NestedRequests[None]):
     """The input requests of an `InputRequiredResult` that a handler returned.
 
     Without input requests it is a pause, after which the handler is run again.
     """
 
-    def __init__(self, collector: Asking, returned: InputRequiredResult) -> None:
+    def __init__(self, collector: InputCollector, returned: InputRequiredResult) -> None:
         super().__init__(collector)
         self._returned = returned
         if not returned.input_requests:
@@ -296,7 +297,7 @@ class _ByHand(Round[None]):
         self._collector.inquiry.resume(self._returned, responses)
 
 
-class Asking(Struct, eq=False):
+class InputCollector(Struct, eq=False):
     """The requests for input of one request.
 
     `rounds` are those that wait for responses now. `gone` is the exception that was raised in the
@@ -305,14 +306,16 @@ class Asking(Struct, eq=False):
 
     host: RequestHost
     request: RequestReceived
-    rounds: list[Round[Any]] = []
+    rounds: list[NestedRequests[Any]] = []
     gone: BaseException | None = None
     _inquiry: ServerRoundTrips | None = (
         None  # made when it is needed: most requests never need input
     )
 
     def __repr__(self) -> str:
-        return f"<Asking for {self.request.method.name}: {self._inquiry or 'nothing so far'}>"
+        return (
+            f"<InputCollector for {self.request.method.name}: {self._inquiry or 'nothing so far'}>"
+        )
 
     @property
     def inquiry(self) -> ServerRoundTrips:
@@ -370,11 +373,11 @@ class Asking(Struct, eq=False):
             raise RuntimeError(
                 "a plain def cannot await an answer: write an `async def`, or return InputRequiredResult"
             )
-        return runtime.ask(_One(self, input_request, key, find_error, read))
+        return runtime.ask(_SingleRequest(self, input_request, key, find_error, read))
 
     def by_hand(self, returned: InputRequiredResult) -> Coroutine[Any, Any, None]:
         """Send what a handler returned to a stateful client. Then run the handler again."""
-        return self.host.runtime.ask(_ByHand(self, returned))
+        return self.host.runtime.ask(_ReturnedRequests(self, returned))
 
     def over(self) -> None:
         """Fail every request for input that still waits: the client's request has ended.

@@ -50,7 +50,10 @@ def test_prompts_list_in_each_revision() -> None:
     in_c = {**oldest, "title": "Review", "_meta": {"a": 1}}
     in_e = {**in_c, "icons": [{"src": "https://example.com/i"}]}
     for dialect, expected in ((A, oldest), (C, in_c), (E, in_e)):
-        assert answered(make(), "prompts/list", {}, dialect)["prompts"] == [expected, {"name": "plain"}]
+        assert answered(make(), "prompts/list", {}, dialect)["prompts"] == [
+            expected,
+            {"name": "plain"},
+        ]
 
 
 def get(server: Server, name: str, arguments: Any = None, dialect: Dialect = E) -> Any:
@@ -63,9 +66,13 @@ def get(server: Server, name: str, arguments: Any = None, dialect: Dialect = E) 
 def test_prompts_get_converts_arguments(dialect: Dialect) -> None:
     assert get(make(), "review", {"code": "x", "lines": "3", "tone": "stern"}, dialect) == {
         "description": "Review code.",
-        "messages": [{"role": "user", "content": {"type": "text", "text": "x/3/<Tone.STERN: 'stern'>"}}],
+        "messages": [
+            {"role": "user", "content": {"type": "text", "text": "x/3/<Tone.STERN: 'stern'>"}}
+        ],
     }
-    text = get(make(), "review", {"code": "3", "lines": ""}, dialect)["messages"][0]["content"]["text"]
+    text = get(make(), "review", {"code": "3", "lines": ""}, dialect)["messages"][0]["content"][
+        "text"
+    ]
     assert text == "3/10/<Tone.KIND: 'kind'>"
 
 
@@ -75,7 +82,10 @@ def test_prompts_get_makes_a_message_of_each_value() -> None:
         {"role": "user", "content": {"type": "text", "text": "a"}},
         {"role": "assistant", "content": {"type": "text", "text": "b"}},
         {"role": "user", "content": {"type": "image", "data": "aGk=", "mimeType": "image/png"}},
-        {"role": "user", "content": {"type": "resource", "resource": {"uri": "x://y", "text": "t"}}},
+        {
+            "role": "user",
+            "content": {"type": "resource", "resource": {"uri": "x://y", "text": "t"}},
+        },
     ]
 
 
@@ -91,8 +101,16 @@ def test_prompts_get_makes_a_message_of_each_value() -> None:
             {"code": "x", "line": "1"},
             "Unknown argument `line`; the arguments are: code, lines, tone",
         ),
-        ("review", {"code": "x", "lines": "many"}, "Invalid argument `lines`: expected `int`, got `str`"),
-        ("review", {"code": "x", "tone": "odd"}, "Invalid argument `tone`: invalid enum value 'odd'"),
+        (
+            "review",
+            {"code": "x", "lines": "many"},
+            "Invalid argument `lines`: expected `int`, got `str`",
+        ),
+        (
+            "review",
+            {"code": "x", "tone": "odd"},
+            "Invalid argument `tone`: invalid enum value 'odd'",
+        ),
     ],
 )
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
@@ -103,7 +121,9 @@ def test_prompts_get_invalid_arguments_are_invalid_params(
 
 
 @pytest.mark.parametrize(
-    "value", [3, None, {"role": "user"}, [["nested"]], b"x"], ids=["number", "none", "dict", "list", "bytes"]
+    "value",
+    [3, None, {"role": "user"}, [["nested"]], b"x"],
+    ids=["number", "none", "dict", "list", "bytes"],
 )
 def test_prompts_get_value_other_than_a_message_is_an_internal_error(value: Any) -> None:
     server = Server("s")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_core.registry import Audio, File, Image
-from mcp_core.registry._content import base64_of, block_of, blocks_of, json_text
+from mcp_core.registry.functions._content import base64_of, block_of, blocks_of, json_text
 from mcp_core.types import (
     Annotations,
     AudioContent,
@@ -61,7 +61,10 @@ def test_media_invalid_mime_type_raises(bad: str) -> None:
     ):
         with pytest.raises(ValueError, match="no MIME type"):
             make()
-    assert Image(b"", mime_type="image/svg+xml; charset=utf-8").mime_type == "image/svg+xml; charset=utf-8"
+    assert (
+        Image(b"", mime_type="image/svg+xml; charset=utf-8").mime_type
+        == "image/svg+xml; charset=utf-8"
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mcp_core.registry import DeclarationError
-from mcp_core.registry._schema import GivenSchema, schema_of, wrapped
+from mcp_core.registry.functions._schema import DeclaredSchema, schema_of, wrapped
 
 
 class Leaf(msgspec.Struct):
@@ -23,7 +23,12 @@ class Node(msgspec.Struct):
 
 
 def test_schema_of_has_no_reference_at_its_root() -> None:
-    leaf = {"title": "Leaf", "type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+    leaf = {
+        "title": "Leaf",
+        "type": "object",
+        "properties": {"x": {"type": "integer"}},
+        "required": ["x"],
+    }
     assert schema_of(int) == {"type": "integer"}
     assert schema_of(Leaf) == leaf
     assert schema_of(list[Leaf]) == {
@@ -57,12 +62,12 @@ def test_wrapped_schema_keeps_its_definitions() -> None:
 
 @pytest.mark.requirement("JSCH-2", "JSCH-3", "JSCH-7")
 def test_declared_schema_unusable_raises_with_its_label() -> None:
-    schema = GivenSchema({"type": "integer"}, "tool 't': input_schema")
+    schema = DeclaredSchema({"type": "integer"}, "tool 't': input_schema")
     assert schema.fault_of("x") == ("", "'x' is not of type 'integer'")
     assert not schema.describes_object
     for wrong in ({"type": 3}, {"$schema": "https://example.com/mine"}, {"$ref": "other.json"}):
         with pytest.raises(DeclarationError, match=r"^tool 't': input_schema: "):
-            GivenSchema(wrong, "tool 't': input_schema")
+            DeclaredSchema(wrong, "tool 't': input_schema")
 
 
 def test_registry_import_does_not_load_jsonschema() -> None:
@@ -75,5 +80,7 @@ def test_registry_import_does_not_load_jsonschema() -> None:
         "def f(x: int) -> list[int]: ...\n"
         "print(sorted({'jsonschema', 'referencing', 'asyncio', 'threading', 'logging', 'socket'} & sys.modules.keys()))\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"

@@ -44,13 +44,17 @@ def check_tool_name(name: str) -> None:
     The name is legal, but some clients reject it.
     """
     if not _TOOL_NAME.fullmatch(name):
-        warn_author(f"tool name {name!r} is not 1 to 128 characters of A-Z, a-z, 0-9, '_', '-' and '.'")
+        warn_author(
+            f"tool name {name!r} is not 1 to 128 characters of A-Z, a-z, 0-9, '_', '-' and '.'"
+        )
 
 
 def check_uri(uri: str, label: str) -> None:
     """Raise `DeclarationError` unless `uri` is an absolute URI (RFC 3986)."""
     if not _URI.fullmatch(uri):
-        raise DeclarationError(f"{label}: {uri!r} is no URI; it begins with a scheme, as in 'notes://today'")
+        raise DeclarationError(
+            f"{label}: {uri!r} is no URI; it begins with a scheme, as in 'notes://today'"
+        )
 
 
 def check_icons(icons: Sequence[Icon] | None, label: str) -> list[Icon] | None:

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Meta, Raw
 
 from mcp_core.registry import Context, DeclarationError
-from mcp_core.registry._function import inspect_function
-from mcp_core.registry._signature import (
+from mcp_core.registry.functions._function import inspect_function
+from mcp_core.registry.functions._signature import (
     ArgumentReader,
-    Misfit,
-    NotAnObject,
+    ArgumentsNotAnObject,
+    InvalidArguments,
     TextReader,
     read_back,
     read_object,
@@ -102,7 +102,11 @@ ACCEPTED: list[tuple[Any, str, Any]] = [
     (date, '"2026-07-28"', date(2026, 7, 28)),
     (time, '"12:00:00"', time(12)),
     (timedelta, '"PT1H"', timedelta(hours=1)),
-    (uuid.UUID, '"12345678-1234-5678-1234-567812345678"', uuid.UUID("12345678-1234-5678-1234-567812345678")),
+    (
+        uuid.UUID,
+        '"12345678-1234-5678-1234-567812345678"',
+        uuid.UUID("12345678-1234-5678-1234-567812345678"),
+    ),
     (decimal.Decimal, '"1.10"', decimal.Decimal("1.10")),
     (bytes, '"aGk="', b"hi"),
     (list[int], "[1,2.0]", [1, 2]),
@@ -122,7 +126,9 @@ ACCEPTED: list[tuple[Any, str, Any]] = [
 
 @pytest.mark.requirement("DEC-4")
 @pytest.mark.parametrize(("annotation", "value", "expected"), ACCEPTED)
-def test_argument_reader_valid_argument_is_converted(annotation: Any, value: str, expected: Any) -> None:
+def test_argument_reader_valid_argument_is_converted(
+    annotation: Any, value: str, expected: Any
+) -> None:
     found = read(annotation, value)
     assert found == expected
     assert type(found) is type(expected)
@@ -130,7 +136,9 @@ def test_argument_reader_valid_argument_is_converted(annotation: Any, value: str
 
 @pytest.mark.parametrize(("annotation", "value", "expected"), ACCEPTED)
 @pytest.mark.requirement("JSCH-3")
-def test_argument_reader_schema_accepts_the_same_values(annotation: Any, value: str, expected: Any) -> None:
+def test_argument_reader_schema_accepts_the_same_values(
+    annotation: Any, value: str, expected: Any
+) -> None:
     schema = reader_of(annotation).schema
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
@@ -159,8 +167,10 @@ def test_argument_reader_schema_accepts_the_same_values(annotation: Any, value: 
         (datetime, '"soon"', "Invalid argument `x`: invalid RFC3339 encoded datetime"),
     ],
 )
-def test_argument_reader_invalid_argument_has_a_reason(annotation: Any, value: str, why: str) -> None:
-    with pytest.raises(Misfit) as caught:
+def test_argument_reader_invalid_argument_has_a_reason(
+    annotation: Any, value: str, why: str
+) -> None:
+    with pytest.raises(InvalidArguments) as caught:
         read(annotation, value)
     assert str(caught.value) == why
 
@@ -183,7 +193,7 @@ def test_argument_reader_absent_arguments_are_empty() -> None:
         "required": [],
         "additionalProperties": False,
     }
-    with pytest.raises(Misfit, match="Missing argument `city`"):
+    with pytest.raises(InvalidArguments, match="Missing argument `city`"):
         TWO.read(UNSET)
 
 
@@ -197,34 +207,34 @@ def test_argument_reader_absent_arguments_are_empty() -> None:
     ],
 )
 def test_argument_reader_invalid_arguments_have_a_reason(arguments: str, why: str) -> None:
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(InvalidArguments) as caught:
         TWO.read(arguments.encode())
     assert str(caught.value) == why
-    with pytest.raises(Misfit, match="the arguments are: none"):
+    with pytest.raises(InvalidArguments, match="the arguments are: none"):
         NOTHING.read(b'{"x":1}')
 
 
 @pytest.mark.parametrize("arguments", [b"[]", b"3", b'"x"', b"true", b"1.0"])
 def test_arguments_other_than_an_object_raise(arguments: bytes) -> None:
-    with pytest.raises(NotAnObject):
+    with pytest.raises(ArgumentsNotAnObject):
         TWO.read(arguments)
-    with pytest.raises(NotAnObject):
+    with pytest.raises(ArgumentsNotAnObject):
         read_object(arguments)
 
 
 def test_arguments_of_invalid_utf8_or_deep_nesting_raise() -> None:
-    with pytest.raises(Misfit):
+    with pytest.raises(InvalidArguments):
         TWO.read(b'{"city":"\xff"}')
-    with pytest.raises(Misfit):
+    with pytest.raises(InvalidArguments):
         reader_of(Any).read(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
-    with pytest.raises(Misfit):
+    with pytest.raises(InvalidArguments):
         read_object(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
 
 
 def test_read_object_returns_the_arguments_unchanged() -> None:
     assert read_object(UNSET) == {}
     assert read_object(b'{"a":1.0}') == {"a": 1.0}
-    with pytest.raises(Misfit):
+    with pytest.raises(InvalidArguments):
         read_object(b"{")
 
 
@@ -285,8 +295,15 @@ def test_argument_reader_schema_of_a_signature() -> None:
         "type": "object",
         "properties": {
             "city": {"type": "string", "description": "Where"},
-            "trees": {"type": "array", "items": {"$ref": "#/$defs/Tree"}, "description": "Some trees."},
-            "at": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}], "default": None},
+            "trees": {
+                "type": "array",
+                "items": {"$ref": "#/$defs/Tree"},
+                "description": "Some trees.",
+            },
+            "at": {
+                "anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}],
+                "default": None,
+            },
             "from": {"type": "integer", "minimum": 0, "description": "first", "default": 0},
             "when": {
                 "type": "object",
@@ -338,9 +355,13 @@ class Unfinished(msgspec.Struct):
     ],
 )
 def test_readers_type_without_json_raises_at_declaration(annotation: Any) -> None:
-    with pytest.raises(DeclarationError, match="parameter 'x' cannot be described by a JSON Schema: "):
+    with pytest.raises(
+        DeclarationError, match="parameter 'x' cannot be described by a JSON Schema: "
+    ):
         reader_of(annotation)
-    with pytest.raises(DeclarationError, match="parameter 'x' cannot be described by a JSON Schema: "):
+    with pytest.raises(
+        DeclarationError, match="parameter 'x' cannot be described by a JSON Schema: "
+    ):
         text_reader_of(annotation)
 
 
@@ -357,11 +378,25 @@ json_values = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text("ab/é", max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abx"), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abx"), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
-TYPES = (int, float, str, bool, list[int], dict[str, int], Place, Options, int | None, Literal["a", 1], Any)
+TYPES = (
+    int,
+    float,
+    str,
+    bool,
+    list[int],
+    dict[str, int],
+    Place,
+    Options,
+    int | None,
+    Literal["a", 1],
+    Any,
+)
 READERS = [reader_of(annotation) for annotation in TYPES]
 VALIDATORS = [jsonschema.Draft202012Validator(reader.schema) for reader in READERS]
 
@@ -372,7 +407,7 @@ def test_argument_reader_agrees_with_its_schema(value: Any, index: int) -> None:
     admitted = VALIDATORS[index].is_valid({"x": value})
     try:
         READERS[index].read(json.dumps({"x": value}).encode())
-    except Misfit:
+    except InvalidArguments:
         assert not admitted
     else:
         assert admitted
@@ -431,7 +466,11 @@ def test_text_reader_converts_text_leniently(annotation: Any, text: Any, value: 
         (int, "three", "Invalid argument `x`: expected `int`, got `str`"),
         (int, "", "Invalid argument `x`: expected `int`, got `str`"),
         (list[int], "[1", "Invalid argument `x`: expected `array`, got `str`"),
-        (Annotated[str, Meta(max_length=2)], "abc", "Invalid argument `x`: expected `str` of length <= 2"),
+        (
+            Annotated[str, Meta(max_length=2)],
+            "abc",
+            "Invalid argument `x`: expected `str` of length <= 2",
+        ),
         (
             Annotated[str, Meta(pattern="^a+$")],
             '"a"',
@@ -442,7 +481,7 @@ def test_text_reader_converts_text_leniently(annotation: Any, text: Any, value: 
     ],
 )
 def test_text_reader_invalid_text_has_a_reason(annotation: Any, text: Any, why: str) -> None:
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(InvalidArguments) as caught:
         text_reader_of(annotation).read({"x": text})
     assert str(caught.value) == why
 
@@ -452,18 +491,20 @@ def test_text_reader_missing_unknown_and_empty_arguments() -> None:
     assert reader.read({"city": "Oslo"}) == {"city": "Oslo"}
     assert reader.read({"city": "Oslo", "days": "2"}) == {"city": "Oslo", "days": 2}
     assert reader.read({"city": "", "days": ""}) == {"city": ""}  # an empty form field
-    with pytest.raises(Misfit, match="Missing argument `city`"):
+    with pytest.raises(InvalidArguments, match="Missing argument `city`"):
         reader.read({"days": "2"})
-    with pytest.raises(Misfit, match="Unknown argument `day`; the arguments are: city, days"):
+    with pytest.raises(
+        InvalidArguments, match="Unknown argument `day`; the arguments are: city, days"
+    ):
         reader.read({"city": "x", "day": "2"})
-    with pytest.raises(Misfit, match="the arguments are: none"):
+    with pytest.raises(InvalidArguments, match="the arguments are: none"):
         TextReader(inspect_function(nothing)).read({"x": "y"})
     assert repr(reader) == "<TextReader city, days>"
 
 
 def test_read_back_value_of_another_type_raises() -> None:
     assert read_back(b"3", msgspec.json.Decoder(int).decode) == 3
-    with pytest.raises(Misfit, match="Expected `int`"):
+    with pytest.raises(InvalidArguments, match="Expected `int`"):
         read_back(b'"3"', msgspec.json.Decoder(int).decode)
 
 

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
     from msgspec import Raw, Struct
 
+    from mcp_core.registry.functions._function import Function, Injected
     from mcp_core.revisions._dialects import Dialect
-
-    from ._function import Function, Injected
 
 __all__ = ["Invocation", "refuse_coroutine"]
 

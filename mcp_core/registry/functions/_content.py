@@ -26,7 +26,17 @@ from mcp_core.types import (
     TextContent,
 )
 
-__all__ = ["BLOCKS", "MEDIA", "Audio", "File", "Image", "base64_of", "block_of", "blocks_of", "json_text"]
+__all__ = [
+    "BLOCKS",
+    "MEDIA",
+    "Audio",
+    "File",
+    "Image",
+    "base64_of",
+    "block_of",
+    "blocks_of",
+    "json_text",
+]
 
 # RFC 6838, section 4.2
 _MIME_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(?:\s*;.*)?")
@@ -155,8 +165,12 @@ def blocks_of(value: Any) -> list[ContentBlock] | None:
     """
     if value is None:
         return []
-    if isinstance(value, list | tuple) and any(isinstance(item, (*BLOCKS, *MEDIA)) for item in value):
-        return [block for item in value for block in blocks_of(item) or [TextContent(json_text(item))]]
+    if isinstance(value, list | tuple) and any(
+        isinstance(item, (*BLOCKS, *MEDIA)) for item in value
+    ):
+        return [
+            block for item in value for block in blocks_of(item) or [TextContent(json_text(item))]
+        ]
     if isinstance(value, bytes | bytearray | memoryview):
         raise TypeError("bytes have no MIME type: return Image, Audio or File")
     block = block_of(value)

@@ -1,0 +1,1 @@
+"""From a Python signature to schemas and values."""
