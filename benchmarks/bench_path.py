@@ -21,9 +21,11 @@ import trio.testing
 import mcp_core
 import mcp_trio
 
-PACKAGES: Final = tuple(f"{Path(package.__file__ or '').parent}/" for package in (mcp_core, mcp_trio))
+PACKAGES: Final = tuple(
+    f"{Path(package.__file__ or '').parent}/" for package in (mcp_core, mcp_trio)
+)
 # The other end of the stream that stands for stdin and stdout.
-NOT_COUNTED: Final = "/mcp_trio/_memory.py"
+NOT_COUNTED: Final = "/mcp_trio/streams/_memory.py"
 META: Final = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -60,7 +62,9 @@ def server() -> mcp_trio.Server:
 
 def request(id: int) -> bytes:
     params = {"name": "greet", "arguments": {"name": "A"}, "_meta": META}
-    return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).encode()
+    return json.dumps(
+        {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+    ).encode()
 
 
 async def measured(call: Call) -> Length:

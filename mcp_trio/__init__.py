@@ -38,8 +38,9 @@ from mcp_core.registry import (
     UrlElicitationRequired,
 )
 from mcp_core.runtime import Changes, answer_form
+from mcp_trio.streams._child import Grace
+from mcp_trio.streams._memory import memory_pair
 
-from ._child import Grace
 from ._client import Client
 from ._connect import (
     ClientOptions,
@@ -49,14 +50,13 @@ from ._connect import (
     connect_stream,
     connect_websocket,
 )
-from ._memory import memory_pair
 from ._server import run, serve_listeners, serve_stdio, serve_stream
 
 if TYPE_CHECKING:
     from mcp_core.auth import ClientProfile, Secret
 
     from ._asgi import AsgiApp, asgi
-    from ._authorization import Login
+    from ._authorization import LoginConfig
     from ._http_server import HttpAddress, run_http, serve_http
     from ._storage import FileStorage, MemoryStorage, TokenStorage
 
@@ -83,7 +83,7 @@ __all__ = [
     "HttpAddress",
     "Image",
     "LocalProtocolError",
-    "Login",
+    "LoginConfig",
     "McpError",
     "McpTrioError",
     "MemoryStorage",
@@ -119,7 +119,7 @@ _ON_FIRST_USE = {
     "ClientProfile": "mcp_core.auth",
     "FileStorage": "._storage",
     "HttpAddress": "._http_server",
-    "Login": "._authorization",
+    "LoginConfig": "._authorization",
     "MemoryStorage": "._storage",
     "Secret": "mcp_core.auth",
     "TokenStorage": "._storage",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcp_core.auth import HttpRequest, HttpResponse
     from mcp_core.http import AuthCheck, ResourceServerLike
 
-__all__ = ["Admitting", "door_of"]
+__all__ = ["AuthStepRunner", "door_of"]
 
 _FETCH_TIMEOUT: Final = 8.0  # seconds for one fetch, with its DNS look-ups
 _MOST_FETCHES: Final = 200
@@ -37,15 +37,15 @@ def door_of(guard: ResourceServerLike | None) -> EndpointAuth | None:
     return None if guard is None else EndpointAuth(guard, time, _log.log)
 
 
-class Admitting:
+class AuthStepRunner:
     """Runs the steps of authorization checks, with its fetches in `nursery`."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
-        self._fetching: dict[int, _Fetching] = {}
+        self._fetching: dict[int, _SharedFetch] = {}
 
     def __repr__(self) -> str:
-        return f"<Admitting, {len(self._fetching)} fetches>"
+        return f"<AuthStepRunner, {len(self._fetching)} fetches>"
 
     async def run(self, admission: AuthCheck) -> None:
         """Run the steps of a check until the request is granted or denied."""
@@ -60,7 +60,7 @@ class Admitting:
         if fetching is None:
             if len(self._fetching) >= _MOST_FETCHES:
                 raise FetchFailed("too much is being fetched already")
-            fetching = self._fetching[id(step)] = _Fetching(step)
+            fetching = self._fetching[id(step)] = _SharedFetch(step)
             self._nursery.start_soon(self._run, fetching)
         if fetching.keeper is not None:
             fetching.keeper.shield = False
@@ -71,7 +71,7 @@ class Admitting:
             raise FetchFailed(fetching.failure)
         return fetching.reply
 
-    async def _run(self, fetching: _Fetching) -> None:
+    async def _run(self, fetching: _SharedFetch) -> None:
         from mcp_core.auth import FetchFailed
 
         step = fetching.step
@@ -110,7 +110,7 @@ async def _is_private(url: str) -> bool:
     return not any(is_public_address(str(where[0])) for *_, where in found)
 
 
-class _Fetching:
+class _SharedFetch:
     """A fetch in progress, shared by all requests with the same step.
 
     It keeps the step, so that no other object gets the same `id()`. `keeper` is the cancel scope of

@@ -21,7 +21,7 @@ import trio
 from mcp_core.http import HttpOptions
 from mcp_core.runtime import AsgiApplication, AsgiRequest
 
-from ._reception import Served, open_reception
+from ._reception import ServedEndpoint, open_reception
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcp_core.http import ResourceServerLike, ServeOptions
     from mcp_core.registry import Server
 
-    from ._reception import Reception
+    from ._reception import HttpServerDriver
 
     Receive = Callable[[], Awaitable[Mapping[str, Any]]]
     Send = Callable[[Any], Awaitable[None]]
@@ -93,9 +93,9 @@ class AsgiApp(AsgiApplication):
         trio.lowlevel.spawn_system_task(function)
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[Reception]:
+    async def _open(self) -> AsyncIterator[HttpServerDriver]:
         async with self._server.lifespan() as value:
-            site = self._site(secrets.token_bytes, time.time, Served(self._server, value))
+            site = self._site(secrets.token_bytes, time.time, ServedEndpoint(self._server, value))
             async with open_reception(site) as reception:
                 yield reception
                 await reception.wind_down(_GRACE)

@@ -36,7 +36,7 @@ from mcp_core.auth import (
 
 from ._dial import ENVIRONMENT
 from ._fetch import fetch
-from ._h11_loopback import Loopback
+from ._h11_loopback import LoopbackListener
 from ._storage import FileStorage, TokenStorage
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from mcp_core.auth import AuthAttempt, Flow, HttpResponse, Step
     from mcp_core.http import AuthAttemptLike
 
-__all__ = ["Authorization", "Login", "login_of"]
+__all__ = ["ClientAuthorization", "LoginConfig", "login_of"]
 
 _log = logging.getLogger("mcp_trio")
 
@@ -57,7 +57,7 @@ _LOCK_POLL_INTERVAL: Final = 0.05  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
-class Login:
+class LoginConfig:
     """The settings with which a client obtains and stores its tokens.
 
     Args:
@@ -89,14 +89,14 @@ class Login:
             )
 
 
-def login_of(auth: Login | ClientProfile | bool) -> Login:
+def login_of(auth: LoginConfig | ClientProfile | bool) -> LoginConfig:
     """Return the settings for an option `auth` that is not False."""
     if isinstance(auth, bool):
-        return Login()
-    return Login(profile=auth) if isinstance(auth, ClientProfile) else auth
+        return LoginConfig()
+    return LoginConfig(profile=auth) if isinstance(auth, ClientProfile) else auth
 
 
-class Authorization:
+class ClientAuthorization:
     """The authorization of a client at the MCP server at `url`.
 
     `tls` and `proxy` are for connections to authorization servers. `on_login` is called when the
@@ -109,7 +109,7 @@ class Authorization:
     def __init__(
         self,
         url: str,
-        login: Login,
+        login: LoginConfig,
         *,
         tls: ssl.SSLContext | None = None,
         proxy: str | None = ENVIRONMENT,
@@ -122,14 +122,14 @@ class Authorization:
         self._loaded = False
         self._server_address_known = False
         self._generation = 0
-        self._loopback: Loopback | None = None
+        self._loopback: LoopbackListener | None = None
         self._release_lock: Callable[[], None] | None = None
         self.on_login: Callable[[], object] = lambda: None
         self.on_browse: Callable[[int], object] = lambda change: None
         self._nursery: trio.Nursery
 
     def __repr__(self) -> str:
-        return f"<Authorization by {self._authorizer!r}>"
+        return f"<ClientAuthorization by {self._authorizer!r}>"
 
     def start(self, nursery: trio.Nursery) -> None:
         """Set the nursery in which flows run. Call it before `ready`."""
@@ -260,7 +260,7 @@ class Authorization:
             )
         if browse != _BROWSER:
             return step.redirect_uri
-        self._loopback = await Loopback.open(step.redirect_uri, any_port=step.any_port)
+        self._loopback = await LoopbackListener.open(step.redirect_uri, any_port=step.any_port)
         return self._loopback.redirect_uri
 
     async def _browse(self, step: Browse) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp_core import Config, Connection, Event
     from mcp_core.runtime import CallOptions, CallSteps, ClientConfigOptions, Job
 
-__all__ = ["Carrier", "Client"]
+__all__ = ["Client", "ClientTransport"]
 
 # Seconds for the last messages to be sent, and again for the transport to close. An unresponsive
 # server delays `aclose` by no more than their sum.
@@ -39,7 +39,7 @@ T = TypeVar("T")
 _log = logging.getLogger("mcp_trio")
 
 
-class Carrier(Protocol):
+class ClientTransport(Protocol):
     """The transport of one client conversation.
 
     It never raises: the events of the connection report what happens. `protocol` is the display
@@ -105,7 +105,7 @@ class Client(AbstractClient):
         self,
         config: Config,
         options: ClientConfigOptions,
-        make_transport: Callable[[Connection, Callable[[Event], None]], Carrier],
+        make_transport: Callable[[Connection, Callable[[Event], None]], ClientTransport],
     ) -> None:
         super().__init__(config, options, trio.current_time, trio.sleep)
         self._transport = make_transport(self._conn, self._handle_event)

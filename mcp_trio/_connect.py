@@ -19,14 +19,14 @@ import trio
 from mcp_core import ConnectFailed
 from mcp_core.registry import Server
 from mcp_core.runtime import NETWORK_INITIALIZE_TIMEOUT, ClientConfigOptions, client_config
+from mcp_trio.streams._child import Grace, spawn
+from mcp_trio.streams._link import StreamTransport
+from mcp_trio.streams._memory import memory_pair
+from mcp_trio.streams._trace import TraceCallback, TracedStream
 
-from ._child import Grace, spawn
 from ._client import Client
-from ._link import StreamCarrier
-from ._memory import memory_pair
 from ._nursery import open_quiet_nursery
 from ._server import converse
-from ._trace import TracedStream, Watcher
 
 if TYPE_CHECKING:
     import os
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
     from mcp_core import Connection, Event
     from mcp_core.auth import ClientProfile
+    from mcp_trio.streams._child import ChildProcess, Stderr
+    from mcp_trio.streams._trace import Trace
 
-    from ._authorization import Authorization, Login
-    from ._child import Child, Stderr
-    from ._client import Carrier
-    from ._trace import Trace
+    from ._authorization import ClientAuthorization, LoginConfig
+    from ._client import ClientTransport
 
 __all__ = [
     "ClientOptions",
@@ -66,7 +66,7 @@ class ClientOptions(ClientConfigOptions, total=False):
 def connect(
     target: str | Server | Sequence[str | os.PathLike[str]],
     *,
-    auth: Login | ClientProfile | bool = False,
+    auth: LoginConfig | ClientProfile | bool = False,
     prior_knowledge: bool = False,
     **options: Unpack[ClientOptions],
 ) -> AbstractAsyncContextManager[Client]:
@@ -199,7 +199,7 @@ async def connect_http(
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
     proxy: str | None = "environment",
-    auth: Login | ClientProfile | bool = False,
+    auth: LoginConfig | ClientProfile | bool = False,
     prior_knowledge: bool = False,
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator[Client]:
@@ -244,33 +244,35 @@ async def connect_http(
     """
     from mcp_core.http import HttpClient, HttpClientOptions, Url
 
-    from ._dial import Way
-    from ._http_client import HttpCarrier
+    from ._dial import Connector
+    from ._http_client import HttpTransport
 
     with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
-    authorization: Authorization | None = None
+    authorization: ClientAuthorization | None = None
     if auth is not False:
-        from ._authorization import Authorization, login_of
+        from ._authorization import ClientAuthorization, login_of
 
         login = login_of(auth)
         with_defaults["extensions"] = {
             **login.profile.extensions,
             **(options.get("extensions") or {}),
         }
-        authorization = Authorization(url, login, tls=tls, proxy=proxy)
+        authorization = ClientAuthorization(url, login, tls=tls, proxy=proxy)
     trace = options.get("trace")
-    on_message = None if trace is None else Watcher(trace).tell
+    on_message = None if trace is None else TraceCallback(trace).tell
     on_received = None if on_message is None else partial(on_message, "received")
     on_sent = None if on_message is None else partial(on_message, "sent")
     http_options = HttpClientOptions(
         headers=headers or {}, entropy=secrets.token_bytes, heard=on_received, access=authorization
     )
-    connector = Way(*Url.parse(url).origin, tls=tls, proxy=proxy, prior_knowledge=prior_knowledge)
+    connector = Connector(
+        *Url.parse(url).origin, tls=tls, proxy=proxy, prior_knowledge=prior_knowledge
+    )
     config = client_config(with_defaults)
 
-    def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> Carrier:
+    def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> ClientTransport:
         http = HttpClient(conn, url, http_options)
-        return HttpCarrier(http, connector, on_event, on_sent, authorization)
+        return HttpTransport(http, connector, on_event, on_sent, authorization)
 
     async with open_quiet_nursery() as nursery:
         client = Client(config, with_defaults, make_transport)
@@ -317,22 +319,22 @@ async def connect_websocket(
     """
     from mcp_core.http import WebSocket, WebSocketUpgrade
 
-    from ._dial import Way
-    from ._websocket import SocketCarrier
+    from ._dial import Connector
+    from ._websocket import WebSocketTransport
 
     with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
     upgrade = WebSocketUpgrade(url, headers or {}, secrets.token_bytes(16))
-    connector = Way(*upgrade.url.origin, tls=tls, proxy=proxy, tunnel=True)
+    connector = Connector(*upgrade.url.origin, tls=tls, proxy=proxy, tunnel=True)
     config = client_config(with_defaults)
     trace = options.get("trace")
-    on_message = None if trace is None else Watcher(trace).tell
+    on_message = None if trace is None else TraceCallback(trace).tell
     on_received = None if on_message is None else partial(on_message, "received")
     on_sent = None if on_message is None else partial(on_message, "sent")
     stream, early = await connector.switch(upgrade)
 
-    def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> Carrier:
+    def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> ClientTransport:
         socket = WebSocket(conn, trio.current_time(), heard=on_received)
-        return SocketCarrier(socket, stream, early, on_event, on_sent)
+        return WebSocketTransport(socket, stream, early, on_event, on_sent)
 
     async with stream, open_quiet_nursery() as nursery:
         client = Client(config, with_defaults, make_transport)
@@ -356,14 +358,14 @@ async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterat
 
 def _stream_transport_factory(
     stream: trio.abc.Stream, options: ClientOptions
-) -> Callable[[Connection, Callable[[Event], None]], Carrier]:
+) -> Callable[[Connection, Callable[[Event], None]], ClientTransport]:
     """Return the function with which a `Client` makes its transport on `stream`."""
     trace = options.get("trace")
     traced = stream if trace is None else TracedStream(stream, trace)
-    return lambda conn, on_event: StreamCarrier(conn, traced, on_event)
+    return lambda conn, on_event: StreamTransport(conn, traced, on_event)
 
 
-def _child_ended_text(child: Child) -> str:
+def _child_ended_text(child: ChildProcess) -> str:
     lines = child.stderr_tail.decode(errors="replace").strip().splitlines()[-5:]
     ended = f" (exit status {child.returncode})" if child.returncode is not None else ""
     return ended + "".join(f"\n  its stderr: {line}" for line in lines)

@@ -17,7 +17,7 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Deadline", "Deadlines"]
+__all__ = ["Deadline", "DeadlineRunner"]
 
 
 class Deadline:
@@ -29,7 +29,7 @@ class Deadline:
 
     __slots__ = ("_act", "_deadlines", "_next_check", "when")
 
-    def __init__(self, deadlines: Deadlines, act: Callable[[], object]) -> None:
+    def __init__(self, deadlines: DeadlineRunner, act: Callable[[], object]) -> None:
         self.when = math.inf
         self._deadlines = deadlines
         self._act: Callable[[], object] | None = act
@@ -63,7 +63,7 @@ class Deadline:
             self._act()
 
 
-class Deadlines:
+class DeadlineRunner:
     """A set of deadlines with their task: start `run` in a nursery. It runs until cancelled."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Deadlines:
         self._earlier_check = trio.lowlevel.ParkingLot()
 
     def __repr__(self) -> str:
-        return f"<Deadlines, {len(self._checks)} to check>"
+        return f"<DeadlineRunner, {len(self._checks)} to check>"
 
     def new(self, act: Callable[[], object]) -> Deadline:
         """Return a deadline at which `act` is called. It is never, until `Deadline.move`."""

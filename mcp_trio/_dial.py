@@ -21,14 +21,14 @@ from mcp_core import ConnectFailed
 from mcp_core.http import RequestHead
 from mcp_core.urls import Url, is_loopback_host
 
-from ._h11_client import H11Client, ask_to_switch, open_tunnel
+from ._h11_client import H11ClientConnection, ask_to_switch, open_tunnel
 
 if TYPE_CHECKING:
     from mcp_core.http import Headers, WebSocketUpgrade
 
-    from ._h2_client import H2Client
+    from ._h2_client import H2ClientConnection
 
-__all__ = ["ENVIRONMENT", "Proxy", "Way", "find_proxy"]
+__all__ = ["ENVIRONMENT", "Connector", "Proxy", "find_proxy"]
 
 ENVIRONMENT: Final = "environment"
 _CONNECT_TIMEOUT: Final = 10.0  # seconds, for all steps together
@@ -78,7 +78,7 @@ def find_proxy(scheme: str, host: str, port: int) -> str | None:
     return proxies.get(scheme) or proxies.get("all") or None
 
 
-class Way:
+class Connector:
     """A factory of connections to one server.
 
     `nursery` runs the tasks of HTTP/2 connections. Until it is set, only HTTP/1.1 is used.
@@ -139,7 +139,7 @@ class Way:
     def __repr__(self) -> str:
         secure = " by TLS" if self._tls is not None else ""
         through = f" through {self._proxy}" if self._proxy is not None else ""
-        return f"<Way to {_authority(self.host, self.port)}{secure}{through}>"
+        return f"<Connector to {_authority(self.host, self.port)}{secure}{through}>"
 
     def address(self, head: RequestHead) -> RequestHead:
         """Return the request head as it must be sent on a connection made here.
@@ -151,7 +151,7 @@ class Way:
         target = f"http://{_authority(self.host, self.port)}".encode() + head.target
         return RequestHead(head.method, target, [*head.headers, *self._proxy.headers])
 
-    async def dial(self) -> H11Client | H2Client:
+    async def dial(self) -> H11ClientConnection | H2ClientConnection:
         """Open a connection. It takes at most ten seconds.
 
         Raises:
@@ -161,7 +161,7 @@ class Way:
             nursery = self.nursery
             stream = await self._connect(_HTTP1 if nursery is None else _HTTP2)
             if nursery is None or not self._use_http2(stream):
-                return H11Client(stream)
+                return H11ClientConnection(stream)
             return await self._start_http2(stream, nursery)
         first_hop = self._proxy or _authority(self.host, self.port)
         raise ConnectFailed(f"{first_hop} did not let us connect within {_CONNECT_TIMEOUT:g} s")
@@ -195,10 +195,12 @@ class Way:
             return bool(stream.selected_alpn_protocol() == _HTTP2)
         return self._prior_knowledge
 
-    async def _start_http2(self, stream: trio.abc.Stream, nursery: trio.Nursery) -> H2Client:
-        from ._h2_client import H2Client
+    async def _start_http2(
+        self, stream: trio.abc.Stream, nursery: trio.Nursery
+    ) -> H2ClientConnection:
+        from ._h2_client import H2ClientConnection
 
-        client = H2Client(stream, self._scheme)
+        client = H2ClientConnection(stream, self._scheme)
         try:
             await client.open(nursery)
         except BaseException as exc:

@@ -19,7 +19,7 @@ from mcp_core import ConnectFailed, ConnectionLost, __version__
 from mcp_core.auth import MAX_BODY, FetchFailed, HttpResponse
 from mcp_core.http import Body, Head, RequestHead, Url
 
-from ._dial import ENVIRONMENT, Way, find_proxy
+from ._dial import ENVIRONMENT, Connector, find_proxy
 from ._nursery import open_quiet_nursery
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from mcp_core.auth import HttpRequest
     from mcp_core.http import Action
 
-    from ._h2_client import H2Client
-    from ._h11_client import H11Client
+    from ._h2_client import H2ClientConnection
+    from ._h11_client import H11ClientConnection
 
 __all__ = ["fetch"]
 
@@ -82,7 +82,7 @@ async def _fetch(
             connector.nursery = nursery if tls is not None else None
         connector, client = await _connect(connectors)
         try:
-            response = _Answer()
+            response = _FetchResponse()
             await client.run(
                 connector.address(_head(request, url)), request.body, response.handle_actions
             )
@@ -95,7 +95,9 @@ async def _fetch(
             await client.aclose()
 
 
-async def _connect(connectors: list[Way]) -> tuple[Way, H11Client | H2Client]:
+async def _connect(
+    connectors: list[Connector],
+) -> tuple[Connector, H11ClientConnection | H2ClientConnection]:
     """Return the first connector that connects, and its connection.
 
     Each gets an equal share of the time that is left, since a dead address may never answer.
@@ -116,7 +118,7 @@ async def _connect(connectors: list[Way]) -> tuple[Way, H11Client | H2Client]:
 
 async def _connectors(
     url: Url, allow: Callable[[str], bool], tls: ssl.SSLContext | None, proxy: str | None
-) -> list[Way]:
+) -> list[Connector]:
     """Return one connector per allowed address of the host, or one through the proxy.
 
     Raises:
@@ -129,13 +131,14 @@ async def _connectors(
     if proxy is None:
         addresses = await _addresses(url, allow)
         return [
-            Way(url.scheme, host, port, tls=tls, proxy=None, address=each) for each in addresses
+            Connector(url.scheme, host, port, tls=tls, proxy=None, address=each)
+            for each in addresses
         ]
     address = _literal_address(host)
     if address is not None and not allow(address):
         raise _forbidden(host)
     try:
-        return [Way(url.scheme, host, port, tls=tls, proxy=proxy)]
+        return [Connector(url.scheme, host, port, tls=tls, proxy=proxy)]
     except ValueError as exc:
         raise FetchFailed(str(exc)) from None
 
@@ -199,7 +202,7 @@ def _head(request: HttpRequest, url: Url) -> RequestHead:
     return RequestHead(request.method.encode(), url.target, headers)
 
 
-class _Answer:
+class _FetchResponse:
     """The response, collected from the actions of a connection."""
 
     def __init__(self) -> None:

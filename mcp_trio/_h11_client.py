@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http import Action, Headers, RequestHead
 
-__all__ = ["H11Client", "ask_to_switch", "open_tunnel"]
+__all__ = ["H11ClientConnection", "ask_to_switch", "open_tunnel"]
 
 _READ_SIZE: Final = 65_536
 _MAX_HEAD: Final = 65_536  # bytes
@@ -39,7 +39,7 @@ _SWITCHING_PROTOCOLS: Final = 101
 _FIRST_ERROR_STATUS: Final = 400
 
 
-class H11Client:
+class H11ClientConnection:
     """A client connection on `stream`, which `aclose` closes. Await one `run` at a time.
 
     `used` is the number of complete responses. `heard` is True if any byte of the last response
@@ -59,9 +59,11 @@ class H11Client:
         self._problem: ConnectionLost | None = None
 
     def __repr__(self) -> str:
-        return f"<H11Client {self._http.our_state}, {self.used} responses>"
+        return f"<H11ClientConnection {self._http.our_state}, {self.used} responses>"
 
-    async def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> bool:
+    async def run(
+        self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]
+    ) -> bool:
         """Send a request, and pass its response to `take` in pieces, until `End`.
 
         Returns:
@@ -104,7 +106,9 @@ class H11Client:
         if body:
             headers = [*headers, (b"content-length", b"%d" % len(body))]
         try:
-            parts = [http.send(h11.Request(method=head.method, target=head.target, headers=headers))]
+            parts = [
+                http.send(h11.Request(method=head.method, target=head.target, headers=headers))
+            ]
             if body:
                 parts.append(http.send(h11.Data(data=body)))
             parts.append(http.send(h11.EndOfMessage()))
@@ -197,7 +201,9 @@ def _require_http(beginning: bytes, scheme: str = "https") -> None:
     if beginning.startswith(_TLS_ALERT):
         raise ConnectionLost(f"the server speaks TLS; is its address {scheme}:// instead?")
     if not beginning.startswith(_VERSION[: len(beginning)]):
-        raise ConnectionLost("the server's answer is not HTTP/1.1; is something else listening there?")
+        raise ConnectionLost(
+            "the server's answer is not HTTP/1.1; is something else listening there?"
+        )
 
 
 async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers) -> None:
@@ -257,7 +263,10 @@ async def ask_to_switch(stream: trio.abc.Stream, head: RequestHead) -> tuple[Hea
                     _require_http(data, "wss")
                     started = True
                 http.receive_data(data)
-            elif isinstance(event, h11.InformationalResponse) and event.status_code == _SWITCHING_PROTOCOLS:
+            elif (
+                isinstance(event, h11.InformationalResponse)
+                and event.status_code == _SWITCHING_PROTOCOLS
+            ):
                 return Head(_SWITCHING_PROTOCOLS, list(event.headers)), http.trailing_data[0]
             elif isinstance(event, h11.Response):
                 response = Head(event.status_code, list(event.headers))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHUNKED",
-    "Fault",
+    "BadRequest",
     "HeadReader",
     "ReceivedHead",
     "chunks",
@@ -52,7 +52,7 @@ _CONTENT_LENGTH: Final = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([1-9][0-9]{0,8
 _MAX_INCOMPLETE: Final = 64 * 1024
 
 
-class Fault(Exception):
+class BadRequest(Exception):
     """Received bytes that are not a valid request. Answer with `status`, then close."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -113,18 +113,20 @@ def _with_length(head: ReceivedHead, digits: bytes) -> ReceivedHead:
         header if header[0] != b"content-length" else (b"content-length", digits)
         for header in request.headers
     ]
-    return replace(head, request=RequestHead(request.method, request.target, headers), length=int(digits))
+    return replace(
+        head, request=RequestHead(request.method, request.target, headers), length=int(digits)
+    )
 
 
 def _parse(block: bytes) -> ReceivedHead:
     """Parse a head without the cache."""
     fault = head_fault(block)
     if fault is not None:
-        raise Fault(fault.status, fault.reason)
+        raise BadRequest(fault.status, fault.reason)
     try:
         event = chunks(block).next_event()
     except h11.RemoteProtocolError as exc:
-        raise Fault(exc.error_status_hint, str(exc)) from None
+        raise BadRequest(exc.error_status_hint, str(exc)) from None
     # The head is complete, and `head_fault` has rejected those that h11 reads as something else.
     assert isinstance(event, h11.Request)
     length = 0
@@ -137,7 +139,9 @@ def _parse(block: bytes) -> ReceivedHead:
         elif name == b"transfer-encoding":
             length = CHUNKED
         elif name == b"connection":
-            persists = persists and b"close" not in [token.strip() for token in value.lower().split(b",")]
+            persists = persists and b"close" not in [
+                token.strip() for token in value.lower().split(b",")
+            ]
         elif name == b"expect":
             expects = value.lower() == b"100-continue"
     speaks_1_1 = event.http_version == b"1.1"

@@ -27,7 +27,7 @@ from mcp_core.auth import AuthorizationFailed, answers
 if TYPE_CHECKING:
     from mcp_core.auth import Browse
 
-__all__ = ["Loopback"]
+__all__ = ["LoopbackListener"]
 
 _log = logging.getLogger("mcp_trio")
 
@@ -47,7 +47,9 @@ _HEADERS: Final = [
     (b"connection", b"close"),
 ]
 _DONE: Final = b"<!doctype html><title>mcp-trio</title><p>Thank you: you can close this page and go back to the program.</p>"
-_NOT_FOUND: Final = b"<!doctype html><title>mcp-trio</title><p>This page belongs to no login in progress.</p>"
+_NOT_FOUND: Final = (
+    b"<!doctype html><title>mcp-trio</title><p>This page belongs to no login in progress.</p>"
+)
 
 
 async def _open_page(url: str) -> None:
@@ -67,7 +69,7 @@ async def _open_page(url: str) -> None:
         )
 
 
-class Loopback:
+class LoopbackListener:
     """A listener for the redirect of one login. Await `open`, then `answer`, and call `close`."""
 
     def __init__(self, redirect_uri: str, listeners: list[trio.SocketListener]) -> None:
@@ -75,10 +77,10 @@ class Loopback:
         self._listeners = listeners
 
     def __repr__(self) -> str:
-        return f"<Loopback at {self.redirect_uri}>"
+        return f"<LoopbackListener at {self.redirect_uri}>"
 
     @classmethod
-    async def open(cls, redirect_uri: str, *, any_port: bool = False) -> Loopback:
+    async def open(cls, redirect_uri: str, *, any_port: bool = False) -> LoopbackListener:
         """Listen at `redirect_uri`.
 
         With `any_port`, another port may be taken instead: if the given one is in use, or is 0. The
@@ -138,7 +140,9 @@ class Loopback:
                         with scope:
                             callback = await self._handle_request(stream, step)
                     if callback is None:
-                        _log.info("a request to the redirect URI was not the redirect of the current login")
+                        _log.info(
+                            "a request to the redirect URI was not the redirect of the current login"
+                        )
                     elif not found:
                         found.append(callback)
                     if scope in serving:

@@ -19,7 +19,7 @@ import trio
 
 from mcp_core.http import Body, End, Head, head_end, unfinished_fault
 
-from ._h11_heads import CHUNKED, Fault, HeadReader, chunks, date_line, status_lines
+from ._h11_heads import CHUNKED, BadRequest, HeadReader, chunks, date_line, status_lines
 from ._http_connection import (
     BODY_PROGRESS,
     BODY_SECONDS,
@@ -30,7 +30,7 @@ from ._http_connection import (
     UNWANTED,
     WITHOUT_BODY,
     WRITE_SIZE,
-    HttpConnection,
+    HttpServerConnection,
 )
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from mcp_core.http import Action, Exchange
 
     from ._h11_heads import ReceivedHead
-    from ._http_connection import Exchanged
-    from ._reception import Reception
+    from ._http_connection import AccessLogEntry
+    from ._reception import HttpServerDriver
 
-__all__ = ["H11Connection"]
+__all__ = ["H11ServerConnection"]
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LENGTH: Final = b"content-length"
@@ -52,7 +52,7 @@ _CLOSE: Final = b"connection: close\r\n"
 _log = logging.getLogger("mcp_trio")
 
 
-class H11Connection(HttpConnection):
+class H11ServerConnection(HttpServerConnection):
     """An HTTP/1.1 connection, which is also the token of its current exchange.
 
     See `HttpServerConnection`.
@@ -60,9 +60,9 @@ class H11Connection(HttpConnection):
 
     def __init__(
         self,
-        reception: Reception,
+        reception: HttpServerDriver,
         stream: trio.abc.Stream,
-        on_exchange: Callable[[Exchanged], object] | None = None,
+        on_exchange: Callable[[AccessLogEntry], object] | None = None,
         incoming: bytes = b"",
     ) -> None:
         super().__init__(reception, stream, on_exchange, incoming)
@@ -86,13 +86,19 @@ class H11Connection(HttpConnection):
         self._close_after = False  # the connection closes after this response
 
     def __repr__(self) -> str:
-        state = "closing" if self._closing else "idle" if self._exchange is None else repr(self._exchange)
-        return f"<H11Connection, {state}>"
+        state = (
+            "closing"
+            if self._closing
+            else "idle"
+            if self._exchange is None
+            else repr(self._exchange)
+        )
+        return f"<H11ServerConnection, {state}>"
 
     # -- Called from outside ---------------------------------------------------------------------
 
     # As the token of its exchange: the exchange has output.
-    poke = HttpConnection._schedule_write
+    poke = HttpServerConnection._schedule_write
 
     def wind_down(self) -> None:
         if self._exchange is None and not self._writing:
@@ -109,10 +115,12 @@ class H11Connection(HttpConnection):
             await self._progressed.park()
         self._deadline.move(math.inf)
         if not self._broken:
-            from ._websocket import ServedSocket
+            from ._websocket import WebSocketServerConnection
 
             assert self._exchange is not None
-            await ServedSocket(self._reception, self._stream, self._exchange).carry(self._incoming)
+            await WebSocketServerConnection(self._reception, self._stream, self._exchange).carry(
+                self._incoming
+            )
 
     @property
     def _has_open_requests(self) -> bool:
@@ -157,7 +165,7 @@ class H11Connection(HttpConnection):
                     return
                 if self._incoming and sum(map(len, self._parts)) > WRITE_SIZE:
                     return  # write before the next request: the client pipelines without reading
-        except Fault as fault:
+        except BadRequest as fault:
             _log.debug("a request is refused with %d: %s", fault.status, fault)
             self._reject(fault.status, str(fault))
         except Exception:  # noqa: BLE001 - rule 2
@@ -173,7 +181,7 @@ class H11Connection(HttpConnection):
         if end is None:
             fault = unfinished_fault(incoming)
             if fault is not None:
-                raise Fault(fault.status, fault.reason)
+                raise BadRequest(fault.status, fault.reason)
             self._searched = len(incoming)
             if self._head_deadline == math.inf:
                 self._head_deadline = now + HEAD_SECONDS
@@ -283,7 +291,7 @@ class H11Connection(HttpConnection):
                         site.receive_data(exchange, b"", now)
                     return
         except h11.RemoteProtocolError as exc:
-            raise Fault(exc.error_status_hint, str(exc)) from None
+            raise BadRequest(exc.error_status_hint, str(exc)) from None
 
     def _abandon_exchanges(self) -> None:
         exchange = self._exchange
@@ -301,7 +309,11 @@ class H11Connection(HttpConnection):
 
     def _log_exchange(self, exchange: Exchange, now: float) -> None:
         self._write_access_log(
-            self._head.request, self._status, now - self._started_at, self._response_size, exchange.method
+            self._head.request,
+            self._status,
+            now - self._started_at,
+            self._response_size,
+            exchange.method,
         )
 
     # -- Responding ------------------------------------------------------------------------------
@@ -354,7 +366,9 @@ class H11Connection(HttpConnection):
         else:
             # The response is complete, so its length is known. Content-Length differs by response
             # and is not part of the cached lines.
-            lines, _ = status_lines(status, tuple([header for header in headers if header[0] != _LENGTH]))
+            lines, _ = status_lines(
+                status, tuple([header for header in headers if header[0] != _LENGTH])
+            )
             length = 0
             for each in actions:
                 if type(each) is Body:
@@ -374,4 +388,11 @@ class H11Connection(HttpConnection):
         if not answered:
             text = why.encode() + b"\n"
             lines, _ = status_lines(status, (PLAIN,))
-            self._parts += (lines, b"content-length: %d\r\n" % len(text), date_line(), _CLOSE, b"\r\n", text)
+            self._parts += (
+                lines,
+                b"content-length: %d\r\n" % len(text),
+                date_line(),
+                _CLOSE,
+                b"\r\n",
+                text,
+            )

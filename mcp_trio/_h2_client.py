@@ -40,14 +40,14 @@ from mcp_core.http import (
     response_head,
 )
 
-from ._h2_parser import Parser
+from ._h2_parser import H2Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core.http import Action, GoAway, Headers, RequestHead
 
-__all__ = ["H2Client"]
+__all__ = ["H2ClientConnection"]
 
 _READ_SIZE: Final = 65_536
 _WRITE_SIZE: Final = 65_536  # bytes of bodies in one write, before other frames get their turn
@@ -80,7 +80,7 @@ _OTHER_PROTOCOLS: Final = {
 }
 
 
-class _Stream:
+class _H2ClientStream:
     """One request and its response.
 
     `done` is set when nothing more comes. `problem` is then the reason if the response is
@@ -113,7 +113,7 @@ class _Stream:
         self.problem: Exception | None = None
 
 
-class H2Client:
+class H2ClientConnection:
     """A client connection on `stream`, which is closed at the end.
 
     Await `open` first. Then up to `room` tasks may await `run` at a time. Call `aclose` in any case:
@@ -132,10 +132,10 @@ class H2Client:
         self._stream = stream
         self._scheme = scheme
         self._watch = FrameWatch(is_server=False)
-        self._http = Parser(_SETTINGS, is_client=True)
-        self._streams: dict[int, _Stream] = {}
+        self._http = H2Protocol(_SETTINGS, is_client=True)
+        self._streams: dict[int, _H2ClientStream] = {}
         # Streams with unsent body bytes. The first has waited longest for its turn.
-        self._unsent: dict[_Stream, None] = {}
+        self._unsent: dict[_H2ClientStream, None] = {}
         self._parts: list[bytes] = []  # bytes to write
         self._max_concurrent = 0  # requests, as the server's settings allow
         self._settings_received = trio.Event()  # also set when the connection has ended
@@ -151,7 +151,7 @@ class H2Client:
 
     def __repr__(self) -> str:
         state = "over" if self._over else "going" if self._goaway is not None else "open"
-        return f"<H2Client {state}, {len(self._streams)} streams, {self.used} responses>"
+        return f"<H2ClientConnection {state}, {len(self._streams)} streams, {self.used} responses>"
 
     @property
     def room(self) -> int:
@@ -172,7 +172,9 @@ class H2Client:
         if self._over:
             raise ConnectFailed(self._lost_text(response_started=False))
 
-    async def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> bool:
+    async def run(
+        self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]
+    ) -> bool:
         """Send a request, and pass its response to `take` in pieces, until `End`.
 
         Returns:
@@ -216,7 +218,9 @@ class H2Client:
 
     # -- Sending ---------------------------------------------------------------------------------
 
-    def _begin(self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]) -> _Stream:
+    def _begin(
+        self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
+    ) -> _H2ClientStream:
         fields = request_fields(head, self._scheme)
         if body:
             fields.append((b"content-length", b"%d" % len(body)))
@@ -228,7 +232,7 @@ class H2Client:
         except ProtocolError as exc:
             self._max_concurrent = 0  # the stream ids of this connection are exhausted
             raise NotProcessed(str(exc)) from exc
-        stream = self._streams[id] = _Stream(id, head, body, on_actions)
+        stream = self._streams[id] = _H2ClientStream(id, head, body, on_actions)
         if body:
             self._unsent[stream] = None
         self._data_queued.unpark_all()
@@ -239,7 +243,7 @@ class H2Client:
         self._parts += (self._http.data_to_send(), data)
         self._data_queued.unpark_all()
 
-    def _reset(self, stream: _Stream, code: ErrorCodes) -> None:
+    def _reset(self, stream: _H2ClientStream, code: ErrorCodes) -> None:
         """Send RST_STREAM for a stream that has ended for us."""
         if not self._over:
             try:
@@ -248,7 +252,7 @@ class H2Client:
                 return  # the stream is already closed
             self._data_queued.unpark_all()
 
-    def _check_alive(self, stream: _Stream) -> None:
+    def _check_alive(self, stream: _H2ClientStream) -> None:
         """Send a PING after a cancelled request if nothing has arrived for ten seconds.
 
         The path may be broken, which the system may notice only after 15 minutes. Until any data
@@ -281,7 +285,7 @@ class H2Client:
                 self._unsent[stream] = None  # behind the others
         self._watch.sent(frames)
 
-    def _sendable(self, stream: _Stream, limit: int) -> int:
+    def _sendable(self, stream: _H2ClientStream, limit: int) -> int:
         http = self._http
         window = http.local_flow_control_window(stream.id)
         return max(0, min(window, http.max_outbound_frame_size, len(stream.unsent), limit))
@@ -370,7 +374,7 @@ class H2Client:
 
     def _handle_events(self, events: list[Any]) -> None:
         """Pass received data to its requests. Consecutive events of one stream go in one call."""
-        current: _Stream | None = None  # the stream of the collected `actions`
+        current: _H2ClientStream | None = None  # the stream of the collected `actions`
         actions: list[Action] = []
         for event in events:
             kind = type(event)
@@ -379,7 +383,9 @@ class H2Client:
                 continue
             if kind is DataReceived:
                 self._http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-            elif kind is not ResponseReceived and kind is not StreamEnded and kind is not StreamReset:
+            elif (
+                kind is not ResponseReceived and kind is not StreamEnded and kind is not StreamReset
+            ):
                 continue  # interim responses, trailers and the like, which are ignored
             stream = self._streams.get(event.stream_id)
             if stream is None:
@@ -403,7 +409,7 @@ class H2Client:
                     self._reset(stream, ErrorCodes.PROTOCOL_ERROR)
         self._pass_on(current, actions)
 
-    def _pass_on(self, stream: _Stream | None, actions: list[Action]) -> None:
+    def _pass_on(self, stream: _H2ClientStream | None, actions: list[Action]) -> None:
         if stream is None or not actions or stream.done.is_set():
             return
         try:
@@ -422,7 +428,9 @@ class H2Client:
                 self._reset(stream, ErrorCodes.NO_ERROR)
 
     def _apply_settings(self) -> None:
-        self._max_concurrent = min(self._http.remote_settings.max_concurrent_streams, _MAX_CONCURRENT)
+        self._max_concurrent = min(
+            self._http.remote_settings.max_concurrent_streams, _MAX_CONCURRENT
+        )
         if self._http.encoder.header_table_size > _HEADER_TABLE_SIZE:
             self._http.encoder.header_table_size = _HEADER_TABLE_SIZE
         self._settings_received.set()
@@ -432,12 +440,15 @@ class H2Client:
         for stream in tuple(self._streams.values()):
             if stream.id > goaway.last_id:
                 self._end_stream(
-                    stream, NotProcessed("the server closed the connection before it began with the request")
+                    stream,
+                    NotProcessed(
+                        "the server closed the connection before it began with the request"
+                    ),
                 )
 
     # -- Ending ----------------------------------------------------------------------------------
 
-    def _end_stream(self, stream: _Stream, problem: Exception | None = None) -> None:
+    def _end_stream(self, stream: _H2ClientStream, problem: Exception | None = None) -> None:
         """End a stream, for any reason, and wake its `run`. Only the first call has an effect."""
         if self._streams.pop(stream.id, None) is None:
             return
@@ -472,7 +483,7 @@ class H2Client:
         return f"the server closed the connection {where} answer{code}"
 
 
-def _decode(stream: _Stream, event: Any, actions: list[Action]) -> ConnectionLost | None:
+def _decode(stream: _H2ClientStream, event: Any, actions: list[Action]) -> ConnectionLost | None:
     """Add the actions for an event of `stream` to `actions`. Return the error in it, or None."""
     if type(event) is ResponseReceived:
         head = response_head(event.headers)
@@ -499,7 +510,10 @@ def _decode(stream: _Stream, event: Any, actions: list[Action]) -> ConnectionLos
 
 def _protect_secrets(fields: Headers) -> Headers:
     """Mark secret headers as never indexed, so that no HPACK table stores them (RFC 7541 7.1.3)."""
-    return [NeverIndexedHeaderTuple(*field) if field[0] in _SECRET_HEADERS else field for field in fields]
+    return [
+        NeverIndexedHeaderTuple(*field) if field[0] in _SECRET_HEADERS else field
+        for field in fields
+    ]
 
 
 def _reset_by_server(code: int) -> ConnectionLost:

@@ -16,12 +16,12 @@ from h2.stream import H2Stream
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Parser"]
+__all__ = ["H2Protocol"]
 
 _KNOWN_SETTINGS: Final = frozenset(SettingCodes)
 
 
-class Parser(H2Connection):
+class H2Protocol(H2Connection):
     """h2's connection without validation. `settings` are sent to the peer."""
 
     # Streams that are remembered after their end, for frames that arrive late. A frame for an older
@@ -41,7 +41,7 @@ class Parser(H2Connection):
         )
         self._count_calls = 0
         self.local_settings = Settings(client=is_client, initial_values=dict(settings))
-        self.remote_settings = _Told(client=not is_client)
+        self.remote_settings = _RemoteSettings(client=not is_client)
 
     # The drivers count the open streams. h2 would visit all of them for each new stream, and delete
     # the closed ones on the way. Deleting them at every 64th call is enough.
@@ -62,11 +62,11 @@ class Parser(H2Connection):
 
     def _begin_new_stream(self, *args: Any) -> H2Stream:
         stream = super()._begin_new_stream(*args)
-        stream.__class__ = _Stream
+        stream.__class__ = _LenientH2Stream
         return stream
 
 
-class _Stream(H2Stream):
+class _LenientH2Stream(H2Stream):
     """h2's stream without its check of Content-Length.
 
     The drivers check it, and end the stream where h2 would end the connection.
@@ -79,7 +79,7 @@ class _Stream(H2Stream):
         pass
 
 
-class _Told(Settings):
+class _RemoteSettings(Settings):
     """The settings of the peer. Unknown ones are not stored: a peer could send 65,536 of them.
 
     RFC 9113 6.5.2 requires that they be ignored.

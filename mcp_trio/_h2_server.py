@@ -41,7 +41,7 @@ from mcp_core.http import (
     trailer_fault,
 )
 
-from ._h2_streams import STREAM_WINDOW, ServedStream, ServerParser, fields
+from ._h2_streams import STREAM_WINDOW, H2ServerProtocol, H2ServerStream, fields
 from ._http_connection import (
     BODY_PROGRESS,
     BODY_SECONDS,
@@ -52,7 +52,7 @@ from ._http_connection import (
     WITHOUT_BODY,
     WRITE_SECONDS,
     WRITE_SIZE,
-    HttpConnection,
+    HttpServerConnection,
 )
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ if TYPE_CHECKING:
 
     from mcp_core.http import Action, Exchange
 
-    from ._http_connection import Exchanged
-    from ._reception import Reception
+    from ._http_connection import AccessLogEntry
+    from ._reception import HttpServerDriver
 
-__all__ = ["H2Connection"]
+__all__ = ["H2ServerConnection"]
 
 _FRAME_SIZE: Final = 16 * 1024  # bytes of one response, before another gets its turn
 # Bytes: our flow-control window for the connection. Normally more than all streams together use, so
@@ -87,7 +87,7 @@ _PING: Final = b"leaving?"
 _log = logging.getLogger("mcp_trio")
 
 
-class H2Connection(HttpConnection):
+class H2ServerConnection(HttpServerConnection):
     """An HTTP/2 connection. Its streams are the tokens of its exchanges.
 
     See `HttpServerConnection`.
@@ -95,14 +95,14 @@ class H2Connection(HttpConnection):
 
     def __init__(
         self,
-        reception: Reception,
+        reception: HttpServerDriver,
         stream: trio.abc.Stream,
-        on_exchange: Callable[[Exchanged], object] | None = None,
+        on_exchange: Callable[[AccessLogEntry], object] | None = None,
         incoming: bytes = b"",
     ) -> None:
         super().__init__(reception, stream, on_exchange, incoming)
         self._watch = FrameWatch(is_server=True)
-        self._h2 = ServerParser()
+        self._h2 = H2ServerProtocol()
         self._h2.increment_flow_control_window(_CONNECTION_WINDOW - STREAM_WINDOW)
         self._collect_frames()
         self._goaway_announced = False  # GOAWAY without a last stream was sent, or received
@@ -111,19 +111,19 @@ class H2Connection(HttpConnection):
         self._write_capacity = 0  # bytes of bodies that the next write may still have
         self._reset_in_batch: set[int] = set()  # streams that the parsed bytes also reset
         self._request_count = 0
-        self._streams: dict[int, ServedStream] = {}
-        self._ready: dict[ServedStream, None] = {}  # streams to run
+        self._streams: dict[int, H2ServerStream] = {}
+        self._ready: dict[H2ServerStream, None] = {}  # streams to run
         # Streams with unsent output. The first has waited longest for its turn.
-        self._unsent: dict[ServedStream, None] = {}
+        self._unsent: dict[H2ServerStream, None] = {}
         # Streams with an incomplete request body, the oldest first, and the bytes that they have.
-        self._open_bodies: dict[ServedStream, None] = {}
+        self._open_bodies: dict[H2ServerStream, None] = {}
         self._body_bytes = 0
         # Deadlines of streams that wait for the client. All wait equally long, so the first entry
         # expires first.
-        self._stream_deadlines: dict[ServedStream, float] = {}
+        self._stream_deadlines: dict[H2ServerStream, float] = {}
         # Streams with a response sent before the request was complete, and until when the rest of
         # the request is read and dropped.
-        self._drain_deadlines: dict[ServedStream, float] = {}
+        self._drain_deadlines: dict[H2ServerStream, float] = {}
         self._event_handlers: dict[type, Callable[[Any, float], None]] = {
             RequestReceived: self._begin,
             DataReceived: self._receive_body,
@@ -134,11 +134,11 @@ class H2Connection(HttpConnection):
 
     def __repr__(self) -> str:
         state = "closing" if self._closing else f"{len(self._streams)} streams"
-        return f"<H2Connection, {state}>"
+        return f"<H2ServerConnection, {state}>"
 
     # -- Called from outside ---------------------------------------------------------------------
 
-    def poke(self, stream: ServedStream) -> None:
+    def poke(self, stream: H2ServerStream) -> None:
         """Wake the connection: the exchange of `stream` has output."""
         self._ready[stream] = None
         self._schedule_write()
@@ -182,7 +182,7 @@ class H2Connection(HttpConnection):
             self._stop_draining(next(iter(self._drain_deadlines)))
         self._schedule_write()
 
-    def _on_stream_timeout(self, stream: ServedStream, now: float) -> None:
+    def _on_stream_timeout(self, stream: H2ServerStream, now: float) -> None:
         del self._stream_deadlines[stream]
         """Extend the deadline of a stream with enough progress, and end any other."""
         if stream.unsent:
@@ -277,7 +277,7 @@ class H2Connection(HttpConnection):
             if head.status == 400:
                 self._reject_stream(id, ErrorCodes.PROTOCOL_ERROR, now)
                 return
-            stream = self._streams[id] = ServedStream(self, id, None, now)
+            stream = self._streams[id] = H2ServerStream(self, id, None, now)
             stream.request_complete = event.stream_ended is not None
             self._reject(stream, head.status, head.reason, now)
             return
@@ -287,7 +287,7 @@ class H2Connection(HttpConnection):
         if ended and length > 0:
             self._reject_stream(id, ErrorCodes.PROTOCOL_ERROR, now)
             return
-        stream = self._streams[id] = ServedStream(self, id, head, now)
+        stream = self._streams[id] = H2ServerStream(self, id, head, now)
         stream.request_complete = ended
         stream.body_left = length
         stream.expects_continue = not ended and b"expect" in headers
@@ -354,7 +354,7 @@ class H2Connection(HttpConnection):
         if event.ping_data == _PING and self._goaway_announced and not self._goaway_sent:
             self._send_goaway()
 
-    def _run_stream(self, stream: ServedStream, now: float) -> None:
+    def _run_stream(self, stream: H2ServerStream, now: float) -> None:
         """Feed the exchange of a stream, and pull its output if the last one is sent (rule 1)."""
         exchange = stream.exchange
         if exchange is None:
@@ -372,7 +372,7 @@ class H2Connection(HttpConnection):
             if stream.id in self._streams:
                 self._reject(stream, 500, "Internal error.", now)
 
-    def _feed_exchange(self, stream: ServedStream, exchange: Exchange, now: float) -> None:
+    def _feed_exchange(self, stream: H2ServerStream, exchange: Exchange, now: float) -> None:
         self._pump_needed = True
         data = stream.body
         stream.body = b""
@@ -406,7 +406,7 @@ class H2Connection(HttpConnection):
                     stream.window = stream.window_size = _BODY_WINDOW
                 first = False
 
-    def _end_body(self, stream: ServedStream) -> None:
+    def _end_body(self, stream: H2ServerStream) -> None:
         """Stop accounting for a request body that is complete or unwanted."""
         if stream in self._open_bodies:
             del self._open_bodies[stream]
@@ -416,7 +416,7 @@ class H2Connection(HttpConnection):
 
     # -- Ending ----------------------------------------------------------------------------------
 
-    def _finish_response(self, stream: ServedStream, now: float) -> None:
+    def _finish_response(self, stream: H2ServerStream, now: float) -> None:
         """End the exchange of a stream whose response is completely sent."""
         stream.response_complete = True
         self._watch.answered()
@@ -430,13 +430,13 @@ class H2Connection(HttpConnection):
             # before that (curl 7.88).
             self._drain_deadlines[stream] = now + LINGER_SECONDS
 
-    def _abandon_stream(self, stream: ServedStream, now: float) -> None:
+    def _abandon_stream(self, stream: H2ServerStream, now: float) -> None:
         """End a stream whose response is incomplete."""
         self._detach(stream, now)
         self._log_exchange(stream, now)
         self._forget_stream(stream)
 
-    def _abort_stream(self, stream: ServedStream, now: float) -> None:
+    def _abort_stream(self, stream: H2ServerStream, now: float) -> None:
         """Reset a stream whose body contradicts its head, even if it was already answered."""
         try:
             self._h2.reset_stream(stream.id, ErrorCodes.PROTOCOL_ERROR)
@@ -446,18 +446,18 @@ class H2Connection(HttpConnection):
         self._abandon_stream(stream, now)
         self._count_reset(now)
 
-    def _forget_stream(self, stream: ServedStream) -> None:
+    def _forget_stream(self, stream: H2ServerStream) -> None:
         """Remove a stream that is closed on both sides."""
         del self._streams[stream.id]
         self._ready.pop(stream, None)
         self._drain_deadlines.pop(stream, None)
 
-    def _stop_draining(self, stream: ServedStream) -> None:
+    def _stop_draining(self, stream: H2ServerStream) -> None:
         """Reset a stream instead of reading the rest of its request."""
         self._reset(stream.id, ErrorCodes.NO_ERROR)
         self._forget_stream(stream)
 
-    def _detach(self, stream: ServedStream, now: float) -> None:
+    def _detach(self, stream: H2ServerStream, now: float) -> None:
         """Detach the exchange of a stream. Every end of a stream calls this.
 
         An exchange that is not complete sees the client as disconnected.
@@ -488,7 +488,7 @@ class H2Connection(HttpConnection):
     def _has_open_requests(self) -> bool:
         return bool(self._streams)
 
-    def _log_exchange(self, stream: ServedStream, now: float) -> None:
+    def _log_exchange(self, stream: H2ServerStream, now: float) -> None:
         request = stream.head
         stream.head = None  # each exchange is logged once
         if request is not None:
@@ -534,7 +534,7 @@ class H2Connection(HttpConnection):
 
     # -- Responding ------------------------------------------------------------------------------
 
-    def _send_actions(self, stream: ServedStream, actions: Sequence[Action], now: float) -> None:
+    def _send_actions(self, stream: H2ServerStream, actions: Sequence[Action], now: float) -> None:
         """Send the head in `actions`, and queue their body in `unsent`."""
         body = b"".join([action.data for action in actions if type(action) is Body])
         over = type(actions[-1]) is End
@@ -567,7 +567,7 @@ class H2Connection(HttpConnection):
         while turns:
             turns = tuple([stream for stream in turns if self._send_frame(stream, now)])
 
-    def _send_frame(self, stream: ServedStream, now: float) -> bool:
+    def _send_frame(self, stream: H2ServerStream, now: float) -> bool:
         """Send one frame of a body. Return True if another could be sent now."""
         if self._write_capacity <= 0:
             return False
@@ -603,7 +603,7 @@ class H2Connection(HttpConnection):
             self._reception.taken(exchange)
         return False
 
-    def _reject(self, stream: ServedStream, status: int, why: str, now: float) -> None:
+    def _reject(self, stream: H2ServerStream, status: int, why: str, now: float) -> None:
         """Send an error response, or reset the stream if a response has started."""
         self._detach(stream, now)
         if stream.status:
@@ -635,5 +635,5 @@ class H2Connection(HttpConnection):
             self._parts.append(frames)
 
 
-def _earliest(waiting: dict[ServedStream, float]) -> float:
+def _earliest(waiting: dict[H2ServerStream, float]) -> float:
     return next(iter(waiting.values()), math.inf)

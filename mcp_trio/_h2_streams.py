@@ -17,7 +17,7 @@ from hpack import Decoder, Encoder
 
 from mcp_core.http import HTTP2_STREAMS, RequestHead, request_head, response_fields
 
-from ._h2_parser import Parser
+from ._h2_parser import H2Protocol
 from ._h11_heads import date_value
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http import Exchange, HeadError, Headers
 
-__all__ = ["STREAM_WINDOW", "ServedStream", "ServerParser", "fields"]
+__all__ = ["STREAM_WINDOW", "H2ServerProtocol", "H2ServerStream", "fields"]
 
 STREAM_WINDOW: Final = 65_535  # bytes; the initial window of RFC 9113 6.9.2
 _SETTINGS: Final = {
@@ -58,7 +58,7 @@ _NAME_INDEX: Final = {
 _EMPTY_TABLE: Final = b"\x20"
 
 
-class _Reader(Decoder):
+class _HpackDecoder(Decoder):
     """An HPACK decoder with a cache of whole blocks."""
 
     def __init__(self, limit: int) -> None:
@@ -90,7 +90,7 @@ class _Reader(Decoder):
         return len(self.header_table.dynamic_entries), self.header_table.maxsize
 
 
-class _Writer(Encoder):
+class _HpackEncoder(Encoder):
     """An HPACK encoder without a dynamic table: each block is independent of all others."""
 
     def __init__(self) -> None:
@@ -130,14 +130,14 @@ def _encode_length(size: int) -> bytes:
     return bytes((*encoded, size))
 
 
-class ServerParser(Parser):
+class H2ServerProtocol(H2Protocol):
     """h2 for a server. The server's settings are already queued."""
 
     def __init__(self) -> None:
         super().__init__(_SETTINGS, is_client=False)
         self._heads: dict[tuple[tuple[bytes, bytes], ...], RequestHead] = {}
-        self.decoder = _Reader(self.DEFAULT_MAX_HEADER_LIST_SIZE)
-        self.encoder = _Writer()
+        self.decoder = _HpackDecoder(self.DEFAULT_MAX_HEADER_LIST_SIZE)
+        self.encoder = _HpackEncoder()
         self.initiate_connection()
 
     def head(self, headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadError:
@@ -157,7 +157,7 @@ class ServerParser(Parser):
         return found
 
 
-class ServedStream:
+class H2ServerStream:
     """One request and its response on a connection. It is the token of its exchange."""
 
     __slots__ = (
@@ -214,7 +214,7 @@ class ServedStream:
         self.response_complete = False  # all of the response is sent
 
     def __repr__(self) -> str:
-        return f"<ServedStream {self.id}, {self.exchange!r}>"
+        return f"<H2ServerStream {self.id}, {self.exchange!r}>"
 
     def poke(self) -> None:
         """Wake the connection: the exchange has output for this stream."""

@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from mcp_core.http import HttpClient
     from mcp_core.runtime import HttpRequestJob
 
-    from ._authorization import Authorization
-    from ._dial import Way
-    from ._h2_client import H2Client
-    from ._h11_client import H11Client
+    from ._authorization import ClientAuthorization
+    from ._dial import Connector
+    from ._h2_client import H2ClientConnection
+    from ._h11_client import H11ClientConnection
 
-__all__ = ["HttpCarrier"]
+__all__ = ["HttpTransport"]
 
 # Seconds for a request that is started after cancellation. The longest delay that an unresponsive
 # server can cause.
 _FINAL_REQUEST_TIMEOUT: Final = 1.0
 
 
-class HttpCarrier:
+class HttpTransport:
     """The transport of a client's conversation over HTTP, on connections that `way` opens.
 
     `take` is called with each event, in order, and must not wait; `sent` with the body of each
@@ -51,10 +51,10 @@ class HttpCarrier:
     def __init__(
         self,
         http: HttpClient,
-        way: Way,
+        way: Connector,
         take: Callable[[Event], None],
         sent: Callable[[bytes], object] | None = None,
-        authorization: Authorization | None = None,
+        authorization: ClientAuthorization | None = None,
     ) -> None:
         self._authorization = authorization
         self._connector = way
@@ -66,17 +66,19 @@ class HttpCarrier:
         # Callbacks start inside `pump`, which may run in any task, such as a caller's. They get the
         # context in which the transport was created.
         context = contextvars.copy_context()
-        self._requests: HttpRequestRunner[H11Client | H2Client] = HttpRequestRunner(
-            http,
-            self,
-            lambda event: context.run(take, event),
-            sent=sent,
-            address=way.address,
-            rights=authorization,
+        self._requests: HttpRequestRunner[H11ClientConnection | H2ClientConnection] = (
+            HttpRequestRunner(
+                http,
+                self,
+                lambda event: context.run(take, event),
+                sent=sent,
+                address=way.address,
+                rights=authorization,
+            )
         )
 
     def __repr__(self) -> str:
-        return f"<HttpCarrier by {self._connector!r}: {self._requests!r}>"
+        return f"<HttpTransport by {self._connector!r}: {self._requests!r}>"
 
     @property
     def protocol(self) -> str:
@@ -122,7 +124,7 @@ class HttpCarrier:
             self._requests.handle_timeout(trio.current_time())
             self.pump()
 
-    async def dial(self) -> H11Client | H2Client:
+    async def dial(self) -> H11ClientConnection | H2ClientConnection:
         """Open a connection to the server, for the core's connection pool."""
         connection = await self._connector.dial()
         if self._authorization is not None:
@@ -132,7 +134,7 @@ class HttpCarrier:
     clock = staticmethod(trio.current_time)
     new_event = trio.Event
 
-    def discard(self, lines: list[H11Client | H2Client]) -> None:
+    def discard(self, lines: list[H11ClientConnection | H2ClientConnection]) -> None:
         """Close connections that the pool has dropped, in the background."""
         self._nursery.start_soon(_close, lines)
 
@@ -145,7 +147,7 @@ class HttpCarrier:
         self._request_ended.unpark_all()
 
 
-async def _close(connections: list[H11Client | H2Client]) -> None:
+async def _close(connections: list[H11ClientConnection | H2ClientConnection]) -> None:
     """Close all `connections`, even when cancelled."""
     if connections:
         async with trio.open_nursery() as nursery:

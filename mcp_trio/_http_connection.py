@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http import RequestHead
 
-    from ._reception import Reception
+    from ._reception import HttpServerDriver
 
 __all__ = [
     "BODY_PROGRESS",
@@ -40,8 +40,8 @@ __all__ = [
     "WITHOUT_BODY",
     "WRITE_SECONDS",
     "WRITE_SIZE",
-    "Exchanged",
-    "HttpConnection",
+    "AccessLogEntry",
+    "HttpServerConnection",
 ]
 
 _READ_SIZE: Final = 65_536
@@ -66,7 +66,7 @@ PLAIN: Final = (b"content-type", b"text/plain; charset=utf-8")
 _log = logging.getLogger("mcp_trio")
 
 
-class Exchanged(Struct, frozen=True, gc=False):
+class AccessLogEntry(Struct, frozen=True, gc=False):
     """One line of an access log.
 
     `status` is 0 if the client disconnected before there was a response. `seconds` is the time from
@@ -83,7 +83,7 @@ class Exchanged(Struct, frozen=True, gc=False):
     rpc_method: str = ""
 
 
-class HttpConnection(abc.ABC):
+class HttpServerConnection(abc.ABC):
     """A server connection on `stream`, whose requests go to the driver `reception`.
 
     Await `serve`, and call `wind_down` to shut down. `incoming` has bytes that were already read.
@@ -92,9 +92,9 @@ class HttpConnection(abc.ABC):
 
     def __init__(
         self,
-        reception: Reception,
+        reception: HttpServerDriver,
         stream: trio.abc.Stream,
-        on_exchange: Callable[[Exchanged], object] | None = None,
+        on_exchange: Callable[[AccessLogEntry], object] | None = None,
         incoming: bytes = b"",
     ) -> None:
         self._reception = reception
@@ -296,6 +296,6 @@ class HttpConnection(abc.ABC):
         method = request.method.decode("ascii", "replace")
         target = request.target.decode("ascii", "replace")
         try:
-            self._on_exchange(Exchanged(method, target, status, seconds, size, rpc_method))
+            self._on_exchange(AccessLogEntry(method, target, status, seconds, size, rpc_method))
         except Exception:  # noqa: BLE001 - the callback is the user's code
             _log.exception("on_exchange failed")

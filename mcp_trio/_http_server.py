@@ -22,21 +22,21 @@ import trio
 
 from mcp_core.http import Endpoint, HttpOptions, Router, begins_http2
 from mcp_core.registry import Server
+from mcp_trio.streams._stdio import stop_on_signals
 
 from ._admitting import door_of
-from ._h11_server import H11Connection
+from ._h11_server import H11ServerConnection
 from ._nursery import open_quiet_nursery
-from ._reception import Served, open_reception
-from ._stdio import stop_on_signals
+from ._reception import ServedEndpoint, open_reception
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from mcp_core.http import PlainResponse, RequestHead, ResourceServerLike
 
-    from ._h2_server import H2Connection
-    from ._http_connection import Exchanged
-    from ._reception import Reception
+    from ._h2_server import H2ServerConnection
+    from ._http_connection import AccessLogEntry
+    from ._reception import HttpServerDriver
 
     Route = Callable[[RequestHead], PlainResponse]
 
@@ -74,7 +74,7 @@ async def serve_http(
     sessions: bool = True,
     auth: ResourceServerLike | Mapping[str, ResourceServerLike | None] | None = None,
     connections: int = _MAX_CONNECTIONS,
-    on_exchange: Callable[[Exchanged], object] | None = None,
+    on_exchange: Callable[[AccessLogEntry], object] | None = None,
     stop: trio.Event | None = None,
     grace: float = _GRACE,
     task_status: trio.TaskStatus[HttpAddress] = trio.TASK_STATUS_IGNORED,
@@ -172,7 +172,7 @@ async def serve_listening(
     tls: ssl.SSLContext | None = None,
     routes: Mapping[str, Route],
     connections: int = _MAX_CONNECTIONS,
-    on_exchange: Callable[[Exchanged], object] | None = None,
+    on_exchange: Callable[[AccessLogEntry], object] | None = None,
     stop: trio.Event | None = None,
     grace: float = _GRACE,
     started: Callable[[], object] = lambda: None,
@@ -189,11 +189,11 @@ async def serve_listening(
                 options,
                 entropy=secrets.token_bytes,
                 param_headers=server.param_headers,
-                token=Served(server, value),
+                token=ServedEndpoint(server, value),
                 door=door_of(guards.get(path)),
             )
         reception = await opened.enter_async_context(open_reception(Router(endpoints, routes)))
-        server_connections = Connections(reception, tls, connections, on_exchange)
+        server_connections = ServerConnections(reception, tls, connections, on_exchange)
         nursery = await opened.enter_async_context(open_quiet_nursery())
         accept_scope = trio.CancelScope()
 
@@ -219,27 +219,27 @@ async def serve_listening(
             await server_connections.all_gone()
 
 
-class Connections:
+class ServerConnections:
     """All connections of a server. It limits their number, and closes them at shutdown."""
 
     def __init__(
         self,
-        reception: Reception,
+        reception: HttpServerDriver,
         tls: ssl.SSLContext | None,
         most: int,
-        on_exchange: Callable[[Exchanged], object] | None,
+        on_exchange: Callable[[AccessLogEntry], object] | None,
     ) -> None:
         self._reception = reception
         self._tls = tls
         self._maximum = most
         self._on_exchange = on_exchange
-        self._open: set[H11Connection | H2Connection] = set()
+        self._open: set[H11ServerConnection | H2ServerConnection] = set()
         self._silent: set[trio.CancelScope] = set()  # connections that wait for their first bytes
         self._count = 0
         self._all_closed = trio.lowlevel.ParkingLot()
 
     def __repr__(self) -> str:
-        return f"<Connections: {self._count} of {self._maximum}>"
+        return f"<ServerConnections: {self._count} of {self._maximum}>"
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         """Serve one connection, and close it."""
@@ -280,7 +280,7 @@ class Connections:
 
     async def _detect_protocol(
         self, stream: trio.abc.Stream
-    ) -> H11Connection | H2Connection | None:
+    ) -> H11ServerConnection | H2ServerConnection | None:
         """Return a connection of the protocol that the client uses, or None if it sends nothing.
 
         With TLS the protocol is negotiated (ALPN). Without TLS the first bytes decide.
@@ -302,10 +302,12 @@ class Connections:
             if not incoming:
                 return None
         if not is_http2:
-            return H11Connection(self._reception, stream, self._on_exchange, incoming)
-        from ._h2_server import H2Connection  # on first use: many servers have no HTTP/2 clients
+            return H11ServerConnection(self._reception, stream, self._on_exchange, incoming)
+        from ._h2_server import (
+            H2ServerConnection,  # on first use: many servers have no HTTP/2 clients
+        )
 
-        return H2Connection(self._reception, stream, self._on_exchange, incoming)
+        return H2ServerConnection(self._reception, stream, self._on_exchange, incoming)
 
     def wind_down(self) -> None:
         """Close idle connections, and let the others end after their running exchanges."""

@@ -23,8 +23,8 @@ from mcp_core import ConnectionClosed, Fault, RequestReceived
 from mcp_core.runtime import Service
 from mcp_core.types import ErrorData
 
-from ._admitting import Admitting
-from ._deadlines import Deadlines
+from ._admitting import AuthStepRunner
+from ._deadlines import DeadlineRunner
 from ._jobs import start_job
 from ._nursery import open_quiet_nursery
 from ._runtime import TrioRuntime, act_on
@@ -39,28 +39,28 @@ if TYPE_CHECKING:
 
     Write = Callable[[], Coroutine[Any, Any, None]]
 
-__all__ = ["Reception", "Served", "open_reception"]
+__all__ = ["HttpServerDriver", "ServedEndpoint", "open_reception"]
 
 _CANCELLED_GRACE: Final = 1.0  # seconds for cancelled handlers to end
 
 _log = logging.getLogger("mcp_trio")
 
 
-class Served(NamedTuple):
+class ServedEndpoint(NamedTuple):
     """The token of an `Endpoint`: the server, and the value of its lifespan."""
 
     server: Server
     lifespan: Any
 
 
-class Poked(Protocol):
+class ExchangeWakeup(Protocol):
     """The token of an `Exchange`."""
 
     def poke(self) -> None:
         """Report that there are actions to take. It must not wait."""
 
 
-class Reception:
+class HttpServerDriver:
     """Drives `site`, with its handlers in `nursery`.
 
     A server connection begins exchanges, feeds them and takes their actions, and calls `pump`.
@@ -71,9 +71,9 @@ class Reception:
         self.site = site
         self.stopping = False
         self.trio_token = trio.lowlevel.current_trio_token()
-        self.deadlines = Deadlines()
+        self.deadlines = DeadlineRunner()
         self._nursery = nursery
-        self._admitting = Admitting(nursery)
+        self._admitting = AuthStepRunner(nursery)
         self._timer = self.deadlines.new(self._handle_timeout)
         self._context = contextvars.copy_context()  # of handlers: `pump` runs in any task
         self._services: set[Service] = set()
@@ -82,7 +82,7 @@ class Reception:
         self._writes: list[Write] | None = None
 
     def __repr__(self) -> str:
-        return f"<Reception, {len(self._services)} conversations, {self._jobs} jobs>"
+        return f"<HttpServerDriver, {len(self._services)} conversations, {self._jobs} jobs>"
 
     # -- Events ------------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class Reception:
     async def _admit(self, exchange: Exchange, scope: trio.CancelScope) -> None:
         with scope:
             await self.judged(exchange)
-            token: Poked = exchange.token
+            token: ExchangeWakeup = exchange.token
             token.poke()
 
     async def judged(self, exchange: Exchange) -> None:
@@ -197,7 +197,7 @@ class Reception:
                 conversation.conn.send_error(event.id, ErrorData(code, "Internal error"))
 
     def _start_service(self, conversation: Conversation) -> Service:
-        served: Served = conversation.shared.token
+        served: ServedEndpoint = conversation.shared.token
         runtime = _ConversationRuntime(self, conversation)
         service = Service(
             served.server,
@@ -276,10 +276,10 @@ class Reception:
 
 
 @asynccontextmanager
-async def open_reception(site: Router) -> AsyncIterator[Reception]:
+async def open_reception(site: Router) -> AsyncIterator[HttpServerDriver]:
     """Open a driver for `site`. On exit whatever still runs is cancelled."""
     async with open_quiet_nursery() as nursery:
-        reception = Reception(site, nursery)
+        reception = HttpServerDriver(site, nursery)
         nursery.start_soon(reception.deadlines.run)
         try:
             yield reception
@@ -292,7 +292,7 @@ class _ConversationRuntime(TrioRuntime):
 
     service: Service
 
-    def __init__(self, reception: Reception, conversation: Conversation) -> None:
+    def __init__(self, reception: HttpServerDriver, conversation: Conversation) -> None:
         self._trio = reception.trio_token
         self.closed = False
         self._reception = reception

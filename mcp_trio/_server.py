@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import trio
 
 from mcp_core import Connection, Role
+from mcp_trio.streams._dispatch import Dispatch
+from mcp_trio.streams._link import Link
+from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
-from ._dispatch import Dispatch
-from ._link import Link
 from ._nursery import open_quiet_nursery
-from ._stdio import standard_streams, stop_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,11 @@ L = TypeVar("L", bound=trio.abc.Stream)
 
 
 async def serve_stream(
-    server: Server, stream: trio.abc.Stream, *, stop: trio.Event | None = None, grace: float = _GRACE
+    server: Server,
+    stream: trio.abc.Stream,
+    *,
+    stop: trio.Event | None = None,
+    grace: float = _GRACE,
 ) -> None:
     """Serve one conversation on a byte stream, until the client closes it or `stop` is set.
 
@@ -57,7 +61,9 @@ async def serve_stream(
         await converse(server, stream, value, stop, grace, grace)
 
 
-async def serve_stdio(server: Server, *, stop: trio.Event | None = None, grace: float = _GRACE) -> None:
+async def serve_stdio(
+    server: Server, *, stop: trio.Event | None = None, grace: float = _GRACE
+) -> None:
     """Serve the client that started this process, on stdin and stdout.
 
     It ends when the client closes stdin or `stop` is set. While it runs, stdout carries messages
@@ -113,7 +119,9 @@ async def serve_listeners(
         value = await opened.enter_async_context(server.lifespan())
         conversations = await opened.enter_async_context(open_quiet_nursery(wait=True))
         accepting = await opened.enter_async_context(open_quiet_nursery(wait=stop is None))
-        accept = partial(trio.serve_listeners, serve_one, list(listeners), handler_nursery=conversations)
+        accept = partial(
+            trio.serve_listeners, serve_one, list(listeners), handler_nursery=conversations
+        )
         accepting.start_soon(accept)
         task_status.started(listeners)
         if stop is not None:
@@ -150,7 +158,9 @@ async def converse(
         # A handler that ignores its cancellation does not delay the responses of the others.
         with trio.move_on_after(_SHUTDOWN_TIMEOUT):
             await dispatch.idle()
-        with trio.move_on_after(_SHUTDOWN_TIMEOUT if read_scope.cancelled_caught else _FLUSH_TIMEOUT):
+        with trio.move_on_after(
+            _SHUTDOWN_TIMEOUT if read_scope.cancelled_caught else _FLUSH_TIMEOUT
+        ):
             await link.flush()
         link.conn.close()
         link.pump()

@@ -25,7 +25,7 @@ import wsproto.frame_protocol
 from mcp_core import Pump
 from mcp_core.http import Close, Text, WebSocketFrames
 
-from ._deadlines import Deadlines
+from ._deadlines import DeadlineRunner
 from ._nursery import open_quiet_nursery
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from mcp_core import Event
     from mcp_core.http import Exchange, WebSocket, WebSocketAction
 
-    from ._reception import Reception
+    from ._reception import HttpServerDriver
 
-__all__ = ["ServedSocket", "SocketCarrier"]
+__all__ = ["WebSocketServerConnection", "WebSocketTransport"]
 
 _READ_SIZE: Final = 65_536
 # Seconds in which a cancelled writer may still send what is queued.
@@ -47,7 +47,7 @@ _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 _log = logging.getLogger("mcp_trio")
 
 
-class _Carried(abc.ABC):
+class _WebSocketConnection(abc.ABC):
     """One WebSocket on one stream. A subclass delivers events in `pump`, and runs the timer."""
 
     def __init__(self, socket: WebSocket, stream: trio.abc.Stream, *, client: bool) -> None:
@@ -164,10 +164,12 @@ class _Carried(abc.ABC):
                 await self._stream.send_all(self._frames.write(actions))
 
 
-class ServedSocket(_Carried):
+class WebSocketServerConnection(_WebSocketConnection):
     """A server's WebSocket: the upgraded `exchange` of the driver `reception`."""
 
-    def __init__(self, reception: Reception, stream: trio.abc.Stream, exchange: Exchange) -> None:
+    def __init__(
+        self, reception: HttpServerDriver, stream: trio.abc.Stream, exchange: Exchange
+    ) -> None:
         assert exchange.socket is not None
         super().__init__(exchange.socket, stream, client=False)
         self._reception = reception
@@ -184,7 +186,7 @@ class ServedSocket(_Carried):
         self._reception.taken(self._exchange)
 
 
-class SocketCarrier(_Carried):
+class WebSocketTransport(_WebSocketConnection):
     """The transport of a client's conversation over a WebSocket.
 
     `take` is called with each event, in order, and must not wait. `tell` is called with each
@@ -204,7 +206,7 @@ class SocketCarrier(_Carried):
         take: Callable[[Event], None],
         tell: Callable[[bytes], object] | None = None,
     ) -> None:
-        self._deadlines = Deadlines()
+        self._deadlines = DeadlineRunner()
         self._deadline = self._deadlines.new(self._on_deadline)
         super().__init__(socket, stream, client=True)
         self._early = early

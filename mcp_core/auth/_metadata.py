@@ -183,7 +183,7 @@ def read_token(body: bytes) -> TokenResponse:
 
 
 def is_token(text: str) -> bool:
-    """Return True if `text` fits into an `Authorization` header as a token."""
+    """Return True if `text` fits into an `ClientAuthorization` header as a token."""
     return _TOKEN.fullmatch(text) is not None
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from mcp_core import McpTrioError
 
-from ._problem import INTERRUPTED, NO_CONVERSATION, Problem
+from ._problem import INTERRUPTED, NO_CONVERSATION, CliError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,11 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run_subcommand(arguments)
-    except (Problem, McpTrioError) as exc:
+    except (CliError, McpTrioError) as exc:
         from ._screen import Screen
 
         Screen(sys.stderr).say(f"mcp-trio: {exc}")
-        return exc.status if isinstance(exc, Problem) else NO_CONVERSATION
+        return exc.status if isinstance(exc, CliError) else NO_CONVERSATION
     except KeyboardInterrupt:
         return INTERRUPTED
 

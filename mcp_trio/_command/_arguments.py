@@ -21,7 +21,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from ._names import no_such_argument
-from ._problem import Problem
+from ._problem import CliError
 
 __all__ = ["MISFIT", "arguments_from", "describe", "object_in", "value_of"]
 
@@ -71,7 +71,7 @@ def arguments_from(words: Sequence[str], schema: _Schema, owner: str) -> dict[st
         elif equals and key:
             typed[key] = _parse_argument(key, text, schema, owner)
         else:
-            raise Problem(
+            raise CliError(
                 f"{word!r} is not an argument: write KEY=VALUE, or all arguments as one JSON object"
             )
     if given is not None:
@@ -79,7 +79,7 @@ def arguments_from(words: Sequence[str], schema: _Schema, owner: str) -> dict[st
     missing = [key for key in _as_list(schema.get("required")) if key not in typed]
     if missing:
         needed = " ".join(f"{key}=..." for key in missing)
-        raise Problem(f"{owner} needs {' and '.join(missing)}: add {needed}")
+        raise CliError(f"{owner} needs {' and '.join(missing)}: add {needed}")
     return typed
 
 
@@ -112,11 +112,11 @@ def object_in(word: str) -> dict[str, Any]:
         found = _decode_json(word)
         json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise Problem(
+        raise CliError(
             f"{word!r} cannot be sent: one of its \\u escapes is half of a surrogate pair"
         ) from None
     except ValueError as exc:
-        raise Problem(
+        raise CliError(
             f'{word!r} is not JSON: {exc}. An object looks like {{"city": "Oslo", "days": 3}}'
         ) from None
     assert isinstance(found, dict)
@@ -140,7 +140,7 @@ def _parse_argument(key: str, text: str, schema: _Schema, owner: str) -> Any:
                 shlex.join([f"{key}={choice if isinstance(choice, str) else json.dumps(choice)}"])
                 for choice in choices
             ]
-        raise Problem(
+        raise CliError(
             f"{key} must be {describe(wanted, schema)}, not {text!r}."
             f" Write for example {' or '.join(examples)}"
         )
@@ -175,7 +175,7 @@ def _decode_json(text: str) -> Any:
         text.encode()
         return json.loads(text, parse_constant=_reject_constant, parse_float=_parse_finite)
     except UnicodeEncodeError:
-        raise Problem(f"{text!r} is not UTF-8") from None
+        raise CliError(f"{text!r} is not UTF-8") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -206,7 +206,9 @@ def _allowed_types(schema: Any, root: _Schema, depth: int = 0) -> frozenset[str]
     for keyword in "anyOf", "oneOf":
         members = _as_list(schema.get(keyword))
         if members:
-            allowed &= frozenset().union(*(_allowed_types(member, root, depth + 1) for member in members))
+            allowed &= frozenset().union(
+                *(_allowed_types(member, root, depth + 1) for member in members)
+            )
     for member in _as_list(schema.get("allOf")):
         allowed &= _allowed_types(member, root, depth + 1)
     if "$ref" in schema:

@@ -14,7 +14,7 @@ from mcp_core.types import CompleteParams
 
 from ._arguments import arguments_from
 from ._names import no_such, no_such_argument
-from ._problem import Problem
+from ._problem import CliError
 from ._prompt import prompt_named, texts
 from ._screen import Screen
 from ._talk import declared_by, talk
@@ -83,7 +83,7 @@ def _parse_template(text: str) -> UriTemplate:
     try:
         return UriTemplate(text)
     except DeclarationError as exc:
-        raise Problem(f"{exc}; `mcp-trio inspect` lists the server's templates") from None
+        raise CliError(f"{exc}; `mcp-trio inspect` lists the server's templates") from None
 
 
 async def _require_template(text: str, client: Client, timeout: float) -> None:

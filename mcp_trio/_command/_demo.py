@@ -66,7 +66,7 @@ def demo() -> int:
     """
     screen = Screen(sys.stdout)
     screen.say(_INTRODUCTION)
-    story = _Story(screen)
+    story = _Transcript(screen)
     for version, text in _CHAPTERS:
         story.chapter(version, text)
         target = Target(
@@ -97,7 +97,7 @@ def demo() -> int:
     return 0
 
 
-async def _make_calls(story: _Story, client: Client) -> int:
+async def _make_calls(story: _Transcript, client: Client) -> int:
     # Let the writer send `notifications/initialized`, for which the client does not wait, before
     # the first call is printed.
     await trio.lowlevel.checkpoint()
@@ -121,7 +121,7 @@ def _ignore_progress(done: float, total: float | None, message: str | None) -> N
     """Ignore progress. It is requested only so that its messages appear."""
 
 
-class _Story:
+class _Transcript:
     """The output of the demonstration.
 
     `cancelled` is set when a cancellation has been sent. `counts` are the messages so far.

@@ -32,7 +32,7 @@ _MAX_WIDTH = 100  # columns; longer lines of prose are hard to read
 
 
 @dataclass(frozen=True)
-class _Offer:
+class _Inventory:
     peer: Peer
     tools: list[Tool]
     resources: list[Resource]
@@ -53,15 +53,15 @@ def inspect(target: Target, *, as_json: bool) -> int:
         if as_json:
             screen.write_json(_to_json(inventory))
         else:
-            _Page(screen).show(inventory)
+            _InventoryPrinter(screen).show(inventory)
         return 0
 
     return talk(target, body)
 
 
-async def _fetch_inventory(client: Client, timeout: float) -> _Offer:
+async def _fetch_inventory(client: Client, timeout: float) -> _Inventory:
     declared = declared_by(client)
-    return _Offer(
+    return _Inventory(
         client.peer,
         await client.list_tools(timeout=timeout) if declared.tools is not None else [],
         await client.list_resources(timeout=timeout) if declared.resources is not None else [],
@@ -79,7 +79,7 @@ async def _list_templates(client: Client, timeout: float) -> list[ResourceTempla
         raise
 
 
-def _to_json(inventory: _Offer) -> dict[str, Any]:
+def _to_json(inventory: _Inventory) -> dict[str, Any]:
     peer = inventory.peer
     server = {
         **(msgspec.to_builtins(peer.info) if peer.info is not None else {}),
@@ -96,7 +96,7 @@ def _to_json(inventory: _Offer) -> dict[str, Any]:
     }
 
 
-class _Page:
+class _InventoryPrinter:
     """The inventory of a server as text on `screen`."""
 
     def __init__(self, screen: Screen) -> None:
@@ -104,7 +104,7 @@ class _Page:
         # Lines are wrapped on a terminal only.
         self._width = min(screen.width(_MAX_WIDTH), _MAX_WIDTH) if screen.terminal else None
 
-    def show(self, inventory: _Offer) -> None:
+    def show(self, inventory: _Inventory) -> None:
         """Print the server and all that it offers."""
         self._print_server(inventory.peer)
         for heading, entries, show in (

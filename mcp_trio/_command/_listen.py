@@ -15,7 +15,7 @@ import msgspec
 
 from mcp_core import ConnectionLost, LocalProtocolError
 
-from ._problem import NO_CONVERSATION, Problem
+from ._problem import NO_CONVERSATION, CliError
 from ._screen import Screen
 from ._talk import talk
 from ._uri import check_uri
@@ -78,11 +78,11 @@ def listen(
                     if screen.gone:
                         return 0
         except LocalProtocolError as exc:
-            raise Problem(
+            raise CliError(
                 f"the server sends no notifications about {' or '.join(requested)}"
             ) from exc
         except ConnectionLost as exc:
-            raise Problem(f"{exc}{target.last_words}", NO_CONVERSATION) from exc
+            raise CliError(f"{exc}{target.last_words}", NO_CONVERSATION) from exc
         target.stderr.say("mcp-trio: the server has ended the subscription")
         return 0
 

@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.auth import ClientProfile
-from mcp_trio._authorization import Login
+from mcp_trio._authorization import LoginConfig
 from mcp_trio._storage import FileStorage
 
-from ._problem import NO_CONVERSATION, Problem
+from ._problem import NO_CONVERSATION, CliError
 from ._talk import declared_by, talk
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ __all__ = ["login"]
 _LOGIN_TIMEOUT: Final = 360.0
 
 
-class _Anew(FileStorage):
+class _NewLoginStorage(FileStorage):
     """A file storage that ignores tokens stored before this login.
 
     The login therefore asks the user again, who may use another account. The old tokens stay in
@@ -70,7 +70,7 @@ def login(
         CliError: the login failed, or its tokens cannot be stored.
     """
     page_shown = False
-    storage = _Anew()
+    storage = _NewLoginStorage()
 
     def show(url: str) -> None:
         nonlocal page_shown
@@ -81,7 +81,7 @@ def login(
         if declared_by(client).tools is not None:
             await client.list_tools(timeout=_LOGIN_TIMEOUT)
         if storage.failure is not None:
-            raise Problem(
+            raise CliError(
                 f"the login succeeded, but its token cannot be stored: {storage.failure}",
                 NO_CONVERSATION,
             )
@@ -100,7 +100,9 @@ def login(
     )
     return talk(
         replace(
-            target, auth=Login(profile=profile, storage=storage, show=show), timeout=_LOGIN_TIMEOUT
+            target,
+            auth=LoginConfig(profile=profile, storage=storage, show=show),
+            timeout=_LOGIN_TIMEOUT,
         ),
         body,
     )

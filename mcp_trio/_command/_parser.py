@@ -24,7 +24,7 @@ from mcp_core import ALL
 from mcp_core._version import __version__
 from mcp_core.types import LOGGING_LEVELS
 
-from ._problem import MISUSED, Problem
+from ._problem import MISUSED, CliError
 from ._screen import Screen
 from ._talk import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT, Target, tracing
 from ._uri import is_uri
@@ -314,10 +314,10 @@ def _client_secret(found: argparse.Namespace) -> Secret | None:
     if variable is None:
         return None
     if found.client_id is None:
-        raise Problem("--client-secret-env needs the id of the client: give --client-id too")
+        raise CliError("--client-secret-env needs the id of the client: give --client-id too")
     value = os.environ.get(variable, "").strip()
     if not value:
-        raise Problem(f"--client-secret-env {variable}: that environment variable holds no secret")
+        raise CliError(f"--client-secret-env {variable}: that environment variable holds no secret")
     from mcp_core.auth import Secret
 
     return Secret(value)
@@ -349,7 +349,7 @@ def _parser(
     )
 
 
-class _Words(NamedTuple):
+class _VariadicArgument(NamedTuple):
     """A positional argument that may be repeated. `fits` returns True if a word may be one."""
 
     usage: str
@@ -358,14 +358,14 @@ class _Words(NamedTuple):
     fits: Callable[[str], bool]
 
 
-_ARGUMENTS: Final = _Words(
+_ARGUMENTS: Final = _VariadicArgument(
     "[KEY=VALUE ... | JSON]",
     "KEY=VALUE",
     "an argument, or all as a JSON object",
     lambda word: "=" in word or word.startswith("{"),
 )
-_URIS: Final = _Words("[URI ...]", "URI", "a resource to subscribe to", is_uri)
-_NO_WORDS: Final = _Words("", "", argparse.SUPPRESS, lambda word: False)
+_URIS: Final = _VariadicArgument("[URI ...]", "URI", "a resource to subscribe to", is_uri)
+_NO_WORDS: Final = _VariadicArgument("", "", argparse.SUPPRESS, lambda word: False)
 
 _SERVER_HELP: Final = """
 
@@ -378,7 +378,12 @@ _URL_WITHOUT_SCHEME: Final = re.compile(
 
 
 def _server_parser(
-    name: str, *, description: str, example: str, takes: _Words = _NO_WORDS, **positions: str
+    name: str,
+    *,
+    description: str,
+    example: str,
+    takes: _VariadicArgument = _NO_WORDS,
+    **positions: str,
 ) -> argparse.ArgumentParser:
     """Build the parser of a subcommand that connects to a server.
 
@@ -502,10 +507,10 @@ def _headers(
     if variable is not None:
         token = os.environ.get(variable, "").strip()
         if not token or not token.isascii() or not token.isprintable():
-            raise Problem(f"--token-env {variable}: that environment variable holds no token")
+            raise CliError(f"--token-env {variable}: that environment variable holds no token")
         headers.append(("authorization", f"Bearer {token}"))
     if headers and not isinstance(server, str):
-        raise Problem(
+        raise CliError(
             "--header and --token-env need a server at a URL; one that is started gets its secrets from"
             " the environment"
         )
@@ -577,7 +582,7 @@ def _require_utf_8(word: str) -> None:
     try:
         word.encode()
     except UnicodeEncodeError:
-        raise Problem(f"{word!r} is not UTF-8") from None
+        raise CliError(f"{word!r} is not UTF-8") from None
 
 
 def _require_url(text: str) -> None:
@@ -586,7 +591,7 @@ def _require_url(text: str) -> None:
     try:
         Url.parse(re.sub("(?i)^ws", "http", text))
     except ValueError as exc:
-        raise Problem(str(exc)) from None
+        raise CliError(str(exc)) from None
 
 
 def _target(found: argparse.Namespace, server: str | tuple[str, ...]) -> Target:
@@ -605,27 +610,27 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...]) -> Target:
     )
 
 
-def _missing_server(prefix: str, stray: list[str]) -> Problem:
+def _missing_server(prefix: str, stray: list[str]) -> CliError:
     for word in stray:
         if "://" in word:
             return _invalid_url(word)
     if stray and _URL_WITHOUT_SCHEME.fullmatch(stray[-1]):
-        return Problem(f"{stray[-1]} is not a URL: {prefix} http://{stray[-1]}")
+        return CliError(f"{stray[-1]} is not a URL: {prefix} http://{stray[-1]}")
     if stray:
-        return Problem(
+        return CliError(
             f"the command that starts the server comes after `--`: {prefix} -- {shlex.join(stray)}"
         )
-    return Problem(
+    return CliError(
         "no server: give its URL as the last word, or after `--` the command that starts it:"
         f" {prefix} http://127.0.0.1:8000/mcp, or {prefix} -- python server.py"
     )
 
 
-def _invalid_url(url: str) -> Problem:
+def _invalid_url(url: str) -> CliError:
     if _URL.match(url):
-        return Problem(
+        return CliError(
             f"{url} is not a command: a URL is the last word, without `--` and arguments"
         )
-    return Problem(
+    return CliError(
         f"{url} is not supported: give a URL that begins with http://, https://, ws:// or wss://"
     )

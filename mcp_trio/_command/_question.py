@@ -27,7 +27,16 @@ if TYPE_CHECKING:
 
     from ._screen import Part
 
-__all__ = ["Dialogue", "Misfit", "Prompt", "Say", "default_in", "fill_in", "value_in", "visit"]
+__all__ = [
+    "Dialogue",
+    "InvalidInput",
+    "Prompt",
+    "Say",
+    "default_in",
+    "fill_in",
+    "value_in",
+    "visit",
+]
 
 T = TypeVar("T")
 
@@ -50,7 +59,7 @@ _HINT_STYLE: Final = "dim"
 _WARNING_STYLE: Final = "yellow"
 
 
-class _Refused(Exception):
+class _FormDeclined(Exception):
     """The user declined or cancelled; `result` says which."""
 
     def __init__(self, result: t.ElicitResult) -> None:
@@ -58,7 +67,7 @@ class _Refused(Exception):
         self.result = result
 
 
-class Misfit(Exception):
+class InvalidInput(Exception):
     """Input that is not a valid value; the text says why."""
 
 
@@ -72,7 +81,7 @@ def value_in(form: FormSchema, name: str, text: str) -> t.ElicitValue:
     value = kind.read(text)
     problem = form.misfit(name, value)
     if problem:
-        raise Misfit(f"{kind.show(value)} {problem}")
+        raise InvalidInput(f"{kind.show(value)} {problem}")
     return value
 
 
@@ -92,13 +101,13 @@ def fill_in(source: str, message: str, form: FormSchema, print_line: Say) -> Dia
         print_line: prints a line.
     """
     _print_request(source, message, print_line)
-    form_input = _Filled(form, print_line)
+    form_input = _FormInput(form, print_line)
     try:
         if form.properties:
             yield from form_input.ask_all()
         else:
             yield from _ask_consent(("Do you agree?",), print_line)
-    except _Refused as refused:
+    except _FormDeclined as refused:
         return refused.result
     return t.ElicitResult(action="accept", content=form_input.content)
 
@@ -128,10 +137,15 @@ def visit(source: str, message: str, url: str, print_line: Say) -> Dialogue:
         )
     if scheme.lower() != "https":
         print_line(("  What you enter on this page is not encrypted.", _WARNING_STYLE))
-    print_line((f"This command does not open the page. If you trust {host}, open it yourself.", _HINT_STYLE))
+    print_line(
+        (
+            f"This command does not open the page. If you trust {host}, open it yourself.",
+            _HINT_STYLE,
+        )
+    )
     try:
         yield from _ask_consent(("Will you open the page?",), print_line)
-    except _Refused as refused:
+    except _FormDeclined as refused:
         return refused.result
     return t.ElicitResult(action="accept")
 
@@ -155,7 +169,7 @@ def _ask_consent(question: Prompt, print_line: Say) -> Steps[None]:
             .lower()
         )
         if word in _NO:
-            raise _Refused(t.ElicitResult(action="decline"))
+            raise _FormDeclined(t.ElicitResult(action="decline"))
         if word in _YES:
             return
         print_line(("  Write yes or no", _WARNING_STYLE))
@@ -169,13 +183,13 @@ def _read_line(prompt: Prompt) -> Steps[str]:
     """
     text = yield prompt
     if text is None:
-        raise _Refused(t.ElicitResult(action="cancel"))
+        raise _FormDeclined(t.ElicitResult(action="cancel"))
     if text.strip() == _DECLINE:
-        raise _Refused(t.ElicitResult(action="decline"))
+        raise _FormDeclined(t.ElicitResult(action="decline"))
     return text
 
 
-class _Filled:
+class _FormInput:
     """The input of a form; `content` has the values so far."""
 
     def __init__(self, form: FormSchema, print_line: Say) -> None:
@@ -206,7 +220,10 @@ class _Filled:
         print_line = self._print_line
         kind = _kind_of(field)
         default = default_in(self._form, name)
-        print_line((field.title or name, _NAME_STYLE), f": {field.description}" if field.description else "")
+        print_line(
+            (field.title or name, _NAME_STYLE),
+            f": {field.description}" if field.description else "",
+        )
         for line in kind.help_lines:
             print_line("    ", line)
         bracket = f" [{kind.show(default)}]" if default is not None else ""
@@ -222,8 +239,8 @@ class _Filled:
                 elif optional:
                     self.content.pop(name, None)
                 else:
-                    raise Misfit("This field is required")
-            except Misfit as misfit:
+                    raise InvalidInput("This field is required")
+            except InvalidInput as misfit:
                 print_line((f"  {misfit}", _WARNING_STYLE))
             else:
                 return
@@ -236,7 +253,10 @@ class _Filled:
             field, value = self._form.properties[name], self.content.get(name)
             shown = ("left out", _HINT_STYLE) if value is None else _kind_of(field).show(value)
             print_line(
-                f"  {number:>{len(str(len(fields)))}}  ", (field.title or name, _NAME_STYLE), ": ", shown
+                f"  {number:>{len(str(len(fields)))}}  ",
+                (field.title or name, _NAME_STYLE),
+                ": ",
+                shown,
             )
         while True:
             text = yield from _read_line(("Send it? yes, or the number of a line to change it: ",))
@@ -246,14 +266,17 @@ class _Filled:
             if index is not None:
                 return index
             print_line(
-                (f"  Write yes, {_DECLINE} to decline, or a number from 1 to {len(fields)}", _WARNING_STYLE)
+                (
+                    f"  Write yes, {_DECLINE} to decline, or a number from 1 to {len(fields)}",
+                    _WARNING_STYLE,
+                )
             )
 
 
 # -- Kinds of fields ---------------------------------------------------------------------------
 
 
-class _Kind(NamedTuple):
+class _FieldKind(NamedTuple):
     """How a field of one type is read and shown.
 
     `prompt` says what to type, and `help_lines` explain it. `read` converts typed text to a value,
@@ -266,9 +289,9 @@ class _Kind(NamedTuple):
     help_lines: Sequence[str] = ()
 
 
-def _kind_of(field: t.PrimitiveSchema) -> _Kind:
+def _kind_of(field: t.PrimitiveSchema) -> _FieldKind:
     if isinstance(field, t.BooleanSchema):
-        return _Kind("yes or no", _parse_bool, lambda value: "yes" if value else "no")
+        return _FieldKind("yes or no", _parse_bool, lambda value: "yes" if value else "no")
     if isinstance(field, t.MultiSelectSchema):
         return _multi_select_kind(field)
     if isinstance(field, t.StringSchema):
@@ -281,38 +304,38 @@ def _kind_of(field: t.PrimitiveSchema) -> _Kind:
 def _parse_bool(text: str) -> bool:
     word = text.strip().lower()
     if word not in _YES | _NO:
-        raise Misfit(f"{text.strip()} is neither yes nor no")
+        raise InvalidInput(f"{text.strip()} is neither yes nor no")
     return word in _YES
 
 
-def _number_kind(field: t.NumberSchema | t.IntegerSchema) -> _Kind:
+def _number_kind(field: t.NumberSchema | t.IntegerSchema) -> _FieldKind:
     whole = isinstance(field, t.IntegerSchema)
     allowed = frozenset({"integer"} if whole else {"integer", "number"})
 
     def read(text: str) -> t.ElicitValue:
         value = value_of(text, allowed)
         if value is MISFIT:
-            raise Misfit(
+            raise InvalidInput(
                 f"{text.strip()} is not {'an integer, such as 3' if whole else 'a number, such as 1.5'}"
             )
         found: int | float = value
         return found
 
-    return _Kind(field.type + _format_range(field.minimum, field.maximum), read, json.dumps)
+    return _FieldKind(field.type + _format_range(field.minimum, field.maximum), read, json.dumps)
 
 
-def _text_kind(field: t.StringSchema) -> _Kind:
+def _text_kind(field: t.StringSchema) -> _FieldKind:
     range_text = _format_range(field.min_length, field.max_length, " characters")
     if field.format is None:
-        return _Kind(f"text{range_text}", _identity, _identity)
+        return _FieldKind(f"text{range_text}", _identity, _identity)
     description, fits = _FORMATS[field.format]
 
     def read(text: str) -> str:
         if not fits(text.strip()):
-            raise Misfit(f"{text.strip()} is not {description}")
+            raise InvalidInput(f"{text.strip()} is not {description}")
         return text.strip()
 
-    return _Kind(f"{description}{range_text}", read, _identity)
+    return _FieldKind(f"{description}{range_text}", read, _identity)
 
 
 def _identity(text: str) -> str:
@@ -340,7 +363,9 @@ class _Choices:
             self._titles = dict(zip(values or (), named or (), strict=True))
         # If a choice is a number, the choices get no line numbers: typed digits would be ambiguous.
         self.numbered = not any(value.strip().isdecimal() for value in self._titles)
-        self.input_names = ("number or name", "numbers or names") if self.numbered else ("name", "names")
+        self.input_names = (
+            ("number or name", "numbers or names") if self.numbered else ("name", "names")
+        )
 
     def lines(self) -> list[str]:
         width = len(str(len(self._titles)))
@@ -365,7 +390,7 @@ class _Choices:
             if word.casefold() in {value.casefold().strip(), title.casefold().strip()}
         ]
         if len(matches) != 1:
-            raise Misfit(f"{word} is not one of the choices")
+            raise InvalidInput(f"{word} is not one of the choices")
         return matches[0]
 
 
@@ -375,11 +400,11 @@ def _parse_line_number(word: str, count: int) -> int | None:
     return number - 1 if 1 <= number <= count else None
 
 
-def _select_kind(choices: _Choices) -> _Kind:
-    return _Kind(choices.input_names[0], choices.read, _identity, choices.lines())
+def _select_kind(choices: _Choices) -> _FieldKind:
+    return _FieldKind(choices.input_names[0], choices.read, _identity, choices.lines())
 
 
-def _multi_select_kind(field: t.MultiSelectSchema) -> _Kind:
+def _multi_select_kind(field: t.MultiSelectSchema) -> _FieldKind:
     choices = _Choices(field.items.enum, None, field.items.any_of)
     range_text = _format_range(field.min_items, field.max_items, " of them")
 
@@ -388,7 +413,7 @@ def _multi_select_kind(field: t.MultiSelectSchema) -> _Kind:
             return []
         return list(dict.fromkeys(choices.read(part) for part in text.split(",") if part.strip()))
 
-    return _Kind(
+    return _FieldKind(
         f"{choices.input_names[1]}, with commas between them{range_text}{'' if field.min_items else f'; {_EMPTY_SELECTION} for none'}",
         read,
         lambda value: ", ".join(value) or "none",
@@ -416,7 +441,9 @@ def _parses(read: Callable[[str], object], text: str) -> bool:
 
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_TIME: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
 _MAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 

@@ -17,7 +17,7 @@ from mcp_core.registry import DeclarationError, UriMatcher, UriTemplate
 
 from ._content import summary
 from ._names import did_you_mean
-from ._problem import ANSWERED_ERROR, Problem
+from ._problem import ANSWERED_ERROR, CliError
 from ._progress import progress_on
 from ._screen import Screen, as_document
 from ._talk import cure_of, declared_by, talk
@@ -54,14 +54,14 @@ def read(target: Target, uri: str, *, output: Path | None, as_json: bool) -> int
 
 async def _read_resource(client: Client, uri: str, target: Target) -> ReadResourceResult:
     if declared_by(client).resources is None:
-        raise Problem(f"the server has no resources, so it has no {uri}")
+        raise CliError(f"the server has no resources, so it has no {uri}")
     try:
         with progress_on(target.stderr, uri) as progress:
             return await client.read_resource(uri, **target.call_options(progress))
     except PeerError as exc:
         # List the resources only after an error: the list may be long, and need not be complete.
         hint = did_you_mean(uri, await _known_uris(client, uri, target.timeout))
-        raise Problem(
+        raise CliError(
             f"the server answered with an error: {exc}{cure_of(exc)}{hint and '.'}{hint}",
             ANSWERED_ERROR,
         ) from exc
@@ -115,7 +115,7 @@ def _write_contents(
     try:
         output.write_bytes(data)
     except OSError as exc:
-        raise Problem(
+        raise CliError(
             f"{output} cannot be written: {exc.strerror}; give --output another file"
         ) from exc
 

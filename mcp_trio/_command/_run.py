@@ -18,7 +18,7 @@ from mcp_core import registry
 from mcp_core.registry import DeclarationError, Server
 from mcp_trio._server import run as serve
 
-from ._problem import ANSWERED_ERROR, Problem
+from ._problem import ANSWERED_ERROR, CliError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -71,9 +71,11 @@ def _split_target(target: str) -> tuple[Path, str]:
         before, colon, name = target.rpartition(":")
         path = Path(before if colon else target)
     if path.is_dir():
-        raise Problem(f"{path} is a directory; give the path of a file in it")
+        raise CliError(f"{path} is a directory; give the path of a file in it")
     if not path.is_file():
-        raise Problem(f"there is no file {path}; give the path of a Python file: mcp-trio run server.py")
+        raise CliError(
+            f"there is no file {path}; give the path of a Python file: mcp-trio run server.py"
+        )
     return path, name
 
 
@@ -81,7 +83,7 @@ def _import_file(path: Path) -> ModuleType:
     location = path.resolve()
     spec = importlib.util.spec_from_file_location(_MODULE_NAME, location)
     if spec is None or spec.loader is None:
-        raise Problem(f"{path} is not a Python file: its name does not end in .py")
+        raise CliError(f"{path} is not a Python file: its name does not end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[_MODULE_NAME] = module
     sys.path.insert(0, str(location.parent))  # as Python does for the file that it runs
@@ -92,7 +94,9 @@ def _import_file(path: Path) -> ModuleType:
             spec.loader.exec_module(module)
     except Exception as exc:  # noqa: BLE001 - the user's file may raise anything
         _print_traceback(exc, location)
-        raise Problem(f"{path} could not be imported: {_describe_error(exc)}", ANSWERED_ERROR) from None
+        raise CliError(
+            f"{path} could not be imported: {_describe_error(exc)}", ANSWERED_ERROR
+        ) from None
     return module
 
 
@@ -105,7 +109,11 @@ def _print_traceback(exc: Exception, location: Path) -> None:
     frames = shown.stack[:]
     while frames and frames[0].filename != str(location):
         del frames[0]
-    while isinstance(exc, DeclarationError) and frames and Path(frames[-1].filename).parent == _REGISTRY:
+    while (
+        isinstance(exc, DeclarationError)
+        and frames
+        and Path(frames[-1].filename).parent == _REGISTRY
+    ):
         del frames[-1]
     shown.stack[:] = frames
     print("".join(shown.format()), end="", file=sys.stderr)
@@ -125,14 +133,16 @@ def _find_server(module: ModuleType, name: str, path: Path) -> Server:
     names = ", ".join(found)
     if name:
         has = f"its servers are: {names}" if found else "it has none"
-        raise Problem(f"{path} has no mcp_trio.Server called {name}; {has}")
+        raise CliError(f"{path} has no mcp_trio.Server called {name}; {has}")
     if not found:
-        raise Problem(f'{path} has no server. Make one: server = mcp_trio.Server("name")')
+        raise CliError(f'{path} has no server. Make one: server = mcp_trio.Server("name")')
     if len({id(server) for server in found.values()}) > 1:
         default = next((found[key] for key in _DEFAULT_NAMES if key in found), None)
         if default is None:
             first = next(iter(found))
-            raise Problem(f"{path} has several servers: {names}. Name one: mcp-trio run {path}:{first}")
+            raise CliError(
+                f"{path} has several servers: {names}. Name one: mcp-trio run {path}:{first}"
+            )
         return default
     return next(iter(found.values()))
 

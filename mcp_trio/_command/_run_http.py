@@ -20,16 +20,16 @@ import trio
 
 from mcp_trio._http_server import serve_http
 from mcp_trio._nursery import open_quiet_nursery
-from mcp_trio._stdio import stop_on_signals
+from mcp_trio.streams._stdio import stop_on_signals
 
-from ._problem import NO_CONVERSATION, Problem
+from ._problem import NO_CONVERSATION, CliError
 from ._run import load
 from ._screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from mcp_trio._http_connection import Exchanged
+    from mcp_trio._http_connection import AccessLogEntry
 
 __all__ = ["logging_to", "run_http"]
 
@@ -43,7 +43,12 @@ _STATUS_STYLES: Final = ("bold red", "green", "green", "yellow", "red", "bold re
 
 
 def run_http(
-    target: str, host: str, port: int, *, reply: Literal["auto", "json"] = "auto", sessions: bool = True
+    target: str,
+    host: str,
+    port: int,
+    *,
+    reply: Literal["auto", "json"] = "auto",
+    sessions: bool = True,
 ) -> int:
     """Serve until a signal arrives. Return 130 after Ctrl+C and 143 after SIGTERM.
 
@@ -54,7 +59,13 @@ def run_http(
     server = load(target)
     screen = Screen(sys.stderr)
     serve = partial(
-        serve_http, server, host, port, reply=reply, sessions=sessions, on_exchange=logging_to(screen)
+        serve_http,
+        server,
+        host,
+        port,
+        reply=reply,
+        sessions=sessions,
+        on_exchange=logging_to(screen),
     )
     with _explain_errors(host, port):
         return trio.run(_serve, server.info.name, serve, screen)
@@ -65,7 +76,9 @@ async def _serve(name: str, serve: Callable[..., Awaitable[None]], screen: Scree
     with stop_on_signals(stop.set) as signal:
         async with open_quiet_nursery(wait=True) as nursery:
             address = await nursery.start(partial(serve, stop=stop))
-            screen.say("Serving ", (name, "bold"), " at ", (address.url, "bold cyan"), " (Ctrl+C ends it)")
+            screen.say(
+                "Serving ", (name, "bold"), " at ", (address.url, "bold cyan"), " (Ctrl+C ends it)"
+            )
     return signal.exit_code
 
 
@@ -76,19 +89,21 @@ def _explain_errors(host: str, port: int) -> Iterator[None]:
         yield
     except socket.gaierror as exc:
         cure = "use 127.0.0.1 for clients on this machine, 0.0.0.0 for clients anywhere"
-        raise Problem(f"no host is called {host}: {exc.strerror}; {cure}", NO_CONVERSATION) from exc
+        raise CliError(
+            f"no host is called {host}: {exc.strerror}; {cure}", NO_CONVERSATION
+        ) from exc
     except OSError as exc:
         number = exc.errno or 0
         if number not in _CURES or exc.filename is not None:
             raise
         cause = f"cannot listen on {host}, port {port}: {os.strerror(number).lower()}"
-        raise Problem(f"{cause}; {_CURES[number]}", NO_CONVERSATION) from exc
+        raise CliError(f"{cause}; {_CURES[number]}", NO_CONVERSATION) from exc
 
 
-def logging_to(screen: Screen) -> Callable[[Exchanged], None]:
+def logging_to(screen: Screen) -> Callable[[AccessLogEntry], None]:
     """Return a callback that writes one line to `screen` for each exchange."""
 
-    def write(entry: Exchanged) -> None:
+    def write(entry: AccessLogEntry) -> None:
         path, _, _ = entry.target.partition("?")
         status = str(entry.status) if entry.status else "disconnected"
         screen.say(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import msgspec
 
-from ._problem import Problem
+from ._problem import CliError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,7 +79,9 @@ class Screen:
     def say(self, *parts: Part) -> None:
         """Write one line. Each part is a text, or a pair of text and style."""
         if not self.terminal:
-            self._write("".join(clean(part if isinstance(part, str) else part[0]) for part in parts) + "\n")
+            self._write(
+                "".join(clean(part if isinstance(part, str) else part[0]) for part in parts) + "\n"
+            )
             return
         if self._prompt is not None:
             self._print("")
@@ -128,7 +130,9 @@ class Screen:
             # A closed pipe is no error: the reader may have enough, as `head` does. The command
             # runs to its end without output.
             if not isinstance(exc, BrokenPipeError):
-                raise Problem(f"{self._file.name.strip('<>')} cannot be written: {exc.strerror}") from exc
+                raise CliError(
+                    f"{self._file.name.strip('<>')} cannot be written: {exc.strerror}"
+                ) from exc
 
     def write_json(self, document: Any) -> None:
         """Write one JSON document."""
@@ -156,5 +160,8 @@ def _to_rich_text(parts: Iterable[Part]) -> Text:
     from rich.text import Text
 
     return Text.assemble(
-        *((clean(part), "") if isinstance(part, str) else (clean(part[0]), part[1]) for part in parts)
+        *(
+            (clean(part), "") if isinstance(part, str) else (clean(part[0]), part[1])
+            for part in parts
+        )
     )

@@ -32,9 +32,9 @@ from mcp_core import (
 )
 from mcp_core.auth import AuthorizationFailed
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
-from mcp_trio._stdio import stop_on_signals
+from mcp_trio.streams._stdio import stop_on_signals
 
-from ._problem import ANSWERED_ERROR, MISUSED, NO_CONVERSATION, Problem
+from ._problem import ANSWERED_ERROR, MISUSED, NO_CONVERSATION, CliError
 from ._screen import Screen
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
     from mcp_core.runtime import CallOptions
     from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities
-    from mcp_trio._authorization import Login
+    from mcp_trio._authorization import LoginConfig
     from mcp_trio._client import Client
     from mcp_trio._connect import ClientOptions
-    from mcp_trio._trace import Trace
+    from mcp_trio.streams._trace import Trace
 
     from ._progress import Step
     from ._user import User
@@ -118,7 +118,7 @@ class Target:
     user: User | None = None
     roots: tuple[Path, ...] = ()
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    auth: Login | None = None
+    auth: LoginConfig | None = None
 
     @property
     def name(self) -> str:
@@ -146,13 +146,13 @@ class Target:
             )
         return connect_stdio(self.server, cwd=self.cwd, **self.options)
 
-    def _auth_unless_given(self, headers: dict[str, str]) -> Login | bool:
+    def _auth_unless_given(self, headers: dict[str, str]) -> LoginConfig | bool:
         """Return how to get access tokens; False if `headers` has one already."""
         if "authorization" in headers:
             return False
-        from mcp_trio._authorization import Login
+        from mcp_trio._authorization import LoginConfig
 
-        return self.auth or Login(browse=None)
+        return self.auth or LoginConfig(browse=None)
 
     def call_options(self, progress: Step) -> CallOptions:
         """Return the options of a call that may take long and may ask the user."""
@@ -260,7 +260,7 @@ async def _run_session(target: Target, body: Callable[[Client], Awaitable[int]])
                     status = await body(client)
         stopped = max(stop.exit_code for stop in stops)
         if connecting.cancelled_caught and not stopped:
-            raise Problem(
+            raise CliError(
                 f"{target.name} did not answer within {target.timeout:g} s. {target.doubt},"
                 " a larger --timeout allows more time",
                 NO_CONVERSATION,
@@ -283,35 +283,35 @@ def _explain_errors(target: Target) -> Iterator[None]:
     try:
         yield
     except AuthRequired as exc:
-        raise Problem(
+        raise CliError(
             f"{str(exc).removesuffix('.')}{_login_hint(target, exc)}", NO_CONVERSATION
         ) from exc
     except AuthorizationFailed as exc:
-        raise Problem(f"{target.name}: {exc}", NO_CONVERSATION) from exc
+        raise CliError(f"{target.name}: {exc}", NO_CONVERSATION) from exc
     except ConnectFailed as exc:
         if isinstance(exc.__cause__, AuthRequired):
             hint = _login_hint(target, exc.__cause__)
-            raise Problem(
+            raise CliError(
                 f"{target.name}: {str(exc).removesuffix('.')}{hint}", NO_CONVERSATION
             ) from exc
         if isinstance(exc.__cause__, AuthorizationFailed):
-            raise Problem(f"{target.name}: {exc}", NO_CONVERSATION) from exc
+            raise CliError(f"{target.name}: {exc}", NO_CONVERSATION) from exc
         cause, _, _ = str(exc).partition("\n")  # further lines repeat the server's stderr
         if not isinstance(exc.__cause__, OSError):  # the server started, or the URL answered
             hint = "" if "?" in cause else f". {target.doubt}"  # it may have a hint already
             cause = f"{target.name}: {cause.removesuffix('.')}{hint}"
-        raise Problem(cause, NO_CONVERSATION) from exc
+        raise CliError(cause, NO_CONVERSATION) from exc
     except CallTimeout as exc:
-        raise Problem(f"{exc}; a larger --timeout allows more time", NO_CONVERSATION) from exc
+        raise CliError(f"{exc}; a larger --timeout allows more time", NO_CONVERSATION) from exc
     except ConnectionLost as exc:
-        raise Problem(f"{exc} before it answered{target.last_words}", NO_CONVERSATION) from exc
+        raise CliError(f"{exc} before it answered{target.last_words}", NO_CONVERSATION) from exc
     except PeerError as exc:
-        raise Problem(
+        raise CliError(
             f"the server answered with an error: {exc}{cure_of(exc)}", ANSWERED_ERROR
         ) from exc
     except LocalProtocolError as exc:
-        raise Problem(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
+        raise CliError(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
     except RemoteProtocolError as exc:
-        raise Problem(
+        raise CliError(
             f"the server broke the protocol: {exc}. --trace shows the messages", NO_CONVERSATION
         ) from exc

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ._problem import Problem
+from ._problem import CliError
 
 __all__ = ["check_uri", "is_uri"]
 
@@ -25,9 +25,9 @@ def check_uri(uri: str) -> None:
         CliError: `uri` has no scheme, or is a URI template.
     """
     if not is_uri(uri):
-        raise Problem(
+        raise CliError(
             f"{uri!r} is not a URI: a URI begins with a scheme, as in tea://menu;"
             " `mcp-trio inspect` lists the resources"
         )
     if variable := _VARIABLE.search(uri):
-        raise Problem(f"{uri} is a template: replace {variable[0]} by a value")
+        raise CliError(f"{uri} is a template: replace {variable[0]} by a value")

@@ -19,8 +19,8 @@ from mcp_core.types import ElicitationCapability, ElicitResult
 
 from ._arguments import object_in
 from ._names import no_such_argument
-from ._problem import Problem
-from ._question import Misfit, default_in, fill_in, value_in, visit
+from ._problem import CliError
+from ._question import InvalidInput, default_in, fill_in, value_in, visit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -82,7 +82,7 @@ class User:
         if self._field_texts or self._forms:
             try:
                 return ElicitResult(action="accept", content=self._form_content(form))
-            except Problem as exc:
+            except CliError as exc:
                 self.misused = True
                 self._stderr.say(f"mcp-trio: {exc}")
         elif self._terminal is None:
@@ -106,11 +106,11 @@ class User:
         for name, value in values.items():
             problem = form.misfit(name, value) if name in form.properties else None
             if problem:
-                raise Problem(f"--answer: {name} {problem}")
+                raise CliError(f"--answer: {name} {problem}")
         content |= values
         missing = [name for name in form.required or () if content.get(name) is None]
         if missing:
-            raise Problem(f"the form needs {' and '.join(missing)}: add --answer {missing[0]}=...")
+            raise CliError(f"the form needs {' and '.join(missing)}: add --answer {missing[0]}=...")
         return {name: value for name, value in content.items() if value is not None}
 
 
@@ -123,12 +123,12 @@ def _parse_answers(given: Sequence[str]) -> tuple[dict[str, str], deque[dict[str
         if word.startswith("{"):
             continue
         if not (key and equals):
-            raise Problem(
+            raise CliError(
                 f"{word!r} is not an answer: write --answer KEY=VALUE, or --answer with a JSON object"
             )
         texts[key] = text
     if texts and objects:
-        raise Problem(
+        raise CliError(
             "--answer takes KEY=VALUE, all for one form, or a JSON object for each form, but not both"
         )
     return texts, objects
@@ -139,8 +139,8 @@ def _parse_field(form: FormSchema, name: str, text: str) -> Any:
         raise no_such_argument("the form", name, list(form.properties))
     try:
         return value_in(form, name, text)
-    except Misfit as misfit:
-        raise Problem(f"--answer {name}={text}: {misfit}") from None
+    except InvalidInput as misfit:
+        raise CliError(f"--answer {name}={text}: {misfit}") from None
 
 
 def _open_terminal(stderr: Screen) -> Terminal | None:

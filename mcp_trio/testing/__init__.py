@@ -20,7 +20,7 @@ tasks, descriptors, processes, threads or connections behind. It is the only par
 
 from __future__ import annotations
 
-from mcp_trio._memory import memory_pair
+from mcp_trio.streams._memory import memory_pair
 
 from ._peer import ScriptedPeer
 from ._play import play_client, play_server

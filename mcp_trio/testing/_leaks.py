@@ -25,7 +25,7 @@ import trio
 
 from mcp_core import Connection, State
 
-__all__ = ["KINDS", "Left", "Watch"]
+__all__ = ["KINDS", "Leak", "LeakDetector"]
 
 KINDS: Final = ("task", "descriptor", "child", "thread", "connection")
 
@@ -51,14 +51,14 @@ _TRIO_SYSTEM_TASK: Final = "<TrioToken.run_sync_soon task>"
 _IDLE_THREAD: Final = re.compile(r"Trio thread \d+")
 
 
-class Left(NamedTuple):
+class Leak(NamedTuple):
     """One leaked resource: one of `KINDS`, and its description."""
 
     kind: str
     what: str
 
 
-class Watch(trio.abc.Instrument):
+class LeakDetector(trio.abc.Instrument):
     """A context manager that records the resources at its start; then `left` returns new ones.
 
     Tasks are seen only in trio runs whose main function was wrapped by `joined`. A task of trio
@@ -92,7 +92,7 @@ class Watch(trio.abc.Instrument):
     def __exit__(self, *_: object) -> None:
         Connection.__init__ = self._original_init  # type: ignore[method-assign]
 
-    def left(self, allowed: Collection[str] = ()) -> list[Left]:
+    def left(self, allowed: Collection[str] = ()) -> list[Leak]:
         """Return what was left behind, except the kinds in `allowed`.
 
         Call it when the trio run has ended: it may block for a second.
@@ -105,15 +105,19 @@ class Watch(trio.abc.Instrument):
             time.sleep(_POLL_INTERVAL)
         return found
 
-    def _find(self, allowed: Collection[str]) -> list[Left]:
+    def _find(self, allowed: Collection[str]) -> list[Leak]:
         finders: dict[str, Callable[[], Iterable[str]]] = {
             "task": lambda: self._tasks,
             "descriptor": self._new_descriptors,
-            "child": lambda: [what for pid, what in children().items() if pid not in self._children],
+            "child": lambda: [
+                what for pid, what in children().items() if pid not in self._children
+            ],
             "thread": self._new_threads,
             "connection": self._open_connections,
         }
-        return [Left(kind, what) for kind in KINDS if kind not in allowed for what in finders[kind]()]
+        return [
+            Leak(kind, what) for kind in KINDS if kind not in allowed for what in finders[kind]()
+        ]
 
     def _new_descriptors(self) -> list[str]:
         new = descriptors().items() - self._descriptors.items()
@@ -147,9 +151,13 @@ class Watch(trio.abc.Instrument):
         """Record the tasks that are left when the main task exits (`trio.abc.Instrument`)."""
         if task is self._main and self._root is not None:
             # The other tasks that still run are system tasks, and will be cancelled.
-            others = [other for nursery in self._root.child_nurseries for other in nursery.child_tasks]
+            others = [
+                other for nursery in self._root.child_nurseries for other in nursery.child_tasks
+            ]
             self._tasks += [
-                other.name for other in others if other is not task and other.name != _TRIO_SYSTEM_TASK
+                other.name
+                for other in others
+                if other is not task and other.name != _TRIO_SYSTEM_TASK
             ]
             self._main = None
             self._root = None
@@ -165,7 +173,9 @@ def _main_task() -> trio.lowlevel.Task:
 
 def _is_event_loop_running() -> bool:
     asyncio = sys.modules.get("asyncio")
-    return trio.lowlevel.in_trio_run() or (asyncio is not None and asyncio._get_running_loop() is not None)
+    return trio.lowlevel.in_trio_run() or (
+        asyncio is not None and asyncio._get_running_loop() is not None
+    )
 
 
 def _connection_problems(conn: Connection) -> Iterable[str]:

@@ -13,9 +13,9 @@ import trio
 
 from mcp_core import LATEST, ConnectFailed
 from mcp_trio._connect import ClientOptions, connect_stream
-from mcp_trio._memory import memory_pair
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._server import serve_stream
+from mcp_trio.streams._memory import memory_pair
 
 from ._peer import ScriptedPeer
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ._leaks import KINDS, Watch
+from ._leaks import KINDS, LeakDetector
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -55,12 +55,16 @@ def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
     item = request.node
     allowed = {kind for mark in item.iter_markers("may_leave") for kind in mark.args}
     if unknown := allowed.difference(KINDS):
-        pytest.fail(f"may_leave: there is no kind {sorted(unknown)}, only {', '.join(KINDS)}", pytrace=False)
-    with Watch() as watch:
+        pytest.fail(
+            f"may_leave: there is no kind {sorted(unknown)}, only {', '.join(KINDS)}", pytrace=False
+        )
+    with LeakDetector() as watch:
         # The plugin that runs the test in trio reads `item.obj` after the fixtures.
         if inspect.iscoroutinefunction(getattr(item, "obj", None)):
             item.obj = watch.joined(item.obj)
         yield
     # Check passed tests only: the traceback of a failure keeps its objects alive.
     if item.stash.get(_call_passed, False) and (left := watch.left(allowed)):
-        pytest.fail("\n".join(["left behind:", *(f"  {kind} {what}" for kind, what in left)]), pytrace=False)
+        pytest.fail(
+            "\n".join(["left behind:", *(f"  {kind} {what}" for kind, what in left)]), pytrace=False
+        )

@@ -16,8 +16,8 @@ import trio
 
 from mcp_core import ConnectionLost
 from mcp_core.http import Body, Head, RequestHead
-from mcp_trio._dial import Way
-from mcp_trio._h2_client import H2Client
+from mcp_trio._dial import Connector
+from mcp_trio._h2_client import H2ClientConnection
 
 if TYPE_CHECKING:
     from mcp_core.http import Action
@@ -28,16 +28,16 @@ __all__ = ["main"]
 class Bridge:
     """A proxy to the server that `way` connects to. `client` is the current HTTP/2 connection."""
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: Connector) -> None:
         self.way = way
-        self.client: H2Client | None = None
+        self.client: H2ClientConnection | None = None
         self._connecting = trio.Lock()
 
-    async def connection(self) -> H2Client:
+    async def connection(self) -> H2ClientConnection:
         async with self._connecting:
             if self.client is None or self.client.closed_by_server():
                 client = await self.way.dial()
-                assert isinstance(client, H2Client)
+                assert isinstance(client, H2ClientConnection)
                 self.client = client
             return self.client
 
@@ -75,7 +75,9 @@ class Bridge:
         self, http: h11.Connection, stream: trio.abc.Stream, request: h11.Request, body: bytes
     ) -> None:
         hop_by_hop = (b"content-length", b"connection", b"transfer-encoding", b"keep-alive")
-        headers = [(bytes(name), bytes(value)) for name, value in request.headers if name not in hop_by_hop]
+        headers = [
+            (bytes(name), bytes(value)) for name, value in request.headers if name not in hop_by_hop
+        ]
         head = RequestHead(bytes(request.method), bytes(request.target), headers)
         send_actions, receive_actions = trio.open_memory_channel[Any](100_000)
 
@@ -113,7 +115,7 @@ def _serialize(http: h11.Connection, action: Action) -> bytes:
 
 async def main(port: int, target: int) -> None:
     """Serve until cancelled."""
-    way = Way("http", "127.0.0.1", target, proxy=None, prior_knowledge=True)
+    way = Connector("http", "127.0.0.1", target, proxy=None, prior_knowledge=True)
     bridge = Bridge(way)
     async with trio.open_nursery() as nursery:
         way.nursery = nursery

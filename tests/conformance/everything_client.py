@@ -26,7 +26,7 @@ import mcp_trio
 from mcp_core import ALL
 from mcp_core.auth import EnterpriseManaged, JwtBearer
 from mcp_core.types import CreateMessageParams, CreateMessageResult, ElicitParams, TextContent
-from mcp_trio import Client, ClientProfile, Login, McpTrioError, MemoryStorage, Secret
+from mcp_trio import Client, ClientProfile, LoginConfig, McpTrioError, MemoryStorage, Secret
 
 Scenario = Callable[[Client], Awaitable[object]]
 SCENARIOS: dict[str, Scenario] = {}
@@ -69,7 +69,9 @@ async def call_with_reconnect(client: Client) -> None:
 
 @scenario("json-schema-2020-12-preservation")
 async def echo_schema(client: Client) -> None:
-    (tool,) = [tool for tool in await client.list_tools() if tool.name == "json_schema_2020_12_tool"]
+    (tool,) = [
+        tool for tool in await client.list_tools() if tool.name == "json_schema_2020_12_tool"
+    ]
     await client.call_tool("json_schema_echo", {"schema": tool.input_schema})
 
 
@@ -94,7 +96,9 @@ def fill_in(params: ElicitParams) -> dict[str, Any]:
 
 
 def model(params: CreateMessageParams) -> CreateMessageResult:
-    return CreateMessageResult(role="assistant", content=TextContent("Hello!"), model="a-simple-one")
+    return CreateMessageResult(
+        role="assistant", content=TextContent("Hello!"), model="a-simple-one"
+    )
 
 
 # -- Headers ---------------------------------------------------------------------------------------
@@ -163,7 +167,7 @@ async def browse(url: str) -> str:
     return await trio.to_thread.run_sync(redirect_of, url)
 
 
-def login_for(name: str, given: dict[str, Any]) -> Login:
+def login_for(name: str, given: dict[str, Any]) -> LoginConfig:
     """Return the login configuration that a scenario gives."""
     options: dict[str, Any] = {
         "redirect_uri": REDIRECT_URI,
@@ -183,7 +187,7 @@ def login_for(name: str, given: dict[str, Any]) -> Login:
         )
     elif "wif" in name:
         options["grant"] = JwtBearer(lambda: str(given["valid_jwt"]))
-    return Login(profile=ClientProfile(**options), storage=MemoryStorage(), browse=browse)
+    return LoginConfig(profile=ClientProfile(**options), storage=MemoryStorage(), browse=browse)
 
 
 AUTHORIZATION: Final = """
@@ -214,7 +218,10 @@ async def main(url: str, name: str, versions: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    name, newest = os.environ["MCP_CONFORMANCE_SCENARIO"], os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
+    name, newest = (
+        os.environ["MCP_CONFORMANCE_SCENARIO"],
+        os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"],
+    )
     if name not in SCENARIOS:
         sys.exit(f"unknown scenario: {name}")
     trio.run(main, sys.argv[1], name, [version for version in ALL if version <= newest])

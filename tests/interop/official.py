@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 
     from mcp_trio import Server
-    from mcp_trio._http_connection import Exchanged
+    from mcp_trio._http_connection import AccessLogEntry
 
 HERE = Path(__file__).parent
 E, D, C, B, A = ALL
@@ -153,15 +153,17 @@ class Served(NamedTuple):
 
     url: str
     stop: trio.Event
-    exchanges: list[Exchanged]
+    exchanges: list[AccessLogEntry]
 
 
 @asynccontextmanager
 async def served(server: Server, over: str = "http", **options: Any) -> AsyncIterator[Served]:
     """Serve `server` for the length of the block. `options` are more of `serve_http`'s."""
     stop = trio.Event()
-    exchanges: list[Exchanged] = []
-    serve = partial(serve_http, server, stop=stop, on_exchange=exchanges.append, **SITES[over], **options)
+    exchanges: list[AccessLogEntry] = []
+    serve = partial(
+        serve_http, server, stop=stop, on_exchange=exchanges.append, **SITES[over], **options
+    )
     async with trio.open_nursery() as nursery:
         yield Served((await nursery.start(serve)).url, stop, exchanges)
         stop.set()

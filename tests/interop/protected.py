@@ -14,7 +14,7 @@ import httpx2
 import trio
 
 from mcp_core.auth import ClientProfile, JwtVerifier, OAuthResourceServer
-from mcp_trio import Context, Login, MemoryStorage, Server, serve_http
+from mcp_trio import Context, LoginConfig, MemoryStorage, Server, serve_http
 from tests.fakes import authorization_server
 from tests.interop.http_servers import free_port
 
@@ -85,9 +85,9 @@ async def browse(url: str) -> str:
         return str((await http.get(url)).headers["location"])
 
 
-def login(storage: TokenStorage | None = None, **profile: Any) -> Login:
+def login(storage: TokenStorage | None = None, **profile: Any) -> LoginConfig:
     """Return a login configuration of our client with this browser."""
-    return Login(
+    return LoginConfig(
         profile=ClientProfile(redirect_uri=BACK, **profile),
         storage=storage or MemoryStorage(),
         browse=browse,

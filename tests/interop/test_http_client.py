@@ -19,7 +19,7 @@ from mcp_core import ALL, Change
 from mcp_core.http import RequestHead, Url
 from mcp_core.types import TextContent
 from mcp_trio import ConnectFailed, connect
-from mcp_trio._dial import Way
+from mcp_trio._dial import Connector
 from tests.interop import (
     test_everything,
     test_sdk_server,
@@ -146,7 +146,12 @@ def over_http(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
                 await _until_it_asks(client, options)
             yield client
 
-    for module in test_everything, test_sdk_server, test_sdk_server_conversation, test_sdk_server_utilities:
+    for module in (
+        test_everything,
+        test_sdk_server,
+        test_sdk_server_conversation,
+        test_sdk_server_utilities,
+    ):
         monkeypatch.setattr(module, "connect_stdio", connect_http)
 
 
@@ -159,7 +164,9 @@ async def _until_it_asks(client: Client, options: Any) -> None:
             await trio.sleep(0.01)
 
 
-@pytest.fixture(params=[pytest.param(transport, marks=pytest.mark.node) for transport in TRANSPORTS])
+@pytest.fixture(
+    params=[pytest.param(transport, marks=pytest.mark.node) for transport in TRANSPORTS]
+)
 def argv(node_modules: Path, request: pytest.FixtureRequest) -> list[str]:
     """Replace the fixture of `test_everything.py`."""
     return ["node", everything(node_modules), request.param]
@@ -187,7 +194,9 @@ async def test_http_each_server_mode_and_revision_connects(
             echoed = await client.call_tool("echo", {"text": "naïve ☃ \U0001f600"})
             assert echoed.content == [TextContent("naïve ☃ \U0001f600")]
             told: list[float] = []
-            counted = await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
+            counted = await client.call_tool(
+                "count", {"to": 3}, progress=lambda step, *_: told.append(step)
+            )
             assert counted.text == "3"
             # A JSON response cannot carry progress; in 2026-07-28 the server streams in any case.
             assert told in ([1, 2, 3], []) if mode == "json" else told == [1, 2, 3]
@@ -214,7 +223,9 @@ async def test_http_lost_session_is_reinitialized(servers: Servers) -> None:
     url = servers.url("sdk_server", "sessions")
     asked: list[bytes] = []
     with trio.fail_after(PATIENCE):
-        async with connect(url, versions=[D], trace=lambda _, message: asked.append(message)) as client:
+        async with connect(
+            url, versions=[D], trace=lambda _, message: asked.append(message)
+        ) as client:
             await client.call_tool("echo", {"text": "1"})
             await end_session(client, url)
             asked.clear()
@@ -227,7 +238,7 @@ async def end_session(client: Client, url: str) -> None:
     """End the session of a client without its knowledge."""
     place = Url.parse(url)
     session = client._transport._requests.http._transport.session  # type: ignore[attr-defined]
-    connection = await Way(*place.origin).dial()
+    connection = await Connector(*place.origin).dial()
     headers = [(b"host", place.authority), (b"mcp-session-id", session)]
     statuses: list[Any] = []
     await connection.run(RequestHead(b"DELETE", place.target, headers), b"", statuses.extend)

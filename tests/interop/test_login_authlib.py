@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from mcp_core.auth import IntrospectionVerifier, JwtVerifier, Secret
-from mcp_trio import ConnectFailed, FileStorage, Login, connect
+from mcp_trio import ConnectFailed, FileStorage, LoginConfig, connect
 from tests.interop.protected import BACK, READ, WRITE, login, protected
 
 if TYPE_CHECKING:
@@ -128,7 +128,9 @@ async def test_authlib_stolen_refresh_token_leads_to_login(
         assert issuer.log.count("GET /authorize") == 2
         assert "the refresh token is no longer accepted: " in caplog.text
         # The stored token is the new one.
-        async with connect(url, auth=Login(storage=storage, browse=None), versions=[E]) as client:
+        async with connect(
+            url, auth=LoginConfig(storage=storage, browse=None), versions=[E]
+        ) as client:
             await client.call_tool("whoami")
         assert issuer.log.count("GET /authorize") == 2
 

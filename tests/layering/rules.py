@@ -102,8 +102,8 @@ CATCHES_MSGSPEC: Final = (
     "mcp_core/auth/_metadata.py",
 )
 CALLS_SEND_ALL: Final = (
-    "mcp_trio/_link.py",
-    "mcp_trio/_trace.py",  # is itself a stream: it hands on what a writer sends through it
+    "mcp_trio/streams/_link.py",
+    "mcp_trio/streams/_trace.py",  # is itself a stream: it hands on what a writer sends through it
     "mcp_trio/_websocket.py",
     "mcp_trio/_h11_*.py",
     "mcp_trio/_http_connection.py",

@@ -120,8 +120,8 @@ REFUSED = [
     (
         "private_names_stay_at_home",
         "examples/x.py",
-        "from mcp_trio._link import Link",
-        "mcp_trio._link",
+        "from mcp_trio.streams._link import Link",
+        "mcp_trio.streams._link",
     ),
     (
         "layers_point_downwards",
@@ -555,7 +555,7 @@ PASSED = [
         "mcp_core/_x.py",
         "from msgspec import Raw\nmsgspec.UNSET",
     ),
-    ("writers_are_few", "mcp_trio/_link.py", "await stream.send_all(b'')"),
+    ("writers_are_few", "mcp_trio/streams/_link.py", "await stream.send_all(b'')"),
     ("writers_are_few", "mcp_trio/_h11_server.py", "await stream.send_all(b'')"),
     ("writers_are_few", "mcp_trio/testing.py", "async def send_all(self, data): ..."),
     (

@@ -18,7 +18,7 @@ import trio
 
 from mcp_core import AuthRequired, ConnectFailed, McpTrioError
 from mcp_core.auth import AuthorizationFailed
-from mcp_trio import ClientProfile, Login, MemoryStorage, _fetch, connect_http
+from mcp_trio import ClientProfile, LoginConfig, MemoryStorage, _fetch, connect_http
 from tests.security.client_attacks import (
     ATTACKS,
     PRIVATE,
@@ -44,7 +44,7 @@ from tests.security.internet import (
 
 
 def connect_with_login(world: Internet, profile: ClientProfile = PROFILE, **options: Any) -> Any:
-    login = Login(profile=profile, storage=MemoryStorage(), browse=world.browse)
+    login = LoginConfig(profile=profile, storage=MemoryStorage(), browse=world.browse)
     return connect_http(URL, auth=login, tls=world.tls, versions=["2025-11-25"], **options)
 
 
@@ -184,7 +184,7 @@ async def test_token_sse_endpoint_is_used_on_same_origin_only(
         return Answer(event, headers={"content-type": "text/event-stream"})
 
     world.pages[f"{MCP}/mcp"] = page
-    login = Login(profile=PROFILE, storage=MemoryStorage(), browse=world.browse)
+    login = LoginConfig(profile=PROFILE, storage=MemoryStorage(), browse=world.browse)
     with pytest.raises(ConnectFailed):
         async with connect_http(URL, auth=login, tls=world.tls, versions=["2024-11-05"]):
             pass
@@ -209,7 +209,7 @@ async def test_fetch_local_server_allows_loopback_only(
     world.prm |= {"resource": "https://localhost/mcp"}
     world.pages["localhost/mcp"] = world.pages[f"{MCP}/mcp"]
     leads_to(host, challenge(f'Bearer resource_metadata="https://{host}/prm"'))(world)
-    login = Login(profile=PROFILE, storage=MemoryStorage(), browse=world.browse)
+    login = LoginConfig(profile=PROFILE, storage=MemoryStorage(), browse=world.browse)
     with pytest.raises(ConnectFailed, match=PRIVATE):
         async with connect_http(
             "https://localhost/mcp", auth=login, tls=world.tls, versions=["2025-11-25"]

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 import trio
 
-from mcp_trio import ClientProfile, Login, MemoryStorage, connect_http
+from mcp_trio import ClientProfile, LoginConfig, MemoryStorage, connect_http
 from tests.security.internet import AS, MCP, Internet, texts_of_objects
 
 LINE = "was not the redirect of the current login"
@@ -24,7 +24,12 @@ _open = trio.open_tcp_stream
 
 
 def request(target: str, *headers: str, method: str = "GET", body: str = "") -> bytes:
-    lines = [f"{method} {target} HTTP/1.1", "host: 127.0.0.1", *headers, f"content-length: {len(body)}"]
+    lines = [
+        f"{method} {target} HTTP/1.1",
+        "host: 127.0.0.1",
+        *headers,
+        f"content-length: {len(body)}",
+    ]
     return "\r\n".join([*lines, "", body]).encode()
 
 
@@ -124,9 +129,11 @@ class AttackedBrowser:
         return received
 
 
-async def log_in(world: Internet, browser: AttackedBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
+async def log_in(
+    world: Internet, browser: AttackedBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(webbrowser, "open", browser.open)
-    login = Login(profile=ClientProfile(), storage=MemoryStorage())
+    login = LoginConfig(profile=ClientProfile(), storage=MemoryStorage())
     with trio.fail_after(30):
         async with connect_http(
             f"https://{MCP}/mcp", auth=login, tls=world.tls, versions=["2025-11-25"]
@@ -135,7 +142,9 @@ async def log_in(world: Internet, browser: AttackedBrowser, monkeypatch: pytest.
         await browser.done.wait()
 
 
-def check_no_harm(world: Internet, browser: AttackedBrowser, caplog: pytest.LogCaptureFixture) -> None:
+def check_no_harm(
+    world: Internet, browser: AttackedBrowser, caplog: pytest.LogCaptureFixture
+) -> None:
     codes = [asked.fields.get("code") for asked in world.asked if asked.path == "/token"]
     assert codes == [browser.code]
     assert (world.forbidden(), world.leaks()) == ([], [])
@@ -150,7 +159,10 @@ async def test_redirect_listener_attack_is_rejected(
     browser = AttackedBrowser(world, [ATTACKS[name]])
     await log_in(world, browser, monkeypatch)
     assert browser.responses[0][:12] in (b"", b"HTTP/1.1 404")
-    assert next(record for record in caplog.records if LINE in record.getMessage()).levelno >= logging.INFO
+    assert (
+        next(record for record in caplog.records if LINE in record.getMessage()).levelno
+        >= logging.INFO
+    )
     check_no_harm(world, browser, caplog)
 
 

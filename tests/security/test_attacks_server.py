@@ -116,7 +116,7 @@ def call(
 ) -> bytes:
     """Build a request of 2026-07-28.
 
-    `token` is the value of `Authorization`, with or without its scheme.
+    `token` is the value of `ClientAuthorization`, with or without its scheme.
     """
     meta = {
         "io.modelcontextprotocol/protocolVersion": E,

@@ -19,7 +19,7 @@ import trio
 from mcp_core import Connection, Role
 from mcp_core import types as t
 from mcp_trio.testing import _leaks
-from mcp_trio.testing._leaks import KINDS, Watch
+from mcp_trio.testing._leaks import KINDS, LeakDetector
 from tests.core.helpers import client_config, line, modern, ping, server_config
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ def undo(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExitStack]:
         yield stack
 
 
-def kinds(watch: Watch) -> list[str]:
+def kinds(watch: LeakDetector) -> list[str]:
     return [kind for kind, _ in watch.left()]
 
 
-def what(watch: Watch) -> str:
+def what(watch: LeakDetector) -> str:
     (only,) = watch.left()
     return only.what
 
@@ -59,7 +59,7 @@ def what(watch: Watch) -> str:
 def test_leaks_open_descriptor_is_reported(
     make: Callable[[Path], int], leads_to: str, tmp_path: Path, undo: ExitStack
 ) -> None:
-    with Watch() as watch:
+    with LeakDetector() as watch:
         fd = make(tmp_path)
         undo.callback(os.close, fd)
     assert kinds(watch) == ["descriptor"]
@@ -99,14 +99,14 @@ def test_leaks_descriptor_from_before_is_ignored(undo: ExitStack) -> None:
     ends = os.pipe()
     for fd in ends:
         undo.callback(os.close, fd)
-    with Watch() as watch:
+    with LeakDetector() as watch:
         pass
     assert watch.left() == []
 
 
 def test_leaks_reused_descriptor_number_is_reported(tmp_path: Path, undo: ExitStack) -> None:
     fd = os.open(os.devnull, os.O_RDONLY)
-    with Watch() as watch:
+    with LeakDetector() as watch:
         os.close(fd)
         assert os.open(tmp_path, os.O_RDONLY) == fd
         undo.callback(os.close, fd)
@@ -122,7 +122,7 @@ def test_leaks_descriptor_held_by_garbage_is_ignored() -> None:
         def __del__(self) -> None:
             os.close(self.fd)
 
-    with Watch() as watch:
+    with LeakDetector() as watch:
         Holder()
     assert watch.left() == []
 
@@ -141,7 +141,7 @@ def test_leaks_running_and_dead_children_are_reported(
         monkeypatch.setattr(_leaks, other, getattr(_leaks, f"_children_by_{by}"))
     if by == "no waitid":
         monkeypatch.delattr(os, "waitid")
-    with Watch() as watch:
+    with LeakDetector() as watch:
         process = undo.enter_context(subprocess.Popen(["sleep", "1000"]))
         undo.callback(process.kill)
     assert what(watch) == f"{process.pid}: sleep 1000"
@@ -157,7 +157,7 @@ def test_leaks_running_and_dead_children_are_reported(
 def test_leaks_child_from_before_is_ignored(undo: ExitStack) -> None:
     process = undo.enter_context(subprocess.Popen(["sleep", "1000"]))
     undo.callback(process.kill)
-    with Watch() as watch:
+    with LeakDetector() as watch:
         pass
     assert watch.left() == []
 
@@ -166,7 +166,7 @@ def test_leaks_child_from_before_is_ignored(undo: ExitStack) -> None:
 
 
 def test_leaks_running_thread_is_reported(undo: ExitStack) -> None:
-    with Watch() as watch:
+    with LeakDetector() as watch:
         stop = threading.Event()
         thread = threading.Thread(target=stop.wait, name="of the test")
         thread.start()
@@ -176,7 +176,7 @@ def test_leaks_running_thread_is_reported(undo: ExitStack) -> None:
 
 
 def test_leaks_ending_thread_is_awaited() -> None:
-    with Watch() as watch:
+    with LeakDetector() as watch:
         timer = threading.Timer(0.1, lambda: None)
         timer.start()
     assert watch.left() == []
@@ -195,7 +195,7 @@ def test_leaks_idle_trio_thread_is_ignored_and_an_abandoned_one_reported(
         with trio.move_on_after(0.01):
             await trio.to_thread.run_sync(block, abandon_on_cancel=True)
 
-    with Watch() as watch:
+    with LeakDetector() as watch:
         trio.run(trio.to_thread.run_sync, len, ())
         assert watch.left() == []
         trio.run(give_up)
@@ -228,7 +228,7 @@ def test_leaks_connection_made_in_a_run_must_be_closed_and_empty(
         made.append(Connection(Role.SERVER, server_config()))
         await asyncio.sleep(0) if run is in_asyncio else await trio.lowlevel.checkpoint()
 
-    with Watch() as watch:
+    with LeakDetector() as watch:
         run(make)
         (conn,) = made
         assert watch.left() == [("connection", f"{conn!r}: it was not closed")]
@@ -248,7 +248,7 @@ def test_leaks_connection_made_in_a_run_must_be_closed_and_empty(
 
 @pytest.mark.may_leave("connection")
 def test_leaks_unfinished_call_is_reported(undo: ExitStack) -> None:
-    with Watch() as watch:
+    with LeakDetector() as watch:
 
         async def ask() -> None:
             conn = Connection(Role.CLIENT, client_config())
@@ -263,7 +263,7 @@ def test_leaks_unfinished_call_is_reported(undo: ExitStack) -> None:
 
 
 def test_leaks_connection_made_outside_a_run_is_ignored() -> None:
-    with Watch() as watch:
+    with LeakDetector() as watch:
         conn = Connection(Role.SERVER, server_config())
         conn.receive_data(line(ping()), 0.0)
     assert watch.left() == []
@@ -271,7 +271,7 @@ def test_leaks_connection_made_outside_a_run_is_ignored() -> None:
 
 def test_leaks_detector_restores_connection_init() -> None:
     before = Connection.__init__
-    with Watch(), Watch():
+    with LeakDetector(), LeakDetector():
         assert Connection.__init__ is not before
         assert Connection(Role.CLIENT, client_config()).role is Role.CLIENT
     assert Connection.__init__ is before
@@ -294,7 +294,7 @@ def test_leaks_system_task_outliving_the_run_is_reported(undo: ExitStack) -> Non
             nursery.start_soon(watch.joined(main))
 
     for entry in (main, deeper):
-        with Watch() as watch:
+        with LeakDetector() as watch:
             trio.run(watch.joined(main) if entry is main else deeper)
         assert watch.left() == [("task", "heartbeat")]
 
@@ -308,7 +308,7 @@ def test_leaks_tasks_that_end_in_time_are_ignored() -> None:
             nursery.cancel_scope.cancel()
         return 5
 
-    with Watch() as watch:
+    with LeakDetector() as watch:
         assert trio.run(watch.joined(main)) == 5
         assert trio.run(watch.joined(main)) == 5
     assert watch.left() == []
@@ -319,7 +319,7 @@ def test_leaks_tasks_under_asyncio_are_ignored() -> None:
         await asyncio.sleep(0)
         return 5
 
-    with Watch() as watch:
+    with LeakDetector() as watch:
         assert asyncio.run(watch.joined(main)()) == 5
     assert watch.left() == []
 
@@ -331,7 +331,7 @@ def test_leaks_every_kind_can_be_allowed(undo: ExitStack) -> None:
         Connection(Role.SERVER, server_config())
         await trio.lowlevel.checkpoint()
 
-    with Watch() as watch:
+    with LeakDetector() as watch:
         undo.callback(os.close, os.open(os.devnull, os.O_RDONLY))
         process = undo.enter_context(subprocess.Popen(["sleep", "1000"]))
         undo.callback(process.kill)

@@ -32,7 +32,7 @@ from trio._core import _run
 from mcp_core import Connection, State
 from mcp_core.registry import Context, Server
 from mcp_trio import _connect, connect, memory_pair
-from mcp_trio.testing._leaks import Watch
+from mcp_trio.testing._leaks import LeakDetector
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -134,15 +134,23 @@ class End(trio.abc.HalfCloseableStream):
 
     def check(self) -> None:
         """Check that no request sent here was answered twice, and abandoned ones cancelled."""
-        asked = {said["id"]: said["method"] for said in self._messages() if "method" in said and "id" in said}
+        asked = {
+            said["id"]: said["method"]
+            for said in self._messages()
+            if "method" in said and "id" in said
+        }
         answered = [said["id"] for said in self.other._messages() if "method" not in said]
         given_up = [
-            said["params"]["requestId"] for said in self._messages() if said.get("method") == _GIVEN_UP
+            said["params"]["requestId"]
+            for said in self._messages()
+            if said.get("method") == _GIVEN_UP
         ]
         assert len(answered) == len(set(answered))
         assert len(given_up) == len(set(given_up))
         assert set(asked) >= {*answered, *given_up} - {None}
-        opening = {id for n, (id, method) in enumerate(asked.items()) if method in _OPENINGS[n == 0]}
+        opening = {
+            id for n, (id, method) in enumerate(asked.items()) if method in _OPENINGS[n == 0]
+        }
         if self.is_ours:
             assert not opening.intersection(given_up)
             if self.left_first and not self.torn:
@@ -151,7 +159,9 @@ class End(trio.abc.HalfCloseableStream):
     def _messages(self) -> list[Message]:
         """Return the messages sent here, in order, including an incomplete one."""
         assert self.said[-1:] in (b"", b"\n")
-        return [message for line in self.said.splitlines() if isinstance(message := _read(line), dict)]
+        return [
+            message for line in self.said.splitlines() if isinstance(message := _read(line), dict)
+        ]
 
 
 def _read(line: bytes) -> Any:
@@ -386,7 +396,7 @@ def play(scenario: Scenario, at: int | None, seed: int, *, alone: bool = True) -
 
     world = World(counting, alone)
     _run._r.seed(seed)
-    with Watch() as watch, pytest.MonkeyPatch.context() as patch:
+    with LeakDetector() as watch, pytest.MonkeyPatch.context() as patch:
         patch.setattr(logging.getLogger("mcp_trio"), "handlers", [complaints])
         patch.setattr(Connection, "__init__", noted)
         patch.setattr(_connect, "memory_pair", world.pair_for_a_client)

@@ -15,7 +15,7 @@ from mcp_core import ConnectionLost
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_trio import memory_pair
-from mcp_trio._h2_client import H2Client
+from mcp_trio._h2_client import H2ClientConnection
 from tests.core.http.h2_frames import (
     ACK,
     DATA,
@@ -178,7 +178,7 @@ class Exchange:
     """One request of the client, with its result."""
 
     def __init__(
-        self, client: H2Client, body: bytes = b"{}", *headers: tuple[bytes, bytes]
+        self, client: H2ClientConnection, body: bytes = b"{}", *headers: tuple[bytes, bytes]
     ) -> None:
         self.client, self.body = client, body
         self.head = RequestHead(b"POST", b"/mcp?a=b", [(b"host", b"here"), *headers])
@@ -223,7 +223,7 @@ class Exchange:
 class Play:
     """A client, and the server that the test plays."""
 
-    def __init__(self, client: H2Client, server: H2Played, nursery: trio.Nursery) -> None:
+    def __init__(self, client: H2ClientConnection, server: H2Played, nursery: trio.Nursery) -> None:
         self.client, self.server, self.nursery = client, server, nursery
 
     def ask(self, body: bytes = b"{}", *headers: tuple[bytes, bytes]) -> Exchange:
@@ -241,7 +241,7 @@ class Play:
 async def playing(*pairs: tuple[int, int]) -> AsyncIterator[Play]:
     """Yield a started connection. At the end the client closes it, and no state must be left."""
     ours, theirs = memory_pair()
-    client, server = H2Client(ours, "https"), H2Played(theirs)
+    client, server = H2ClientConnection(ours, "https"), H2Played(theirs)
     async with theirs, trio.open_nursery() as nursery:
         try:
             async with trio.open_nursery() as opening:

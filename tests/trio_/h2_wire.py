@@ -14,7 +14,7 @@ from hpack import Decoder
 
 from mcp_core.http import Body, End, Head
 from mcp_trio import memory_pair
-from mcp_trio._h2_server import H2Connection
+from mcp_trio._h2_server import H2ServerConnection
 from mcp_trio._reception import open_reception
 from tests.core.http.h2_frames import (
     ACK,
@@ -39,8 +39,8 @@ from tests.trio_.wire import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from mcp_trio._http_connection import Exchanged
-    from mcp_trio._reception import Reception
+    from mcp_trio._http_connection import AccessLogEntry
+    from mcp_trio._reception import HttpServerDriver
 
 CANCEL: Final = 8
 
@@ -83,7 +83,9 @@ class H2Answer(NamedTuple):
     whole: bool
 
 
-def asking(stream: int, body: bytes = b"", path: bytes = b"/echo", *more: tuple[bytes, bytes]) -> bytes:
+def asking(
+    stream: int, body: bytes = b"", path: bytes = b"/echo", *more: tuple[bytes, bytes]
+) -> bytes:
     """Return a complete request."""
     if not body:
         return post(stream, path, *more, flags=END_HEADERS | END_STREAM)
@@ -194,24 +196,26 @@ class H2Wire:
         """Read until the connection ends. Return the code of the last GOAWAY, or None."""
         while await self.more():
             pass
-        codes = [int.from_bytes(each.payload[4:8], "big") for each in self.frames if each.kind == GOAWAY]
+        codes = [
+            int.from_bytes(each.payload[4:8], "big") for each in self.frames if each.kind == GOAWAY
+        ]
         return codes[-1] if codes else None
 
 
 class H2Serving:
     """A driver for a router, with connections to it. `open` is the number of served ones."""
 
-    def __init__(self, reception: Reception, nursery: trio.Nursery) -> None:
+    def __init__(self, reception: HttpServerDriver, nursery: trio.Nursery) -> None:
         self.reception = reception
         self.nursery = nursery
-        self.told: list[Exchanged] = []
-        self.connections: list[H2Connection] = []
+        self.told: list[AccessLogEntry] = []
+        self.connections: list[H2ServerConnection] = []
         self.open = 0
 
     def connect(self, stream: trio.abc.Stream | None = None) -> H2Wire:
         """Return a new connection, or one on `stream`, whose other end the test uses itself."""
         ours, theirs = memory_pair()
-        connection = H2Connection(self.reception, stream or ours, self.told.append)
+        connection = H2ServerConnection(self.reception, stream or ours, self.told.append)
         self.connections.append(connection)
         self.open += 1
 
@@ -242,7 +246,9 @@ def answering(size: int) -> FakeSite:
     """A router that responds with a body of this size at `/large`."""
     site = FakeSite()
     site.on_complete = lambda exchange: (
-        exchange.say(Head(200, []), Body(b"x" * size), End()) if exchange.head.target == b"/large" else None
+        exchange.say(Head(200, []), Body(b"x" * size), End())
+        if exchange.head.target == b"/large"
+        else None
     )
     return site
 

@@ -15,9 +15,9 @@ import trio.testing
 
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_trio import memory_pair
-from mcp_trio._h11_server import H11Connection
-from mcp_trio._http_connection import Exchanged
-from mcp_trio._reception import Reception, open_reception
+from mcp_trio._h11_server import H11ServerConnection
+from mcp_trio._http_connection import AccessLogEntry
+from mcp_trio._reception import HttpServerDriver, open_reception
 from tests.trio_.wire import PATIENCE
 
 if TYPE_CHECKING:
@@ -25,7 +25,16 @@ if TYPE_CHECKING:
 
     from mcp_core.http import Action
 
-__all__ = ["Answer", "FakeExchange", "FakeSite", "HttpWire", "get", "post", "serving", "split_answers"]
+__all__ = [
+    "Answer",
+    "FakeExchange",
+    "FakeSite",
+    "HttpWire",
+    "get",
+    "post",
+    "serving",
+    "split_answers",
+]
 
 
 class Answer(NamedTuple):
@@ -36,7 +45,9 @@ class Answer(NamedTuple):
     body: bytes
 
 
-def post(target: str = "/echo", body: bytes = b"", *headers: bytes, version: bytes = b"1.1") -> bytes:
+def post(
+    target: str = "/echo", body: bytes = b"", *headers: bytes, version: bytes = b"1.1"
+) -> bytes:
     """Return a request with a body."""
     lines = [b"POST %b HTTP/%b" % (target.encode(), version), b"host: localhost", *headers]
     if not any(header.lower().startswith(b"transfer-encoding") for header in headers):
@@ -220,7 +231,9 @@ class FakeSite:
         self.log: list[str] = []
         self.on_complete: Callable[[FakeExchange], None] | None = None
 
-    def begin(self, head: RequestHead, now: float, *, token: Any = None, may_switch: bool = False) -> Any:
+    def begin(
+        self, head: RequestHead, now: float, *, token: Any = None, may_switch: bool = False
+    ) -> Any:
         if head.target == b"/fault":
             raise ZeroDivisionError("a mistake of our own")
         exchange = FakeExchange(self, head, token)
@@ -242,13 +255,18 @@ class FakeSite:
             case b"/bad-header":
                 exchange.say(Head(200, [(b"x", b"a\r\nb")]), End())
             case b"/echo":
-                headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(exchange.body))]
+                headers = [
+                    (b"content-type", b"text/plain"),
+                    (b"content-length", b"%d" % len(exchange.body)),
+                ]
                 body = [Body(exchange.body)] if exchange.body else []
                 exchange.say(Head(200, headers), *body, End())
         if self.on_complete is not None:
             self.on_complete(exchange)
 
-    def receive_data(self, exchange: FakeExchange, data: bytes, now: float, *, end: bool = False) -> None:
+    def receive_data(
+        self, exchange: FakeExchange, data: bytes, now: float, *, end: bool = False
+    ) -> None:
         exchange.receive_data(data, now)
         if data and end:
             exchange.receive_data(b"", now)
@@ -282,17 +300,17 @@ class FakeSite:
 class Serving:
     """A driver for a router, with connections to it. `open` is the number of served ones."""
 
-    def __init__(self, reception: Reception, nursery: trio.Nursery) -> None:
+    def __init__(self, reception: HttpServerDriver, nursery: trio.Nursery) -> None:
         self.reception = reception
         self.nursery = nursery
-        self.told: list[Exchanged] = []
-        self.connections: list[H11Connection] = []
+        self.told: list[AccessLogEntry] = []
+        self.connections: list[H11ServerConnection] = []
         self.open = 0
 
     def connect(self, stream: trio.abc.Stream | None = None) -> HttpWire:
         """Return a new connection, or one on `stream`, whose other end the test uses itself."""
         ours, theirs = memory_pair()
-        connection = H11Connection(self.reception, stream or ours, self.told.append)
+        connection = H11ServerConnection(self.reception, stream or ours, self.told.append)
         self.connections.append(connection)
         self.open += 1
 

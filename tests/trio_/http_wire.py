@@ -16,7 +16,7 @@ import trio
 
 from mcp_core import ConnectFailed
 from mcp_trio import connect_http, memory_pair
-from mcp_trio._h11_client import H11Client
+from mcp_trio._h11_client import H11ClientConnection
 from mcp_trio._nursery import open_quiet_nursery
 from tests.core.helpers import D, E
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http import RequestHead
     from mcp_trio import Client
-    from mcp_trio._h2_client import H2Client
+    from mcp_trio._h2_client import H2ClientConnection
     from tests.core.helpers import Message
 
 URL: Final = "http://played.test/mcp"
@@ -202,7 +202,7 @@ class MemoryWay:
     def address(self, head: RequestHead) -> RequestHead:
         return head
 
-    async def dial(self) -> H11Client | H2Client:
+    async def dial(self) -> H11ClientConnection | H2ClientConnection:
         if self.server.gone:
             await trio.lowlevel.checkpoint()
             raise ConnectFailed("cannot connect to played.test:80: connection refused")
@@ -211,10 +211,10 @@ class MemoryWay:
         self.server.nursery.start_soon(self.server.serve, theirs)
         await trio.lowlevel.checkpoint()
         if self.server.speaks is Connection:
-            return H11Client(ours)
-        from mcp_trio._h2_client import H2Client
+            return H11ClientConnection(ours)
+        from mcp_trio._h2_client import H2ClientConnection
 
-        client = H2Client(ours, "http")
+        client = H2ClientConnection(ours, "http")
         await client.open(self.nursery)
         return client
 
@@ -229,7 +229,7 @@ async def talking(
         pass
 
     Way.server = server
-    monkeypatch.setattr("mcp_trio._dial.Way", Way)
+    monkeypatch.setattr("mcp_trio._dial.Connector", Way)
     options.setdefault("versions", [server.version])
     async with open_quiet_nursery() as nursery:
         server.nursery = nursery

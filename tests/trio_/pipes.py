@@ -12,7 +12,7 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_trio._stdio import Streams
+    from mcp_trio.streams._stdio import Streams
 
 
 def python(source: str, *args: object) -> list[str]:

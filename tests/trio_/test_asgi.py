@@ -100,4 +100,4 @@ async def test_trio_asgi_repr() -> None:
     app = asgi(Neutral().server)
     assert re.fullmatch(r"<AsgiApp of <Server .*>, None>", repr(app))
     async with hosting(app):
-        assert repr(app).endswith("<Reception, 0 conversations, 0 jobs>>")
+        assert repr(app).endswith("<HttpServerDriver, 0 conversations, 0 jobs>>")

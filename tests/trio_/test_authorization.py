@@ -21,14 +21,14 @@ from mcp_trio import (
     Client,
     ClientProfile,
     FileStorage,
-    Login,
+    LoginConfig,
     MemoryStorage,
     Server,
     connect,
     connect_http,
 )
-from mcp_trio._authorization import Authorization, login_of
-from mcp_trio._h11_loopback import Loopback
+from mcp_trio._authorization import ClientAuthorization, login_of
+from mcp_trio._h11_loopback import LoopbackListener
 from tests.trio_.oauth_world import oauth_world, state_in
 from tests.trio_.test_dial import TinyProxy, listening
 
@@ -57,8 +57,10 @@ async def browse(url: str) -> str:
     )
 
 
-def headless(**more: Any) -> Login:
-    return Login(**{"profile": HEADLESS, "storage": MemoryStorage(), "browse": browse, **more})
+def headless(**more: Any) -> LoginConfig:
+    return LoginConfig(
+        **{"profile": HEADLESS, "storage": MemoryStorage(), "browse": browse, **more}
+    )
 
 
 def opened(world: World, auth: Any, **options: Any) -> Any:
@@ -95,7 +97,7 @@ async def test_stored_tokens_are_used_without_a_user(world: World) -> None:
     storage = MemoryStorage()
     async with opened(world, headless(storage=storage)):
         pass
-    async with opened(world, Login(storage=storage, browse=None)) as client:
+    async with opened(world, LoginConfig(storage=storage, browse=None)) as client:
         await client.list_tools()
     assert world.tokens == 1
 
@@ -113,7 +115,7 @@ async def test_stored_tokens_are_used_inside_a_deadline(world: World) -> None:
 
 async def test_login_without_browse_raises_auth_required(world: World) -> None:
     with pytest.raises(ConnectFailed, match="log in") as caught:
-        async with opened(world, Login(storage=MemoryStorage(), browse=None)):
+        async with opened(world, LoginConfig(storage=MemoryStorage(), browse=None)):
             pass
     assert isinstance(caught.value.__cause__, AuthRequired)
     assert world.count("/register") == world.count("/authorize") == 0
@@ -379,7 +381,7 @@ async def test_authorization_server_is_reached_through_the_same_proxy(world: Wor
 async def test_private_address_is_allowed_for_servers_in_a_private_network(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    authorization = Authorization("https://mcp.corp/mcp", headless())
+    authorization = ClientAuthorization("https://mcp.corp/mcp", headless())
     asked: list[bool] = []
 
     async def fetch(
@@ -449,7 +451,7 @@ async def test_browser_login_shows_the_page_and_gets_the_redirect(
     world: World, browser: list[str]
 ) -> None:
     told: list[str] = []
-    async with opened(world, Login(storage=MemoryStorage(), show=told.append)) as client:
+    async with opened(world, LoginConfig(storage=MemoryStorage(), show=told.append)) as client:
         await client.list_tools()
     assert told == browser
     assert browser[0].startswith(f"{world.root}/authorize?")
@@ -459,7 +461,7 @@ async def test_browser_login_reuses_the_registered_port(world: World, browser: l
     storage = MemoryStorage()
     world.refresh = False
     for _ in range(2):
-        async with opened(world, Login(storage=storage)) as client:
+        async with opened(world, LoginConfig(storage=storage)) as client:
             world.good.clear()
             await client.list_tools()
     ports = {parse_qs(urlsplit(url).query)["redirect_uri"][0] for url in browser}
@@ -472,18 +474,18 @@ async def test_browser_missing_raises_with_the_cure(
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: False)
     with pytest.raises(ConnectFailed, match="no browser can be opened"):
-        async with opened(world, Login(storage=MemoryStorage())):
+        async with opened(world, LoginConfig(storage=MemoryStorage())):
             pass
 
 
 async def test_loopback_port_taken_raises_or_uses_another(world: World) -> None:
     taken = ClientProfile(redirect_uri=f"{world.root}/callback")
     with pytest.raises(ConnectFailed, match="another program"):
-        async with opened(world, Login(profile=taken, storage=MemoryStorage())):
+        async with opened(world, LoginConfig(profile=taken, storage=MemoryStorage())):
             pass
-    loopback = await Loopback.open(f"{world.root}/callback", any_port=True)
+    loopback = await LoopbackListener.open(f"{world.root}/callback", any_port=True)
     assert urlsplit(loopback.redirect_uri).port not in (0, world.port)
-    assert repr(loopback) == f"<Loopback at {loopback.redirect_uri}>"
+    assert repr(loopback) == f"<LoopbackListener at {loopback.redirect_uri}>"
     loopback.close()
 
 
@@ -520,7 +522,7 @@ async def test_loopback_unrelated_requests_get_404(
         return True
 
     monkeypatch.setattr(webbrowser, "open", come_back)
-    async with opened(world, Login(storage=MemoryStorage())):
+    async with opened(world, LoginConfig(storage=MemoryStorage())):
         pass
     assert statuses == [b"HTTP/1.1 404"] * 4 + [b"", b""] + [b"HTTP/1.1 200"]
 
@@ -530,7 +532,7 @@ async def test_loopback_accepts_every_local_host_name(
     world: World, browser: list[str], host: str
 ) -> None:
     profile = ClientProfile(redirect_uri=f"http://{host}:0/callback")
-    async with opened(world, Login(profile=profile, storage=MemoryStorage())):
+    async with opened(world, LoginConfig(profile=profile, storage=MemoryStorage())):
         pass
     assert urlsplit(parse_qs(urlsplit(browser[0]).query)["redirect_uri"][0]).hostname == host.strip(
         "[]"
@@ -540,7 +542,7 @@ async def test_loopback_accepts_every_local_host_name(
 async def test_loopback_with_remote_redirect_uri_raises(world: World) -> None:
     elsewhere = ClientProfile(redirect_uri="https://client.example/callback")
     with pytest.raises(ConnectFailed, match="not a port of this machine"):
-        async with opened(world, Login(profile=elsewhere, storage=MemoryStorage())):
+        async with opened(world, LoginConfig(profile=elsewhere, storage=MemoryStorage())):
             pass
 
 
@@ -549,7 +551,7 @@ async def test_show_callback_failure_raises(world: World, browser: list[str]) ->
         raise OSError("the terminal is gone")
 
     with pytest.raises(ConnectFailed, match=r"could not be shown \(OSError\)"):
-        async with opened(world, Login(storage=MemoryStorage(), show=show)):
+        async with opened(world, LoginConfig(storage=MemoryStorage(), show=show)):
             pass
     assert browser == []
 
@@ -565,7 +567,7 @@ async def test_browser_failure_raises(
 
     monkeypatch.setattr(webbrowser, "open", fail)
     with pytest.raises(ConnectFailed, match="no browser can be opened"):
-        async with opened(world, Login(storage=MemoryStorage())):
+        async with opened(world, LoginConfig(storage=MemoryStorage())):
             pass
 
 
@@ -588,7 +590,7 @@ async def test_login_by_another_process_is_noticed(world: World) -> None:
     """As after `mcp-trio login`, which our error message recommends."""
     storage = MemoryStorage()
     world.good.add("")
-    async with opened(world, Login(storage=storage, browse=None)) as client:
+    async with opened(world, LoginConfig(storage=storage, browse=None)) as client:
         world.good.clear()
         with pytest.raises(AuthRequired, match="mcp-trio login"):
             await client.list_tools()
@@ -668,11 +670,11 @@ async def test_storage_lock_failure_is_logged_and_login_works(
 async def test_refresh_does_not_need_the_loopback_port(world: World, browser: list[str]) -> None:
     """Another program listens at the one registered port."""
     storage = MemoryStorage()
-    place = await Loopback.open("http://127.0.0.1:0/callback", any_port=True)
+    place = await LoopbackListener.open("http://127.0.0.1:0/callback", any_port=True)
     profile = ClientProfile(redirect_uri=place.redirect_uri)
     place.close()
-    async with opened(world, Login(profile=profile, storage=storage)) as client:
-        taken = await Loopback.open(profile.redirect_uri)
+    async with opened(world, LoginConfig(profile=profile, storage=storage)) as client:
+        taken = await LoopbackListener.open(profile.redirect_uri)
         world.good.clear()
         await client.list_tools()
         taken.close()
@@ -703,20 +705,23 @@ async def test_closed_client_ends_its_login(world: World) -> None:
 
 
 def test_authorization_repr_has_no_secrets() -> None:
-    authorization = Authorization("https://e.com/mcp?key=CANARY", headless())
-    assert repr(authorization) == "<Authorization by <Authorizer 'https://e.com/mcp': no tokens>>"
+    authorization = ClientAuthorization("https://e.com/mcp?key=CANARY", headless())
+    assert (
+        repr(authorization)
+        == "<ClientAuthorization by <Authorizer 'https://e.com/mcp': no tokens>>"
+    )
 
 
 def test_login_with_invalid_browse_raises() -> None:
     with pytest.raises(ValueError, match=r"set profile\.redirect_uri"):
-        Login(browse=browse)
+        LoginConfig(browse=browse)
     with pytest.raises(ValueError, match="not 'firefox'"):
-        Login(browse="firefox")  # type: ignore[arg-type]
+        LoginConfig(browse="firefox")  # type: ignore[arg-type]
 
 
 def test_auth_option_accepts_bool_profile_and_login() -> None:
     profile = ClientProfile(client_name="us")
-    login = Login()
+    login = LoginConfig()
     assert login_of(True).browse == login.browse == "browser"
     assert login_of(profile).profile is profile
     assert login_of(login) is login
@@ -728,5 +733,5 @@ async def test_login_page_without_redirect_times_out(
     monkeypatch.setattr(webbrowser, "open", lambda url: True)
     monkeypatch.setattr("mcp_trio._h11_loopback._LOGIN_TIMEOUT", 0.05)
     with pytest.raises(ConnectFailed, match="did not return from the login page"):
-        async with opened(world, Login(storage=MemoryStorage())):
+        async with opened(world, LoginConfig(storage=MemoryStorage())):
             pass

@@ -11,7 +11,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_trio._deadlines import Deadline, Deadlines
+from mcp_trio._deadlines import Deadline, DeadlineRunner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ MockClock = trio.testing.MockClock
 class Met:
     """Deadlines by name, with the times at which they were met."""
 
-    def __init__(self, deadlines: Deadlines) -> None:
+    def __init__(self, deadlines: DeadlineRunner) -> None:
         self._deadlines = deadlines
         self.at: list[tuple[str, float]] = []
 
@@ -32,7 +32,7 @@ class Met:
 
 @pytest.fixture
 async def met(nursery: trio.Nursery) -> Met:
-    deadlines = Deadlines()
+    deadlines = DeadlineRunner()
     nursery.start_soon(deadlines.run)
     return Met(deadlines)
 
@@ -55,7 +55,7 @@ async def test_deadline_moved_later_is_met_then(met: Met, autojump_clock: MockCl
         deadline.move(now + 10)
         await trio.sleep(1)
     assert met.at == []
-    assert repr(met._deadlines) == "<Deadlines, 1 to check>"
+    assert repr(met._deadlines) == "<DeadlineRunner, 1 to check>"
     await trio.sleep(100)
     assert met.at == [("it", 109)]
 
@@ -77,7 +77,7 @@ async def test_deadline_dropped_or_infinite_is_not_met(met: Met, autojump_clock:
     dropped.move(20)  # by code that does not know of the drop
     await trio.sleep(100)
     assert met.at == []
-    assert repr(met._deadlines) == "<Deadlines, 0 to check>"
+    assert repr(met._deadlines) == "<DeadlineRunner, 0 to check>"
 
 
 async def test_deadline_in_the_past_is_met_at_once(met: Met, autojump_clock: MockClock) -> None:
@@ -88,7 +88,7 @@ async def test_deadline_in_the_past_is_met_at_once(met: Met, autojump_clock: Moc
 
 
 async def test_deadline_moved_by_its_own_callback(autojump_clock: MockClock) -> None:
-    deadlines = Deadlines()
+    deadlines = DeadlineRunner()
     times: list[float] = []
 
     def act() -> None:
@@ -103,10 +103,12 @@ async def test_deadline_moved_by_its_own_callback(autojump_clock: MockClock) -> 
     assert repr(deadline) == "<Deadline at 25.0>"
 
 
-@given(moves=st.lists(st.tuples(st.integers(0, 2), st.one_of(st.integers(0, 30), st.just(math.inf)))))
+@given(
+    moves=st.lists(st.tuples(st.integers(0, 2), st.one_of(st.integers(0, 30), st.just(math.inf))))
+)
 def test_deadline_random_moves_meet_the_last_one(moves: list[tuple[int, float]]) -> None:
     async def main() -> None:
-        deadlines = Deadlines()
+        deadlines = DeadlineRunner()
         met = Met(deadlines)
         three = [met.new(str(number)) for number in range(3)]
         expected: list[tuple[str, float]] = []

@@ -16,7 +16,7 @@ from mcp_core import ConnectFailed
 from mcp_core.http import RequestHead, WebSocketUpgrade
 from mcp_core.http.wire._websocket_upgrade import accepted
 from mcp_trio import _dial
-from mcp_trio._dial import Proxy, Way, find_proxy
+from mcp_trio._dial import Connector, Proxy, find_proxy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -100,7 +100,7 @@ async def hello(stream: trio.abc.Stream) -> None:
     await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(head) + head)
 
 
-async def asked(way: Way) -> bytes:
+async def asked(way: Connector) -> bytes:
     """Return a request over a new connection, as the server received it."""
     seen = bytearray()
     client = await way.dial()
@@ -115,7 +115,7 @@ def _bodies(actions: list[Any]) -> bytes:
     return b"".join(getattr(action, "data", b"") for action in actions)
 
 
-async def fails(way: Way) -> str:
+async def fails(way: Connector) -> str:
     with pytest.raises(ConnectFailed) as caught:
         await way.dial()
     return str(caught.value)
@@ -126,8 +126,8 @@ async def fails(way: Way) -> str:
 
 async def test_connector_plain_tcp() -> None:
     async with listening(hello) as port:
-        way = Way("http", "127.0.0.1", port)
-        assert repr(way) == f"<Way to 127.0.0.1:{port}>"
+        way = Connector("http", "127.0.0.1", port)
+        assert repr(way) == f"<Connector to 127.0.0.1:{port}>"
         assert way.reached is None
         assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
         assert way.reached == "127.0.0.1"
@@ -135,7 +135,7 @@ async def test_connector_plain_tcp() -> None:
 
 async def test_connector_sets_keep_alive_and_user_timeout() -> None:
     async with listening(hello) as port:
-        client = await Way("http", "127.0.0.1", port).dial()
+        client = await Connector("http", "127.0.0.1", port).dial()
         stream = client._stream
         assert isinstance(stream, trio.SocketStream)
         assert stream.getsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_KEEPALIVE) != 0
@@ -150,7 +150,7 @@ async def test_connector_sets_keep_alive_and_user_timeout() -> None:
 async def test_connector_refused_connection_names_the_cure() -> None:
     async with listening(hello) as port:
         pass
-    for way in Way("http", "127.0.0.1", port), Way("https", "127.0.0.1", port):
+    for way in Connector("http", "127.0.0.1", port), Connector("https", "127.0.0.1", port):
         assert await fails(way) == (
             f"cannot connect to 127.0.0.1:{port}: connection refused; is the server running, and on this port?"
         )
@@ -165,14 +165,14 @@ async def test_connector_unknown_host_names_it(monkeypatch: pytest.MonkeyPatch) 
             raise AssertionError("nobody asks for the name of an address")
 
     trio.socket.set_custom_hostname_resolver(Nowhere())
-    assert await fails(Way("http", "nowhere.test", 80)) == (
+    assert await fails(Connector("http", "nowhere.test", 80)) == (
         "cannot connect to nowhere.test:80: there is no host nowhere.test"
         " (Name or service not known); is the name right?"
     )
 
 
 async def test_connector_invalid_host_name_raises() -> None:
-    problem = await fails(Way("http", "x" * 70 + ".test", 80))
+    problem = await fails(Connector("http", "x" * 70 + ".test", 80))
     assert problem.endswith("is not a host name")
 
 
@@ -186,7 +186,7 @@ async def test_connector_several_addresses_shows_the_last_error(
 
     monkeypatch.setattr("trio.open_tcp_stream", refuse)
     assert (
-        await fails(Way("http", "many.test", 80))
+        await fails(Connector("http", "many.test", 80))
         == "cannot connect to many.test:80: network is unreachable"
     )
 
@@ -200,11 +200,11 @@ async def test_connector_timeout_names_the_first_hop(
 
     monkeypatch.setattr("trio.open_tcp_stream", wait)
     assert (
-        await fails(Way("http", "slow.test", 80))
+        await fails(Connector("http", "slow.test", 80))
         == "slow.test:80 did not let us connect within 10 s"
     )
     assert trio.current_time() == 10
-    through = Way("http", "there.test", 80, proxy="http://user:secret@slow.test:8080")
+    through = Connector("http", "there.test", 80, proxy="http://user:secret@slow.test:8080")
     assert await fails(through) == "the proxy slow.test:8080 did not let us connect within 10 s"
 
 
@@ -214,8 +214,8 @@ async def test_connector_timeout_names_the_first_hop(
 async def test_connector_tls(authority: trustme.CA) -> None:
     server = theirs(authority, "127.0.0.1", protocols=("h2", "http/1.1"))
     async with listening(hello, server) as port:
-        way = Way("https", "127.0.0.1", port, tls=ours(authority, "http/1.1"))
-        assert repr(way) == f"<Way to 127.0.0.1:{port} by TLS>"
+        way = Connector("https", "127.0.0.1", port, tls=ours(authority, "http/1.1"))
+        assert repr(way) == f"<Connector to 127.0.0.1:{port} by TLS>"
         assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
 
 
@@ -225,17 +225,17 @@ async def test_connector_tls_trusts_the_system_certificates(
     bundle = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(bundle)
     async with listening(hello, theirs(authority, "127.0.0.1", protocols=("http/1.1",))) as port:
-        assert await fails(Way("https", "127.0.0.1", port)) == (
+        assert await fails(Connector("https", "127.0.0.1", port)) == (
             f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer certificate;"
             " if it should be, give an SSLContext that trusts it (tls=), or name it in SSL_CERT_FILE"
         )
         environment.setenv("SSL_CERT_FILE", str(bundle))
-        assert (await asked(Way("https", "127.0.0.1", port))).startswith(b"GET")
+        assert (await asked(Connector("https", "127.0.0.1", port))).startswith(b"GET")
 
 
 async def test_connector_tls_certificate_of_another_name_fails(authority: trustme.CA) -> None:
     async with listening(hello, theirs(authority, "elsewhere.test")) as port:
-        problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority)))
+        problem = await fails(Connector("https", "127.0.0.1", port, tls=ours(authority)))
     assert problem.startswith(
         f"the certificate of 127.0.0.1:{port} is not trusted: IP address mismatch"
     )
@@ -247,7 +247,7 @@ async def test_connector_tls_to_a_plain_server_fails(authority: trustme.CA) -> N
         await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     async with listening(refuse) as port:
-        assert await fails(Way("https", "127.0.0.1", port, tls=ours(authority))) == (
+        assert await fails(Connector("https", "127.0.0.1", port, tls=ours(authority))) == (
             f"127.0.0.1:{port} does not speak TLS; is its address http:// instead?"
         )
 
@@ -257,7 +257,7 @@ async def test_connector_tls_server_closes_fails(authority: trustme.CA) -> None:
         await stream.receive_some()
 
     async with listening(hang_up) as port:
-        problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority)))
+        problem = await fails(Connector("https", "127.0.0.1", port, tls=ours(authority)))
     assert problem == (
         f"TLS with 127.0.0.1:{port} failed: it closed the connection; is its address http:// instead?"
     )
@@ -275,7 +275,7 @@ async def test_connector_tls_handshake_times_out(
 
     gone = trio.Event()
     async with listening(wait) as port:
-        problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority)))
+        problem = await fails(Connector("https", "127.0.0.1", port, tls=ours(authority)))
         assert problem == f"127.0.0.1:{port} did not let us connect within 0.05 s"
         with trio.fail_after(5):
             await gone.wait()
@@ -283,7 +283,7 @@ async def test_connector_tls_handshake_times_out(
 
 async def test_connector_tls_context_with_other_protocol_fails(authority: trustme.CA) -> None:
     async with listening(hello, theirs(authority, "127.0.0.1", protocols=("h2",))) as port:
-        problem = await fails(Way("https", "127.0.0.1", port, tls=ours(authority, "h2")))
+        problem = await fails(Connector("https", "127.0.0.1", port, tls=ours(authority, "h2")))
     assert (
         problem
         == f"the SSLContext given for 127.0.0.1:{port} negotiated h2, and http/1.1 is expected here"
@@ -330,8 +330,8 @@ async def test_connector_http_proxy_gets_the_absolute_url() -> None:
     async with listening(hello) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
-            way = Way("http", "far.test", 8080, proxy=f"http://me:s%40fe@127.0.0.1:{there}")
-            assert repr(way) == f"<Way to far.test:8080 through the proxy 127.0.0.1:{there}>"
+            way = Connector("http", "far.test", 8080, proxy=f"http://me:s%40fe@127.0.0.1:{there}")
+            assert repr(way) == f"<Connector to far.test:8080 through the proxy 127.0.0.1:{there}>"
             seen = await asked(way)
             assert way.reached is None
     assert seen == proxy.heads[0]
@@ -343,7 +343,7 @@ async def test_connector_https_uses_a_tunnel_through_the_proxy(authority: trustm
     async with listening(hello, theirs(authority, "far.test")) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
-            way = Way(
+            way = Connector(
                 "https", "far.test", 443, tls=ours(authority), proxy=f"me:safe@127.0.0.1:{there}"
             )
             assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
@@ -366,7 +366,7 @@ async def test_connector_websocket_uses_a_tunnel_through_the_proxy() -> None:
     async with listening(switch) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
-            way = Way("http", "far.test", 80, proxy=f"http://127.0.0.1:{there}", tunnel=True)
+            way = Connector("http", "far.test", 80, proxy=f"http://127.0.0.1:{there}", tunnel=True)
             stream, behind = await way.switch(WebSocketUpgrade("ws://far.test/mcp", {}, bytes(16)))
             assert behind == b"behind"
             assert way.address(HEAD) is HEAD
@@ -381,14 +381,14 @@ async def test_connector_proxy_over_tls(
     async with listening(hello, theirs(authority, "far.test")) as port:
         proxy = TinyProxy(port)
         async with listening(proxy, theirs(authority, "127.0.0.1")) as there:
-            way = Way("https", "far.test", 443, proxy=f"https://127.0.0.1:{there}")
+            way = Connector("https", "far.test", 443, proxy=f"https://127.0.0.1:{there}")
             assert (await asked(way)).startswith(b"GET /where?x HTTP/1.1\r\n")
 
 
 async def test_connector_proxy_refusal_names_the_proxy(authority: trustme.CA) -> None:
     proxy = TinyProxy(1, b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
     async with listening(proxy) as there:
-        way = Way(
+        way = Connector(
             "https",
             "far.test",
             443,
@@ -400,7 +400,7 @@ async def test_connector_proxy_refusal_names_the_proxy(authority: trustme.CA) ->
         f"the proxy 127.0.0.1:{there} did not connect us to far.test:443: it answered 407 Proxy Authentication Required"
     )
     assert await fails(
-        Way("http", "far.test", 80, proxy=f"http://me:secret@127.0.0.1:{there}")
+        Connector("http", "far.test", 80, proxy=f"http://me:secret@127.0.0.1:{there}")
     ) == (
         f"cannot connect to the proxy 127.0.0.1:{there}: connection refused; is the server running, and on this port?"
     )
@@ -435,11 +435,11 @@ def test_proxy_url_invalid_raises_without_the_password(
     url: str, problem: str, environment: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ValueError, match=problem) as caught:
-        Way("http", "far.test", 80, proxy=url)
+        Connector("http", "far.test", 80, proxy=url)
     assert "secret" not in str(caught.value)
     environment.setenv("http_proxy", url)
     with pytest.raises(ConnectFailed, match=f"{problem}.*; the environment names it"):
-        Way("http", "far.test", 80)
+        Connector("http", "far.test", 80)
 
 
 @pytest.mark.parametrize(
@@ -478,6 +478,6 @@ def test_find_proxy_follows_the_environment(
     assert find_proxy(*server) == proxy
     shown = f" through the proxy {proxy}:80>" if proxy else f"{server[2]}>"
     assert repr(
-        Way(*server, tls=ssl.create_default_context() if server[0] == "https" else None)
+        Connector(*server, tls=ssl.create_default_context() if server[0] == "https" else None)
     ).endswith(shown if proxy or server[0] == "http" else "by TLS>")
-    assert "proxy" not in repr(Way("http", "a.test", 80, proxy=None))
+    assert "proxy" not in repr(Connector("http", "a.test", 80, proxy=None))

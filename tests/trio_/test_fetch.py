@@ -11,7 +11,7 @@ import trustme
 
 from mcp_core.auth import MAX_BODY, FetchFailed, HttpRequest, HttpResponse, may_fetch
 from mcp_trio import _fetch
-from mcp_trio._dial import Way
+from mcp_trio._dial import Connector
 from mcp_trio._fetch import fetch
 from tests.trio_.test_dial import TinyProxy, listening, ours, theirs, until_blank_line
 
@@ -232,7 +232,7 @@ async def test_fetch_silent_address_gets_a_share_of_the_time(
 async def test_fetch_without_time_left_raises_fetch_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = trio.current_time
     with trio.CancelScope() as scope:
-        connectors = [Way("http", "127.0.0.1", 9, proxy=None)]
+        connectors = [Connector("http", "127.0.0.1", 9, proxy=None)]
         scope.deadline = clock() + 1
         monkeypatch.setattr(trio, "current_time", lambda: clock() + 2)
         with pytest.raises(FetchFailed, match="did not let us connect"):

@@ -36,9 +36,9 @@ from mcp_core.http import (
 )
 from mcp_core.registry import Context, Server
 from mcp_trio import connect_http, serve_http
-from mcp_trio._admitting import Admitting
-from mcp_trio._h11_client import H11Client
-from mcp_trio._reception import Reception
+from mcp_trio._admitting import AuthStepRunner
+from mcp_trio._h11_client import H11ClientConnection
+from mcp_trio._reception import HttpServerDriver
 from tests.core.auth.minting import ISSUER, JWKS_URI, RESOURCE, keys_reply, token
 from tests.core.helpers import E
 from tests.fakes import authorization_server
@@ -324,11 +324,11 @@ async def test_expired_token_ends_the_stream_and_the_client_reconnects(
     async with served_over_http(server, guards={"/mcp": guard(for_ten_seconds)}) as listener:
 
         class Way(MemoryWay):
-            async def dial(self) -> H11Client:
+            async def dial(self) -> H11ClientConnection:
                 await trio.lowlevel.checkpoint()
-                return H11Client(listener.connect())
+                return H11ClientConnection(listener.connect())
 
-        monkeypatch.setattr("mcp_trio._dial.Way", Way)
+        monkeypatch.setattr("mcp_trio._dial.Connector", Way)
         headers = {"authorization": "Bearer ann"}
         async with (
             connect_http(
@@ -460,7 +460,7 @@ async def test_jwks_fetch_is_shared_by_concurrent_checks(
     step = jwks_step()
     ann, bob, gone = (Waiting(step) for _ in range(3))
     async with trio.open_nursery() as nursery:
-        admitting = Admitting(nursery)
+        admitting = AuthStepRunner(nursery)
         run: Any = admitting.run
         going = trio.CancelScope()
 
@@ -481,14 +481,14 @@ async def test_jwks_fetch_is_shared_by_concurrent_checks(
         for each in waiter.told
     ] == [told if isinstance(told, str) else told.status] * 2
     assert gone.told == []  # other checks still use the fetch
-    assert repr(admitting) == "<Admitting, 0 fetches>"
+    assert repr(admitting) == "<AuthStepRunner, 0 fetches>"
 
 
 async def test_token_check_verifier_times_out(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow()
     waiting = Waiting(Await(slow("ann")))
     async with trio.open_nursery() as nursery:
-        await Admitting(nursery).run(waiting)  # type: ignore[arg-type]
+        await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
     assert waiting.told == ["gave up"]
     assert trio.current_time() == 20.0
 
@@ -498,7 +498,7 @@ async def test_token_check_fetch_times_out(
 ) -> None:
     waiting = Waiting(jwks_step())
     async with trio.open_nursery() as nursery:
-        await Admitting(nursery).run(waiting)  # type: ignore[arg-type]
+        await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
     assert waiting.told == ["FetchFailed('it was given up')"]
     assert trio.current_time() == 8.0
 
@@ -509,7 +509,7 @@ async def test_jwks_fetch_continues_after_a_disconnect(fetching: Fetching) -> No
     now, report = 1_800_000_000.0, []
     door = EndpointAuth(keeper, lambda: now, lambda *told, **how: report.append(told))
     async with trio.open_nursery() as nursery:
-        reception = Reception(Router({"/mcp": house_behind(door)}), nursery)
+        reception = HttpServerDriver(Router({"/mcp": house_behind(door)}), nursery)
         first = begin(reception.site, "a.b.c", Poked())
         assert first.needs_grant is None  # it is not a token
         for _ in range(5):
@@ -534,12 +534,12 @@ async def test_jwks_fetch_continues_after_a_disconnect(fetching: Fetching) -> No
 async def test_jwks_fetches_are_limited(fetching: Fetching) -> None:
     crowd = [Waiting(jwks_step()) for _ in range(205)]
     async with trio.open_nursery() as nursery:
-        admitting = Admitting(nursery)
+        admitting = AuthStepRunner(nursery)
         run: Any = admitting.run
         for each in crowd:
             nursery.start_soon(run, each)
         await trio.testing.wait_all_tasks_blocked()
-        assert repr(admitting) == "<Admitting, 200 fetches>"
+        assert repr(admitting) == "<AuthStepRunner, 200 fetches>"
         fetching.go.set()
     assert len(fetching.urls) == 200
     refused = [each.told for each in crowd if isinstance(each.told[0], str)]
@@ -551,7 +551,7 @@ async def test_jwks_fetch_pending_at_shutdown_fails(
 ) -> None:
     waiting = Waiting(jwks_step())
     async with trio.open_nursery() as outer, trio.open_nursery() as nursery:
-        run: Any = Admitting(nursery).run
+        run: Any = AuthStepRunner(nursery).run
         outer.start_soon(run, waiting)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
@@ -609,7 +609,7 @@ async def test_jwks_private_address_needs_a_private_server(
     trio.socket.set_custom_hostname_resolver(names)
     waiting = Waiting(Fetch(HttpRequest("GET", "https://keys.internal/jwks"), named_by))
     async with trio.open_nursery() as nursery:
-        await Admitting(nursery).run(waiting)  # type: ignore[arg-type]
+        await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
     (allow,) = asked
     assert allow(PUBLIC)
     assert allow(PRIVATE) is may

@@ -10,12 +10,14 @@ import trio.testing
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.http import Action, Body, End, Head, RequestHead
 from mcp_trio import memory_pair
-from mcp_trio._h11_client import H11Client, open_tunnel
+from mcp_trio._h11_client import H11ClientConnection, open_tunnel
 
 HEAD = RequestHead(b"POST", b"/mcp?a=b", [(b"host", b"here"), (b"accept", b"application/json")])
 REQUEST = b"POST /mcp?a=b HTTP/1.1\r\nhost: here\r\naccept: application/json\r\ncontent-length: 2\r\n\r\n{}"
 SHORT = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\nhello"
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"
+)
 EMPTY = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 UNTIL_THE_END = b"HTTP/1.0 200 OK\r\n\r\nhello"
 
@@ -23,7 +25,7 @@ UNTIL_THE_END = b"HTTP/1.0 200 OK\r\n\r\nhello"
 class Exchange:
     """One request, with the result."""
 
-    def __init__(self, client: H11Client, body: bytes = b"{}") -> None:
+    def __init__(self, client: H11ClientConnection, body: bytes = b"{}") -> None:
         self.client, self.body = client, body
         self.actions: list[Action] = []
         self.again: bool | None = None
@@ -45,7 +47,7 @@ class Exchange:
 async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, bytes]:
     """Return the result of a request with this response, and the request as the server read it."""
     ours, theirs = memory_pair()
-    client = H11Client(ours)
+    client = H11ClientConnection(ours)
     exchange = Exchange(client)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(exchange.run)
@@ -66,7 +68,9 @@ async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, byt
         pytest.param(SHORT, False, 200, b"hello", True, id="a length"),
         pytest.param(CHUNKED, False, 200, b"hello world", True, id="chunks"),
         pytest.param(EMPTY, False, 202, b"", True, id="no body"),
-        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", False, 204, b"", True, id="a status without a body"),
+        pytest.param(
+            b"HTTP/1.1 204 No Content\r\n\r\n", False, 204, b"", True, id="a status without a body"
+        ),
         pytest.param(
             b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + SHORT,
             False,
@@ -84,7 +88,9 @@ async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, byt
             False,
             id="the last one",
         ),
-        pytest.param(SHORT + b"HTTP/1.1 200", False, 200, b"hello", False, id="more than was asked for"),
+        pytest.param(
+            SHORT + b"HTTP/1.1 200", False, 200, b"hello", False, id="more than was asked for"
+        ),
         pytest.param(
             b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
             False,
@@ -124,7 +130,7 @@ async def test_h11_client_truncated_response_is_connection_lost(answer: bytes) -
 async def test_h11_client_response_byte_by_byte_is_the_same(answer: bytes) -> None:
     whole, _ = await answered(answer)
     ours, theirs = memory_pair()
-    exchange = Exchange(H11Client(ours))
+    exchange = Exchange(H11ClientConnection(ours))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(exchange.run)
         await theirs.receive_some()
@@ -132,8 +138,14 @@ async def test_h11_client_response_byte_by_byte_is_the_same(answer: bytes) -> No
             assert not exchange.over.is_set()
             await theirs.send_all(bytes([byte]))
             await trio.testing.wait_all_tasks_blocked()
-    assert (exchange.actions[0], exchange.text, exchange.again) == (whole.actions[0], whole.text, True)
-    assert len([action for action in exchange.actions if isinstance(action, Body)]) == len(whole.text)
+    assert (exchange.actions[0], exchange.text, exchange.again) == (
+        whole.actions[0],
+        whole.text,
+        True,
+    )
+    assert len([action for action in exchange.actions if isinstance(action, Body)]) == len(
+        whole.text
+    )
     await exchange.client.aclose()
 
 
@@ -167,7 +179,7 @@ async def test_h11_client_data_before_an_error_is_passed_on() -> None:
 
 async def test_h11_client_reuses_the_connection() -> None:
     ours, theirs = memory_pair()
-    client = H11Client(ours)
+    client = H11ClientConnection(ours)
     for number in range(3):
         exchange = Exchange(client)
         async with trio.open_nursery() as nursery:
@@ -175,7 +187,7 @@ async def test_h11_client_reuses_the_connection() -> None:
             assert await theirs.receive_some() == REQUEST
             await theirs.send_all(SHORT)
         assert (exchange.again, exchange.text, client.used) == (True, b"hello", number + 1)
-    assert repr(client) == "<H11Client IDLE, 3 responses>"
+    assert repr(client) == "<H11ClientConnection IDLE, 3 responses>"
     assert client.closed_by_server() is False  # not known without a socket
     await client.aclose()
     await client.aclose()
@@ -185,7 +197,7 @@ async def test_h11_client_reuses_the_connection() -> None:
 
 async def test_h11_client_invalid_request_raises_and_sends_nothing() -> None:
     ours, theirs = memory_pair()
-    client = H11Client(ours)
+    client = H11ClientConnection(ours)
     wrong = RequestHead(b"POST", b"/", [(b"host", b"a"), (b"x", b"a\r\nb: c")])
     with pytest.raises(ValueError, match="cannot be said in HTTP"):
         await client.run(wrong, b"{}", print)
@@ -196,7 +208,7 @@ async def test_h11_client_invalid_request_raises_and_sends_nothing() -> None:
 async def test_h11_client_on_a_broken_stream_is_connection_lost() -> None:
     ours, theirs = memory_pair()
     await theirs.aclose()
-    exchange = Exchange(H11Client(ours))
+    exchange = Exchange(H11ClientConnection(ours))
     await exchange.run()
     assert str(exchange.error) == "the server closed the connection without an answer"
 
@@ -209,7 +221,7 @@ REFUSED = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n"
 
 async def test_h11_client_long_request_is_written_while_the_server_reads() -> None:
     ours, theirs = memory_pair()
-    exchange = Exchange(H11Client(ours), LONG)
+    exchange = Exchange(H11ClientConnection(ours), LONG)
     server = h11.Connection(h11.SERVER)
     read = bytearray()
     async with trio.open_nursery() as nursery:
@@ -229,7 +241,7 @@ async def test_h11_client_long_request_is_written_while_the_server_reads() -> No
 
 async def test_h11_client_long_request_rejected_early_returns_the_response() -> None:
     ours, theirs = memory_pair()
-    exchange = Exchange(H11Client(ours), LONG)
+    exchange = Exchange(H11ClientConnection(ours), LONG)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(exchange.run)
         await theirs.receive_some(1000)
@@ -243,7 +255,7 @@ async def test_h11_client_long_request_rejected_early_returns_the_response() -> 
 async def test_h11_client_rejected_and_closed_returns_the_response() -> None:
     """The response sent before closing is read, although writing fails."""
     ours, theirs = memory_pair()
-    exchange = Exchange(H11Client(ours), LONG)
+    exchange = Exchange(H11ClientConnection(ours), LONG)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(exchange.run)
         await theirs.receive_some(1000)
@@ -258,7 +270,7 @@ async def test_h11_client_rejected_and_closed_returns_the_response() -> None:
 async def test_h11_client_cancelled_while_writing_or_reading() -> None:
     for body in LONG, b"{}":
         ours, theirs = memory_pair()
-        exchange = Exchange(H11Client(ours), body)
+        exchange = Exchange(H11ClientConnection(ours), body)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(exchange.run)
             await trio.testing.wait_all_tasks_blocked()
@@ -276,7 +288,7 @@ async def test_h11_client_server_closed_is_noticed_on_a_socket() -> None:
     async with listener:
         ours = await trio.open_tcp_stream(*listener.socket.getsockname())
         theirs = await listener.accept()
-        client = H11Client(ours)
+        client = H11ClientConnection(ours)
         assert not client.closed_by_server()
         await theirs.aclose()
         with trio.fail_after(5):
@@ -316,7 +328,9 @@ async def tunnelled(answer: bytes, *, close: bool = False) -> bytes:
 )
 async def test_h11_tunnel_is_opened(answer: bytes) -> None:
     heard = await tunnelled(answer)
-    assert heard == (b"CONNECT there:443 HTTP/1.1\r\nhost: there:443\r\nproxy-authorization: Basic x\r\n\r\n")
+    assert heard == (
+        b"CONNECT there:443 HTTP/1.1\r\nhost: there:443\r\nproxy-authorization: Basic x\r\n\r\n"
+    )
 
 
 @pytest.mark.parametrize(

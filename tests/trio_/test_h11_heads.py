@@ -9,7 +9,7 @@ import h11
 import pytest
 
 from mcp_trio import _h11_heads
-from mcp_trio._h11_heads import CHUNKED, Fault, HeadReader, date_line, status_lines
+from mcp_trio._h11_heads import CHUNKED, BadRequest, HeadReader, date_line, status_lines
 from tests.core.http.heads import ROWS, SERVED, Row
 
 POST = b"POST /mcp?a HTTP/1.1\r\nHost: localhost\r\n"
@@ -19,7 +19,11 @@ def test_h11_head_is_parsed() -> None:
     head = HeadReader().read(POST + b"Content-Length: 5\r\nX-A:  b c \r\n\r\n")
     assert head.request.method == b"POST"
     assert head.request.target == b"/mcp?a"
-    assert head.request.headers == [(b"host", b"localhost"), (b"content-length", b"5"), (b"x-a", b"b c")]
+    assert head.request.headers == [
+        (b"host", b"localhost"),
+        (b"content-length", b"5"),
+        (b"x-a", b"b c"),
+    ]
     assert (head.length, head.speaks_1_1, head.persists, head.expects) == (5, True, True, False)
 
 
@@ -75,7 +79,9 @@ def test_h11_head_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reader.read(long) is not reader.read(long)
 
 
-def test_h11_heads_differing_in_content_length_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_h11_heads_differing_in_content_length_are_parsed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     read: list[bytes] = []
     make = _h11_heads.chunks
 
@@ -98,13 +104,14 @@ def test_h11_heads_differing_in_content_length_are_parsed_once(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    "digits", [b"", b"0", b"05", b"+5", b"5,5", b"5 ", b"\0", b"5\r\nContent-Length: 5", b"9" * 10, b"x"]
+    "digits",
+    [b"", b"0", b"05", b"+5", b"5,5", b"5 ", b"\0", b"5\r\nContent-Length: 5", b"9" * 10, b"x"],
 )
 def test_h11_head_unusual_content_length_is_not_cached(digits: bytes) -> None:
     def verdict(reader: HeadReader, block: bytes) -> object:
         try:
             return reader.read(block)
-        except Fault as fault:
+        except BadRequest as fault:
             return fault.status, str(fault)
 
     reader = HeadReader()
@@ -116,20 +123,25 @@ def test_h11_head_unusual_content_length_is_not_cached(digits: bytes) -> None:
 def test_h11_head_rejected_twice() -> None:
     reader = HeadReader()
     for _ in range(2):
-        with pytest.raises(Fault, match="Host header is missing") as caught:
+        with pytest.raises(BadRequest, match="Host header is missing") as caught:
             reader.read(b"GET / HTTP/1.1\r\n\r\n")
         assert caught.value.status == 400
 
 
 def test_h11_head_errors_of_h11_are_rejected_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_h11_heads, "head_fault", lambda _: None)
-    for block, status in (b"GET / HTTP/1.1\r\n\r\n", 400), (POST + b"Transfer-Encoding: x\r\n\r\n", 501):
-        with pytest.raises(Fault) as caught:
+    for block, status in (
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (POST + b"Transfer-Encoding: x\r\n\r\n", 501),
+    ):
+        with pytest.raises(BadRequest) as caught:
             HeadReader().read(block)
         assert caught.value.status == status
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.status == SERVED], ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.status == SERVED], ids=lambda row: row.name
+)
 def test_h11_heads_of_the_corpus_parse_alike_from_the_cache(row: Row) -> None:
     block = row.raw[: row.raw.index(b"\r\n\r\n") + 4]
     reader = HeadReader()
@@ -139,7 +151,10 @@ def test_h11_heads_of_the_corpus_parse_alike_from_the_cache(row: Row) -> None:
 def test_h11_status_lines_are_cached() -> None:
     headers = ((b"content-type", b"text/plain"), (b"X-A", b"b"))
     lines, has_length = status_lines(200, headers)
-    assert (lines, has_length) == (b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nx-a: b\r\n", False)
+    assert (lines, has_length) == (
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nx-a: b\r\n",
+        False,
+    )
     assert status_lines(200, headers)[0] is lines
     assert status_lines(299, ((b"content-length", b"5"),)) == (
         b"HTTP/1.1 299 \r\ncontent-length: 5\r\n",
@@ -147,7 +162,9 @@ def test_h11_status_lines_are_cached() -> None:
     )
 
 
-@pytest.mark.parametrize("header", [(b"a", b"b\r\nc: d"), (b"a b", b"c"), (b"a\r\nb", b"c"), (b"a", b"b\0")])
+@pytest.mark.parametrize(
+    "header", [(b"a", b"b\r\nc: d"), (b"a b", b"c"), (b"a\r\nb", b"c"), (b"a", b"b\0")]
+)
 def test_h11_status_lines_reject_header_injection(header: tuple[bytes, bytes]) -> None:
     with pytest.raises(h11.LocalProtocolError):
         status_lines(200, (header,))

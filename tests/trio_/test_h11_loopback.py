@@ -14,7 +14,7 @@ import trio.testing
 
 from mcp_core.auth import AuthorizationFailed, Browse
 from mcp_trio import _h11_loopback
-from mcp_trio._h11_loopback import Loopback
+from mcp_trio._h11_loopback import LoopbackListener
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,13 +24,17 @@ CANARY = "CANARY-code"
 
 
 @asynccontextmanager
-async def waiting(redirect_uri: str = ANYWHERE) -> AsyncIterator[tuple[Loopback, list[str]]]:
+async def waiting(
+    redirect_uri: str = ANYWHERE,
+) -> AsyncIterator[tuple[LoopbackListener, list[str]]]:
     """Wait for the redirect in a task, which puts its URL into the list."""
-    loopback = await Loopback.open(redirect_uri, any_port=True)
+    loopback = await LoopbackListener.open(redirect_uri, any_port=True)
     answers: list[str] = []
 
     async def wait() -> None:
-        answers.append(await loopback.answer(Browse("https://as.example/?state=s", loopback.redirect_uri)))
+        answers.append(
+            await loopback.answer(Browse("https://as.example/?state=s", loopback.redirect_uri))
+        )
 
     try:
         with trio.fail_after(20):
@@ -41,13 +45,13 @@ async def waiting(redirect_uri: str = ANYWHERE) -> AsyncIterator[tuple[Loopback,
         loopback.close()
 
 
-async def connected(loopback: Loopback, host: str | None = None) -> trio.SocketStream:
+async def connected(loopback: LoopbackListener, host: str | None = None) -> trio.SocketStream:
     parts = urlsplit(loopback.redirect_uri)
     assert parts.port is not None
     return await trio.open_tcp_stream(host or parts.hostname or "", parts.port)
 
 
-async def asked(loopback: Loopback, line: str, host: str | None = None) -> bytes:
+async def asked(loopback: LoopbackListener, line: str, host: str | None = None) -> bytes:
     """Return the response to a request."""
     async with await connected(loopback, host) as stream:
         await stream.send_all(f"{line} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
@@ -65,7 +69,9 @@ def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: True)
 
 
-async def test_loopback_redirect_is_returned_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+async def test_loopback_redirect_is_returned_and_not_shown(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with waiting() as (loopback, answers):
         said = await asked(loopback, GOOD)
     assert said.startswith(b"HTTP/1.1 200")
@@ -137,14 +143,14 @@ async def test_loopback_accept_failure_raises(monkeypatch: pytest.MonkeyPatch) -
         raise OSError(errno.EINVAL, "what is this?")
 
     monkeypatch.setattr(trio.SocketListener, "accept", accept)
-    loopback = await Loopback.open(ANYWHERE, any_port=True)
+    loopback = await LoopbackListener.open(ANYWHERE, any_port=True)
     with pytest.raises(AuthorizationFailed, match="what is this"):
         await loopback.answer(Browse("https://as.example/?state=s", loopback.redirect_uri))
     loopback.close()
 
 
 async def test_loopback_browser_that_closes_early_still_counts() -> None:
-    loopback = await Loopback.open(ANYWHERE, any_port=True)
+    loopback = await LoopbackListener.open(ANYWHERE, any_port=True)
     ours, theirs = trio.testing.memory_stream_pair()
     await theirs.send_all(f"{GOOD} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
     await theirs.aclose()
@@ -192,8 +198,8 @@ async def test_loopback_localhost_half_taken_raises() -> None:
     async with theirs:
         uri = f"http://localhost:{port}/callback"
         with pytest.raises(AuthorizationFailed, match="another program"):
-            await Loopback.open(uri)
-        loopback = await Loopback.open(uri, any_port=True)
+            await LoopbackListener.open(uri)
+        loopback = await LoopbackListener.open(uri, any_port=True)
         assert urlsplit(loopback.redirect_uri).port != port
         loopback.close()
 
@@ -211,7 +217,7 @@ async def test_loopback_localhost_on_ipv4_only_machine(monkeypatch: pytest.Monke
         await asked(loopback, GOOD, "127.0.0.1")
     for uri in "http://[::1]:0/callback", "http://[::1]:4711/callback":
         with pytest.raises(AuthorizationFailed, match="cannot assign"):
-            await Loopback.open(uri, any_port=True)
+            await LoopbackListener.open(uri, any_port=True)
 
 
 async def test_loopback_port_is_closed_afterwards() -> None:

@@ -11,7 +11,7 @@ import trio.testing
 
 from mcp_core.http import Body, End, Head
 from mcp_trio import memory_pair
-from mcp_trio._http_connection import Exchanged
+from mcp_trio._http_connection import AccessLogEntry
 from tests.trio_.http_site import (
     FakeExchange,
     FakeSite,
@@ -58,7 +58,7 @@ async def test_h11_server_answers_requests_on_one_connection() -> None:
             assert b"connection" not in answer.headers
             assert answer.headers[b"date"].endswith(b" GMT")
     assert [exchange.body for exchange in site.exchanges] == [b"one", b"", b"x" * 100_000, b"four"]
-    assert repr(served.connections[0]) == "<H11Connection, closing>"
+    assert repr(served.connections[0]) == "<H11ServerConnection, closing>"
 
 
 async def test_h11_server_passes_the_request_head() -> None:
@@ -788,16 +788,16 @@ async def test_h11_server_access_log_has_every_exchange(autojump_clock: MockCloc
         await wait()
         await served.connect().ask(post("/fault-later"))
     assert served.told == [
-        Exchanged("POST", "/echo?q", 200, 0, 5),
-        Exchanged("POST", "/stream", 200, 5, 8),
-        Exchanged("POST", "/refuse", 403, 1, 2),
-        Exchanged("POST", "/later", 0, 2, 0),
-        Exchanged("POST", "/fault-later", 500, 0, 0),
+        AccessLogEntry("POST", "/echo?q", 200, 0, 5),
+        AccessLogEntry("POST", "/stream", 200, 5, 8),
+        AccessLogEntry("POST", "/refuse", 403, 1, 2),
+        AccessLogEntry("POST", "/later", 0, 2, 0),
+        AccessLogEntry("POST", "/fault-later", 500, 0, 0),
     ]
 
 
 async def test_h11_server_access_log_callback_may_fail(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(told: Exchanged) -> None:
+    def fail(told: AccessLogEntry) -> None:
         raise ZeroDivisionError
 
     async with serving(FakeSite()) as served:

@@ -17,7 +17,7 @@ from h2.errors import ErrorCodes
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.http import Action, End, Head, NotProcessed, RequestHead
 from mcp_trio import memory_pair
-from mcp_trio._h2_client import H2Client
+from mcp_trio._h2_client import H2ClientConnection
 from tests.core.http.h2_frames import (
     ACK,
     CONTINUATION,
@@ -84,8 +84,8 @@ async def test_h2_client_consecutive_requests() -> None:
             )
             assert exchange.actions[0] == Head(200, [(b"content-type", b"application/json")])
             assert play.client.used == number + 1
-        assert repr(play.client) == "<H2Client open, 0 streams, 3 responses>"
-    assert repr(play.client) == "<H2Client over, 0 streams, 3 responses>"
+        assert repr(play.client) == "<H2ClientConnection open, 0 streams, 3 responses>"
+    assert repr(play.client) == "<H2ClientConnection over, 0 streams, 3 responses>"
     assert play.client.closed_by_server()
 
 
@@ -104,7 +104,9 @@ async def test_h2_client_secret_headers_are_never_indexed() -> None:
     async with playing() as play:
         sizes = []
         for _ in range(3):
-            exchange = play.ask(b"", (b"authorization", b"Bearer abcdefgh"), (b"x-other", b"ijklmnopqrst"))
+            exchange = play.ask(
+                b"", (b"authorization", b"Bearer abcdefgh"), (b"x-other", b"ijklmnopqrst")
+            )
             first = await play.server.until(HEADERS)
             assert first.flags & END_STREAM
             sizes.append(len(first.payload))
@@ -116,9 +118,18 @@ async def test_h2_client_secret_headers_are_never_indexed() -> None:
 
 @pytest.mark.parametrize(
     "header",
-    [(b"x", b"a\r\nb: c"), (b"x", b"a\0"), (b"x y", b"a"), (b"X", b"a"), (b"te", b"gzip"), (b":path", b"/")],
+    [
+        (b"x", b"a\r\nb: c"),
+        (b"x", b"a\0"),
+        (b"x y", b"a"),
+        (b"X", b"a"),
+        (b"te", b"gzip"),
+        (b":path", b"/"),
+    ],
 )
-async def test_h2_client_invalid_request_does_not_affect_others(header: tuple[bytes, bytes]) -> None:
+async def test_h2_client_invalid_request_does_not_affect_others(
+    header: tuple[bytes, bytes],
+) -> None:
     async with playing() as play:
         exchange = await play.ask(b"{}", header).ends()
         assert isinstance(exchange.error, ValueError)
@@ -131,7 +142,9 @@ async def test_h2_client_invalid_request_does_not_affect_others(header: tuple[by
 
 async def test_h2_client_drops_connection_headers() -> None:
     async with playing() as play:
-        play.ask(b"", (b"connection", b"close"), (b"keep-alive", b"timeout=5"), (b"te", b"trailers"))
+        play.ask(
+            b"", (b"connection", b"close"), (b"keep-alive", b"timeout=5"), (b"te", b"trailers")
+        )
         request = await play.server.request()
         assert [name for name, _ in request.fields] == [
             b":method",
@@ -150,14 +163,23 @@ ANSWERS: dict[str, tuple[Callable[[H2Played], bytes], tuple[int, bytes, bool]]] 
         lambda s: s.head(1) + data(1, b"a") + data(1, b"") + data(1, b"b") + data(1, b"", end=True),
         (200, b"ab", True),
     ),
-    "early hints": (lambda s: s.head(1, [(b":status", b"103")]) + s.answer(1), (200, b"hello", True)),
+    "early hints": (
+        lambda s: s.head(1, [(b":status", b"103")]) + s.answer(1),
+        (200, b"hello", True),
+    ),
     "trailers": (
         lambda s: s.head(1) + data(1, b"a") + s.head(1, [(b"x", b"y")], end=True),
         (200, b"a", True),
     ),
-    "padding": (lambda s: s.head(1) + frame(DATA, END_STREAM | 8, 1, b"\x02a\0\0"), (200, b"a", True)),
+    "padding": (
+        lambda s: s.head(1) + frame(DATA, END_STREAM | 8, 1, b"\x02a\0\0"),
+        (200, b"a", True),
+    ),
     "frames nobody knows": (lambda s: frame(0xB, 7, 1, b"x") + s.answer(1), (200, b"hello", True)),
-    "a priority": (lambda s: frame(PRIORITY, 0, 1, bytes(4) + b"\x10") + s.answer(1), (200, b"hello", True)),
+    "a priority": (
+        lambda s: frame(PRIORITY, 0, 1, bytes(4) + b"\x10") + s.answer(1),
+        (200, b"hello", True),
+    ),
     "other signs of life": (
         lambda s: ping() + settings((MOST, 5)) + window(0, 9) + s.answer(1),
         (200, b"hello", True),
@@ -197,7 +219,11 @@ OTHER_LENGTH = "the server's answer does not have its declared length"
 # Errors of one response: the frames on stream 1, the error text, and the code of our reset, if any.
 STREAM_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int | None]] = {
     "reset": (lambda s: reset(1, 2), f"{BROKEN} (INTERNAL_ERROR)", None),
-    "reset midway": (lambda s: s.head(1) + data(1, b"he") + reset(1, 8), f"{BROKEN} (CANCEL)", None),
+    "reset midway": (
+        lambda s: s.head(1) + data(1, b"he") + reset(1, 8),
+        f"{BROKEN} (CANCEL)",
+        None,
+    ),
     "reset by a code nobody knows": (lambda s: reset(1, 99), f"{BROKEN} (error 99)", None),
     "calm": (lambda s: reset(1, 11), f"{BROKEN} (ENHANCE_YOUR_CALM)", None),
     "refused": (lambda s: reset(1, 7), REFUSED, None),
@@ -267,16 +293,30 @@ CONNECTION_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int]] = {
     "a window of 2^31": (lambda s: window(0, LAST), NO_HTTP2, 3),
     "a first window of 2^31": (lambda s: settings((FIRST_WINDOW, 2**31)), NO_HTTP2, 3),
     "no more than a window": (lambda s: window(0, 0), NO_HTTP2, 1),
-    "a head that is cut by another": (lambda s: frame(HEADERS, 0, 1, b"\x88") + ping(), NO_HTTP2, 1),
-    "a continuation of nothing": (lambda s: frame(CONTINUATION, END_HEADERS, 1, b"\x88"), NO_HTTP2, 1),
+    "a head that is cut by another": (
+        lambda s: frame(HEADERS, 0, 1, b"\x88") + ping(),
+        NO_HTTP2,
+        1,
+    ),
+    "a continuation of nothing": (
+        lambda s: frame(CONTINUATION, END_HEADERS, 1, b"\x88"),
+        NO_HTTP2,
+        1,
+    ),
     "many continuations": (
         lambda s: frame(HEADERS, 0, 1, b"\x88") + frame(CONTINUATION, 0, 1, b"") * 20,
         NO_HTTP2,
         11,
     ),
-    "a head that nobody can read": (lambda s: frame(HEADERS, END_HEADERS, 1, b"\xff" * 20), NO_HTTP2, 1),
+    "a head that nobody can read": (
+        lambda s: frame(HEADERS, END_HEADERS, 1, b"\xff" * 20),
+        NO_HTTP2,
+        1,
+    ),
     "a bomb": (
-        lambda s: s.head(1, [(b"x", b"y" * 4000)]) + frame(HEADERS, END_HEADERS, 3, b"\xbe" * 16_000),
+        lambda s: (
+            s.head(1, [(b"x", b"y" * 4000)]) + frame(HEADERS, END_HEADERS, 3, b"\xbe" * 16_000)
+        ),
         NO_HTTP2,
         11,
     ),
@@ -325,7 +365,9 @@ async def test_h2_client_two_hundred_requests_share_a_connection() -> None:
         server = play.server
         streams = [await play.asked() for _ in range(20)]
         for _, request in streams:
-            await server.send(server.head(request.stream, [*OK[:1], (b"content-type", b"text/event-stream")]))
+            await server.send(
+                server.head(request.stream, [*OK[:1], (b"content-type", b"text/event-stream")])
+            )
         calls = [play.ask(b'{"number":%d}' % number) for number in range(200)]
         requests = [await server.request() for _ in calls]
         # They are answered in reverse order, with event stream data in between.
@@ -340,7 +382,7 @@ async def test_h2_client_two_hundred_requests_share_a_connection() -> None:
         for place, (stream, _) in enumerate(streams):
             assert stream.text == b"".join(b"data: %d\n\n" % each for each in range(place, 200, 20))
             assert not stream.over.is_set()
-        assert repr(play.client) == "<H2Client open, 20 streams, 200 responses>"
+        assert repr(play.client) == "<H2ClientConnection open, 20 streams, 200 responses>"
 
 
 async def test_h2_client_cancelled_request_resets_its_stream_only() -> None:
@@ -355,7 +397,9 @@ async def test_h2_client_cancelled_request_resets_its_stream_only() -> None:
         told = await play.server.until(RST_STREAM, first.stream)
         assert int.from_bytes(told.payload, "big") == ErrorCodes.CANCEL
         # Frames that crossed the reset are ignored.
-        await play.server.send(data(first.stream, b"llo", end=True), play.server.answer(second.stream))
+        await play.server.send(
+            data(first.stream, b"llo", end=True), play.server.answer(second.stream)
+        )
         assert (await other.ends()).text == b"hello"
         assert one.text == b"he"
         assert play.client.room
@@ -394,7 +438,9 @@ async def test_h2_client_data_of_cancelled_streams_replenishes_the_window() -> N
             int.from_bytes((await play.server.until(WINDOW_UPDATE, 0)).payload, "big")
             == 16 * 1024 * 1024 - 65_535
         )
-        assert int.from_bytes((await play.server.until(WINDOW_UPDATE, 0)).payload, "big") > 8_000_000
+        assert (
+            int.from_bytes((await play.server.until(WINDOW_UPDATE, 0)).payload, "big") > 8_000_000
+        )
 
 
 async def test_h2_client_window_is_replenished_while_reading() -> None:
@@ -404,7 +450,8 @@ async def test_h2_client_window_is_replenished_while_reading() -> None:
         for _ in range(40):
             await play.server.send(data(request.stream, b"x" * 16_000))
         assert (
-            int.from_bytes((await play.server.until(WINDOW_UPDATE, request.stream)).payload, "big") >= 524_288
+            int.from_bytes((await play.server.until(WINDOW_UPDATE, request.stream)).payload, "big")
+            >= 524_288
         )
         await play.server.send(data(request.stream, b"", end=True))
         assert len((await exchange.ends()).text) == 640_000
@@ -415,7 +462,13 @@ async def test_h2_client_window_is_replenished_while_reading() -> None:
 
 @pytest.mark.parametrize(
     ("told", "room"),
-    [((), 256), (((MOST, 100),), 100), (((MOST, 1),), 1), (((MOST, 0),), 0), (((MOST, 9_999),), 256)],
+    [
+        ((), 256),
+        (((MOST, 100),), 100),
+        (((MOST, 1),), 1),
+        (((MOST, 0),), 0),
+        (((MOST, 9_999),), 256),
+    ],
 )
 async def test_h2_client_capacity_follows_the_server_settings(
     told: tuple[tuple[int, int], ...], room: int
@@ -485,7 +538,9 @@ async def test_h2_client_long_body_follows_the_windows() -> None:
         while got < len(LONG):
             piece = await play.server.until(DATA, stream)
             got, last = got + len(piece.payload), piece.flags & END_STREAM
-            await play.server.send(window(0, len(piece.payload)), window(stream, len(piece.payload)))
+            await play.server.send(
+                window(0, len(piece.payload)), window(stream, len(piece.payload))
+            )
         assert last
         await play.server.send(play.server.answer(stream))
         assert (await exchange.ends()).again
@@ -495,7 +550,9 @@ async def test_h2_client_long_body_follows_the_windows() -> None:
 async def test_h2_client_unread_body_does_not_block_others(first: int) -> None:
     async with playing((FIRST_WINDOW, first)) as play:
         server = play.server
-        await server.send(window(0, 1_000_000))  # the connection has a window, the streams have none
+        await server.send(
+            window(0, 1_000_000)
+        )  # the connection has a window, the streams have none
         stuck = play.ask(LONG)
         one = await server.until(HEADERS)
         got = 0
@@ -578,13 +635,19 @@ async def test_h2_client_exception_of_the_callback_wins_over_a_reset() -> None:
         assert (await exchange.ends()).text == b"hello"
 
 
-@pytest.mark.parametrize(("method", "status"), [(b"HEAD", b"200"), (b"GET", b"304"), (b"GET", b"204")])
-async def test_h2_client_content_length_without_body_is_ignored(method: bytes, status: bytes) -> None:
+@pytest.mark.parametrize(
+    ("method", "status"), [(b"HEAD", b"200"), (b"GET", b"304"), (b"GET", b"204")]
+)
+async def test_h2_client_content_length_without_body_is_ignored(
+    method: bytes, status: bytes
+) -> None:
     async with playing() as play:
         taken: list[Action] = []
 
         async def ask() -> None:
-            await play.client.run(RequestHead(method, b"/", [(b"host", b"here")]), b"", taken.extend)
+            await play.client.run(
+                RequestHead(method, b"/", [(b"host", b"here")]), b"", taken.extend
+            )
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask)
@@ -616,7 +679,9 @@ async def test_h2_client_silent_connection_is_pinged_and_takes_no_requests(
         assert (await long_one.ends()).whole
 
 
-async def test_h2_client_server_that_reads_nothing_can_be_abandoned(autojump_clock: MockClock) -> None:
+async def test_h2_client_server_that_reads_nothing_can_be_abandoned(
+    autojump_clock: MockClock,
+) -> None:
     """Requests can be cancelled, and closing takes a second."""
     async with playing((FIRST_WINDOW, LAST)) as play:
         await play.server.send(window(0, 1_000_000_000))
@@ -655,7 +720,9 @@ async def test_h2_client_goaway_ends_unprocessed_requests(name: str, at_once: bo
     words, lost = GOODBYES[name]
     async with playing() as play:
         server = play.server
-        exchanges = {request.stream: exchange for exchange, request in [await play.asked() for _ in range(3)]}
+        exchanges = {
+            request.stream: exchange for exchange, request in [await play.asked() for _ in range(3)]
+        }
         answers = [server.answer(stream) for stream in exchanges if stream not in lost]
         if at_once:
             await server.send(*words, *answers)
@@ -699,7 +766,9 @@ async def test_h2_client_goaway_while_idle_closes() -> None:
         ([go_away(1, 4711)], f"{LOST} (error 4711)"),
     ],
 )
-async def test_h2_client_closed_stream_fails_processed_requests(words: list[bytes], said: str) -> None:
+async def test_h2_client_closed_stream_fails_processed_requests(
+    words: list[bytes], said: str
+) -> None:
     async with playing() as play:
         exchange, _ = await play.asked()
         await play.server.send(*words)
@@ -738,7 +807,10 @@ SILENT = "the server closed the connection without an answer"
             for words, said in (
                 (b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", "it speaks HTTP/1.1"),
                 (b"HTTP/1.0", "it speaks HTTP/1.1"),
-                (b"\x15\x03\x01\x00\x02\x02\x46", r"it speaks TLS; is its address https:// instead\?"),
+                (
+                    b"\x15\x03\x01\x00\x02\x02\x46",
+                    r"it speaks TLS; is its address https:// instead\?",
+                ),
                 (b"SSH-2.0-OpenSSH_9.9\r\n", "A frame has more than 16384 bytes"),
                 (ping(), "The first frame is not SETTINGS"),
                 (frame(SETTINGS, ACK), "The first frame is not SETTINGS"),
@@ -750,9 +822,11 @@ SILENT = "the server closed the connection without an answer"
         (settings((MOST, 5))[:12], True, SILENT),
     ],
 )
-async def test_h2_client_other_protocol_raises_connect_failed(words: bytes, close: bool, said: str) -> None:
+async def test_h2_client_other_protocol_raises_connect_failed(
+    words: bytes, close: bool, said: str
+) -> None:
     ours, theirs = memory_pair()
-    client = H2Client(ours, "http")
+    client = H2ClientConnection(ours, "http")
     async with trio.open_nursery() as nursery:
         if words:
             await theirs.send_all(words)
@@ -768,7 +842,7 @@ async def test_h2_client_other_protocol_raises_connect_failed(words: bytes, clos
 
 async def test_h2_client_closed_while_opening() -> None:
     ours, theirs = memory_pair()
-    client = H2Client(ours, "http")
+    client = H2ClientConnection(ours, "http")
     async with trio.open_nursery() as nursery:
         with trio.move_on_after(0.01):
             await client.open(nursery)
@@ -784,7 +858,7 @@ async def test_h2_client_closed_while_opening() -> None:
 async def test_h2_client_outlives_cancellation_until_closed() -> None:
     """A last request may have to be sent."""
     ours, theirs = memory_pair()
-    client, server = H2Client(ours, "https"), H2Played(theirs)
+    client, server = H2ClientConnection(ours, "https"), H2Played(theirs)
     async with trio.open_nursery() as nursery:
         async with trio.open_nursery() as opening:
             opening.start_soon(server.greet)
@@ -799,7 +873,9 @@ async def test_h2_client_outlives_cancellation_until_closed() -> None:
 
             async with trio.open_nursery() as beside:
                 beside.start_soon(answer)
-                await client.run(RequestHead(b"DELETE", b"/", [(b"host", b"here")]), b"", taken.extend)
+                await client.run(
+                    RequestHead(b"DELETE", b"/", [(b"host", b"here")]), b"", taken.extend
+                )
             assert isinstance(taken[0], Head)
         await client.aclose()
     await theirs.aclose()
@@ -821,7 +897,9 @@ async def test_h2_client_mutated_frames_never_hang() -> None:
                 + data(1, b"!", end=True)
             )
             for _ in range(chance.randint(1, 4)):
-                words[chance.randrange(len(words))] = chance.choice((0, 1, 4, 5, 255, chance.randrange(256)))
+                words[chance.randrange(len(words))] = chance.choice(
+                    (0, 1, 4, 5, 255, chance.randrange(256))
+                )
             await server.send(bytes(words))
             await server.stream.aclose()
             await exchange.ends()

@@ -6,7 +6,7 @@ import h2.events
 import pytest
 
 from mcp_core.http.wire._http2_frames import PREFACE
-from mcp_trio._h2_parser import Parser
+from mcp_trio._h2_parser import H2Protocol
 from tests.core.http.h2_frames import (
     DATA,
     END_STREAM,
@@ -20,8 +20,8 @@ from tests.core.http.h2_frames import (
 )
 
 
-def parser(*, is_client: bool) -> Parser:
-    found = Parser({}, is_client=is_client)
+def parser(*, is_client: bool) -> H2Protocol:
+    found = H2Protocol({}, is_client=is_client)
     found.initiate_connection()
     return found
 

@@ -10,7 +10,7 @@ import trio.testing
 
 from mcp_core.http import Body, End, Head
 from mcp_core.http.wire._http2_frames import PREFACE
-from mcp_trio._http_connection import Exchanged
+from mcp_trio._http_connection import AccessLogEntry
 from tests.core.http.h2_frames import (
     ACK,
     DATA,
@@ -55,9 +55,9 @@ async def test_h2_server_answers_requests_on_one_connection() -> None:
             assert answer.headers[b"content-type"] == b"text/plain"
             assert answer.headers[b"content-length"] == b"%d" % len(body)
             assert answer.headers[b"date"].endswith(b" GMT")
-        assert repr(served.connections[0]) == "<H2Connection, 0 streams>"
+        assert repr(served.connections[0]) == "<H2ServerConnection, 0 streams>"
     assert [exchange.body for exchange in site.exchanges] == [b"one", b"", b"x" * 16_384, b"four"]
-    assert repr(served.connections[0]) == "<H2Connection, closing>"
+    assert repr(served.connections[0]) == "<H2ServerConnection, closing>"
 
 
 async def test_h2_server_passes_the_request_head() -> None:
@@ -82,7 +82,7 @@ async def test_h2_server_passes_the_request_head() -> None:
         (b"x-name", b"Value"),
         (b"cookie", b"a=b; c=d"),
     ]
-    assert repr(site.exchanges[0].token).startswith("<ServedStream 1, ")
+    assert repr(site.exchanges[0].token).startswith("<H2ServerStream 1, ")
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
@@ -800,14 +800,14 @@ async def test_h2_server_access_log_has_every_exchange(autojump_clock: MockClock
         await wire.send(post(7, b"no path", flags=END_HEADERS | END_STREAM))
         await wire.settle()
         assert served.told == [
-            Exchanged("POST", "/echo", 200, 0.0, 4),
-            Exchanged("POST", "/later", 0, 3.0, 0),
-            Exchanged("POST", "/refuse", 403, 0.0, 2),
+            AccessLogEntry("POST", "/echo", 200, 0.0, 4),
+            AccessLogEntry("POST", "/later", 0, 3.0, 0),
+            AccessLogEntry("POST", "/refuse", 403, 0.0, 2),
         ]
 
 
 async def test_h2_server_access_log_callback_may_fail(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(told: Exchanged) -> None:
+    def fail(told: AccessLogEntry) -> None:
         raise ZeroDivisionError
 
     async with h2_serving(FakeSite()) as served:

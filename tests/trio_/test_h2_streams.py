@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import HeadError, RequestHead
-from mcp_trio._h2_streams import ServerParser, fields
+from mcp_trio._h2_streams import H2ServerProtocol, fields
 
 POST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"a"), (b":path", b"/mcp")]
 # Few different ones, so that they repeat; and long ones, so that tables overflow.
@@ -21,7 +21,7 @@ HEADS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
 def test_hpack_cached_blocks_decode_like_hpack(
     heads: list[tuple[list[tuple[bytes, bytes]], int | None]],
 ) -> None:
-    encoder, plain, ours = Encoder(), Decoder(), ServerParser().decoder
+    encoder, plain, ours = Encoder(), Decoder(), H2ServerProtocol().decoder
     plain.max_header_list_size = 2**16
     for headers, size in heads:
         if size is not None:
@@ -41,7 +41,7 @@ def test_hpack_cache_is_cleared_when_the_table_changes() -> None:
         return b"\x3f" + bytes((((size - 31) & 127) | 128, (size - 31) >> 7))
 
     older, static = b"\xbf", b"\x84"
-    ours = ServerParser().decoder
+    ours = H2ServerProtocol().decoder
     ours.decode(entry(b"a" * 100) + entry(b"b" * 100), raw=True)
     for _ in range(2):
         assert list(ours.decode(older, raw=True)) == [(b"x", b"a" * 100)]
@@ -51,7 +51,7 @@ def test_hpack_cache_is_cleared_when_the_table_changes() -> None:
 
 
 def test_hpack_cache_is_limited() -> None:
-    encoder, ours = Encoder(), ServerParser().decoder
+    encoder, ours = Encoder(), H2ServerProtocol().decoder
     for number in range(100):
         for _ in range(3):
             ours.decode(encoder.encode([(b"x", b"%d" % number)]), raw=True)
@@ -63,7 +63,7 @@ def test_hpack_cache_is_limited() -> None:
 
 
 def test_h2_request_heads_are_cached() -> None:
-    parser = ServerParser()
+    parser = H2ServerProtocol()
     first = parser.head(POST)
     assert isinstance(first, RequestHead)
     assert parser.head(list(POST)) is first
@@ -89,7 +89,7 @@ def test_h2_request_heads_are_cached() -> None:
 def test_hpack_encoded_heads_decode_without_a_table(
     headers: list[tuple[bytes, bytes]], status: bytes
 ) -> None:
-    encoder, decoder = ServerParser().encoder, Decoder()
+    encoder, decoder = H2ServerProtocol().encoder, Decoder()
     for _ in range(3):
         said = encoder.encode([(b":status", status), *headers])
         assert list(decoder.decode(said, raw=True)) == [(b":status", status), *headers]
@@ -99,7 +99,7 @@ def test_hpack_encoded_heads_decode_without_a_table(
 def test_hpack_client_with_an_empty_table_decodes() -> None:
     decoder = Decoder()
     decoder.max_allowed_table_size = 0
-    encoder = ServerParser().encoder
+    encoder = H2ServerProtocol().encoder
     encoder.header_table_size = 0
     assert list(decoder.decode(encoder.encode([(b":status", b"200")]), raw=True)) == [
         (b":status", b"200")

@@ -15,7 +15,7 @@ import trio.testing
 from mcp_core import AuthRequired, CallTimeout, ConnectFailed, ConnectionLost, RemoteProtocolError
 from mcp_core import types as t
 from mcp_trio import connect, connect_http
-from mcp_trio._h11_client import H11Client
+from mcp_trio._h11_client import H11ClientConnection
 from tests.core.helpers import D, E
 from tests.trio_.http_wire import URL, MemoryWay, PlayedServer, Request, talking
 from tests.trio_.test_client import Caller
@@ -58,7 +58,9 @@ async def echo(request: Request) -> None:
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_http_client_conversation_in_each_revision(version: str, monkeypatch: MonkeyPatch) -> None:
+async def test_http_client_conversation_in_each_revision(
+    version: str, monkeypatch: MonkeyPatch
+) -> None:
     server = PlayedServer(version, session="s1" if version == D else "")
     server.answers[CALL] = echo
     crossed: list[tuple[str, bytes]] = []
@@ -70,7 +72,9 @@ async def test_http_client_conversation_in_each_revision(version: str, monkeypat
         for words in "one", "two":
             assert (await client.call_tool("t", {"words": words})).text == words
         assert repr(client._transport).endswith(": 0 under way>>")
-    opening = {D: ["initialize", "notifications/initialized", "GET"], E: ["server/discover"]}[version]
+    opening = {D: ["initialize", "notifications/initialized", "GET"], E: ["server/discover"]}[
+        version
+    ]
     closing = {D: ["DELETE"], E: []}[version]
     assert server.heard() == [*opening, CALL, CALL, *closing]
     assert all(request.headers["x-mine"] == "1" for request in server.requests)
@@ -108,7 +112,7 @@ async def test_http_client_connect_accepts_a_url(monkeypatch: MonkeyPatch) -> No
             )
 
     Way.server = server
-    monkeypatch.setattr("mcp_trio._dial.Way", Way)
+    monkeypatch.setattr("mcp_trio._dial.Connector", Way)
     async with trio.open_nursery() as server.nursery, connect("HTTPS://played.test/mcp") as client:
         assert client.peer.dialect.version == E
 
@@ -184,7 +188,9 @@ AS_EVENTS = (
 )
 
 
-@pytest.mark.parametrize(("answer", "whole_at"), [(AS_JSON, len(AS_JSON)), (AS_EVENTS, len(AS_EVENTS) - 7)])
+@pytest.mark.parametrize(
+    ("answer", "whole_at"), [(AS_JSON, len(AS_JSON)), (AS_EVENTS, len(AS_EVENTS) - 7)]
+)
 async def test_http_client_truncated_response_fails_its_call_only(
     answer: bytes, whole_at: int, monkeypatch: MonkeyPatch
 ) -> None:
@@ -259,7 +265,9 @@ async def test_http_client_cancelled_call_closes_its_connection_only(
     server = PlayedServer(version, tools_call=hang)
     async with talking(server, monkeypatch) as client:
         await trio.testing.wait_all_tasks_blocked()
-        one, other = (Caller(nursery, lambda: client.call_tool("t", timeout=None)) for _ in range(2))
+        one, other = (
+            Caller(nursery, lambda: client.call_tool("t", timeout=None)) for _ in range(2)
+        )
         await trio.testing.wait_all_tasks_blocked()
         assert server.live == 2
         one.scope.cancel()
@@ -277,7 +285,9 @@ async def test_http_client_cancelled_call_closes_its_connection_only(
         await other.ended.wait()
 
 
-async def test_http_client_slow_server_times_out(monkeypatch: MonkeyPatch, autojump_clock: MockClock) -> None:
+async def test_http_client_slow_server_times_out(
+    monkeypatch: MonkeyPatch, autojump_clock: MockClock
+) -> None:
     async def slow(request: Request) -> None:
         await trio.sleep(request.message["params"]["arguments"]["seconds"])
         await request.result(DONE)
@@ -299,7 +309,9 @@ async def test_http_client_progress_restarts_the_timeout(
         for step in range(3):
             await trio.sleep(50)
             params = {"progressToken": token, "progress": step + 1}
-            await request.event({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+            await request.event(
+                {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+            )
         await request.event({"jsonrpc": "2.0", "id": request.message["id"], "result": DONE})
         await request.end()
 
@@ -347,7 +359,11 @@ async def test_http_client_initialize_times_out_after_30_seconds(
 async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    told = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+    told = {
+        "jsonrpc": "2.0",
+        "method": "notifications/message",
+        "params": {"level": "info", "data": "x"},
+    }
     times: list[float] = []
 
     async def stream(request: Request) -> None:
@@ -366,7 +382,9 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
         assert times[0] == 0.0
         assert 1 <= times[1] < times[2] < 10
         gets = [
-            request.headers.get("last-event-id") for request in server.requests if request.method == "GET"
+            request.headers.get("last-event-id")
+            for request in server.requests
+            if request.method == "GET"
         ]
         assert gets == [None, "e1", "e2"]
         await client.call_tool("t")
@@ -395,7 +413,10 @@ PAGE = {"body": b"<html>hello</html>", "headers": [("content-type", "text/html")
     [
         (answering(status=404, **PAGE), "404 Not Found: is this the URL of an MCP server?"),
         (answering(status=200, **PAGE), "text/html"),
-        (answering(status=401, headers=[("www-authenticate", 'Bearer scope="a b"')]), "401 Unauthorized"),
+        (
+            answering(status=401, headers=[("www-authenticate", 'Bearer scope="a b"')]),
+            "401 Unauthorized",
+        ),
         (answering(status=403), "403 Forbidden"),
         (answering(status=503), "503 Service Unavailable"),
         (
@@ -420,11 +441,11 @@ async def test_http_client_other_server_raises_with_the_cause(
 
 async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -> None:
     class Nowhere(MemoryWay):
-        async def dial(self) -> H11Client:
+        async def dial(self) -> H11ClientConnection:
             await trio.lowlevel.checkpoint()
             raise ConnectFailed("cannot connect to played.test:80: connection refused")
 
-    monkeypatch.setattr("mcp_trio._dial.Way", Nowhere)
+    monkeypatch.setattr("mcp_trio._dial.Connector", Nowhere)
     with pytest.raises(ConnectFailed, match="connection refused"):
         await connect_http(URL).__aenter__()
 
@@ -480,7 +501,7 @@ async def test_http_client_cancelled_still_deletes_the_session(
     version: str, monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang, GET=hang)
-    monkeypatch.setattr("mcp_trio._dial.Way", type("Way", (MemoryWay,), {"server": server}))
+    monkeypatch.setattr("mcp_trio._dial.Connector", type("Way", (MemoryWay,), {"server": server}))
     async with trio.open_nursery() as server.nursery:
         with trio.move_on_after(5) as scope:
             async with connect_http(URL, versions=[version]) as client:
@@ -494,7 +515,7 @@ async def test_http_client_cancelled_still_deletes_the_session(
 
 async def test_http_client_block_exception_is_not_wrapped(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E)
-    monkeypatch.setattr("mcp_trio._dial.Way", type("Way", (MemoryWay,), {"server": server}))
+    monkeypatch.setattr("mcp_trio._dial.Connector", type("Way", (MemoryWay,), {"server": server}))
     async with trio.open_nursery() as server.nursery:
         with pytest.raises(ZeroDivisionError):
             async with connect_http(URL):
@@ -513,9 +534,13 @@ async def test_http_client_answers_a_server_request_during_a_call(monkeypatch: M
         await request.begin_stream()
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         params = {"message": "Who?", "requestedSchema": schema}
-        await request.event({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
+        await request.event(
+            {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params}
+        )
         await answered.wait()
-        await request.event({"jsonrpc": "2.0", "id": request.message["id"], "result": text(said[0])})
+        await request.event(
+            {"jsonrpc": "2.0", "id": request.message["id"], "result": text(said[0])}
+        )
         await request.end()
 
     async def take(request: Request) -> None:

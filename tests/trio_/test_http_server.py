@@ -20,8 +20,8 @@ import mcp_trio
 from mcp_core.http import HostOriginPolicy, HttpOptions, PlainResponse, RequestHead
 from mcp_core.registry import Context, Server
 from mcp_trio import HttpAddress, serve_http
-from mcp_trio._http_connection import Exchanged
-from mcp_trio._http_server import Connections, serve_listening
+from mcp_trio._http_connection import AccessLogEntry
+from mcp_trio._http_server import ServerConnections, serve_listening
 from tests.core.helpers import D, E, modern, ping
 from tests.core.http.heads import ROWS, SERVED, WAITS, Row
 from tests.trio_.http_site import FakeSite, HttpWire, get, serving
@@ -532,7 +532,7 @@ async def test_http_server_stop_does_not_wait_for_an_unread_response(
 
 
 async def test_http_server_connections_are_limited(caplog: pytest.LogCaptureFixture) -> None:
-    assert repr(Connections(None, None, 2, None)) == "<Connections: 0 of 2>"  # type: ignore[arg-type]
+    assert repr(ServerConnections(None, None, 2, None)) == "<ServerConnections: 0 of 2>"  # type: ignore[arg-type]
     async with served_over_http(make(), connections=2) as listener:
         talkers = [Talker(listener.connect(), E) for _ in range(3)]
         await wait()
@@ -545,7 +545,7 @@ async def test_http_server_connections_are_limited(caplog: pytest.LogCaptureFixt
 
 
 async def test_http_server_access_log() -> None:
-    told: list[Exchanged] = []
+    told: list[AccessLogEntry] = []
     async with served_over_http(make(), on_exchange=told.append) as listener:
         talker = Talker(listener.connect(), E)
         await talker.call(1, "hello")

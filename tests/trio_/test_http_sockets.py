@@ -22,7 +22,7 @@ import trustme
 from mcp_core.auth import HttpRequest
 from mcp_core.http import Url
 from mcp_trio import ConnectFailed, ConnectionLost, _dial, connect, connect_http
-from mcp_trio._dial import Way
+from mcp_trio._dial import Connector
 from mcp_trio._fetch import fetch
 from tests.core.helpers import D, E
 from tests.trio_.h2_peer import H2Peer
@@ -90,7 +90,9 @@ async def test_http_socket_reset_fails_its_call_only() -> None:
         await client.call_tool("t")
 
 
-async def test_http_socket_restarted_server_serves_a_stateless_client(nursery: trio.Nursery) -> None:
+async def test_http_socket_restarted_server_serves_a_stateless_client(
+    nursery: trio.Nursery,
+) -> None:
     server = PlayedServer(E, tools_call=DONE)
 
     async def start(port: int = 0) -> tuple[int, trio.CancelScope]:
@@ -109,7 +111,9 @@ async def test_http_socket_restarted_server_serves_a_stateless_client(nursery: t
         await client.call_tool("t")
         first.cancel()
         await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(ConnectionLost, match=f"cannot connect to 127.0.0.1:{port}: connection refused"):
+        with pytest.raises(
+            ConnectionLost, match=f"cannot connect to 127.0.0.1:{port}: connection refused"
+        ):
             await client.call_tool("t")
         _, second = await start(port)
         await client.call_tool("t")
@@ -119,7 +123,9 @@ async def test_http_socket_restarted_server_serves_a_stateless_client(nursery: t
 async def test_http_socket_refused_names_the_cure() -> None:
     async with serving(PlayedServer(E)) as url:
         pass
-    with pytest.raises(ConnectFailed, match=r"connection refused; is the server running, and on this port\?"):
+    with pytest.raises(
+        ConnectFailed, match=r"connection refused; is the server running, and on this port\?"
+    ):
         await connect(url).__aenter__()
 
 
@@ -138,7 +144,9 @@ async def test_http_socket_tls() -> None:
         with pytest.raises(ConnectFailed, match=r"without an answer|not HTTP/1\.1"):
             await connect(url.replace("https", "http")).__aenter__()
     async with serving(server) as url:
-        with pytest.raises(ConnectFailed, match="it closed the connection; is its address http:// instead"):
+        with pytest.raises(
+            ConnectFailed, match="it closed the connection; is its address http:// instead"
+        ):
             await connect(url.replace("http", "https")).__aenter__()
 
 
@@ -217,7 +225,7 @@ async def test_http_socket_system_tls_offers_http2_with_a_nursery(
             await client.call_tool("t")
             assert client.protocol == "HTTP/2"
         # A connection for one request does not need it.
-        way = Way(*Url.parse(url).origin)
+        way = Connector(*Url.parse(url).origin)
         alone = await way.dial()
         assert alone.protocol == "HTTP/1.1"
         await alone.aclose()
@@ -264,7 +272,9 @@ async def test_http_socket_prior_knowledge_wrong_names_the_cure() -> None:
         await stream.receive_some()
 
     async with listening(hang_up) as port:
-        with pytest.raises(ConnectFailed, match="without an answer; connect without prior_knowledge"):
+        with pytest.raises(
+            ConnectFailed, match="without an answer; connect without prior_knowledge"
+        ):
             await connect(f"http://127.0.0.1:{port}/mcp", prior_knowledge=True).__aenter__()
 
     async def refuse(stream: trio.abc.Stream) -> None:
@@ -281,7 +291,9 @@ async def test_http_socket_prior_knowledge_wrong_names_the_cure() -> None:
     )
 
 
-async def test_http_socket_prior_knowledge_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_http_socket_prior_knowledge_silent_server_times_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(_dial, "_CONNECT_TIMEOUT", 0.05)
 
     async def wait(stream: trio.abc.Stream) -> None:
@@ -291,7 +303,9 @@ async def test_http_socket_prior_knowledge_silent_server_times_out(monkeypatch: 
 
     gone = trio.Event()
     async with listening(wait) as port:
-        with pytest.raises(ConnectFailed, match=f"127.0.0.1:{port} did not let us connect within 0.05 s"):
+        with pytest.raises(
+            ConnectFailed, match=f"127.0.0.1:{port} did not let us connect within 0.05 s"
+        ):
             await connect(f"http://127.0.0.1:{port}/mcp", prior_knowledge=True).__aenter__()
         with trio.fail_after(5):
             await gone.wait()

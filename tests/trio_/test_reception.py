@@ -20,7 +20,7 @@ from mcp_core.http import (
     Router,
 )
 from mcp_core.registry import Context, Server
-from mcp_trio._reception import Reception, Served, open_reception
+from mcp_trio._reception import HttpServerDriver, ServedEndpoint, open_reception
 from tests.core.helpers import E, Message, encoded, modern
 from tests.trio_.http_site import FakeSite
 
@@ -34,7 +34,7 @@ wait = trio.testing.wait_all_tasks_blocked
 class Desk:
     """A driver without a stream: it pulls output from its exchanges when woken, unless `closed`."""
 
-    def __init__(self, reception: Reception) -> None:
+    def __init__(self, reception: HttpServerDriver) -> None:
         self.reception = reception
         self.actions: list[Action] = []
         self.writers: list[str] = []
@@ -125,14 +125,14 @@ def make(log: list[str] | None = None) -> Server:
 
 
 @asynccontextmanager
-async def received(server: Server | None = None) -> AsyncIterator[Reception]:
+async def received(server: Server | None = None) -> AsyncIterator[HttpServerDriver]:
     server = server or make()
     endpoint = Endpoint(
         server.config,
         HttpOptions(gate=HostOriginPolicy("127.0.0.1")),
         entropy=bytes,
         param_headers=server.param_headers,
-        token=Served(server, None),
+        token=ServedEndpoint(server, None),
     )
     async with open_reception(Router({"/mcp": endpoint})) as reception:
         yield reception
@@ -151,7 +151,7 @@ async def test_http_driver_immediate_response_is_ready_at_once() -> None:
         reception.pump()
         assert '"hello"' in desk.text
         assert exchange.over
-        assert repr(reception) == "<Reception, 0 conversations, 0 jobs>"
+        assert repr(reception) == "<HttpServerDriver, 0 conversations, 0 jobs>"
         assert server._services == {}
 
 
@@ -160,14 +160,14 @@ async def test_http_driver_handler_task_writes_its_response(autojump_clock: Mock
     async with received(server) as reception:
         desk = Desk(reception)
         desk.ask(calling(1, "sleep", {"seconds": 1}))
-        assert repr(reception) == "<Reception, 1 conversations, 1 jobs>"
+        assert repr(reception) == "<HttpServerDriver, 1 conversations, 1 jobs>"
         await wait()
         desk.writers.clear()
         await trio.sleep(2)
         reception.pump()
         assert '"there"' in desk.text
         assert desk.writers == ["mcp_trio._jobs._run"]
-        assert repr(reception) == "<Reception, 0 conversations, 0 jobs>"
+        assert repr(reception) == "<HttpServerDriver, 0 conversations, 0 jobs>"
         assert server._services == {}
 
 
@@ -221,7 +221,7 @@ async def test_http_driver_disconnect_cancels_a_waiting_handler(autojump_clock: 
         reception.pump()
         reception.taken(exchange)
         await wait()
-        assert repr(reception) == "<Reception, 0 conversations, 0 jobs>"
+        assert repr(reception) == "<HttpServerDriver, 0 conversations, 0 jobs>"
 
 
 async def test_http_driver_keep_alive_comments_are_sent_in_time(autojump_clock: MockClock) -> None:

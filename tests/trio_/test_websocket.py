@@ -24,7 +24,7 @@ from mcp_trio import (
     connect,
     memory_pair,
 )
-from mcp_trio._dial import Way
+from mcp_trio._dial import Connector
 from tests.core.helpers import D, E, modern
 from tests.core.http.frames import (
     ANSWER,
@@ -317,12 +317,12 @@ async def test_websocket_upgrade_after_another_request(autojump_clock: trio.abc.
 async def reaching(stream: Callable[[], trio.abc.Stream]) -> AsyncIterator[None]:
     """Make every connector connect to the result of `stream()`."""
 
-    async def reach(self: Way, *best: str) -> trio.abc.Stream:
+    async def reach(self: Connector, *best: str) -> trio.abc.Stream:
         await trio.lowlevel.checkpoint()
         return stream()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Way, "_connect", reach)
+        patch.setattr(Connector, "_connect", reach)
         yield
 
 
@@ -470,7 +470,7 @@ async def test_websocket_internal_error_ends_one_connection(
         monkeypatch.setattr(WebSocketFrames, "read", fail)
         await wire.send(message(ASK))
         assert await wire.heard() == [1011]
-        assert "internal error on <ServedSocket of <WebSocket" in caplog.text
+        assert "internal error on <WebSocketServerConnection of <WebSocket" in caplog.text
         monkeypatch.undo()
         await other.send(message(ASK))
         assert await other.message() == ANSWER

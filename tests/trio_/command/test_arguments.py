@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_trio._command._arguments import arguments_from, describe
-from mcp_trio._command._problem import Problem
+from mcp_trio._command._problem import CliError
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -84,7 +84,10 @@ MISFITS = [
     ("tags=" + "[" * 100_000, "tags must be array"),
     ("where=[]", "where must be object"),
     ("maybe=x", "maybe must be integer or null, not 'x'. Write for example maybe=3 or maybe=null"),
-    ("unit=K", 'unit must be "C" or "F" or 1, not \'K\'. Write for example unit=C or unit=F or unit=1'),
+    (
+        "unit=K",
+        'unit must be "C" or "F" or 1, not \'K\'. Write for example unit=C or unit=F or unit=1',
+    ),
     ("fixed=2", "fixed must be 2.5, not '2'"),
     ("tex=a", "the tool t has no argument tex; it takes text, days,"),
     ("tex=a", "Did you mean text?"),
@@ -97,7 +100,7 @@ MISFITS = [
 
 @pytest.mark.parametrize(("word", "complaint"), MISFITS)
 def test_argument_not_matching_schema_is_rejected_with_example(word: str, complaint: str) -> None:
-    with pytest.raises(Problem) as caught:
+    with pytest.raises(CliError) as caught:
         arguments_from([word], SCHEMA, "the tool t")
     assert complaint in str(caught.value)
 
@@ -119,7 +122,7 @@ def test_arguments_as_json_object_or_for_open_schema_are_accepted(
 
 
 def test_argument_for_tool_without_arguments_is_rejected() -> None:
-    with pytest.raises(Problem, match="has no argument a; it takes none"):
+    with pytest.raises(CliError, match="has no argument a; it takes none"):
         arguments_from(["a=1"], {"additionalProperties": False}, "the tool t")
 
 

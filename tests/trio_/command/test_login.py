@@ -12,7 +12,7 @@ import trio
 
 from mcp_core.auth import AuthorizationFailed
 from mcp_trio import FileStorage
-from mcp_trio._command._problem import Problem
+from mcp_trio._command._problem import CliError
 from mcp_trio._command._talk import Target, _explain_errors
 from tests.trio_.command.program import GREETER, run
 from tests.trio_.oauth_world import oauth_world
@@ -64,7 +64,9 @@ async def test_login_again_replaces_token_only_on_success(world: World, tmp_path
     assert world.posted[-1][1] == "CANARY-token-2"
 
 
-async def test_login_client_id_is_bound_to_one_authorization_server(world: World, tmp_path: Path) -> None:
+async def test_login_client_id_is_bound_to_one_authorization_server(
+    world: World, tmp_path: Path
+) -> None:
     """A compromised MCP server must not make the next login send the client id elsewhere."""
     kept = FileStorage(tmp_path / "mcp-trio" / "tokens")
     assert (await run_command(tmp_path, "login", "--client-id", "us", world.url)).returncode == 0
@@ -113,13 +115,15 @@ async def test_login_with_unwritable_storage_fails(world: World, tmp_path: Path)
 def test_token_renewal_failed_during_call_names_server() -> None:
     failure = AuthorizationFailed("no answer from the token endpoint")
     with (
-        pytest.raises(Problem, match="http://x/: no answer from"),
+        pytest.raises(CliError, match="http://x/: no answer from"),
         _explain_errors(Target(server="http://x/")),
     ):
         raise failure
 
 
-async def test_login_at_server_without_authorization_needs_none(world: World, tmp_path: Path) -> None:
+async def test_login_at_server_without_authorization_needs_none(
+    world: World, tmp_path: Path
+) -> None:
     world.good.add("")
     result = await run_command(tmp_path, "login", world.url)
     assert result.stderr == "mcp-trio: the server needs no login\n"
@@ -132,7 +136,9 @@ async def test_inspect_without_token_names_login_command(world: World, tmp_path:
     assert world.count("/authorize") == 0
 
 
-async def test_call_with_insufficient_scope_names_login_command(world: World, tmp_path: Path) -> None:
+async def test_call_with_insufficient_scope_names_login_command(
+    world: World, tmp_path: Path
+) -> None:
     words = "call", "--revision", "2025-11-25", "add", world.url
     assert (await run_command(tmp_path, "login", "--scope", "some", world.url)).returncode == 0
     world.wants = "num:bers"
@@ -150,7 +156,9 @@ async def test_token_from_environment_or_header_is_sent(world: World, tmp_path: 
     words = "inspect", "--revision", "2025-11-25"
     result = await run_command(tmp_path, *words, "--token-env", "MINE", world.url, MINE="mine")
     assert result.returncode == 0, result.stderr
-    result = await run_command(tmp_path, *words, "--header", "Authorization: Bearer mine", world.url)
+    result = await run_command(
+        tmp_path, *words, "--header", "Authorization: Bearer mine", world.url
+    )
     assert result.returncode == 0, result.stderr
     result = await run_command(tmp_path, *words, "--token-env", "MINE", world.url, MINE="other")
     assert result.returncode == 3
@@ -167,7 +175,10 @@ async def test_token_from_environment_or_header_is_sent(world: World, tmp_path: 
         (("inspect", "--header", "X: CANARY\nY: z", "http://x/"), "no header may have"),
         (("inspect", "--header", "X: y", *GREETER), "need a server at a URL"),
         (("login", "--client-secret-env", "X", "http://x/"), "give --client-id too"),
-        (("login", "--client-id", "a", "--client-secret-env", "NOTHING", "http://x/"), "holds no secret"),
+        (
+            ("login", "--client-id", "a", "--client-secret-env", "NOTHING", "http://x/"),
+            "holds no secret",
+        ),
         (("login", "x"), "give a URL that begins with"),
         (("login",), "required: URL"),
     ],

@@ -19,7 +19,7 @@ import mcp_trio
 from mcp_core.types import TextContent
 from mcp_trio._command._run_http import logging_to
 from mcp_trio._command._screen import Screen
-from mcp_trio._http_connection import Exchanged
+from mcp_trio._http_connection import AccessLogEntry
 from tests.trio_.command.program import ROOT, Terminal, run, served
 
 if TYPE_CHECKING:
@@ -68,10 +68,17 @@ class Answer(NamedTuple):
 def ask(url: str, message: dict[str, Any], **headers: str) -> Answer:
     """POST a message and return the response."""
     parts = urlsplit(url)
-    sent = {"content-type": "application/json", "accept": "application/json, text/event-stream", **headers}
+    sent = {
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+        **headers,
+    }
     with closing(http.client.HTTPConnection(parts.netloc, timeout=30)) as connection:
         connection.request(
-            "POST", f"{parts.path}?{parts.query}", json.dumps({"jsonrpc": "2.0", "id": 1, **message}), sent
+            "POST",
+            f"{parts.path}?{parts.query}",
+            json.dumps({"jsonrpc": "2.0", "id": 1, **message}),
+            sent,
         )
         answer = connection.getresponse()
         return Answer(answer.status, dict(answer.headers), answer.read())
@@ -91,7 +98,10 @@ def test_run_http_serves_file_and_logs_exchanges() -> None:
         answer = ask(server.url, INITIALIZE)
         assert json.loads(answer.body)["result"]["serverInfo"]["name"] == "greeter"
         session = answer.headers["mcp-session-id"]
-        assert ask(server.url + "?secret=1", {"method": "ping"}, **{"mcp-session-id": session}).status == 200
+        assert (
+            ask(server.url + "?secret=1", {"method": "ping"}, **{"mcp-session-id": session}).status
+            == 200
+        )
         assert ask(server.url.replace("mcp", "nothing"), INITIALIZE).status == 404
         server.end()
     lines = [re.fullmatch(r"\d\d:\d\d:\d\d (.*) (<1|[\d.]+) ms", line) for line in server.log]
@@ -104,7 +114,9 @@ def test_run_http_serves_file_and_logs_exchanges() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_run_http_signal_lets_running_call_finish(server: ServerFile, number: signal.Signals) -> None:
+async def test_run_http_signal_lets_running_call_finish(
+    server: ServerFile, number: signal.Signals
+) -> None:
     server(SLOW)
     with served(server.path) as site:
         async with mcp_trio.connect(site.url) as client, trio.open_nursery() as nursery:
@@ -173,17 +185,25 @@ def test_run_http_lifespan_error_shows_traceback(server: ServerFile, raised: str
 
 
 LINES = [
-    (Exchanged("POST", "/mcp", 200, 0.0004, 10, "tools/call"), "POST /mcp tools/call 200 <1 ms"),
-    (Exchanged("POST", "/mcp", 202, 0.0123, 0), "POST /mcp 202 12.3 ms"),
-    (Exchanged("GET", "/mcp?a=b", 200, 75.0, 10), "GET /mcp 200 1 min"),
-    (Exchanged("POST", "/mcp", 0, 1.25, 0, "tools/call"), "POST /mcp tools/call disconnected 1.2 s"),
-    (Exchanged("GET", "/\x1b[2J", 404, 0.9999, 10), "GET /\u241b[2J 404 1.0 s"),
-    (Exchanged("POST", "/mcp", 503, 0.01, 10, "tools/call"), "POST /mcp tools/call 503 10 ms"),
+    (
+        AccessLogEntry("POST", "/mcp", 200, 0.0004, 10, "tools/call"),
+        "POST /mcp tools/call 200 <1 ms",
+    ),
+    (AccessLogEntry("POST", "/mcp", 202, 0.0123, 0), "POST /mcp 202 12.3 ms"),
+    (AccessLogEntry("GET", "/mcp?a=b", 200, 75.0, 10), "GET /mcp 200 1 min"),
+    (
+        AccessLogEntry("POST", "/mcp", 0, 1.25, 0, "tools/call"),
+        "POST /mcp tools/call disconnected 1.2 s",
+    ),
+    (AccessLogEntry("GET", "/\x1b[2J", 404, 0.9999, 10), "GET /\u241b[2J 404 1.0 s"),
+    (AccessLogEntry("POST", "/mcp", 503, 0.01, 10, "tools/call"), "POST /mcp tools/call 503 10 ms"),
 ]
 
 
 @pytest.mark.parametrize(("done", "line"), LINES)
-def test_access_log_line_has_path_method_status_and_duration(done: Exchanged, line: str) -> None:
+def test_access_log_line_has_path_method_status_and_duration(
+    done: AccessLogEntry, line: str
+) -> None:
     file = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     logging_to(Screen(file))(done)
     file.seek(0)

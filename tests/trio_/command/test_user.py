@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core.types import ElicitParams, ElicitResult
-from mcp_trio._command._problem import Problem
+from mcp_trio._command._problem import CliError
 from mcp_trio._command._screen import Screen
 from mcp_trio._command._talk import Target
 from mcp_trio._command._user import User
@@ -121,7 +121,10 @@ UNFIT = [
     (["count=9"], "--answer count=9: 9 is more than 8"),
     (["count=two"], "--answer count=two: two is not an integer, such as 3"),
     (["count=1", "where=roof"], "--answer where=roof: roof is not one of the choices"),
-    (["coun=1"], "the form has no argument coun; it takes count, where, extras, note. Did you mean count?"),
+    (
+        ["coun=1"],
+        "the form has no argument coun; it takes count, where, extras, note. Did you mean count?",
+    ),
     (["note=a"], "the form needs count: add --answer count=..."),
     (['{"note": "a"}'], "the form needs count: add --answer count=..."),
     (['{"count": 0}'], "--answer: count is less than 1"),
@@ -143,13 +146,16 @@ NO_ANSWERS = [
     (["{count: 2}"], "'{count: 2}' is not JSON"),
     (['{"a": NaN}'], "is not JSON: NaN is not a JSON number"),
     (['{"a": "\\ud800"}'], "cannot be sent: one of its"),
-    (["count=2", "{}"], "KEY=VALUE, all for one form, or a JSON object for each form, but not both"),
+    (
+        ["count=2", "{}"],
+        "KEY=VALUE, all for one form, or a JSON object for each form, but not both",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("given", "complaint"), NO_ANSWERS)
 def test_answer_option_malformed_is_rejected_at_start(given: list[str], complaint: str) -> None:
-    with pytest.raises(Problem) as caught:
+    with pytest.raises(CliError) as caught:
         User("server", given, Screen(None))
     assert complaint in str(caught.value)
 
@@ -185,7 +191,9 @@ def test_answer_options_fill_in_forms_in_order(
     assert (result.returncode, result.stdout) == (status, output), result.stderr
     assert "Traceback" not in result.stderr
     if words == ("call", "rebook") and status:
-        assert "mcp-trio: no --answer is left for this form of the server: Flight 2\n" in result.stderr
+        assert (
+            "mcp-trio: no --answer is left for this form of the server: Flight 2\n" in result.stderr
+        )
 
 
 UNASKED = [
@@ -197,7 +205,11 @@ UNASKED = [
     (("read", "seats://booked"), '"elicitation":{}', "--answer KEY=VALUE"),
     (("call", "log_in", "--answer", "a=b"), '"url":{}', "run this command in a terminal"),
     (("call", "look_around"), '"roots":{}', "it asks where it may work: add --root PATH"),
-    (("call", "think"), '"sampling":{}', "it asks for a language model, which this command does not have"),
+    (
+        ("call", "think"),
+        '"sampling":{}',
+        "it asks for a language model, which this command does not have",
+    ),
 ]
 
 
@@ -213,7 +225,9 @@ def test_missing_client_capability_is_explained_with_cure(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_root_options_are_sent_as_roots(asking: tuple[str, ...], tmp_path: Path, version: str) -> None:
+def test_root_options_are_sent_as_roots(
+    asking: tuple[str, ...], tmp_path: Path, version: str
+) -> None:
     place = tmp_path / "a place"
     place.mkdir()
     given = ("--root", str(place), "--root", str(place / ".."))
@@ -260,7 +274,9 @@ def test_user_at_terminal_fills_in_form(asking: tuple[str, ...], version: str) -
     assert "many\n  many is not an integer, such as 3\n  integer, 1 to 8: 3\n" in seen
     assert "  2  ^[1mwhere^[0m: aisle\n" in seen
     assert "  2  ^[1mwhere^[0m: window\n" in seen
-    assert "looking" in seen.partition(" asks:")[0]  # the progress bar, shown again after the last answer
+    assert (
+        "looking" in seen.partition(" asks:")[0]
+    )  # the progress bar, shown again after the last answer
     assert "booking" in seen.partition("change it: yes")[2]
     assert "3 at the window\n" in seen
 
@@ -279,7 +295,9 @@ def test_user_at_terminal_declines_or_cancels(
 @pytest.mark.parametrize("version", VERSIONS)
 def test_user_at_terminal_is_asked_to_open_page(asking: tuple[str, ...], version: str) -> None:
     with Terminal("call", "log_in", "--revision", version, *asking, NO_COLOR="1") as terminal:
-        seen = terminal.type("\n", behind="Will you open the page? yes, or no to decline (Ctrl+D cancels): ")
+        seen = terminal.type(
+            "\n", behind="Will you open the page? yes, or no to decline (Ctrl+D cancels): "
+        )
         assert "  https://^[1mexample.com^[0m/login?a=1\n" in seen
         terminal.type("yes\n", behind="Will you open the page? ")
         assert terminal.rest().endswith("accept\n")

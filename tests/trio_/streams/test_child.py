@@ -21,8 +21,8 @@ import pytest
 import trio
 
 from mcp_core import ConnectFailed
-from mcp_trio import _child
-from mcp_trio._child import Child, Grace, spawn
+from mcp_trio.streams import _child
+from mcp_trio.streams._child import ChildProcess, Grace, spawn
 from tests.trio_.pipes import alive, line, python, rest, until
 
 if TYPE_CHECKING:
@@ -37,22 +37,27 @@ LINUX = sys.platform == "linux"
 @pytest.mark.requirement("STDIO-5", "STDIO-13")
 async def test_child_conversation_over_its_pipes() -> None:
     with trio.fail_after(20):
-        async with spawn(python("for line in sys.stdin: say(line.upper())"), grace=PATIENT) as child:
-            assert repr(child) == f"<Child {child.pid} running, 0 bytes of stderr kept>"
+        async with spawn(
+            python("for line in sys.stdin: say(line.upper())"), grace=PATIENT
+        ) as child:
+            assert repr(child) == f"<ChildProcess {child.pid} running, 0 bytes of stderr kept>"
             await child.stream.send_all(b"hello\n")
             assert await line(child.stream) == "HELLO"
             assert alive(child.pid)
     assert child.returncode == 0
-    assert repr(child) == f"<Child {child.pid} exited 0, 0 bytes of stderr kept>"
+    assert repr(child) == f"<ChildProcess {child.pid} exited 0, 0 bytes of stderr kept>"
     with pytest.raises(ProcessLookupError):
         os.kill(child.pid, 0)
 
 
 async def test_child_gets_arguments_environment_and_directory(tmp_path: Path) -> None:
     program = python(
-        "say(sys.argv[1:]); say(os.environ['OURS'] + os.environ['HOME']); say(os.getcwd())", "$(id);"
+        "say(sys.argv[1:]); say(os.environ['OURS'] + os.environ['HOME']); say(os.getcwd())",
+        "$(id);",
     )
-    async with spawn(program, env={"OURS": "added:", "HOME": "/changed"}, cwd=tmp_path, grace=QUICK) as child:
+    async with spawn(
+        program, env={"OURS": "added:", "HOME": "/changed"}, cwd=tmp_path, grace=QUICK
+    ) as child:
         assert await line(child.stream) == "['$(id);']"
         assert await line(child.stream) == "added:/changed"
         assert await line(child.stream) == str(tmp_path)
@@ -159,7 +164,8 @@ async def test_child_killed_ends_the_stream_and_its_group(source: str, escaped: 
 
 async def test_child_output_is_read_after_its_exit() -> None:
     words = (
-        GRANDCHILD + "grandchild('time.sleep(60)', start_new_session=True); say('x' * 50_000); os._exit(9)"
+        GRANDCHILD
+        + "grandchild('time.sleep(60)', start_new_session=True); say('x' * 50_000); os._exit(9)"
     )
     async with spawn(python(words), grace=QUICK) as child:
         pid = int(await line(child.stream))
@@ -249,7 +255,7 @@ async def test_child_group_is_killed_on_cancellation() -> None:
 
 async def test_child_cancelled_while_starting_or_stopping_exits() -> None:
     for delay in (0.0, 0.0005, 0.002, 0.01, 0.05, 0.2):
-        started: list[Child] = []
+        started: list[ChildProcess] = []
         with trio.move_on_after(delay):
             async with spawn(["cat"], grace=PATIENT) as child:
                 started.append(child)
@@ -272,7 +278,7 @@ def test_child_group_is_killed_on_ctrl_c(times: int) -> None:
     """
     source = """
         import sys, trio
-        from mcp_trio._child import Grace, spawn
+        from mcp_trio.streams._child import Grace, spawn
         async def main():
             async with spawn(sys.argv[1:], grace=Grace(0.5, 0.5)) as child:
                 while chunk := await child.stream.receive_some():
@@ -296,10 +302,12 @@ def test_child_group_is_killed_on_ctrl_c(times: int) -> None:
     assert not alive(pid)
 
 
-ADOPT = "import ctypes; assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0\n"  # PR_SET_CHILD_SUBREAPER
+ADOPT = (
+    "import ctypes; assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0\n"  # PR_SET_CHILD_SUBREAPER
+)
 ORPHANING_CLIENT = """
 import os, sys, trio
-from mcp_trio._child import Grace, spawn
+from mcp_trio.streams._child import Grace, spawn
 async def main():
     async with spawn(sys.argv[1:], grace=Grace(20, 20)) as child:
         while await child.stream.receive_some(): pass
@@ -315,7 +323,9 @@ IDLE_PARENT = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', *sy
 
 
 @pytest.mark.skipif(not LINUX, reason="stands in for process 1 of a container with a Linux call")
-@pytest.mark.parametrize("words", [[ADOPT + ORPHANING_CLIENT], [ADOPT + IDLE_PARENT, ORPHANING_CLIENT]])
+@pytest.mark.parametrize(
+    "words", [[ADOPT + ORPHANING_CLIENT], [ADOPT + IDLE_PARENT, ORPHANING_CLIENT]]
+)
 def test_child_orphans_are_reaped_without_an_init_process(words: list[str]) -> None:
     """Either we are process 1 and must reap them, or another process is that does not reap them."""
     leader = python(GRANDCHILD + "grandchild('time.sleep(60)'); say('bye')")
@@ -374,7 +384,9 @@ async def test_child_argv_must_be_a_sequence(argv: Any) -> None:
 
 @pytest.mark.requirement("STDIO-4")
 async def test_child_stderr_of_ten_megabytes_does_not_block() -> None:
-    source = "sys.stderr.write(('x' * 99 + '\\n') * 100_000 + 'the end'); sys.stderr.flush(); say('up')"
+    source = (
+        "sys.stderr.write(('x' * 99 + '\\n') * 100_000 + 'the end'); sys.stderr.flush(); say('up')"
+    )
     async with spawn(python(source), stderr="discard", grace=PATIENT) as child:
         assert await line(child.stream) == "up"
     assert len(child.stderr_tail) == 64 * 1024
@@ -396,7 +408,9 @@ async def test_child_stderr_callback_gets_lines() -> None:
     assert lines[-1] == "\x1b[31mred end"
 
 
-async def test_child_stderr_callback_failure_stops_its_calls(caplog: pytest.LogCaptureFixture) -> None:
+async def test_child_stderr_callback_failure_stops_its_calls(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     lines = []
 
     def fail(text: str) -> None:
@@ -404,7 +418,9 @@ async def test_child_stderr_callback_failure_stops_its_calls(caplog: pytest.LogC
         raise ZeroDivisionError
 
     with caplog.at_level(logging.ERROR, "mcp_trio"):
-        async with spawn(python("os.write(2, b'one\\ntwo\\n')"), stderr=fail, grace=PATIENT) as child:
+        async with spawn(
+            python("os.write(2, b'one\\ntwo\\n')"), stderr=fail, grace=PATIENT
+        ) as child:
             pass
     assert lines == ["one"]
     assert child.stderr_tail == b"one\ntwo\n"
@@ -415,7 +431,11 @@ async def test_child_stderr_callback_failure_stops_its_calls(caplog: pytest.LogC
 def our_stderr(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Replace `sys.stderr` by a pipe, and yield its reading end."""
     reader, writer = os.pipe()
-    with os.fdopen(reader, "rb") as ours, os.fdopen(writer, "w") as theirs, monkeypatch.context() as patch:
+    with (
+        os.fdopen(reader, "rb") as ours,
+        os.fdopen(writer, "w") as theirs,
+        monkeypatch.context() as patch,
+    ):
         patch.setattr(sys, "stderr", theirs)
         os.set_blocking(reader, False)
         yield ours.fileno()
@@ -423,7 +443,9 @@ def our_stderr(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 async def test_child_stderr_is_forwarded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with our_stderr(monkeypatch) as seen:
-        async with spawn(python("os.write(2, b'no newline'); sys.stdin.read()"), grace=PATIENT) as child:
+        async with spawn(
+            python("os.write(2, b'no newline'); sys.stdin.read()"), grace=PATIENT
+        ) as child:
             with trio.fail_after(20):
                 await trio.lowlevel.wait_readable(seen)
             assert os.read(seen, 100) == b"no newline"
@@ -433,7 +455,9 @@ async def test_child_stderr_is_forwarded_at_once(monkeypatch: pytest.MonkeyPatch
 async def test_child_stderr_is_forwarded_completely(monkeypatch: pytest.MonkeyPatch) -> None:
     got = 0
     with our_stderr(monkeypatch) as seen:
-        source = "sys.stderr.write('x' * 3_000_000); sys.stderr.flush(); say('up'); sys.stdin.read()"
+        source = (
+            "sys.stderr.write('x' * 3_000_000); sys.stderr.flush(); say('up'); sys.stdin.read()"
+        )
         async with spawn(python(source), grace=PATIENT) as child:
             with trio.fail_after(20):
                 while got < 3_000_000:
@@ -443,7 +467,9 @@ async def test_child_stderr_is_forwarded_completely(monkeypatch: pytest.MonkeyPa
     assert got == 3_000_000
 
 
-async def test_child_stderr_forwarding_drops_if_ours_is_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(_child, "_STALL_TIMEOUT", 0.05)
     with our_stderr(monkeypatch) as seen:
         source = "sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); say('up'); sys.stdin.read(); os.write(2, b'end')"
@@ -457,7 +483,9 @@ async def test_child_stderr_forwarding_drops_if_ours_is_blocked(monkeypatch: pyt
         assert os.read(seen, 10) == b"end"  # it accepts bytes again
 
 
-async def test_child_stderr_forwarding_survives_a_broken_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_child_stderr_forwarding_survives_a_broken_pipe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with our_stderr(monkeypatch) as seen:
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, seen)
@@ -472,7 +500,7 @@ async def test_child_stderr_forwarding_survives_a_broken_pipe(monkeypatch: pytes
 def test_child_stderr_forwarding_works_without_sys_stderr(state: str) -> None:
     source = f"""
         import io, sys, trio
-        from mcp_trio._child import spawn
+        from mcp_trio.streams._child import spawn
         async def main():
             async with spawn(["sh", "-c", "echo complaint >&2"]) as child:
                 async for _ in child.stream: pass

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mcp_core import Connection, Event
 
-__all__ = ["Link", "StreamCarrier"]
+__all__ = ["Link", "StreamTransport"]
 
 _READ_SIZE: Final = 65_536  # a pipe's capacity on Linux
 _CLOSED: Final = State.CLOSED
@@ -44,7 +44,9 @@ class Link:
     since nothing can be sent any more.
     """
 
-    def __init__(self, conn: Connection, stream: trio.abc.Stream, on_event: Callable[[Event], None]) -> None:
+    def __init__(
+        self, conn: Connection, stream: trio.abc.Stream, on_event: Callable[[Event], None]
+    ) -> None:
         self.conn = conn
         self.broken = False
         self._stream = stream
@@ -182,7 +184,7 @@ class Link:
             self.stop_reading()
 
 
-class StreamCarrier(Link):
+class StreamTransport(Link):
     """A client's link, which runs its own tasks and closes its stream."""
 
     protocol = ""

@@ -20,7 +20,7 @@ from mcp_core import CLIENT_LIMITS
 if TYPE_CHECKING:
     from trio.abc import Stream
 
-__all__ = ["Trace", "TracedStream", "Watcher"]
+__all__ = ["Trace", "TraceCallback", "TracedStream"]
 
 Trace = Callable[[Literal["sent", "received"], bytes], object]
 
@@ -31,7 +31,7 @@ _MAX_LINE: Final = CLIENT_LIMITS.message
 _log = logging.getLogger("mcp_trio")
 
 
-class Watcher:
+class TraceCallback:
     """The user's `trace` callback, dropped at its first exception."""
 
     def __init__(self, trace: Trace) -> None:
@@ -56,7 +56,7 @@ class TracedStream(trio.abc.Stream):
 
     def __init__(self, stream: Stream, trace: Trace) -> None:
         self._stream = stream
-        self._watcher = Watcher(trace)
+        self._watcher = TraceCallback(trace)
         self._unfinished = {"sent": bytearray(), "received": bytearray()}
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:

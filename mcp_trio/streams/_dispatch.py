@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from mcp_core.runtime import Service
-
-from ._jobs import start_job
-from ._runtime import TrioRuntime, act_on
+from mcp_trio._jobs import start_job
+from mcp_trio._runtime import TrioRuntime, act_on
 
 if TYPE_CHECKING:
     from mcp_core import Event

@@ -19,8 +19,8 @@ import trio.testing
 from mcp_core import Connection, Limits, McpError, Role, ToolError
 from mcp_core.registry import Context, Server
 from mcp_trio import memory_pair, serve_stream
-from mcp_trio._dispatch import Dispatch
-from mcp_trio._link import Link
+from mcp_trio.streams._dispatch import Dispatch
+from mcp_trio.streams._link import Link
 from tests.core.helpers import E, cancelled
 from tests.trio_.wire import ERAS, Wire, served, text_of
 
@@ -97,7 +97,9 @@ FAULTS: dict[str, Callable[[], Any]] = {
     "RecursionError": raising(lambda: RecursionError(SECRET)),
     "infinite recursion": recurse,
     "a group": raising(lambda: ExceptionGroup(SECRET, [ValueError(SECRET), TypeError(SECRET)])),
-    "a base group": raising(lambda: BaseExceptionGroup(SECRET, [SystemExit(SECRET), ValueError(SECRET)])),
+    "a base group": raising(
+        lambda: BaseExceptionGroup(SECRET, [SystemExit(SECRET), ValueError(SECRET)])
+    ),
     "trio.TooSlowError": raising(lambda: trio.TooSlowError(SECRET)),
     "trio.BrokenResourceError": raising(lambda: trio.BrokenResourceError(SECRET)),
     "returns an object": object,
@@ -157,7 +159,11 @@ async def test_handler_raised_protocol_error_reaches_the_peer_unchanged(
             if "result" in answer:
                 assert (text_of(answer), answer["result"]["isError"]) == ("no such city", True)
             else:
-                expected = {"code": 1234, "message": "in the sense of the protocol", "data": {"more": [1]}}
+                expected = {
+                    "code": 1234,
+                    "message": "in the sense of the protocol",
+                    "data": {"more": [1]},
+                }
                 assert answer["error"] == expected
         assert text_of(await wire.call(2, "act")) == "no such city"
     assert caplog.records == []  # none of these is a failure
@@ -301,7 +307,9 @@ class Witness:
 @pytest.mark.requirement("CXL-6", "CXL-7", "CXL-13")
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("tool", ["wait", "stubborn"])
-async def test_handler_cancelled_by_the_peer_stops_and_sends_nothing(tool: str, version: str) -> None:
+async def test_handler_cancelled_by_the_peer_stops_and_sends_nothing(
+    tool: str, version: str
+) -> None:
     witness = Witness()
     async with served(witness.server, version) as wire:
         await wire.tell(wire.calling(1, tool, progressToken="p"))
@@ -325,7 +333,9 @@ async def test_handler_cancelled_by_the_peer_stops_and_sends_nothing(tool: str, 
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"reason": "no id"}},
     ],
 )
-async def test_handler_cancellation_of_unknown_request_is_ignored(notice: Message, version: str) -> None:
+async def test_handler_cancellation_of_unknown_request_is_ignored(
+    notice: Message, version: str
+) -> None:
     async with served(Witness().server, version) as wire:
         assert text_of(await wire.call(1, "hello")) == "hello"
         await wire.tell(notice)
@@ -473,7 +483,9 @@ async def test_handler_lookup_failure_is_answered(caplog: pytest.LogCaptureFixtu
     assert len(caplog.records) == 1
 
 
-async def test_dispatch_rejected_messages_are_logged_at_debug_level(caplog: pytest.LogCaptureFixture) -> None:
+async def test_dispatch_rejected_messages_are_logged_at_debug_level(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.DEBUG, "mcp_trio")
     async with served(Witness().server) as wire:
         await wire.tell("no JSON")

@@ -65,7 +65,9 @@ async def test_memory_pair_cancelled_write_sends_nothing() -> None:
 
 
 @pytest.mark.parametrize("closes", ["writer", "reader"])
-async def test_memory_pair_closing_an_end_wakes_a_writer(closes: str, nursery: trio.Nursery) -> None:
+async def test_memory_pair_closing_an_end_wakes_a_writer(
+    closes: str, nursery: trio.Nursery
+) -> None:
     writer, reader = await clogged()
     expected = trio.ClosedResourceError if closes == "writer" else trio.BrokenResourceError
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import mcp_trio
 from mcp_core import ALL
-from mcp_trio import _trace, memory_pair
-from mcp_trio._trace import TracedStream
+from mcp_trio import memory_pair
+from mcp_trio.streams import _trace
+from mcp_trio.streams._trace import TracedStream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,8 +21,8 @@ import pytest
 import trio
 
 from mcp_core import ConnectFailed
-from mcp_trio._child import spawn
-from mcp_trio._stdio import standard_streams, stop_on_signals
+from mcp_trio.streams._child import spawn
+from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 from tests.trio_.pipes import rest
 
 if TYPE_CHECKING:
@@ -104,7 +104,10 @@ async def test_stdio_closed_reader_is_a_broken_resource(ends: Ends) -> None:
         os.close(ends.answers)
         with pytest.raises(trio.BrokenResourceError):
             await stream.send_all(b"anyone?")
-    with ends.streams() as stream, pytest.raises(trio.BrokenResourceError):  # closed before we started
+    with (
+        ends.streams() as stream,
+        pytest.raises(trio.BrokenResourceError),
+    ):  # closed before we started
         await stream.send_all(b"anyone?")
 
 
@@ -217,7 +220,7 @@ async def test_stdio_on_other_systems_raises(monkeypatch: pytest.MonkeyPatch) ->
 
 SERVER = """
 import os, subprocess, sys, trio
-from mcp_trio._stdio import standard_streams, stop_on_signals
+from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
 async def main():
     with standard_streams() as stream:
@@ -235,7 +238,9 @@ def run(
     # An unbuffered print reaches stdout before it can be diverted.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     options = {"stderr": subprocess.PIPE, "env": env, **options}
-    return subprocess.run(words, input=stdin, stdout=subprocess.PIPE, timeout=30, check=False, **options)
+    return subprocess.run(
+        words, input=stdin, stdout=subprocess.PIPE, timeout=30, check=False, **options
+    )
 
 
 @pytest.mark.requirement("STDIO-2")

@@ -21,7 +21,7 @@ __all__ = ["memory_pair"]
 _CAPACITY = 65_536  # bytes; a pipe's capacity on Linux
 
 
-class _Pipe:
+class _MemoryPipe:
     """One direction: a bounded buffer between a writer and a reader."""
 
     def __init__(self) -> None:
@@ -47,7 +47,9 @@ class _Pipe:
     async def wait_send_all_might_not_block(self) -> None:
         with self._exclusive("writes to"):
             await trio.lowlevel.checkpoint()
-            while len(self.buffer) >= _CAPACITY and not self.reader_closed and not self.writer_closed:
+            while (
+                len(self.buffer) >= _CAPACITY and not self.reader_closed and not self.writer_closed
+            ):
                 await self.changed.park()
         if self.writer_closed:
             raise trio.ClosedResourceError("this end was closed")
@@ -83,10 +85,10 @@ class _Pipe:
             self._busy.discard(verb)
 
 
-class _End(trio.abc.HalfCloseableStream):
+class _MemoryStreamEnd(trio.abc.HalfCloseableStream):
     """One end of the pair."""
 
-    def __init__(self, incoming: _Pipe, outgoing: _Pipe) -> None:
+    def __init__(self, incoming: _MemoryPipe, outgoing: _MemoryPipe) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
 
@@ -116,6 +118,6 @@ def memory_pair() -> tuple[trio.abc.HalfCloseableStream, trio.abc.HalfCloseableS
     Each direction buffers 64 KiB; beyond that a write waits. After one end is closed, the other
     reads end of file, and its writes raise `trio.BrokenResourceError`.
     """
-    there = _Pipe()
-    back = _Pipe()
-    return _End(back, there), _End(there, back)
+    there = _MemoryPipe()
+    back = _MemoryPipe()
+    return _MemoryStreamEnd(back, there), _MemoryStreamEnd(there, back)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 from ._stdio import Streams, is_open, require_posix
 
-__all__ = ["Child", "Grace", "Stderr", "spawn"]
+__all__ = ["ChildProcess", "Grace", "Stderr", "spawn"]
 
 Stderr = Literal["forward", "discard"] | Callable[[str], object]
 
@@ -64,7 +64,7 @@ async def spawn(
     cwd: str | os.PathLike[str] | None = None,
     stderr: Stderr = "forward",
     grace: Grace | None = None,
-) -> AsyncIterator[Child]:
+) -> AsyncIterator[ChildProcess]:
     """Start a program without a shell, with pipes as its stdin and stdout. Stop it after the block.
 
     The child leads a session of its own. Ctrl+C at the terminal then reaches only this process,
@@ -92,7 +92,9 @@ async def spawn(
     """
     require_posix()
     if isinstance(argv, str | bytes) or not argv:
-        raise TypeError(f"argv must be a sequence of words such as ['python', 'server.py'], not {argv!r}")
+        raise TypeError(
+            f"argv must be a sequence of words such as ['python', 'server.py'], not {argv!r}"
+        )
     pipe = subprocess.PIPE
     environ = {**os.environ, **(env or {})}
     try:
@@ -100,8 +102,10 @@ async def spawn(
             argv, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env=environ, start_new_session=True
         )
     except OSError as error:
-        raise ConnectFailed(f"cannot start {argv[0]!s}: {_cause(error, argv[0], cwd, environ)}") from error
-    child = Child(process, stderr, grace or Grace())
+        raise ConnectFailed(
+            f"cannot start {argv[0]!s}: {_cause(error, argv[0], cwd, environ)}"
+        ) from error
+    child = ChildProcess(process, stderr, grace or Grace())
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(child._run)
@@ -118,7 +122,9 @@ async def spawn(
         raise failure
 
 
-def _cause(error: OSError, program: str | os.PathLike[str], cwd: Any, environ: Mapping[str, str]) -> str:
+def _cause(
+    error: OSError, program: str | os.PathLike[str], cwd: Any, environ: Mapping[str, str]
+) -> str:
     """Explain in a user's terms why the program could not be started."""
     name = os.fspath(program)
     if cwd is not None and error.filename == cwd:
@@ -134,7 +140,7 @@ def _cause(error: OSError, program: str | os.PathLike[str], cwd: Any, environ: M
     return "the file is there, but the interpreter named in its first line is not"
 
 
-class Child:
+class ChildProcess:
     """A running program, connected by pipes. Made by `spawn`.
 
     `stream` writes to its stdin and reads its stdout. Reading returns `b""` when the program has
@@ -152,16 +158,16 @@ class Child:
         assert isinstance(process.stdout, trio.lowlevel.FdStream)
         assert isinstance(process.stderr, trio.lowlevel.FdStream)
         self._stdin = process.stdin
-        self._stdout = _Output(process.stdout)
+        self._stdout = _StdoutStream(process.stdout)
         self._stderr = process.stderr
         # stdout must still be read after the owner of `stream` has closed it.
         self._stdout_duplicate = trio.lowlevel.FdStream(os.dup(process.stdout.fileno()))
         self.stream: Streams = trio.StapledStream(self._stdin, self._stdout)
-        self._stderr_sink: _Forward | _Lines
+        self._stderr_sink: _StderrForwarder | _StderrLines
         if stderr == "forward":
-            self._stderr_sink = _Forward()
+            self._stderr_sink = _StderrForwarder()
         else:
-            self._stderr_sink = _Lines(None if stderr == "discard" else stderr)
+            self._stderr_sink = _StderrLines(None if stderr == "discard" else stderr)
         self._stderr_tail = bytearray()
         self._sigterm_sent = False
         self._close_requested = trio.Event()
@@ -172,7 +178,7 @@ class Child:
 
     def __repr__(self) -> str:
         state = "running" if self.returncode is None else f"exited {self.returncode}"
-        return f"<Child {self.pid} {state}, {len(self._stderr_tail)} bytes of stderr kept>"
+        return f"<ChildProcess {self.pid} {state}, {len(self._stderr_tail)} bytes of stderr kept>"
 
     @property
     def stderr_tail(self) -> bytes:
@@ -296,7 +302,7 @@ def _only_zombies(group: int) -> bool:
     return found
 
 
-class _Output(ReceiveStream):
+class _StdoutStream(ReceiveStream):
     """A child's stdout that can be ended while a task reads it; that task gets an end of file."""
 
     def __init__(self, pipe: FdStream) -> None:
@@ -319,7 +325,7 @@ class _Output(ReceiveStream):
         await self._pipe.aclose()
 
 
-class _Forward:
+class _StderrForwarder:
     """A copier of a child's stderr to ours that neither blocks the event loop nor changes flags.
 
     A descriptor that polls as writable accepts `PIPE_BUF` bytes without blocking. Bytes that our
@@ -356,7 +362,7 @@ class _Forward:
         os.close(self._fd)
 
 
-class _Lines:
+class _StderrLines:
     """A splitter of a child's stderr into lines for a callback; without one they are dropped."""
 
     def __init__(self, on_line: Callable[[str], object] | None) -> None:
@@ -376,7 +382,9 @@ class _Lines:
             try:
                 self._on_line(line.decode(errors="replace"))
             except Exception:  # noqa: BLE001  the user's code failed; stderr must still be read
-                _log.exception("the stderr callback %r failed and is not called again", self._on_line)
+                _log.exception(
+                    "the stderr callback %r failed and is not called again", self._on_line
+                )
                 self._on_line = None
 
     def close(self) -> None:

@@ -34,7 +34,14 @@ from mcp_core import ConnectFailed
 if TYPE_CHECKING:
     from trio.lowlevel import FdStream  # not there on Windows
 
-__all__ = ["Stop", "Streams", "is_open", "require_posix", "standard_streams", "stop_on_signals"]
+__all__ = [
+    "StopSignal",
+    "Streams",
+    "is_open",
+    "require_posix",
+    "standard_streams",
+    "stop_on_signals",
+]
 
 Streams = trio.StapledStream[SendStream, ReceiveStream]
 
@@ -149,7 +156,7 @@ def _flush(fd: int) -> None:
         ctypes.CDLL(None).fflush(None)
 
 
-class Stop:
+class StopSignal:
     """The signal that stopped a server, in `caught`; None if it ended without a signal."""
 
     caught: signal.Signals | None = None
@@ -161,7 +168,7 @@ class Stop:
 
 
 @contextmanager
-def stop_on_signals(act: Callable[[], object]) -> Iterator[Stop]:
+def stop_on_signals(act: Callable[[], object]) -> Iterator[StopSignal]:
     """Call `act` inside trio at the first SIGINT or SIGTERM, for an orderly stop. The second kills.
 
     The first signal restores the kernel's default for both. So the second works even while the
@@ -170,7 +177,7 @@ def stop_on_signals(act: Callable[[], object]) -> Iterator[Stop]:
     Outside the main thread, where Python delivers no signals, this does nothing. Enter it inside
     `trio.run`, around everything that needs cleanup.
     """
-    stop = Stop()
+    stop = StopSignal()
     former: dict[signal.Signals, Any] = {}
     token = trio.lowlevel.current_trio_token()
 

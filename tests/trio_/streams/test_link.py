@@ -24,7 +24,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_trio import memory_pair
-from mcp_trio._link import Link
+from mcp_trio.streams._link import Link
 from tests.core.helpers import (
     INITIALIZED,
     D,
@@ -47,7 +47,9 @@ CALL = {"name": "t"}
 class Recorder:
     """A link of a server's connection, with its events and the other end of the stream."""
 
-    def __init__(self, *, limits: Limits | None = None, stream: trio.abc.Stream | None = None) -> None:
+    def __init__(
+        self, *, limits: Limits | None = None, stream: trio.abc.Stream | None = None
+    ) -> None:
         self.other, ours = memory_pair()
         self.events: list[Event] = []
         self.conn = Connection(Role.SERVER, server_config(limits=limits))
@@ -134,7 +136,9 @@ async def test_link_reads_events_and_writes_responses(nursery: trio.Nursery) -> 
     here = Recorder()
     await here.start(nursery)
     await here.tell(request(7, "tools/call", CALL))
-    assert [(event.id, event.method.name) for event in here.of(RequestReceived)] == [(7, "tools/call")]
+    assert [(event.id, event.method.name) for event in here.of(RequestReceived)] == [
+        (7, "tools/call")
+    ]
     here.answer(7)
     assert await here.hear() == [{"jsonrpc": "2.0", "id": 7, "result": {}}]
 
@@ -196,7 +200,9 @@ async def test_link_broken_stream_closes_the_connection(direction: str) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(here.link.tick)
         nursery.start_soon(here.read)
-        await here.link.write() if direction == "write" else await trio.testing.wait_all_tasks_blocked()
+        await (
+            here.link.write()
+        ) if direction == "write" else await trio.testing.wait_all_tasks_blocked()
         await trio.testing.wait_all_tasks_blocked()
         assert here.read_ended
         nursery.cancel_scope.cancel()

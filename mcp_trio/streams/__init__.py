@@ -1,0 +1,1 @@
+"""One conversation over a byte stream."""
