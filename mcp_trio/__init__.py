@@ -54,10 +54,10 @@ from ._server import run, serve_listeners, serve_stdio, serve_stream
 
 if TYPE_CHECKING:
     from mcp_core.auth import ClientProfile, Secret
+    from mcp_trio.http_server._asgi import AsgiApp, asgi
+    from mcp_trio.http_server._serve import HttpAddress, run_http, serve_http
 
-    from ._asgi import AsgiApp, asgi
     from ._authorization import LoginConfig
-    from ._http_server import HttpAddress, run_http, serve_http
     from ._storage import FileStorage, MemoryStorage, TokenStorage
 
 __all__ = [
@@ -115,17 +115,17 @@ __all__ = [
 
 # HTTP and authorization are imported on first use: a stdio server starts faster without them.
 _ON_FIRST_USE = {
-    "AsgiApp": "._asgi",
+    "AsgiApp": ".http_server._asgi",
     "ClientProfile": "mcp_core.auth",
     "FileStorage": "._storage",
-    "HttpAddress": "._http_server",
+    "HttpAddress": ".http_server._serve",
     "LoginConfig": "._authorization",
     "MemoryStorage": "._storage",
     "Secret": "mcp_core.auth",
     "TokenStorage": "._storage",
-    "asgi": "._asgi",
-    "run_http": "._http_server",
-    "serve_http": "._http_server",
+    "asgi": ".http_server._asgi",
+    "run_http": ".http_server._serve",
+    "serve_http": ".http_server._serve",
 }
 
 

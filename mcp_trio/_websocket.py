@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from mcp_core import Event
     from mcp_core.http import Exchange, WebSocket, WebSocketAction
-
-    from ._reception import HttpServerDriver
+    from mcp_trio.http_server._driver import HttpServerDriver
 
 __all__ = ["WebSocketServerConnection", "WebSocketTransport"]
 

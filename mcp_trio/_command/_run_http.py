@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import trio
 
-from mcp_trio._http_server import serve_http
 from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio.http_server._serve import serve_http
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._problem import NO_CONVERSATION, CliError
@@ -29,7 +29,7 @@ from ._screen import Screen
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from mcp_trio._http_connection import AccessLogEntry
+    from mcp_trio.http_server._connection import AccessLogEntry
 
 __all__ = ["logging_to", "run_http"]
 

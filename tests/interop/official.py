@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 
     from mcp_trio import Server
-    from mcp_trio._http_connection import AccessLogEntry
+    from mcp_trio.http_server._connection import AccessLogEntry
 
 HERE = Path(__file__).parent
 E, D, C, B, A = ALL

@@ -106,7 +106,7 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/streams/_trace.py",  # is itself a stream: it hands on what a writer sends through it
     "mcp_trio/_websocket.py",
     "mcp_trio/_h11_*.py",
-    "mcp_trio/_http_connection.py",
+    "mcp_trio/http_server/_connection.py",
     "mcp_trio/_h2_*.py",
     "mcp_trio/testing/_peer.py",  # the far end, played by a task of a test
 )

@@ -401,7 +401,7 @@ REFUSED = [
     ),
     (
         "writers_are_few",
-        "mcp_trio/_http_server.py",
+        "mcp_trio/http_server/_serve.py",
         "write = stream.send_all",
         "uses stream.send_all",
     ),
@@ -556,7 +556,7 @@ PASSED = [
         "from msgspec import Raw\nmsgspec.UNSET",
     ),
     ("writers_are_few", "mcp_trio/streams/_link.py", "await stream.send_all(b'')"),
-    ("writers_are_few", "mcp_trio/_h11_server.py", "await stream.send_all(b'')"),
+    ("writers_are_few", "mcp_trio/http_server/_h11_connection.py", "await stream.send_all(b'')"),
     ("writers_are_few", "mcp_trio/testing.py", "async def send_all(self, data): ..."),
     (
         "class_names_say_something",

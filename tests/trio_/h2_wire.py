@@ -14,8 +14,8 @@ from hpack import Decoder
 
 from mcp_core.http import Body, End, Head
 from mcp_trio import memory_pair
-from mcp_trio._h2_server import H2ServerConnection
-from mcp_trio._reception import open_reception
+from mcp_trio.http_server._driver import open_reception
+from mcp_trio.http_server._h2_connection import H2ServerConnection
 from tests.core.http.h2_frames import (
     ACK,
     CONTINUATION,
@@ -39,8 +39,8 @@ from tests.trio_.wire import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from mcp_trio._http_connection import AccessLogEntry
-    from mcp_trio._reception import HttpServerDriver
+    from mcp_trio.http_server._connection import AccessLogEntry
+    from mcp_trio.http_server._driver import HttpServerDriver
 
 CANCEL: Final = 8
 

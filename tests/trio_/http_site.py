@@ -15,9 +15,9 @@ import trio.testing
 
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_trio import memory_pair
-from mcp_trio._h11_server import H11ServerConnection
-from mcp_trio._http_connection import AccessLogEntry
-from mcp_trio._reception import HttpServerDriver, open_reception
+from mcp_trio.http_server._connection import AccessLogEntry
+from mcp_trio.http_server._driver import HttpServerDriver, open_reception
+from mcp_trio.http_server._h11_connection import H11ServerConnection
 from tests.trio_.wire import PATIENCE
 
 if TYPE_CHECKING:

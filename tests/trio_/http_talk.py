@@ -11,7 +11,7 @@ import trio
 
 from mcp_core.http import HostOriginPolicy, HttpOptions
 from mcp_trio import memory_pair
-from mcp_trio._http_server import serve_listening
+from mcp_trio.http_server._serve import serve_listening
 from tests.core.helpers import INITIALIZED, D, E, Message, encoded, initialize, modern, request
 from tests.trio_.http_site import Answer, HttpWire
 

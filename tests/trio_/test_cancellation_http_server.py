@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from mcp_core.http import HostOriginPolicy, HttpOptions, PlainResponse
-from mcp_trio._http_server import serve_listening
+from mcp_trio.http_server._serve import serve_listening
 from tests.core.helpers import D, E
 from tests.trio_.cancelling import World, lifespan, make, play_at_every_step
 from tests.trio_.http_site import get

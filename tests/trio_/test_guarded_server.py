@@ -36,9 +36,9 @@ from mcp_core.http import (
 )
 from mcp_core.registry import Context, Server
 from mcp_trio import connect_http, serve_http
-from mcp_trio._admitting import AuthStepRunner
 from mcp_trio._h11_client import H11ClientConnection
-from mcp_trio._reception import HttpServerDriver
+from mcp_trio.http_server._auth import AuthStepRunner
+from mcp_trio.http_server._driver import HttpServerDriver
 from tests.core.auth.minting import ISSUER, JWKS_URI, RESOURCE, keys_reply, token
 from tests.core.helpers import E
 from tests.fakes import authorization_server
@@ -319,7 +319,7 @@ async def test_expired_token_ends_the_stream_and_the_client_reconnects(
         seen.append(trio.current_time())
         return Grant("ann", scopes=frozenset({"read"}), expires_at=trio.current_time() + 10)
 
-    monkeypatch.setattr("mcp_trio._admitting.time", trio.current_time)
+    monkeypatch.setattr("mcp_trio.http_server._auth.time", trio.current_time)
     server = house()
     async with served_over_http(server, guards={"/mcp": guard(for_ten_seconds)}) as listener:
 

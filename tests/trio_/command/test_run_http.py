@@ -19,7 +19,7 @@ import mcp_trio
 from mcp_core.types import TextContent
 from mcp_trio._command._run_http import logging_to
 from mcp_trio._command._screen import Screen
-from mcp_trio._http_connection import AccessLogEntry
+from mcp_trio.http_server._connection import AccessLogEntry
 from tests.trio_.command.program import ROOT, Terminal, run, served
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ import trio
 
 from mcp_core.http import Body, End, Head, head_end, unfinished_fault
 
-from ._h11_heads import CHUNKED, BadRequest, HeadReader, chunks, date_line, status_lines
-from ._http_connection import (
+from ._connection import (
     BODY_PROGRESS,
     BODY_SECONDS,
     HEAD_SECONDS,
@@ -32,15 +31,16 @@ from ._http_connection import (
     WRITE_SIZE,
     HttpServerConnection,
 )
+from ._h11_heads import CHUNKED, BadRequest, HeadReader, chunks, date_line, status_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcp_core.http import Action, Exchange
 
+    from ._connection import AccessLogEntry
+    from ._driver import HttpServerDriver
     from ._h11_heads import ReceivedHead
-    from ._http_connection import AccessLogEntry
-    from ._reception import HttpServerDriver
 
 __all__ = ["H11ServerConnection"]
 
@@ -115,7 +115,7 @@ class H11ServerConnection(HttpServerConnection):
             await self._progressed.park()
         self._deadline.move(math.inf)
         if not self._broken:
-            from ._websocket import WebSocketServerConnection
+            from mcp_trio._websocket import WebSocketServerConnection
 
             assert self._exchange is not None
             await WebSocketServerConnection(self._reception, self._stream, self._exchange).carry(

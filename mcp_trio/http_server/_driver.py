@@ -22,12 +22,12 @@ import trio
 from mcp_core import ConnectionClosed, Fault, RequestReceived
 from mcp_core.runtime import Service
 from mcp_core.types import ErrorData
+from mcp_trio._deadlines import DeadlineRunner
+from mcp_trio._jobs import start_job
+from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio._runtime import TrioRuntime, act_on
 
-from ._admitting import AuthStepRunner
-from ._deadlines import DeadlineRunner
-from ._jobs import start_job
-from ._nursery import open_quiet_nursery
-from ._runtime import TrioRuntime, act_on
+from ._auth import AuthStepRunner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine

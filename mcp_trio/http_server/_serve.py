@@ -22,21 +22,21 @@ import trio
 
 from mcp_core.http import Endpoint, HttpOptions, Router, begins_http2
 from mcp_core.registry import Server
+from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._stdio import stop_on_signals
 
-from ._admitting import door_of
-from ._h11_server import H11ServerConnection
-from ._nursery import open_quiet_nursery
-from ._reception import ServedEndpoint, open_reception
+from ._auth import door_of
+from ._driver import ServedEndpoint, open_reception
+from ._h11_connection import H11ServerConnection
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from mcp_core.http import PlainResponse, RequestHead, ResourceServerLike
 
-    from ._h2_server import H2ServerConnection
-    from ._http_connection import AccessLogEntry
-    from ._reception import HttpServerDriver
+    from ._connection import AccessLogEntry
+    from ._driver import HttpServerDriver
+    from ._h2_connection import H2ServerConnection
 
     Route = Callable[[RequestHead], PlainResponse]
 
@@ -303,9 +303,7 @@ class ServerConnections:
                 return None
         if not is_http2:
             return H11ServerConnection(self._reception, stream, self._on_exchange, incoming)
-        from ._h2_server import (
-            H2ServerConnection,  # on first use: many servers have no HTTP/2 clients
-        )
+        from ._h2_connection import H2ServerConnection
 
         return H2ServerConnection(self._reception, stream, self._on_exchange, incoming)
 

@@ -20,8 +20,8 @@ import mcp_trio
 from mcp_core.http import HostOriginPolicy, HttpOptions, PlainResponse, RequestHead
 from mcp_core.registry import Context, Server
 from mcp_trio import HttpAddress, serve_http
-from mcp_trio._http_connection import AccessLogEntry
-from mcp_trio._http_server import ServerConnections, serve_listening
+from mcp_trio.http_server._connection import AccessLogEntry
+from mcp_trio.http_server._serve import ServerConnections, serve_listening
 from tests.core.helpers import D, E, modern, ping
 from tests.core.http.heads import ROWS, SERVED, WAITS, Row
 from tests.trio_.http_site import FakeSite, HttpWire, get, serving

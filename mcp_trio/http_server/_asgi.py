@@ -21,7 +21,7 @@ import trio
 from mcp_core.http import HttpOptions
 from mcp_core.runtime import AsgiApplication, AsgiRequest
 
-from ._reception import ServedEndpoint, open_reception
+from ._driver import ServedEndpoint, open_reception
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcp_core.http import ResourceServerLike, ServeOptions
     from mcp_core.registry import Server
 
-    from ._reception import HttpServerDriver
+    from ._driver import HttpServerDriver
 
     Receive = Callable[[], Awaitable[Mapping[str, Any]]]
     Send = Callable[[Any], Awaitable[None]]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import HeadError, RequestHead
-from mcp_trio._h2_streams import H2ServerProtocol, fields
+from mcp_trio.http_server._h2_streams import H2ServerProtocol, fields
 
 POST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"a"), (b":path", b"/mcp")]
 # Few different ones, so that they repeat; and long ones, so that tables overflow.

@@ -11,7 +11,7 @@ import trio.testing
 
 from mcp_core.http import Body, End, Head
 from mcp_trio import memory_pair
-from mcp_trio._http_connection import AccessLogEntry
+from mcp_trio.http_server._connection import AccessLogEntry
 from tests.trio_.http_site import (
     FakeExchange,
     FakeSite,

@@ -20,7 +20,7 @@ from mcp_core.http import (
     Router,
 )
 from mcp_core.registry import Context, Server
-from mcp_trio._reception import HttpServerDriver, ServedEndpoint, open_reception
+from mcp_trio.http_server._driver import HttpServerDriver, ServedEndpoint, open_reception
 from tests.core.helpers import E, Message, encoded, modern
 from tests.trio_.http_site import FakeSite
 
@@ -176,7 +176,10 @@ async def test_http_driver_earlier_output_is_written_by_a_task(autojump_clock: M
         desk = Desk(reception)
         desk.ask(calling(1, "steps", progressToken="t"))
         await wait()
-        assert set(desk.writers) == {"tests.trio_.test_reception.Desk.write", "mcp_trio._jobs._run"}
+        assert set(desk.writers) == {
+            "tests.trio_.http_server.test_driver.Desk.write",
+            "mcp_trio._jobs._run",
+        }
         assert desk.text.count("data: ") == 101
 
 
@@ -274,7 +277,7 @@ async def test_http_driver_failure_with_a_request_ends_that_request(
 
     async with received() as reception:
         with monkeypatch.context() as patch:
-            patch.setattr("mcp_trio._reception.Service.take", fail)
+            patch.setattr("mcp_trio.http_server._driver.Service.take", fail)
             desk = Desk(reception)
             desk.ask(calling(1, "hello"))
             desk.take()

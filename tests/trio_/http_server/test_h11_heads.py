@@ -8,8 +8,8 @@ from email.utils import formatdate
 import h11
 import pytest
 
-from mcp_trio import _h11_heads
-from mcp_trio._h11_heads import CHUNKED, BadRequest, HeadReader, date_line, status_lines
+from mcp_trio.http_server import _h11_heads
+from mcp_trio.http_server._h11_heads import CHUNKED, BadRequest, HeadReader, date_line, status_lines
 from tests.core.http.heads import ROWS, SERVED, Row
 
 POST = b"POST /mcp?a HTTP/1.1\r\nHost: localhost\r\n"

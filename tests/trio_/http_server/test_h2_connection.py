@@ -10,7 +10,7 @@ import trio.testing
 
 from mcp_core.http import Body, End, Head
 from mcp_core.http.wire._http2_frames import PREFACE
-from mcp_trio._http_connection import AccessLogEntry
+from mcp_trio.http_server._connection import AccessLogEntry
 from tests.core.http.h2_frames import (
     ACK,
     DATA,
@@ -436,7 +436,7 @@ async def test_h2_server_rejected_body_is_drained_for_a_second(
 async def test_h2_server_incomplete_bodies_are_limited_but_the_oldest(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    monkeypatch.setattr("mcp_trio._h2_server._MAX_BODY_BYTES", 130_000)
+    monkeypatch.setattr("mcp_trio.http_server._h2_connection._MAX_BODY_BYTES", 130_000)
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -459,7 +459,7 @@ async def test_h2_server_incomplete_bodies_are_limited_but_the_oldest(
 async def test_h2_server_body_beyond_the_window_is_a_connection_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mcp_trio._h2_server._MAX_BODY_BYTES", 0)
+    monkeypatch.setattr("mcp_trio.http_server._h2_connection._MAX_BODY_BYTES", 0)
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         await wire.send(post(1), post(3), *[frame(DATA, 0, 3, b"x" * 16_384)] * 3)
@@ -705,7 +705,7 @@ async def test_h2_server_goaway_of_the_client_completes_its_requests(
 async def test_h2_server_closes_after_the_maximum_of_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mcp_trio._h2_server._MAX_REQUESTS", 3)
+    monkeypatch.setattr("mcp_trio.http_server._h2_connection._MAX_REQUESTS", 3)
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         for id in 1, 3:

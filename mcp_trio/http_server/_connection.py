@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http import RequestHead
 
-    from ._reception import HttpServerDriver
+    from ._driver import HttpServerDriver
 
 __all__ = [
     "BODY_PROGRESS",

@@ -41,8 +41,7 @@ from mcp_core.http import (
     trailer_fault,
 )
 
-from ._h2_streams import STREAM_WINDOW, H2ServerProtocol, H2ServerStream, fields
-from ._http_connection import (
+from ._connection import (
     BODY_PROGRESS,
     BODY_SECONDS,
     HEAD_SECONDS,
@@ -54,14 +53,15 @@ from ._http_connection import (
     WRITE_SIZE,
     HttpServerConnection,
 )
+from ._h2_streams import STREAM_WINDOW, H2ServerProtocol, H2ServerStream, fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcp_core.http import Action, Exchange
 
-    from ._http_connection import AccessLogEntry
-    from ._reception import HttpServerDriver
+    from ._connection import AccessLogEntry
+    from ._driver import HttpServerDriver
 
 __all__ = ["H2ServerConnection"]
 
