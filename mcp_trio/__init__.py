@@ -54,11 +54,10 @@ from ._server import run, serve_listeners, serve_stdio, serve_stream
 
 if TYPE_CHECKING:
     from mcp_core.auth import ClientProfile, Secret
+    from mcp_trio.auth._authorization import LoginConfig
+    from mcp_trio.auth._storage import FileStorage, MemoryStorage, TokenStorage
     from mcp_trio.http_server._asgi import AsgiApp, asgi
     from mcp_trio.http_server._serve import HttpAddress, run_http, serve_http
-
-    from ._authorization import LoginConfig
-    from ._storage import FileStorage, MemoryStorage, TokenStorage
 
 __all__ = [
     "Accepted",
@@ -117,12 +116,12 @@ __all__ = [
 _ON_FIRST_USE = {
     "AsgiApp": ".http_server._asgi",
     "ClientProfile": "mcp_core.auth",
-    "FileStorage": "._storage",
+    "FileStorage": ".auth._storage",
     "HttpAddress": ".http_server._serve",
-    "LoginConfig": "._authorization",
-    "MemoryStorage": "._storage",
+    "LoginConfig": ".auth._authorization",
+    "MemoryStorage": ".auth._storage",
     "Secret": "mcp_core.auth",
-    "TokenStorage": "._storage",
+    "TokenStorage": ".auth._storage",
     "asgi": ".http_server._asgi",
     "run_http": ".http_server._serve",
     "serve_http": ".http_server._serve",

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from mcp_core import Connection, Event
     from mcp_core.auth import ClientProfile
+    from mcp_trio.auth._authorization import ClientAuthorization, LoginConfig
     from mcp_trio.streams._child import ChildProcess, Stderr
     from mcp_trio.streams._trace import Trace
 
-    from ._authorization import ClientAuthorization, LoginConfig
     from ._client import ClientTransport
 
 __all__ = [
@@ -243,14 +243,13 @@ async def connect_http(
         ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent.
     """
     from mcp_core.http import HttpClient, HttpClientOptions, Url
-
-    from ._dial import Connector
-    from ._http_client import HttpTransport
+    from mcp_trio.http_client._connector import Connector
+    from mcp_trio.http_client._transport import HttpTransport
 
     with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
     authorization: ClientAuthorization | None = None
     if auth is not False:
-        from ._authorization import ClientAuthorization, login_of
+        from mcp_trio.auth._authorization import ClientAuthorization, login_of
 
         login = login_of(auth)
         with_defaults["extensions"] = {
@@ -318,8 +317,8 @@ async def connect_websocket(
         ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent.
     """
     from mcp_core.http import WebSocket, WebSocketUpgrade
+    from mcp_trio.http_client._connector import Connector
 
-    from ._dial import Connector
     from ._websocket import WebSocketTransport
 
     with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.auth import ClientProfile
-from mcp_trio._authorization import LoginConfig
-from mcp_trio._storage import FileStorage
+from mcp_trio.auth._authorization import LoginConfig
+from mcp_trio.auth._storage import FileStorage
 
 from ._problem import NO_CONVERSATION, CliError
 from ._talk import declared_by, talk

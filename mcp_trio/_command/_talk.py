@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
     from mcp_core.runtime import CallOptions
     from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities
-    from mcp_trio._authorization import LoginConfig
     from mcp_trio._client import Client
     from mcp_trio._connect import ClientOptions
+    from mcp_trio.auth._authorization import LoginConfig
     from mcp_trio.streams._trace import Trace
 
     from ._progress import Step
@@ -150,7 +150,7 @@ class Target:
         """Return how to get access tokens; False if `headers` has one already."""
         if "authorization" in headers:
             return False
-        from mcp_trio._authorization import LoginConfig
+        from mcp_trio.auth._authorization import LoginConfig
 
         return self.auth or LoginConfig(browse=None)
 

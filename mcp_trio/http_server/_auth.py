@@ -90,7 +90,7 @@ class AuthStepRunner:
 
 async def _fetch(request: HttpRequest, named_by: str | None) -> HttpResponse:
     from mcp_core.auth import is_public_address
-    from mcp_trio._fetch import fetch
+    from mcp_trio.auth._fetch import fetch
 
     if named_by is None or await _is_private(named_by):
         return await fetch(request, allow=lambda address: True)

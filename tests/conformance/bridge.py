@@ -16,8 +16,8 @@ import trio
 
 from mcp_core import ConnectionLost
 from mcp_core.http import Body, Head, RequestHead
-from mcp_trio._dial import Connector
-from mcp_trio._h2_client import H2ClientConnection
+from mcp_trio.http_client._connector import Connector
+from mcp_trio.http_client._h2_connection import H2ClientConnection
 
 if TYPE_CHECKING:
     from mcp_core.http import Action

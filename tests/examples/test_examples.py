@@ -324,7 +324,7 @@ async def test_protected_example_requires_token_and_scope(
         )
         return HttpResponse(response.status, response.headers, response.body)
 
-    monkeypatch.setattr("mcp_trio._fetch.fetch", fetch)
+    monkeypatch.setattr("mcp_trio.auth._fetch.fetch", fetch)
     async with trio.open_nursery() as nursery:
         serve: Any = partial(mcp_trio.serve_http, protected.server, auth=protected.resource_server)
         address = await nursery.start(serve)

@@ -19,7 +19,7 @@ from mcp_core import ALL, Change
 from mcp_core.http import RequestHead, Url
 from mcp_core.types import TextContent
 from mcp_trio import ConnectFailed, connect
-from mcp_trio._dial import Connector
+from mcp_trio.http_client._connector import Connector
 from tests.interop import (
     test_everything,
     test_sdk_server,

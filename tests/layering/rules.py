@@ -50,7 +50,7 @@ ON_FIRST_USE: Final = {
     "joserfc": "mcp_core/auth/_jose.py",
     "jsonschema": "mcp_core/schema/_json_schema.py",
     "referencing": "mcp_core/schema/_json_schema.py",
-    "truststore": "mcp_trio/_dial.py",
+    "truststore": "mcp_trio/http_client/_connector.py",
     "typing_extensions": "mcp_core/registry/_context.py",  # type checkers know it without its being installed
 }
 

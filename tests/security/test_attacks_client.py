@@ -18,7 +18,8 @@ import trio
 
 from mcp_core import AuthRequired, ConnectFailed, McpTrioError
 from mcp_core.auth import AuthorizationFailed
-from mcp_trio import ClientProfile, LoginConfig, MemoryStorage, _fetch, connect_http
+from mcp_trio import ClientProfile, LoginConfig, MemoryStorage, connect_http
+from mcp_trio.auth import _fetch
 from tests.security.client_attacks import (
     ATTACKS,
     PRIVATE,

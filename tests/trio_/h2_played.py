@@ -15,7 +15,7 @@ from mcp_core import ConnectionLost
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_trio import memory_pair
-from mcp_trio._h2_client import H2ClientConnection
+from mcp_trio.http_client._h2_connection import H2ClientConnection
 from tests.core.http.h2_frames import (
     ACK,
     DATA,

@@ -16,8 +16,8 @@ import trio
 
 from mcp_core import ConnectFailed
 from mcp_trio import connect_http, memory_pair
-from mcp_trio._h11_client import H11ClientConnection
 from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio.http_client._h11_connection import H11ClientConnection
 from tests.core.helpers import D, E
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http import RequestHead
     from mcp_trio import Client
-    from mcp_trio._h2_client import H2ClientConnection
+    from mcp_trio.http_client._h2_connection import H2ClientConnection
     from tests.core.helpers import Message
 
 URL: Final = "http://played.test/mcp"
@@ -212,7 +212,7 @@ class MemoryWay:
         await trio.lowlevel.checkpoint()
         if self.server.speaks is Connection:
             return H11ClientConnection(ours)
-        from mcp_trio._h2_client import H2ClientConnection
+        from mcp_trio.http_client._h2_connection import H2ClientConnection
 
         client = H2ClientConnection(ours, "http")
         await client.open(self.nursery)
@@ -229,7 +229,7 @@ async def talking(
         pass
 
     Way.server = server
-    monkeypatch.setattr("mcp_trio._dial.Connector", Way)
+    monkeypatch.setattr("mcp_trio.http_client._connector.Connector", Way)
     options.setdefault("versions", [server.version])
     async with open_quiet_nursery() as nursery:
         server.nursery = nursery

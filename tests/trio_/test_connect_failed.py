@@ -16,7 +16,7 @@ import trustme
 from mcp_core import ALL
 from mcp_trio import AuthRequired, ConnectFailed, connect
 from tests.core.helpers import D, E
-from tests.trio_.test_dial import environment, listening, theirs
+from tests.trio_.http_client.test_connector import environment, listening, theirs
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -133,7 +133,9 @@ async def test_connect_http_with_wrong_tls_setting_names_it() -> None:
         assert str(await why(f"https://127.0.0.1:{port}/mcp")).startswith(
             f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer certificate; if"
         )
-        assert "with TLS or without as the URL says?" in str(await why(f"http://127.0.0.1:{port}/mcp"))
+        assert "with TLS or without as the URL says?" in str(
+            await why(f"http://127.0.0.1:{port}/mcp")
+        )
     async with listening(saying(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as port:
         assert str(await why(f"https://127.0.0.1:{port}/mcp")) == (
             f"127.0.0.1:{port} does not speak TLS; is its address http:// instead?"

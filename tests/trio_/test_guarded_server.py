@@ -36,7 +36,7 @@ from mcp_core.http import (
 )
 from mcp_core.registry import Context, Server
 from mcp_trio import connect_http, serve_http
-from mcp_trio._h11_client import H11ClientConnection
+from mcp_trio.http_client._h11_connection import H11ClientConnection
 from mcp_trio.http_server._auth import AuthStepRunner
 from mcp_trio.http_server._driver import HttpServerDriver
 from tests.core.auth.minting import ISSUER, JWKS_URI, RESOURCE, keys_reply, token
@@ -328,7 +328,7 @@ async def test_expired_token_ends_the_stream_and_the_client_reconnects(
                 await trio.lowlevel.checkpoint()
                 return H11ClientConnection(listener.connect())
 
-        monkeypatch.setattr("mcp_trio._dial.Connector", Way)
+        monkeypatch.setattr("mcp_trio.http_client._connector.Connector", Way)
         headers = {"authorization": "Bearer ann"}
         async with (
             connect_http(
@@ -436,7 +436,7 @@ class Fetching:
 def fetching(monkeypatch: pytest.MonkeyPatch) -> Fetching:
     """Replace `fetch`, so that nothing leaves this test. It returns a key set."""
     found = Fetching(keys_reply())
-    monkeypatch.setattr("mcp_trio._fetch.fetch", found)
+    monkeypatch.setattr("mcp_trio.auth._fetch.fetch", found)
     return found
 
 
@@ -604,7 +604,7 @@ async def test_jwks_private_address_needs_a_private_server(
         asked.append(allow)
         return keys_reply()
 
-    monkeypatch.setattr("mcp_trio._fetch.fetch", fetch)
+    monkeypatch.setattr("mcp_trio.auth._fetch.fetch", fetch)
     names = Names(issuer=issuer, **{"10.9.9.9": ["10.9.9.9"]})
     trio.socket.set_custom_hostname_resolver(names)
     waiting = Waiting(Fetch(HttpRequest("GET", "https://keys.internal/jwks"), named_by))

@@ -15,9 +15,7 @@ from mcp_core import Change, ConnectionLost
 from tests.core.helpers import E
 from tests.trio_.h2_peer import H2Peer, H2Request
 from tests.trio_.h2_played import go_away
-from tests.trio_.http_wire import PlayedServer, talking
-from tests.trio_.test_client import Caller
-from tests.trio_.test_http_client import (
+from tests.trio_.http_client.test_transport import (
     CALL,
     DONE,
     ERAS,
@@ -40,6 +38,8 @@ from tests.trio_.test_http_client import (
     test_http_client_unreachable_later_fails_the_call_only,
     text,
 )
+from tests.trio_.http_wire import PlayedServer, talking
+from tests.trio_.test_client import Caller
 
 MockClock = trio.testing.MockClock
 MonkeyPatch = pytest.MonkeyPatch
@@ -74,7 +74,12 @@ def over_http2(monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(PlayedServer, "__init__", begin_h2)
 
 
-DISCOVERED: Any = {"supportedVersions": [E], "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
+DISCOVERED: Any = {
+    "supportedVersions": [E],
+    "ttlMs": 0,
+    "cacheScope": "private",
+    "resultType": "complete",
+}
 
 
 # --- sharing a connection -----------------------------------------------------------------------
@@ -140,7 +145,9 @@ async def test_http2_client_cancelled_call_keeps_the_connection(
     server = PlayedServer(version, tools_call=hang)
     async with talking(server, monkeypatch) as client:
         await trio.testing.wait_all_tasks_blocked()
-        one, other = (Caller(nursery, lambda: client.call_tool("t", timeout=None)) for _ in range(2))
+        one, other = (
+            Caller(nursery, lambda: client.call_tool("t", timeout=None)) for _ in range(2)
+        )
         await trio.testing.wait_all_tasks_blocked()
         one.scope.cancel()
         await one.ended.wait()
@@ -160,18 +167,29 @@ async def test_http2_client_subscription_shares_the_connection(monkeypatch: Monk
         await request.begin_stream()
         acknowledged = {"_meta": meta, "notifications": request.message["params"]["notifications"]}
         await request.event(
-            {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": acknowledged}
+            {
+                "jsonrpc": "2.0",
+                "method": "notifications/subscriptions/acknowledged",
+                "params": acknowledged,
+            }
         )
         await changed.wait()
         await request.event(
-            {"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}}
+            {
+                "jsonrpc": "2.0",
+                "method": "notifications/tools/list_changed",
+                "params": {"_meta": meta},
+            }
         )
         await trio.sleep_forever()
 
     changed = trio.Event()
     server = PlayedServer(E, tools_call=DONE)
     server.answers["subscriptions/listen"] = listen
-    server.answers["server/discover"] = {**DISCOVERED, "capabilities": {"tools": {"listChanged": True}}}
+    server.answers["server/discover"] = {
+        **DISCOVERED,
+        "capabilities": {"tools": {"listChanged": True}},
+    }
     with trio.fail_after(5):
         async with talking(server, monkeypatch) as client, client.listen(tools=True) as changes:
             for _ in range(10):
@@ -181,7 +199,9 @@ async def test_http2_client_subscription_shares_the_connection(monkeypatch: Monk
             assert (server.opened, server.closed) == (1, 0)
 
 
-async def test_http2_client_unread_subscription_does_not_block_calls(monkeypatch: MonkeyPatch) -> None:
+async def test_http2_client_unread_subscription_does_not_block_calls(
+    monkeypatch: MonkeyPatch,
+) -> None:
     """A stream sends thousands of changes that are not read; calls beside it are answered."""
 
     async def listen(request: Any) -> None:
@@ -190,14 +210,19 @@ async def test_http2_client_unread_subscription_does_not_block_calls(monkeypatch
         for method in ["subscriptions/acknowledged", *["tools/list_changed"] * 5_000]:
             asked = request.message["params"]["notifications"] if method.startswith("sub") else None
             params = {"_meta": meta} if asked is None else {"_meta": meta, "notifications": asked}
-            await request.event({"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params})
+            await request.event(
+                {"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}
+            )
         told.set()
         await trio.sleep_forever()
 
     told = trio.Event()
     server = PlayedServer(E, tools_call=DONE)
     server.answers["subscriptions/listen"] = listen
-    server.answers["server/discover"] = {**DISCOVERED, "capabilities": {"tools": {"listChanged": True}}}
+    server.answers["server/discover"] = {
+        **DISCOVERED,
+        "capabilities": {"tools": {"listChanged": True}},
+    }
     with trio.fail_after(60):
         async with talking(server, monkeypatch) as client, client.listen(tools=True) as changes:
             for _ in range(50):
@@ -309,12 +334,24 @@ PLAYS: dict[str, tuple[list[Any], int, str]] = {
     "refused twice": ([refuse, refuse, finish], 3, "done"),
     "refused always": ([refuse], 3, "the server refused to begin with the request"),
     "goes before": ([go_before, finish], 2, "done"),
-    "goes always": ([go_before], 3, "the server closed the connection before it began with the request"),
+    "goes always": (
+        [go_before],
+        3,
+        "the server closed the connection before it began with the request",
+    ),
     "goes and is asked elsewhere, who refuses": ([go_before, refuse, finish], 3, "done"),
     "goes in order": ([go_twice, finish], 1, "done"),
-    "begins and dies": ([go_and_die, finish], 1, "the server closed the connection without an answer"),
+    "begins and dies": (
+        [go_and_die, finish],
+        1,
+        "the server closed the connection without an answer",
+    ),
     "breaks off": ([break_off, finish], 1, r"the server broke off its answer \(INTERNAL_ERROR\)"),
-    "has begun, and says it has not": ([begin_and_go, finish], 1, "before it began with the request"),
+    "has begun, and says it has not": (
+        [begin_and_go, finish],
+        1,
+        "before it began with the request",
+    ),
 }
 
 
@@ -389,7 +426,9 @@ async def test_http2_client_broken_connection_retries_reads(monkeypatch: MonkeyP
         if request.connection.requests > 1:
             await trio.aclose_forcefully(request.connection.stream)
         else:
-            await request.result({"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
+            await request.result(
+                {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            )
 
     server = PlayedServer(E, tools_list=once)
     async with talking(server, monkeypatch) as client:
@@ -397,7 +436,9 @@ async def test_http2_client_broken_connection_retries_reads(monkeypatch: MonkeyP
         assert server.heard() == ["server/discover", "tools/list", "tools/list"]
 
 
-async def test_http2_client_server_without_capacity_ends_in_an_error(monkeypatch: MonkeyPatch) -> None:
+async def test_http2_client_server_without_capacity_ends_in_an_error(
+    monkeypatch: MonkeyPatch,
+) -> None:
     """A server may do so for long: a few new connections are tried, and then the call fails."""
     server = PlayedServer(E, tools_call=DONE)
     async with talking(server, monkeypatch) as client:
@@ -412,6 +453,8 @@ async def test_http2_client_server_without_capacity_ends_in_an_error(monkeypatch
         peer.http.update_settings({3: 0})
         await peer.flush()
         await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(ConnectionLost, match="the server takes no more requests on this connection"):
+        with pytest.raises(
+            ConnectionLost, match="the server takes no more requests on this connection"
+        ):
             await client.call_tool("t")
         assert server.opened == 5

@@ -21,13 +21,14 @@ import trustme
 
 from mcp_core.auth import HttpRequest
 from mcp_core.http import Url
-from mcp_trio import ConnectFailed, ConnectionLost, _dial, connect, connect_http
-from mcp_trio._dial import Connector
-from mcp_trio._fetch import fetch
+from mcp_trio import ConnectFailed, ConnectionLost, connect, connect_http
+from mcp_trio.auth._fetch import fetch
+from mcp_trio.http_client import _connector
+from mcp_trio.http_client._connector import Connector
 from tests.core.helpers import D, E
 from tests.trio_.h2_peer import H2Peer
+from tests.trio_.http_client.test_connector import TinyProxy, environment, listening, ours, theirs
 from tests.trio_.http_wire import Connection, PlayedServer, Request
-from tests.trio_.test_dial import TinyProxy, environment, listening, ours, theirs
 
 if TYPE_CHECKING:
     import ssl
@@ -294,7 +295,7 @@ async def test_http_socket_prior_knowledge_wrong_names_the_cure() -> None:
 async def test_http_socket_prior_knowledge_silent_server_times_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_dial, "_CONNECT_TIMEOUT", 0.05)
+    monkeypatch.setattr(_connector, "_CONNECT_TIMEOUT", 0.05)
 
     async def wait(stream: trio.abc.Stream) -> None:
         while await stream.receive_some():
@@ -350,4 +351,6 @@ print(*sys.modules)
     )
     assert done.returncode == 0, done.stderr
     assert "h11" in done.stdout.split()
-    assert not {"h2", "hpack", "wsproto", "mcp_trio._h2_client"}.intersection(done.stdout.split())
+    assert not {"h2", "hpack", "wsproto", "mcp_trio.http_client._h2_connection"}.intersection(
+        done.stdout.split()
+    )

@@ -24,7 +24,7 @@ from mcp_trio import (
     connect,
     memory_pair,
 )
-from mcp_trio._dial import Connector
+from mcp_trio.http_client._connector import Connector
 from tests.core.helpers import D, E, modern
 from tests.core.http.frames import (
     ANSWER,

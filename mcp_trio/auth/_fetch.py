@@ -18,9 +18,8 @@ import trio
 from mcp_core import ConnectFailed, ConnectionLost, __version__
 from mcp_core.auth import MAX_BODY, FetchFailed, HttpResponse
 from mcp_core.http import Body, Head, RequestHead, Url
-
-from ._dial import ENVIRONMENT, Connector, find_proxy
-from ._nursery import open_quiet_nursery
+from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio.http_client._connector import ENVIRONMENT, Connector, find_proxy
 
 if TYPE_CHECKING:
     import ssl
@@ -28,9 +27,8 @@ if TYPE_CHECKING:
 
     from mcp_core.auth import HttpRequest
     from mcp_core.http import Action
-
-    from ._h2_client import H2ClientConnection
-    from ._h11_client import H11ClientConnection
+    from mcp_trio.http_client._h2_connection import H2ClientConnection
+    from mcp_trio.http_client._h11_connection import H11ClientConnection
 
 __all__ = ["fetch"]
 

@@ -10,7 +10,7 @@ import trio.testing
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.http import Action, Body, End, Head, RequestHead
 from mcp_trio import memory_pair
-from mcp_trio._h11_client import H11ClientConnection, open_tunnel
+from mcp_trio.http_client._h11_connection import H11ClientConnection, open_tunnel
 
 HEAD = RequestHead(b"POST", b"/mcp?a=b", [(b"host", b"here"), (b"accept", b"application/json")])
 REQUEST = b"POST /mcp?a=b HTTP/1.1\r\nhost: here\r\naccept: application/json\r\ncontent-length: 2\r\n\r\n{}"

@@ -21,12 +21,12 @@ from mcp_core import ConnectFailed
 from mcp_core.http import RequestHead
 from mcp_core.urls import Url, is_loopback_host
 
-from ._h11_client import H11ClientConnection, ask_to_switch, open_tunnel
+from ._h11_connection import H11ClientConnection, ask_to_switch, open_tunnel
 
 if TYPE_CHECKING:
     from mcp_core.http import Headers, WebSocketUpgrade
 
-    from ._h2_client import H2ClientConnection
+    from ._h2_connection import H2ClientConnection
 
 __all__ = ["ENVIRONMENT", "Connector", "Proxy", "find_proxy"]
 
@@ -198,7 +198,7 @@ class Connector:
     async def _start_http2(
         self, stream: trio.abc.Stream, nursery: trio.Nursery
     ) -> H2ClientConnection:
-        from ._h2_client import H2ClientConnection
+        from ._h2_connection import H2ClientConnection
 
         client = H2ClientConnection(stream, self._scheme)
         try:

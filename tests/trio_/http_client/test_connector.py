@@ -15,8 +15,8 @@ import trustme
 from mcp_core import ConnectFailed
 from mcp_core.http import RequestHead, WebSocketUpgrade
 from mcp_core.http.wire._websocket_upgrade import accepted
-from mcp_trio import _dial
-from mcp_trio._dial import Connector, Proxy, find_proxy
+from mcp_trio.http_client import _connector
+from mcp_trio.http_client._connector import Connector, Proxy, find_proxy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -266,7 +266,7 @@ async def test_connector_tls_server_closes_fails(authority: trustme.CA) -> None:
 async def test_connector_tls_handshake_times_out(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_dial, "_CONNECT_TIMEOUT", 0.05)
+    monkeypatch.setattr(_connector, "_CONNECT_TIMEOUT", 0.05)
 
     async def wait(stream: trio.abc.Stream) -> None:
         while await stream.receive_some():
@@ -377,7 +377,7 @@ async def test_connector_websocket_uses_a_tunnel_through_the_proxy() -> None:
 async def test_connector_proxy_over_tls(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_dial, "_system_tls_context", lambda: ours(authority))
+    monkeypatch.setattr(_connector, "_system_tls_context", lambda: ours(authority))
     async with listening(hello, theirs(authority, "far.test")) as port:
         proxy = TinyProxy(port)
         async with listening(proxy, theirs(authority, "127.0.0.1")) as there:

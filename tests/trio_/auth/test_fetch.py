@@ -10,10 +10,16 @@ import trio
 import trustme
 
 from mcp_core.auth import MAX_BODY, FetchFailed, HttpRequest, HttpResponse, may_fetch
-from mcp_trio import _fetch
-from mcp_trio._dial import Connector
-from mcp_trio._fetch import fetch
-from tests.trio_.test_dial import TinyProxy, listening, ours, theirs, until_blank_line
+from mcp_trio.auth import _fetch
+from mcp_trio.auth._fetch import fetch
+from mcp_trio.http_client._connector import Connector
+from tests.trio_.http_client.test_connector import (
+    TinyProxy,
+    listening,
+    ours,
+    theirs,
+    until_blank_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ import trio
 import trio.testing
 
 from mcp_core.auth import AuthorizationFailed, Browse
-from mcp_trio import _h11_loopback
-from mcp_trio._h11_loopback import LoopbackListener
+from mcp_trio.auth import _loopback
+from mcp_trio.auth._loopback import LoopbackListener
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -161,7 +161,7 @@ async def test_loopback_browser_that_closes_early_still_counts() -> None:
 
 
 async def test_loopback_silent_connection_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_h11_loopback, "_REQUEST_TIMEOUT", 0.05)
+    monkeypatch.setattr(_loopback, "_REQUEST_TIMEOUT", 0.05)
     async with waiting() as (loopback, _):
         async with await connected(loopback) as stream:
             assert await stream.receive_some() == b""

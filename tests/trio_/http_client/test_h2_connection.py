@@ -17,7 +17,7 @@ from h2.errors import ErrorCodes
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.http import Action, End, Head, NotProcessed, RequestHead
 from mcp_trio import memory_pair
-from mcp_trio._h2_client import H2ClientConnection
+from mcp_trio.http_client._h2_connection import H2ClientConnection
 from tests.core.http.h2_frames import (
     ACK,
     CONTINUATION,

@@ -98,7 +98,9 @@ class FileStorage:
             state = os.fstat(descriptor)
             if not stat.S_ISREG(state.st_mode):
                 raise PermissionError(f"{path} is no file; remove it and log in again")
-            if os.name == "posix" and (state.st_mode & _GROUP_AND_OTHERS or state.st_uid != os.geteuid()):
+            if os.name == "posix" and (
+                state.st_mode & _GROUP_AND_OTHERS or state.st_uid != os.geteuid()
+            ):
                 raise PermissionError(f"{path} is open to other users; remove it and log in again")
             return file.read(_MAX_SIZE)
 

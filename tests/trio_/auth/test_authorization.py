@@ -27,10 +27,10 @@ from mcp_trio import (
     connect,
     connect_http,
 )
-from mcp_trio._authorization import ClientAuthorization, login_of
-from mcp_trio._h11_loopback import LoopbackListener
+from mcp_trio.auth._authorization import ClientAuthorization, login_of
+from mcp_trio.auth._loopback import LoopbackListener
+from tests.trio_.http_client.test_connector import TinyProxy, listening
 from tests.trio_.oauth_world import oauth_world, state_in
-from tests.trio_.test_dial import TinyProxy, listening
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -142,7 +142,7 @@ async def test_expiring_token_is_refreshed_in_advance(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time()
-    monkeypatch.setattr("mcp_trio._authorization.time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr("mcp_trio.auth._authorization.time", SimpleNamespace(time=lambda: now))
     async with opened(world, headless()) as client:
         now += world.life - 1
         await client.list_tools()
@@ -359,7 +359,7 @@ async def test_refresh_waits_until_the_server_address_is_known(
     async with opened(world, headless(storage=storage)):
         pass
     now = time.time() + world.life - 1
-    monkeypatch.setattr("mcp_trio._authorization.time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr("mcp_trio.auth._authorization.time", SimpleNamespace(time=lambda: now))
     world.posted.clear()
     async with opened(world, headless(storage=storage)):
         pass
@@ -390,7 +390,7 @@ async def test_private_address_is_allowed_for_servers_in_a_private_network(
         asked.append(allow("10.0.0.1"))
         raise FetchFailed("that is enough")
 
-    monkeypatch.setattr("mcp_trio._authorization.fetch", fetch)
+    monkeypatch.setattr("mcp_trio.auth._authorization.fetch", fetch)
     async with trio.open_nursery() as nursery:
         authorization.start(nursery)
         for address in None, "9.9.9.9", "10.1.1.1":
@@ -648,7 +648,7 @@ async def test_login_by_another_process_does_not_block_the_storage(
 async def test_storage_lock_timeout_continues_unlocked(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_trio._authorization._LOCK_TIMEOUT", 0.1)
+    monkeypatch.setattr("mcp_trio.auth._authorization._LOCK_TIMEOUT", 0.1)
     storage = FileStorage(tmp_path)
     unlock = storage.lock(f"tokens:{world.url}")
     assert unlock is not None
@@ -731,7 +731,7 @@ async def test_login_page_without_redirect_times_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: True)
-    monkeypatch.setattr("mcp_trio._h11_loopback._LOGIN_TIMEOUT", 0.05)
+    monkeypatch.setattr("mcp_trio.auth._loopback._LOGIN_TIMEOUT", 0.05)
     with pytest.raises(ConnectFailed, match="did not return from the login page"):
         async with opened(world, LoginConfig(storage=MemoryStorage())):
             pass

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from mcp_core.runtime import HttpRequestRunner
-
-from ._jobs import start_job
+from mcp_trio._jobs import start_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from mcp_core import Event
     from mcp_core.http import HttpClient
     from mcp_core.runtime import HttpRequestJob
+    from mcp_trio.auth._authorization import ClientAuthorization
 
-    from ._authorization import ClientAuthorization
-    from ._dial import Connector
-    from ._h2_client import H2ClientConnection
-    from ._h11_client import H11ClientConnection
+    from ._connector import Connector
+    from ._h2_connection import H2ClientConnection
+    from ._h11_connection import H11ClientConnection
 
 __all__ = ["HttpTransport"]
 

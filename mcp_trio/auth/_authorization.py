@@ -33,10 +33,10 @@ from mcp_core.auth import (
     Save,
     answers,
 )
+from mcp_trio.http_client._connector import ENVIRONMENT
 
-from ._dial import ENVIRONMENT
 from ._fetch import fetch
-from ._h11_loopback import LoopbackListener
+from ._loopback import LoopbackListener
 from ._storage import FileStorage, TokenStorage
 
 if TYPE_CHECKING:

@@ -39,8 +39,7 @@ from mcp_core.http import (
     request_fields,
     response_head,
 )
-
-from ._h2_parser import H2Protocol
+from mcp_trio._h2_parser import H2Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ import trio.testing
 from mcp_core import AuthRequired, CallTimeout, ConnectFailed, ConnectionLost, RemoteProtocolError
 from mcp_core import types as t
 from mcp_trio import connect, connect_http
-from mcp_trio._h11_client import H11ClientConnection
+from mcp_trio.http_client._h11_connection import H11ClientConnection
 from tests.core.helpers import D, E
 from tests.trio_.http_wire import URL, MemoryWay, PlayedServer, Request, talking
 from tests.trio_.test_client import Caller
@@ -112,7 +112,7 @@ async def test_http_client_connect_accepts_a_url(monkeypatch: MonkeyPatch) -> No
             )
 
     Way.server = server
-    monkeypatch.setattr("mcp_trio._dial.Connector", Way)
+    monkeypatch.setattr("mcp_trio.http_client._connector.Connector", Way)
     async with trio.open_nursery() as server.nursery, connect("HTTPS://played.test/mcp") as client:
         assert client.peer.dialect.version == E
 
@@ -445,7 +445,7 @@ async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -
             await trio.lowlevel.checkpoint()
             raise ConnectFailed("cannot connect to played.test:80: connection refused")
 
-    monkeypatch.setattr("mcp_trio._dial.Connector", Nowhere)
+    monkeypatch.setattr("mcp_trio.http_client._connector.Connector", Nowhere)
     with pytest.raises(ConnectFailed, match="connection refused"):
         await connect_http(URL).__aenter__()
 
@@ -501,7 +501,9 @@ async def test_http_client_cancelled_still_deletes_the_session(
     version: str, monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang, GET=hang)
-    monkeypatch.setattr("mcp_trio._dial.Connector", type("Way", (MemoryWay,), {"server": server}))
+    monkeypatch.setattr(
+        "mcp_trio.http_client._connector.Connector", type("Way", (MemoryWay,), {"server": server})
+    )
     async with trio.open_nursery() as server.nursery:
         with trio.move_on_after(5) as scope:
             async with connect_http(URL, versions=[version]) as client:
@@ -515,7 +517,9 @@ async def test_http_client_cancelled_still_deletes_the_session(
 
 async def test_http_client_block_exception_is_not_wrapped(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E)
-    monkeypatch.setattr("mcp_trio._dial.Connector", type("Way", (MemoryWay,), {"server": server}))
+    monkeypatch.setattr(
+        "mcp_trio.http_client._connector.Connector", type("Way", (MemoryWay,), {"server": server})
+    )
     async with trio.open_nursery() as server.nursery:
         with pytest.raises(ZeroDivisionError):
             async with connect_http(URL):

@@ -17,8 +17,7 @@ import trio
 
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.http import Body, End, Head
-
-from ._nursery import open_quiet_nursery
+from mcp_trio._nursery import open_quiet_nursery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
