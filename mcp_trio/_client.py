@@ -20,7 +20,7 @@ import trio
 from mcp_core import MessageRejected
 from mcp_core.runtime import AbstractClient, PendingCall
 
-from ._jobs import start_job
+from ._runtime import start_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable

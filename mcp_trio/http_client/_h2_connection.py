@@ -39,7 +39,7 @@ from mcp_core.http import (
     request_fields,
     response_head,
 )
-from mcp_trio._h2_parser import H2Protocol
+from mcp_trio._h2_protocol import H2Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable

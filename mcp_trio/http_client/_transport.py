@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from mcp_core.runtime import HttpRequestRunner
-from mcp_trio._jobs import start_job
+from mcp_trio._runtime import start_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,9 +23,8 @@ from mcp_core import ConnectionClosed, Fault, RequestReceived
 from mcp_core.runtime import Service
 from mcp_core.types import ErrorData
 from mcp_trio._deadlines import DeadlineRunner
-from mcp_trio._jobs import start_job
 from mcp_trio._nursery import open_quiet_nursery
-from mcp_trio._runtime import TrioRuntime, act_on
+from mcp_trio._runtime import TrioRuntime, act_on, start_job
 
 from ._auth import AuthStepRunner
 

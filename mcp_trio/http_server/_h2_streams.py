@@ -16,7 +16,7 @@ from h2.settings import SettingCodes
 from hpack import Decoder, Encoder
 
 from mcp_core.http import HTTP2_STREAMS, RequestHead, request_head, response_fields
-from mcp_trio._h2_parser import H2Protocol
+from mcp_trio._h2_protocol import H2Protocol
 
 from ._h11_heads import date_value
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from mcp_core.runtime import Service
-from mcp_trio._jobs import start_job
-from mcp_trio._runtime import TrioRuntime, act_on
+from mcp_trio._runtime import TrioRuntime, act_on, start_job
 
 if TYPE_CHECKING:
     from mcp_core import Event

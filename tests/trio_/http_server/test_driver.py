@@ -166,7 +166,7 @@ async def test_http_driver_handler_task_writes_its_response(autojump_clock: Mock
         await trio.sleep(2)
         reception.pump()
         assert '"there"' in desk.text
-        assert desk.writers == ["mcp_trio._jobs._run"]
+        assert desk.writers == ["mcp_trio._runtime._run"]
         assert repr(reception) == "<HttpServerDriver, 0 conversations, 0 jobs>"
         assert server._services == {}
 
@@ -178,7 +178,7 @@ async def test_http_driver_earlier_output_is_written_by_a_task(autojump_clock: M
         await wait()
         assert set(desk.writers) == {
             "tests.trio_.http_server.test_driver.Desk.write",
-            "mcp_trio._jobs._run",
+            "mcp_trio._runtime._run",
         }
         assert desk.text.count("data: ") == 101
 

@@ -6,7 +6,7 @@ import h2.events
 import pytest
 
 from mcp_core.http.wire._http2_frames import PREFACE
-from mcp_trio._h2_parser import H2Protocol
+from mcp_trio._h2_protocol import H2Protocol
 from tests.core.http.h2_frames import (
     DATA,
     END_STREAM,

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from mcp_core.runtime import CallbackJob
-from mcp_trio._jobs import start_job
+from mcp_trio._runtime import start_job
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -148,7 +148,8 @@ async def test_job_stale_cancelled_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shutdown_timeout", "told"), [(None, ["dropped", "after"]), (1.0, ["answer", "dropped", "after"])]
+    ("shutdown_timeout", "told"),
+    [(None, ["dropped", "after"]), (1.0, ["answer", "dropped", "after"])],
 )
 async def test_job_started_in_cancelled_nursery_runs_only_with_shutdown_timeout(
     shutdown_timeout: float | None, told: list[str]
@@ -161,7 +162,9 @@ async def test_job_started_in_cancelled_nursery_runs_only_with_shutdown_timeout(
     assert job.shutting_down == (shutdown_timeout is not None)
 
 
-async def test_job_over_shutdown_timeout_is_cancelled(autojump_clock: trio.testing.MockClock) -> None:
+async def test_job_over_shutdown_timeout_is_cancelled(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     job = Job(trio.sleep_forever)
     start = trio.current_time()
     async with trio.open_nursery() as nursery:
