@@ -26,8 +26,12 @@ PACKAGES = {"mcp_asyncio_shim", "mcp_core", "mcp_trio"}
 
 
 def output_of(*command: str | Path, cwd: Path = ROOT) -> str:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
+    }
+    result = subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout.strip()
 
@@ -56,7 +60,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable
     # Borrow the dependencies only after the install: pip must not find our own packages in the other
     # environment. The wheel comes first on the path.
     borrowed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    site_packages = Path(output_of(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"))
+    site_packages = Path(
+        output_of(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
+    )
     (site_packages / "borrowed.pth").write_text("\n".join(borrowed))
     elsewhere = place / "elsewhere"
     elsewhere.mkdir()
@@ -79,7 +85,11 @@ def test_sdist_contains_sources_and_tests(tmp_path: Path) -> None:
     with tarfile.open(built) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "tests/conftest.py"} <= names
-    assert not [name for name in names if "__pycache__" in name or name.startswith((".git/", "node_modules"))]
+    assert not [
+        name
+        for name in names
+        if "__pycache__" in name or name.startswith((".git/", "node_modules"))
+    ]
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
@@ -96,7 +106,7 @@ def test_wheel_metadata_names_command(installed: Callable[[str], str]) -> None:
         "from importlib.metadata import distribution as d; dist = d('mcp-trio');"
         "print(dist.version, *[script.value for script in dist.entry_points if script.name == 'mcp-trio'])"
     )
-    assert found == "0.1.0 mcp_trio._command:main"
+    assert found == "0.1.0 mcp_trio.cli:main"
 
 
 def test_installed_command_works_in_any_directory(installed: Callable[[str], str]) -> None:

@@ -1,0 +1,89 @@
+"""The command's error, and its exit statuses.
+Errors for unknown names of tools, prompts and arguments, with a suggestion.
+URIs of resources, as the user types them."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+__all__ = [
+    "ANSWERED_ERROR",
+    "INTERRUPTED",
+    "MISUSED",
+    "NO_CONVERSATION",
+    "CliError",
+    "check_uri",
+    "did_you_mean",
+    "is_uri",
+    "no_such",
+    "no_such_argument",
+]
+
+ANSWERED_ERROR: Final = 1
+
+MISUSED: Final = 2  # the status that argparse uses
+
+NO_CONVERSATION: Final = 3
+
+INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
+
+
+class CliError(Exception):
+    """An error that is shown to the user: the cause, then the cure."""
+
+    def __init__(self, text: str, status: int = MISUSED) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+# emptied
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def no_such(kind: str, name: str, known: Sequence[str]) -> CliError:
+    """Build the error for a tool, a prompt or a template that the server does not have."""
+    has = f"its {kind}s are {', '.join(known)}" if known else "it has none"
+    return CliError(f"the server has no {kind} {name}; {has}.{did_you_mean(name, known)}")
+
+
+def no_such_argument(owner: str, name: str, known: Sequence[str]) -> CliError:
+    """Build the error for an unknown argument. `owner` takes it, such as "the tool price"."""
+    takes = f"it takes {', '.join(known)}" if known else "it takes none"
+    return CliError(f"{owner} has no argument {name}; {takes}.{did_you_mean(name, known)}")
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Return a question to append to an error about `name`; empty if no known name is similar."""
+    close = get_close_matches(name, known, 1)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+# emptied
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+_VARIABLE: Final = re.compile(r"\{.*?\}")
+
+
+def is_uri(word: str) -> bool:
+    """Return True if `word` begins with a URI scheme (RFC 3986)."""
+    return _SCHEME.match(word) is not None
+
+
+def check_uri(uri: str) -> None:
+    """Check that `uri` can be the URI of a resource.
+
+    Raises:
+        CliError: `uri` has no scheme, or is a URI template.
+    """
+    if not is_uri(uri):
+        raise CliError(
+            f"{uri!r} is not a URI: a URI begins with a scheme, as in tea://menu;"
+            " `mcp-trio inspect` lists the resources"
+        )
+    if variable := _VARIABLE.search(uri):
+        raise CliError(f"{uri} is a template: replace {variable[0]} by a value")

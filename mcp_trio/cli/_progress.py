@@ -1,0 +1,73 @@
+"""Progress on a screen: a bar on a terminal, one line for each message elsewhere.
+
+The bar disappears at the end, and while the user types.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ._screen import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ._screen import Screen
+
+    Step = Callable[[float, float | None, str | None], object]
+
+__all__ = ["progress_on"]
+
+
+@contextmanager
+def progress_on(screen: Screen, name: str) -> Iterator[Step]:
+    """Yield the function to call with each progress message.
+
+    `name` is displayed for progress without a message.
+    """
+
+    def print_line(done: float, total: float | None, message: str | None) -> None:
+        total_text = f" of {total:g}" if total is not None else ""
+        screen.say(f"{done:g}{total_text}", f"  {message}" if message else "")
+
+    if screen.terminal:
+        with _progress_bar(screen, name) as update:
+            yield update
+    else:
+        yield print_line
+
+
+@contextmanager
+def _progress_bar(screen: Screen, name: str) -> Iterator[Step]:
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
+    # The bar is invisible until a task is added: most requests report no progress.
+    bar = Progress(
+        *columns,
+        console=screen.console,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    tasks: list[Any] = []
+
+    def update(done: float, total: float | None, message: str | None) -> None:
+        if not tasks:
+            tasks.append(bar.add_task(name, total=None))
+        bar.update(tasks[0], completed=done, total=total, description=clean(message or name))
+        if not screen.typing:
+            bar.start()
+
+    screen.bar = bar
+    try:
+        yield update
+    finally:
+        screen.bar = None
+        bar.stop()

@@ -1,0 +1,317 @@
+"""A session with the server of a command: connect or start it, use it, close it in order.
+
+1. Ctrl+C and SIGTERM cancel the running call. The server gets `notifications/cancelled`, and one
+   that we started is ended in order. A second signal ends the command at once.
+2. Connecting and each request have a timeout. If a user at the terminal may be asked during a
+   call, that call has no maximum time.
+3. stderr of a server that we started is passed through as it arrives, so errors do not repeat it.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+import msgspec
+import trio
+
+from mcp_core import (
+    ALL,
+    AuthRequired,
+    CallTimeout,
+    ConnectFailed,
+    ConnectionLost,
+    LocalProtocolError,
+    PeerError,
+    RemoteProtocolError,
+)
+from mcp_core.auth import AuthorizationFailed
+from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
+from mcp_trio.streams._stdio import stop_on_signals
+
+from ._errors import ANSWERED_ERROR, MISUSED, NO_CONVERSATION, CliError
+from ._screen import Screen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcp_core.runtime import CallOptions
+    from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities
+    from mcp_trio._client import Client
+    from mcp_trio._connect import ClientOptions
+    from mcp_trio.auth._authorization import LoginConfig
+    from mcp_trio.streams._trace import Trace
+
+    from ._progress import Step
+    from ._user import User
+
+__all__ = [
+    "ARROWS",
+    "DEFAULT_LOG_LEVEL",
+    "DEFAULT_TIMEOUT",
+    "Target",
+    "cure_of",
+    "declared_by",
+    "talk",
+    "tracing",
+]
+
+DEFAULT_TIMEOUT: Final = 60.0
+DEFAULT_LOG_LEVEL: Final = "info"
+
+_STDIO_HINT: Final = "Is that an MCP server on stdin and stdout? --trace shows the messages"
+_URL_HINT: Final = "Is that the URL of an MCP server? --trace shows the messages"
+ARROWS: Final = {"sent": ("→ ", "cyan"), "received": ("← ", "green")}
+# The member of an error's `data` that names the client capabilities which a server requires, and
+# what the user can do about each.
+_REQUIRED_CAPABILITIES: Final = "requiredCapabilities"
+_CURES: Final = {
+    (
+        _REQUIRED_CAPABILITIES,
+        "elicitation",
+        "url",
+    ): "it wants to send you to a page: run this command in a terminal",
+    (
+        _REQUIRED_CAPABILITIES,
+        "elicitation",
+    ): "it has a form to fill in: run this command in a terminal, or add --answer KEY=VALUE",
+    (_REQUIRED_CAPABILITIES, "roots"): "it asks where it may work: add --root PATH",
+    (
+        _REQUIRED_CAPABILITIES,
+        "sampling",
+    ): "it asks for a language model, which this command does not have",
+}
+_LEVEL_STYLES: Final = {"debug": "dim", "info": "dim", "notice": "", "warning": "yellow"}
+_ERROR_STYLE: Final = "bold red"  # error and above
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A server, and the options of a session with it.
+
+    Args:
+        server: the URL, or the words of the command that starts the server.
+        cwd: the working directory of that command; the current one by default.
+        versions: the revisions to offer.
+        timeout: seconds, for connecting and for each request.
+        log_level: the lowest level of the server's log messages that are shown; None shows none.
+        stderr: shared by all parts that write to stderr, so that lines and prompts do not mix.
+        trace: called with each message.
+        user: answers elicitation requests; None declares no elicitation.
+        roots: directories and files in which the server may work.
+        headers: sent with each HTTP request to a URL.
+        auth: how to get access tokens; by default only those stored by `mcp-trio login` are used.
+    """
+
+    server: str | tuple[str, ...]
+    cwd: Path | None = None
+    versions: tuple[str, ...] = ALL
+    timeout: float = DEFAULT_TIMEOUT
+    log_level: LoggingLevel | None = None
+    stderr: Screen = field(default_factory=lambda: Screen(sys.stderr))
+    trace: Trace | None = None
+    user: User | None = None
+    roots: tuple[Path, ...] = ()
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    auth: LoginConfig | None = None
+
+    @property
+    def name(self) -> str:
+        """The URL or the command line of the server."""
+        return self.server if isinstance(self.server, str) else shlex.join(self.server)
+
+    @property
+    def doubt(self) -> str:
+        """A hint for errors that suggest that this is not an MCP server."""
+        return _URL_HINT if isinstance(self.server, str) else _STDIO_HINT
+
+    @property
+    def last_words(self) -> str:
+        """A reference to the server's stderr, to append to errors about a lost connection."""
+        return "" if isinstance(self.server, str) else "; its stderr, if any, is above"
+
+    def connect(self) -> AbstractAsyncContextManager[Client]:
+        """Connect to the server for the duration of a block."""
+        if isinstance(self.server, str):
+            headers = dict(self.headers)
+            if self.server.lower().startswith("ws"):
+                return connect_websocket(self.server, headers=headers, **self.options)
+            return connect_http(
+                self.server, headers=headers, auth=self._auth_unless_given(headers), **self.options
+            )
+        return connect_stdio(self.server, cwd=self.cwd, **self.options)
+
+    def _auth_unless_given(self, headers: dict[str, str]) -> LoginConfig | bool:
+        """Return how to get access tokens; False if `headers` has one already."""
+        if "authorization" in headers:
+            return False
+        from mcp_trio.auth._authorization import LoginConfig
+
+        return self.auth or LoginConfig(browse=None)
+
+    def call_options(self, progress: Step) -> CallOptions:
+        """Return the options of a call that may take long and may ask the user."""
+        options: CallOptions = {"timeout": self.timeout, "progress": progress}
+        if self.user is not None and self.user.present:
+            options["max_timeout"] = None  # the user may take any time; Ctrl+C ends the wait
+        return options
+
+    @property
+    def options(self) -> ClientOptions:
+        """The options of the client."""
+        options: ClientOptions = {
+            "versions": self.versions,
+            "trace": self.trace,
+            "on_log": _log_printer(self.stderr) if self.log_level is not None else None,
+            "log_level": self.log_level,
+        }
+        if self.user is not None:
+            options |= self.user.options
+        if self.roots:
+            options["on_roots"] = self.roots
+        return options
+
+
+def tracing(screen: Screen) -> Trace:
+    """Return a trace callback that prints each message to `screen`."""
+
+    def show(direction: Literal["sent", "received"], line: bytes) -> None:
+        screen.say(ARROWS[direction], line.decode(errors="replace"))
+
+    return show
+
+
+def _log_printer(screen: Screen) -> Callable[[LoggingMessageParams], None]:
+    """Return a callback that prints each log message of the server to `screen`."""
+
+    def show(message: LoggingMessageParams) -> None:
+        data = message.data
+        text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
+        logger = f" {message.logger}" if message.logger else ""
+        screen.say(
+            (f"[{message.level}{logger}]", _LEVEL_STYLES.get(message.level, _ERROR_STYLE)),
+            f" {text}",
+        )
+
+    return show
+
+
+def _warn_if_no_logging(client: Client, target: Target) -> None:
+    # Only a user who chose a level expects log messages.
+    if target.log_level not in (None, DEFAULT_LOG_LEVEL) and declared_by(client).logging is None:
+        target.stderr.say("mcp-trio: the server did not declare that it sends log messages")
+
+
+def declared_by(client: Client) -> ServerCapabilities:
+    """Return the capabilities that the server declared."""
+    return cast("ServerCapabilities", client.peer.capabilities)
+
+
+def cure_of(error: PeerError) -> str:
+    """Return what the user can do about a server's error, to append to it; empty if unknown."""
+    for path, cure in _CURES.items():
+        found: Any = error.data
+        for name in path:
+            found = found.get(name) if isinstance(found, dict) else None
+        if found is not None:
+            return f"; {cure}"
+    pages = error.data.get("elicitations") if isinstance(error.data, dict) else None
+    urls = (
+        [str(page.get("url")) for page in pages if isinstance(page, dict)]
+        if isinstance(pages, list)
+        else []
+    )
+    return (
+        f"; open {' and '.join(urls)} in a browser if you trust it, and try again" if urls else ""
+    )
+
+
+def talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
+    """Connect, run `body` with the client, and close the connection.
+
+    Returns:
+        The exit status: that of `body`, 130 after Ctrl+C, 143 after SIGTERM, or 2 if a form had no
+        valid `--answer`.
+
+    Raises:
+        CliError: the connection failed, or a call in `body` failed.
+    """
+    return trio.run(_run_session, target, body)
+
+
+async def _run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
+    status = 0
+    with ExitStack() as signals, _explain_errors(target):
+        with trio.move_on_after(target.timeout) as connecting:
+            stops = [signals.enter_context(stop_on_signals(connecting.cancel))]
+            async with target.connect() as client:
+                connecting.deadline = math.inf
+                _warn_if_no_logging(client, target)
+                if target.trace is not None and client.protocol:
+                    target.stderr.say(f"mcp-trio: connected over {client.protocol}")
+                # An inner scope: the connection must outlive it to send `notifications/cancelled`.
+                with trio.CancelScope() as running:
+                    stops.append(signals.enter_context(stop_on_signals(running.cancel)))
+                    status = await body(client)
+        stopped = max(stop.exit_code for stop in stops)
+        if connecting.cancelled_caught and not stopped:
+            raise CliError(
+                f"{target.name} did not answer within {target.timeout:g} s. {target.doubt},"
+                " a larger --timeout allows more time",
+                NO_CONVERSATION,
+            )
+    return stopped or (MISUSED if target.user is not None and target.user.misused else status)
+
+
+def _login_hint(target: Target, error: AuthRequired) -> str:
+    """Return how to get a token that the server accepts, to append to an error."""
+    if target.auth is not None:  # `mcp-trio login` itself
+        return ""
+    scopes = [word for scope in error.scopes for word in ("--scope", scope)]
+    login = shlex.join(["mcp-trio", "login", *scopes, target.name])
+    return f". `{login}` gets a token, --token-env VARIABLE sends one that you have"
+
+
+@contextmanager
+def _explain_errors(target: Target) -> Iterator[None]:
+    """Turn errors of the library into a CliError that says what the user can do."""
+    try:
+        yield
+    except AuthRequired as exc:
+        raise CliError(
+            f"{str(exc).removesuffix('.')}{_login_hint(target, exc)}", NO_CONVERSATION
+        ) from exc
+    except AuthorizationFailed as exc:
+        raise CliError(f"{target.name}: {exc}", NO_CONVERSATION) from exc
+    except ConnectFailed as exc:
+        if isinstance(exc.__cause__, AuthRequired):
+            hint = _login_hint(target, exc.__cause__)
+            raise CliError(
+                f"{target.name}: {str(exc).removesuffix('.')}{hint}", NO_CONVERSATION
+            ) from exc
+        if isinstance(exc.__cause__, AuthorizationFailed):
+            raise CliError(f"{target.name}: {exc}", NO_CONVERSATION) from exc
+        cause, _, _ = str(exc).partition("\n")  # further lines repeat the server's stderr
+        if not isinstance(exc.__cause__, OSError):  # the server started, or the URL answered
+            hint = "" if "?" in cause else f". {target.doubt}"  # it may have a hint already
+            cause = f"{target.name}: {cause.removesuffix('.')}{hint}"
+        raise CliError(cause, NO_CONVERSATION) from exc
+    except CallTimeout as exc:
+        raise CliError(f"{exc}; a larger --timeout allows more time", NO_CONVERSATION) from exc
+    except ConnectionLost as exc:
+        raise CliError(f"{exc} before it answered{target.last_words}", NO_CONVERSATION) from exc
+    except PeerError as exc:
+        raise CliError(
+            f"the server answered with an error: {exc}{cure_of(exc)}", ANSWERED_ERROR
+        ) from exc
+    except LocalProtocolError as exc:
+        raise CliError(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
+    except RemoteProtocolError as exc:
+        raise CliError(
+            f"the server broke the protocol: {exc}. --trace shows the messages", NO_CONVERSATION
+        ) from exc

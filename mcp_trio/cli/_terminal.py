@@ -1,0 +1,88 @@
+"""Dialogues with the user at a terminal, one after the other.
+
+1. The event loop waits until the terminal is readable. A thread inside `read()` could not be
+   cancelled, and would take the next line from the program that reads the terminal after us.
+2. Editing a line and ending it is left to the terminal's line discipline.
+
+The module does not know what is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import termios
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TextIO
+
+import trio
+
+if TYPE_CHECKING:
+    from mcp_core.types import ElicitResult
+
+    from ._forms import Dialogue, Prompt, Say
+    from ._screen import Screen
+
+__all__ = ["Terminal"]
+
+_MAX_LINE: Final = 4096  # the longest line that a Linux terminal delivers
+_CONTROLS: Final = frozenset(map(chr, [*range(0x20), *range(0x7F, 0xA0)])) - {"\t"}
+
+
+class Terminal:
+    """A user who sees `screen`, a terminal, and types at the terminal `keyboard`."""
+
+    def __init__(self, screen: Screen, keyboard: TextIO) -> None:
+        self._screen = screen
+        self._fd = keyboard.fileno()
+        self._encoding = keyboard.encoding
+        self._dialogue_lock = trio.Lock()
+
+    async def hold(self, begin: Callable[[Say], Dialogue]) -> ElicitResult:
+        """Run a dialogue, after those that already wait, and return its result."""
+        async with self._dialogue_lock:
+            # Discard what was typed before the question was shown: it is not an answer to it. The
+            # first read reports a closed terminal.
+            with suppress(termios.error):
+                termios.tcflush(self._fd, termios.TCIFLUSH)
+            dialogue = begin(self._screen.say)
+            try:
+                prompt = next(dialogue)
+                while True:
+                    prompt = dialogue.send(await self._read_line(prompt))
+            except StopIteration as end:
+                result: ElicitResult = end.value
+                return result
+
+    async def _read_line(self, prompt: Prompt) -> str | None:
+        """Return the line typed after the prompt; None for Ctrl+D or if the terminal is closed."""
+        while True:
+            data = await self._read_bytes(prompt)
+            if data is None:
+                return None
+            try:
+                text = data.rstrip(b"\r\n").decode(self._encoding)
+            except UnicodeDecodeError:
+                self._screen.say((f"  That is not {self._encoding}", "yellow"))
+                continue
+            if _CONTROLS.isdisjoint(text):
+                return text
+            self._screen.say(
+                ("  That contains a control character, as of an arrow key: ", "yellow"), text
+            )
+
+    async def _read_bytes(self, prompt: Prompt) -> bytes | None:
+        self._screen.prompt(*prompt)
+        data = b""
+        try:
+            while not data.endswith(b"\n"):
+                await trio.lowlevel.wait_readable(self._fd)
+                chunk = os.read(self._fd, _MAX_LINE)
+                if not chunk:
+                    return None
+                data += chunk
+        except OSError:  # the terminal is closed
+            return None
+        finally:
+            self._screen.typed(ended=data.endswith(b"\n"))
+        return data

@@ -1,0 +1,150 @@
+"""Answers to a server's elicitation requests: first from `--answer`, then from the user.
+
+1. Only what can be answered is declared: forms need a terminal or `--answer`, pages a terminal.
+2. Each `--answer` is used once, in the order of the forms, and its text is read as if typed. A
+   server that repeats a form because of a wrong answer therefore does not loop.
+3. A form that cannot be answered is cancelled, so the server does not wait. The exit status
+   reports it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mcp_core.runtime import answer_form
+from mcp_core.types import ElicitationCapability, ElicitResult
+
+from ._arguments import object_in
+from ._errors import CliError, no_such_argument
+from ._forms import InvalidInput, default_in, fill_in, value_in, visit
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from mcp_core import FormSchema
+    from mcp_core.types import ElicitParams
+    from mcp_trio._connect import ClientOptions
+
+    from ._screen import Screen
+    from ._terminal import Terminal
+
+__all__ = ["User"]
+
+
+class User:
+    """The answers of the user to one server.
+
+    Args:
+        server: the name of the server, to be shown.
+        given: the values of `--answer`.
+        stderr: for questions and errors.
+
+    `present` is True if there is a terminal to ask at. `misused` is True after a form for which
+    `given` had no valid answer; the reason was written to `stderr`.
+
+    Raises:
+        CliError: a value is neither KEY=VALUE nor a JSON object.
+    """
+
+    def __init__(self, server: str, given: Sequence[str], stderr: Screen) -> None:
+        self._source = f"The server ({server})"
+        self._field_texts, self._forms = _parse_answers(given)
+        self._stderr = stderr
+        self._terminal = _open_terminal(stderr)
+        self._form_callback = answer_form(self._answer_form)
+        self.present = self._terminal is not None
+        self.misused = False
+
+    @property
+    def options(self) -> ClientOptions:
+        """The elicitation options of the client."""
+        if self.present:
+            return {
+                "on_elicit": self._on_elicit,
+                "elicitation": ElicitationCapability(form={}, url={}),
+            }
+        return {"on_elicit": self._on_elicit} if self._field_texts or self._forms else {}
+
+    def _on_elicit(self, params: ElicitParams) -> Any:
+        if params.mode != "url":
+            return self._form_callback(params)
+        assert self._terminal is not None, "pages are declared only with a terminal"
+        assert params.url is not None
+        return self._terminal.hold(partial(visit, self._source, params.message, params.url))
+
+    def _answer_form(
+        self, message: str, form: FormSchema
+    ) -> Awaitable[ElicitResult] | ElicitResult:
+        if self._field_texts or self._forms:
+            try:
+                return ElicitResult(action="accept", content=self._form_content(form))
+            except CliError as exc:
+                self.misused = True
+                self._stderr.say(f"mcp-trio: {exc}")
+        elif self._terminal is None:
+            self.misused = True
+            self._stderr.say("mcp-trio: no --answer is left for this form of the server: ", message)
+        else:
+            return self._terminal.hold(partial(fill_in, self._source, message, form))
+        return ElicitResult(action="cancel")
+
+    def _form_content(self, form: FormSchema) -> dict[str, Any]:
+        """Fill in a form with the next given values, and with defaults for the other fields.
+
+        Raises:
+            CliError: a value is invalid, or a required field is missing.
+        """
+        content = {name: default_in(form, name) for name in form.properties}
+        texts, self._field_texts = self._field_texts, {}
+        values = {name: _parse_field(form, name, text) for name, text in texts.items()}
+        if not texts:
+            values = self._forms.popleft()
+        for name, value in values.items():
+            problem = form.misfit(name, value) if name in form.properties else None
+            if problem:
+                raise CliError(f"--answer: {name} {problem}")
+        content |= values
+        missing = [name for name in form.required or () if content.get(name) is None]
+        if missing:
+            raise CliError(f"the form needs {' and '.join(missing)}: add --answer {missing[0]}=...")
+        return {name: value for name, value in content.items() if value is not None}
+
+
+def _parse_answers(given: Sequence[str]) -> tuple[dict[str, str], deque[dict[str, Any]]]:
+    """Return texts for the fields of the first form, or the values of each form."""
+    objects = deque(object_in(word) for word in given if word.startswith("{"))
+    texts: dict[str, str] = {}
+    for word in given:
+        key, equals, text = word.partition("=")
+        if word.startswith("{"):
+            continue
+        if not (key and equals):
+            raise CliError(
+                f"{word!r} is not an answer: write --answer KEY=VALUE, or --answer with a JSON object"
+            )
+        texts[key] = text
+    if texts and objects:
+        raise CliError(
+            "--answer takes KEY=VALUE, all for one form, or a JSON object for each form, but not both"
+        )
+    return texts, objects
+
+
+def _parse_field(form: FormSchema, name: str, text: str) -> Any:
+    if name not in form.properties:
+        raise no_such_argument("the form", name, list(form.properties))
+    try:
+        return value_in(form, name, text)
+    except InvalidInput as misfit:
+        raise CliError(f"--answer {name}={text}: {misfit}") from None
+
+
+def _open_terminal(stderr: Screen) -> Terminal | None:
+    if sys.stdin is None or not sys.stdin.isatty() or not stderr.terminal:
+        return None
+    from ._terminal import Terminal  # needs `termios`, which Windows lacks
+
+    return Terminal(stderr, sys.stdin)

@@ -1,0 +1,94 @@
+"""`mcp-trio call`: call a tool with arguments from the command line and print the result.
+
+1. Text content is printed unchanged, so that it can be piped.
+2. Structured content is printed unless a text block is the same value.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from mcp_core.types import TextContent
+from mcp_trio.cli._arguments import arguments_from
+from mcp_trio.cli._errors import ANSWERED_ERROR, no_such
+from mcp_trio.cli._progress import progress_on
+from mcp_trio.cli._screen import Screen, text_of
+from mcp_trio.cli._session import declared_by, talk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcp_core.types import CallToolResult
+    from mcp_trio._client import Client
+    from mcp_trio.cli._session import Target
+
+__all__ = ["call"]
+
+
+def call(target: Target, tool: str, words: Sequence[str], *, as_json: bool) -> int:
+    """Call a tool, print the result and return the exit status.
+
+    Raises:
+        CliError: the connection failed, the server has no such tool, or an argument is invalid.
+    """
+
+    async def body(client: Client) -> int:
+        schema = await _input_schema(tool, client, target.timeout)
+        arguments = arguments_from(words, schema, f"the tool {tool}")
+        with progress_on(target.stderr, tool) as progress:
+            result = await client.call_tool(tool, arguments, **target.call_options(progress))
+        screen = Screen(sys.stdout)
+        if as_json:
+            screen.write_json(result)
+        else:
+            _print_result(result, screen)
+        if not result.is_error:
+            return 0
+        target.stderr.say(f"mcp-trio: the tool {tool} reported an error")
+        return ANSWERED_ERROR
+
+    return talk(target, body)
+
+
+async def _input_schema(name: str, client: Client, timeout: float) -> dict[str, Any]:
+    tools = (
+        await client.list_tools(timeout=timeout) if declared_by(client).tools is not None else []
+    )
+    for tool in tools:
+        if tool.name == name:
+            return tool.input_schema
+    raise no_such("tool", name, [tool.name for tool in tools])
+
+
+def _print_result(result: CallToolResult, screen: Screen) -> None:
+    data = result.structured_content
+    # Up to 2025-11-25 structured content is an object, and servers wrap any other value in a member
+    # `result`.
+    value = data["result"] if isinstance(data, dict) and data.keys() == {"result"} else data
+    repeated = [
+        block
+        for block in result.content
+        if isinstance(block, TextContent)
+        and (_represents(block.text, value) or _represents(block.text, data))
+    ]
+    nested = isinstance(value, dict | list)  # easier to read indented than as one line of text
+    for block in result.content:
+        if not (nested and block in repeated):
+            screen.show(text_of(block))
+    if data is not UNSET and (nested or not repeated):
+        if len(result.content) > len(repeated):
+            screen.say(("structured content:", "dim"))
+        screen.show(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+
+
+def _represents(text: str, value: Any) -> bool:
+    """Return True if `text` is the value itself, or JSON of it."""
+    try:
+        return bool(text == value or json.loads(text) == value)
+    except (ValueError, RecursionError):
+        return False

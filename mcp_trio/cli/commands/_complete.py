@@ -1,0 +1,105 @@
+"""`mcp-trio complete`: print the values that a server suggests for an argument, one a line.
+
+The prompt or template and its argument must be listed by the server. A server answers a request
+for an unknown argument with no values, so a mistyped name would go unnoticed.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from mcp_core.registry import DeclarationError, UriTemplate
+from mcp_core.types import CompleteParams
+from mcp_trio.cli._arguments import arguments_from
+from mcp_trio.cli._errors import CliError, no_such, no_such_argument
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._session import declared_by, talk
+
+from ._prompt import prompt_named, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcp_core.types import Completion
+    from mcp_trio._client import Client
+    from mcp_trio.cli._session import Target
+
+__all__ = ["complete"]
+
+
+def complete(
+    target: Target, name: str, argument: str, value: str, words: Sequence[str], *, as_json: bool
+) -> int:
+    """Print completions of an argument and return the exit status.
+
+    Args:
+        target: the server.
+        name: the name of a prompt, or a resource template.
+        argument: the argument of the prompt, or the variable of the template.
+        value: the beginning of the value.
+        words: KEY=VALUE or JSON, the arguments that have a value already.
+        as_json: print the result as a JSON document.
+
+    Raises:
+        CliError: the connection failed, the server has no such prompt or template, or it has no
+            such argument.
+    """
+    template = _parse_template(name) if "{" in name or "://" in name else None
+
+    async def body(client: Client) -> int:
+        if template is not None:
+            await _require_template(name, client, target.timeout)
+            owner = f"the template {name}"
+            known = template.variables
+        else:
+            found = await prompt_named(name, client, target.timeout)
+            owner = f"the prompt {name}"
+            known = tuple(each.name for each in found.arguments or ())
+        if argument not in known:
+            raise no_such_argument(owner, argument, known)
+        settled = arguments_from(words, texts(known), owner)
+        if settled and client.peer.dialect.lacks(CompleteParams, "context"):
+            unsent = " and ".join(settled)
+            target.stderr.say(
+                f"mcp-trio: revision {client.peer.dialect.version} cannot send other arguments: {unsent}"
+            )
+        completion = await client.complete(
+            name, argument, value, arguments=settled or None, timeout=target.timeout
+        )
+        screen = Screen(sys.stdout)
+        if as_json:
+            screen.write_json(completion)
+        else:
+            _print_completion(completion, screen, target.stderr)
+        return 0
+
+    return talk(target, body)
+
+
+def _parse_template(text: str) -> UriTemplate:
+    try:
+        return UriTemplate(text)
+    except DeclarationError as exc:
+        raise CliError(f"{exc}; `mcp-trio inspect` lists the server's templates") from None
+
+
+async def _require_template(text: str, client: Client, timeout: float) -> None:
+    has_resources = declared_by(client).resources is not None
+    templates = await client.list_resource_templates(timeout=timeout) if has_resources else []
+    known = [found.uri_template for found in templates]
+    if text not in known:
+        raise no_such("resource template", text, known)
+
+
+def _print_completion(completion: Completion, screen: Screen, stderr: Screen) -> None:
+    values = completion.values
+    total = completion.total
+    for value in values:
+        screen.show(value)
+    if not values:
+        stderr.say("mcp-trio: the server suggests no values")
+    elif total is not None and total > len(values):
+        stderr.say(f"mcp-trio: these are {len(values)} of {total} values")
+    elif completion.has_more:
+        stderr.say("mcp-trio: the server has more values")

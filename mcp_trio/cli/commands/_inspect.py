@@ -1,0 +1,220 @@
+"""`mcp-trio inspect`: print what a server offers, as text or as one JSON document.
+
+Only declared capabilities are requested; the others are empty lists in the document. A server that
+declares resources need not implement resource templates.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from mcp_core import Fault, Peer, PeerError
+from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
+from mcp_trio.cli._arguments import describe
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._session import declared_by, talk
+
+if TYPE_CHECKING:
+    from mcp_trio._client import Client
+    from mcp_trio.cli._session import Target
+
+__all__ = ["inspect"]
+
+_MAX_WIDTH = 100  # columns; longer lines of prose are hard to read
+
+
+@dataclass(frozen=True)
+class _Inventory:
+    peer: Peer
+    tools: list[Tool]
+    resources: list[Resource]
+    templates: list[ResourceTemplate]
+    prompts: list[Prompt]
+
+
+def inspect(target: Target, *, as_json: bool) -> int:
+    """Print what the server offers and return the exit status.
+
+    Raises:
+        CliError: the connection failed.
+    """
+
+    async def body(client: Client) -> int:
+        inventory = await _fetch_inventory(client, target.timeout)
+        screen = Screen(sys.stdout)
+        if as_json:
+            screen.write_json(_to_json(inventory))
+        else:
+            _InventoryPrinter(screen).show(inventory)
+        return 0
+
+    return talk(target, body)
+
+
+async def _fetch_inventory(client: Client, timeout: float) -> _Inventory:
+    declared = declared_by(client)
+    return _Inventory(
+        client.peer,
+        await client.list_tools(timeout=timeout) if declared.tools is not None else [],
+        await client.list_resources(timeout=timeout) if declared.resources is not None else [],
+        await _list_templates(client, timeout) if declared.resources is not None else [],
+        await client.list_prompts(timeout=timeout) if declared.prompts is not None else [],
+    )
+
+
+async def _list_templates(client: Client, timeout: float) -> list[ResourceTemplate]:
+    try:
+        return await client.list_resource_templates(timeout=timeout)
+    except PeerError as exc:
+        if exc.code == client.peer.dialect.codes[Fault.METHOD_NOT_FOUND]:
+            return []
+        raise
+
+
+def _to_json(inventory: _Inventory) -> dict[str, Any]:
+    peer = inventory.peer
+    server = {
+        **(msgspec.to_builtins(peer.info) if peer.info is not None else {}),
+        "protocolVersion": peer.dialect.version,
+        "capabilities": peer.capabilities,
+        **({"instructions": peer.instructions} if peer.instructions else {}),
+    }
+    return {
+        "server": server,
+        "tools": inventory.tools,
+        "resources": inventory.resources,
+        "resourceTemplates": inventory.templates,
+        "prompts": inventory.prompts,
+    }
+
+
+class _InventoryPrinter:
+    """The inventory of a server as text on `screen`."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        # Lines are wrapped on a terminal only.
+        self._width = min(screen.width(_MAX_WIDTH), _MAX_WIDTH) if screen.terminal else None
+
+    def show(self, inventory: _Inventory) -> None:
+        """Print the server and all that it offers."""
+        self._print_server(inventory.peer)
+        for heading, entries, show in (
+            ("Tools", inventory.tools, self._print_tool),
+            ("Resources", inventory.resources, self._print_resource),
+            ("Resource templates", inventory.templates, self._print_template),
+            ("Prompts", inventory.prompts, self._print_prompt),
+        ):
+            if entries:
+                self._screen.say()
+                self._screen.say((f"{heading} ({len(entries)})", "bold underline"))
+                for entry in entries:
+                    show(cast("Any", entry))
+
+    def _print_server(self, peer: Peer) -> None:
+        info = peer.info
+        name = f"{info.name} {info.version}" if info is not None else "a server without a name"
+        self._screen.say((name, "bold"), f", speaking revision {peer.dialect.version}")
+        if info is not None:
+            for text in info.title, info.description, info.website_url:
+                self._print_prose(text, 2)
+        self._screen.say(
+            "  capabilities: ", ", ".join(_capability_names(peer.capabilities)) or "none"
+        )
+        if peer.instructions:
+            self._screen.say("  instructions:")
+            self._print_prose(peer.instructions, 4)
+
+    def _print_tool(self, tool: Tool) -> None:
+        self._print_entry(tool.name, tool.title, tool.description)
+        schema = tool.input_schema
+        properties = schema.get("properties") or {}
+        required = schema.get("required") or ()
+        rows = []
+        for name, schema_of_name in properties.items():
+            details = schema_of_name if isinstance(schema_of_name, dict) else {}
+            need = "required" if name in required else "optional"
+            if "default" in details:
+                need = f"default {msgspec.json.encode(details['default']).decode()}"
+            rows.append(
+                (name, f"{describe(schema_of_name, schema)}, {need}", details.get("description"))
+            )
+        self._print_arguments(rows)
+
+    def _print_prompt(self, prompt: Prompt) -> None:
+        self._print_entry(prompt.name, prompt.title, prompt.description)
+        self._print_arguments(
+            [
+                (
+                    argument.name,
+                    "required" if argument.required else "optional",
+                    argument.description,
+                )
+                for argument in prompt.arguments or ()
+            ]
+        )
+
+    def _print_resource(self, resource: Resource) -> None:
+        size = f"{resource.size} bytes" if resource.size is not None else None
+        self._print_entry(
+            resource.uri,
+            resource.title or resource.name,
+            resource.description,
+            resource.mime_type,
+            size,
+        )
+
+    def _print_template(self, template: ResourceTemplate) -> None:
+        name = template.title or template.name
+        self._print_entry(template.uri_template, name, template.description, template.mime_type)
+
+    def _print_entry(
+        self, name: str, title: str | None, description: str | None, *facts: str | None
+    ) -> None:
+        aside = ", ".join(fact for fact in (title, *facts) if fact)
+        self._screen.say("  ", (name, "bold cyan"), (f"  ({aside})" if aside else "", "dim"))
+        self._print_prose(description, 6)
+
+    def _print_arguments(self, rows: list[tuple[str, str, str | None]]) -> None:
+        name_width = max((len(name) for name, _, _ in rows), default=0)
+        kind_width = max((len(kind) for _, kind, _ in rows), default=0)
+        for name, kind, description in rows:
+            text = (description or "").strip()
+            used = 6 + name_width + 2 + kind_width + 2
+            free = math.inf if self._width is None else self._width - used
+            aside = text if len(text) <= free and "\n" not in text else ""
+            padded = f"{kind:{kind_width}}  " if aside else kind
+            self._screen.say(
+                "      ", (f"{name:{name_width}}", "green"), "  ", (padded, "dim"), aside
+            )
+            if not aside:
+                self._print_prose(text, 6 + name_width + 4)
+
+    def _print_prose(self, text: str | None, indent: int) -> None:
+        for line in (text or "").strip().splitlines():
+            wrapped = (
+                [line]
+                if self._width is None
+                else textwrap.wrap(line, max(self._width - indent, 20))
+            )
+            for part in wrapped or [""]:
+                self._screen.say((" " * indent + part).rstrip())
+
+
+def _capability_names(capabilities: Any) -> list[str]:
+    """Return the capabilities as dotted names: `tools`, `tools.listChanged`."""
+    found: list[str] = []
+    for name, value in msgspec.to_builtins(capabilities).items():
+        inner = (
+            [key for key, enabled in value.items() if enabled is True]
+            if isinstance(value, dict)
+            else []
+        )
+        found += [name, *(f"{name}.{key}" for key in inner)]
+    return found

@@ -1,0 +1,102 @@
+"""`mcp-trio listen`: print a line for each change notification of a server.
+
+1. A notification carries no data, so a line only names what changed: a list, or the URI of a
+   resource. With `--json` each line is the notification, with the names of the protocol.
+2. The command ends by itself when no more notifications can come (the server ended the
+   subscription, or the connection is lost), or when the reader of stdout has gone.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mcp_core import ConnectionLost, LocalProtocolError
+from mcp_trio.cli._errors import NO_CONVERSATION, CliError, check_uri
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._session import talk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mcp_core.subscriptions._server import Change
+    from mcp_trio._client import Client
+    from mcp_trio.cli._session import Target
+
+__all__ = ["listen"]
+
+
+def listen(
+    target: Target,
+    uris: Sequence[str],
+    *,
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    as_json: bool,
+) -> int:
+    """Print changes until the subscription ends, and return the exit status.
+
+    Args:
+        target: the server.
+        uris: the resources to subscribe to.
+        tools: subscribe to the list of tools. Without any list and URI, all three lists are meant.
+        prompts: subscribe to the list of prompts.
+        resources: subscribe to the list of resources.
+        as_json: print each notification as a JSON document.
+
+    Raises:
+        CliError: a URI is invalid, the connection failed, or the server supports no subscription
+            that was requested.
+    """
+    for uri in uris:
+        check_uri(uri)
+    lists = {"tools": tools, "prompts": prompts, "resources": resources}
+    if not uris and not any(lists.values()):
+        lists = dict.fromkeys(lists, True)
+    requested = [*(name for name, enabled in lists.items() if enabled), *dict.fromkeys(uris)]
+
+    async def body(client: Client) -> int:
+        screen = Screen(sys.stdout)
+        try:
+            async with client.listen(**lists, uris=uris, timeout=target.timeout) as changes:
+                _print_subscription(
+                    target.stderr,
+                    requested,
+                    [_format_change(change) for change in changes.honoured],
+                )
+                async for change in changes:
+                    if as_json:
+                        screen.write(_encode_change(change))
+                    else:
+                        screen.show(_format_change(change))
+                    if screen.gone:
+                        return 0
+        except LocalProtocolError as exc:
+            raise CliError(
+                f"the server sends no notifications about {' or '.join(requested)}"
+            ) from exc
+        except ConnectionLost as exc:
+            raise CliError(f"{exc}{target.last_words}", NO_CONVERSATION) from exc
+        target.stderr.say("mcp-trio: the server has ended the subscription")
+        return 0
+
+    return talk(target, body)
+
+
+def _print_subscription(stderr: Screen, requested: Iterable[str], honoured: Sequence[str]) -> None:
+    stderr.say("mcp-trio: listening to ", ", ".join(honoured))
+    unsupported = [name for name in requested if name not in honoured]
+    if unsupported:
+        stderr.say("mcp-trio: the server sends no notifications about ", " or ".join(unsupported))
+
+
+def _format_change(change: Change) -> str:
+    return change.list or change.uri or ""
+
+
+def _encode_change(change: Change) -> bytes:
+    params = {} if change.uri is None else {"params": {"uri": change.uri}}
+    return msgspec.json.encode({"method": change.method, **params}) + b"\n"

@@ -1,0 +1,106 @@
+"""`mcp-trio login`: the user authorizes this command at a server, and the tokens are stored.
+
+1. The address of the login page is printed too, for systems on which no browser opens. Nothing
+   else of the login is printed.
+2. Tokens are stored where the library stores them. Other commands use them, and so does
+   `connect(url, auth=True)`.
+3. An authorization server without dynamic registration needs `--client-id`: the id of a client
+   that was registered there by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from mcp_core.auth import ClientProfile
+from mcp_trio.auth._authorization import LoginConfig
+from mcp_trio.auth._storage import FileStorage
+from mcp_trio.cli._errors import NO_CONVERSATION, CliError
+from mcp_trio.cli._session import declared_by, talk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcp_core.auth import Secret
+    from mcp_trio._client import Client
+    from mcp_trio.cli._session import Target
+
+__all__ = ["login"]
+
+# Seconds: the library's timeout for the browser, and a minute for the requests before and after.
+_LOGIN_TIMEOUT: Final = 360.0
+
+
+class _NewLoginStorage(FileStorage):
+    """A file storage that ignores tokens stored before this login.
+
+    The login therefore asks the user again, who may use another account. The old tokens stay in
+    place until it has succeeded. Other entries are read as usual: to which authorization server a
+    `client_id` belongs must not be decided again by the MCP server.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failure: OSError | None = None
+        self._new_keys: set[str] = set()
+
+    def load(self, key: str) -> bytes | None:
+        return (
+            None if key.startswith("tokens:") and key not in self._new_keys else super().load(key)
+        )
+
+    def save(self, key: str, value: bytes | None) -> None:
+        try:
+            super().save(key, value)
+        except OSError as exc:
+            self.failure = exc
+            raise
+        self._new_keys.add(key)
+
+
+def login(
+    target: Target, *, client_id: str | None, client_secret: Secret | None, scopes: Sequence[str]
+) -> int:
+    """Log in at the server of `target` and return the exit status.
+
+    Raises:
+        CliError: the login failed, or its tokens cannot be stored.
+    """
+    page_shown = False
+    storage = _NewLoginStorage()
+
+    def show(url: str) -> None:
+        nonlocal page_shown
+        page_shown = True
+        target.stderr.say(f"mcp-trio: log in with your browser; if none opens, go to {url}")
+
+    async def body(client: Client) -> int:
+        if declared_by(client).tools is not None:
+            await client.list_tools(timeout=_LOGIN_TIMEOUT)
+        if storage.failure is not None:
+            raise CliError(
+                f"the login succeeded, but its token cannot be stored: {storage.failure}",
+                NO_CONVERSATION,
+            )
+        target.stderr.say(
+            "mcp-trio: logged in; the other commands use this login now"
+            if page_shown
+            else "mcp-trio: the server needs no login"
+        )
+        return 0
+
+    profile = ClientProfile(
+        client_id=client_id,
+        client_secret=client_secret,
+        keep_secret=client_secret is not None,  # other commands renew the tokens with it
+        scopes=tuple(scopes) or None,
+    )
+    return talk(
+        replace(
+            target,
+            auth=LoginConfig(profile=profile, storage=storage, show=show),
+            timeout=_LOGIN_TIMEOUT,
+        ),
+        body,
+    )

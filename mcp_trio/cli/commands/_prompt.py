@@ -1,0 +1,79 @@
+"""`mcp-trio prompt`: get a prompt and print its messages, each below its role."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from mcp_trio.cli._arguments import arguments_from
+from mcp_trio.cli._errors import no_such
+from mcp_trio.cli._progress import progress_on
+from mcp_trio.cli._screen import Screen, text_of
+from mcp_trio.cli._session import declared_by, talk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mcp_core.types import GetPromptResult, Prompt
+    from mcp_trio._client import Client
+    from mcp_trio.cli._session import Target
+
+__all__ = ["prompt", "prompt_named", "texts"]
+
+
+def prompt(target: Target, name: str, words: Sequence[str], *, as_json: bool) -> int:
+    """Get a prompt, print its messages and return the exit status.
+
+    Raises:
+        CliError: the connection failed, the server has no such prompt, or an argument is invalid.
+    """
+
+    async def body(client: Client) -> int:
+        accepted = (await prompt_named(name, client, target.timeout)).arguments or ()
+        required = [argument.name for argument in accepted if argument.required]
+        schema = texts([argument.name for argument in accepted], required)
+        arguments = arguments_from(words, schema, f"the prompt {name}")
+        with progress_on(target.stderr, name) as progress:
+            result = await client.get_prompt(name, arguments, **target.call_options(progress))
+        screen = Screen(sys.stdout)
+        if as_json:
+            screen.write_json(result)
+        else:
+            _print_messages(result, screen)
+        return 0
+
+    return talk(target, body)
+
+
+async def prompt_named(name: str, client: Client, timeout: float) -> Prompt:
+    """Return the prompt as the server lists it.
+
+    Raises:
+        CliError: the server lists no such prompt.
+    """
+    prompts = (
+        await client.list_prompts(timeout=timeout)
+        if declared_by(client).prompts is not None
+        else []
+    )
+    for found in prompts:
+        if found.name == name:
+            return found
+    raise no_such("prompt", name, [found.name for found in prompts])
+
+
+def texts(names: Iterable[str], required: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the JSON Schema for arguments that are all strings, as those of a prompt are."""
+    return {
+        "properties": {name: {"type": "string"} for name in names},
+        "required": [*required],
+        "additionalProperties": False,
+    }
+
+
+def _print_messages(result: GetPromptResult, screen: Screen) -> None:
+    for index, message in enumerate(result.messages):
+        if index:
+            screen.say()
+        screen.say((f"{message.role}:", "bold cyan"))
+        screen.show(text_of(message.content))

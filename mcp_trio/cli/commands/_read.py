@@ -1,0 +1,130 @@
+"""`mcp-trio read`: read a resource to stdout or into a file.
+
+1. A pipe or file gets exactly the bytes of the resource: text as UTF-8, a blob decoded, nothing
+   added.
+2. A terminal gets text only. A blob is described by a line with its size.
+"""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64decode
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from mcp_core import McpTrioError, PeerError, RemoteProtocolError
+from mcp_core.registry import DeclarationError, UriMatcher, UriTemplate
+from mcp_trio.cli._errors import ANSWERED_ERROR, CliError, check_uri, did_you_mean
+from mcp_trio.cli._progress import progress_on
+from mcp_trio.cli._screen import Screen, as_document, summary
+from mcp_trio.cli._session import cure_of, declared_by, talk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from mcp_core.types import ReadResourceResult, ResourceContents
+    from mcp_trio._client import Client
+    from mcp_trio.cli._session import Target
+
+__all__ = ["read"]
+
+
+def read(target: Target, uri: str, *, output: Path | None, as_json: bool) -> int:
+    """Read a resource, write it to stdout or `output`, and return the exit status.
+
+    Raises:
+        CliError: `uri` is invalid, the connection failed, the server has no such resource, or
+            `output` cannot be written.
+    """
+    check_uri(uri)
+
+    async def body(client: Client) -> int:
+        result = await _read_resource(client, uri, target)
+        _write_contents(result, uri, target.stderr, output=output, as_json=as_json)
+        return 0
+
+    return talk(target, body)
+
+
+async def _read_resource(client: Client, uri: str, target: Target) -> ReadResourceResult:
+    if declared_by(client).resources is None:
+        raise CliError(f"the server has no resources, so it has no {uri}")
+    try:
+        with progress_on(target.stderr, uri) as progress:
+            return await client.read_resource(uri, **target.call_options(progress))
+    except PeerError as exc:
+        # List the resources only after an error: the list may be long, and need not be complete.
+        hint = did_you_mean(uri, await _known_uris(client, uri, target.timeout))
+        raise CliError(
+            f"the server answered with an error: {exc}{cure_of(exc)}{hint and '.'}{hint}",
+            ANSWERED_ERROR,
+        ) from exc
+
+
+async def _known_uris(client: Client, uri: str, timeout: float) -> list[str]:
+    """Return the URIs and templates that the server lists; empty if `uri` is one of them."""
+    uris: list[str] = []
+    templates: list[str] = []
+    # There is an error to show already. A second one would only hide it.
+    with suppress(McpTrioError):
+        uris = [resource.uri for resource in await client.list_resources(timeout=timeout)]
+        templates = [
+            found.uri_template for found in await client.list_resource_templates(timeout=timeout)
+        ]
+    if uri in uris or _matches_template(uri, templates):
+        return []
+    return [*uris, *templates]
+
+
+def _matches_template(uri: str, templates: Iterable[str]) -> bool:
+    """Return True if one of the templates matches `uri`. An invalid template matches nothing."""
+    for template in templates:
+        with suppress(DeclarationError):
+            if UriMatcher(UriTemplate(template)).match(uri) is not None:
+                return True
+    return False
+
+
+# --- Output ---------------------------------------------------------------------------------------
+
+
+def _write_contents(
+    result: ReadResourceResult, uri: str, stderr: Screen, *, output: Path | None, as_json: bool
+) -> None:
+    contents = result.contents
+    stdout = Screen(sys.stdout)
+    if len(contents) != 1:
+        names = ", ".join(found.uri for found in contents)
+        stderr.say(
+            f"mcp-trio: {uri} has {f'{len(contents)} contents: {names}' if contents else 'no contents'}"
+        )
+    if output is None and stdout.terminal and not as_json:
+        for found in contents:
+            stdout.show(_terminal_text(found))
+        return
+    data = as_document(result) if as_json else b"".join(map(_bytes_of_contents, contents))
+    if output is None:
+        stdout.write(data)
+        return
+    try:
+        output.write_bytes(data)
+    except OSError as exc:
+        raise CliError(
+            f"{output} cannot be written: {exc.strerror}; give --output another file"
+        ) from exc
+
+
+def _terminal_text(found: ResourceContents) -> str:
+    if found.blob is None:
+        return found.text or ""
+    return summary(found.uri, found.mime_type, found.blob, "--output FILE saves them")
+
+
+def _bytes_of_contents(found: ResourceContents) -> bytes:
+    if found.blob is None:
+        return (found.text or "").encode()
+    try:
+        return b64decode(found.blob, validate=True)
+    except ValueError as exc:
+        raise RemoteProtocolError(f"the blob of {found.uri} is not base64 ({exc})") from None

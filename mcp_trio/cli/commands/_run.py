@@ -1,0 +1,279 @@
+"""`mcp-trio run FILE[:NAME]`: import a file and serve its server over stdio.
+
+`_run_http.py` serves it over HTTP. If the import fails, the user sees a traceback of their file
+only, without the frames of this command and of the import system.
+
+`mcp-trio run FILE[:NAME] --http [HOST:]PORT`: serve a file over HTTP and log each exchange.
+
+1. stderr has the URL of the server, and one line for each exchange when it ends. An event stream
+   is one exchange.
+2. The log has no secrets: of a request target only the path, and no headers.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import logging
+import os
+import socket
+import sys
+import traceback
+from contextlib import contextmanager, redirect_stdout
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import trio
+
+from mcp_core import registry
+from mcp_core.registry import DeclarationError, Server
+from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio._server import run as serve
+from mcp_trio.cli._errors import ANSWERED_ERROR, NO_CONVERSATION, CliError
+from mcp_trio.cli._screen import Screen
+from mcp_trio.http_server._serve import serve_http
+from mcp_trio.streams._stdio import stop_on_signals
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = [
+    "load",
+    "logging_to",
+    "run",
+    "run_http",
+]
+
+# Not `__main__`: code under `if __name__ == "__main__"` is for `python FILE`. Nor the name of the
+# file: a module that imports the file by name gets a second copy, as with Python's `__main__`.
+_MODULE_NAME: Final = "__mcp_server__"
+
+_DEFAULT_NAMES: Final = ("server", "mcp", "app")
+
+_REGISTRY: Final = Path(registry.__file__).parent
+
+
+def run(target: str) -> int:
+    """Serve over stdio until the client closes stdin, and return the exit status.
+
+    Args:
+        target: `FILE` or `FILE:NAME`.
+
+    Raises:
+        CliError: there is no such file or server, or the file cannot be imported.
+        SystemExit: a signal ended the server.
+    """
+    server = load(target)
+    if sys.stdin is not None and sys.stdin.isatty():
+        print(
+            f"{server.info.name} is waiting for a client on stdin, one JSON message a line; Ctrl+C ends"
+            f" it. To try it: mcp-trio inspect -- mcp-trio run {target}",
+            file=sys.stderr,
+        )
+    serve(server)
+    return 0
+
+
+def load(target: str) -> Server:
+    """Import a file, configure logging, and return the server that the file declares.
+
+    Raises:
+        CliError: there is no such file or server, or the file cannot be imported.
+    """
+    path, name = _split_target(target)
+    server = _find_server(_import_file(path), name, path)
+    _configure_logging()
+    return server
+
+
+def _split_target(target: str) -> tuple[Path, str]:
+    path, name = Path(target), ""
+    if not path.exists():
+        before, colon, name = target.rpartition(":")
+        path = Path(before if colon else target)
+    if path.is_dir():
+        raise CliError(f"{path} is a directory; give the path of a file in it")
+    if not path.is_file():
+        raise CliError(
+            f"there is no file {path}; give the path of a Python file: mcp-trio run server.py"
+        )
+    return path, name
+
+
+def _import_file(path: Path) -> ModuleType:
+    location = path.resolve()
+    spec = importlib.util.spec_from_file_location(_MODULE_NAME, location)
+    if spec is None or spec.loader is None:
+        raise CliError(f"{path} is not a Python file: its name does not end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[_MODULE_NAME] = module
+    sys.path.insert(0, str(location.parent))  # as Python does for the file that it runs
+    sys.argv = [str(path)]
+    try:
+        # stdout belongs to the protocol: what the file prints during its import goes to stderr.
+        with redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
+    except Exception as exc:  # noqa: BLE001 - the user's file may raise anything
+        _print_traceback(exc, location)
+        raise CliError(
+            f"{path} could not be imported: {_describe_error(exc)}", ANSWERED_ERROR
+        ) from None
+    return module
+
+
+def _print_traceback(exc: Exception, location: Path) -> None:
+    """Print the traceback from the user's file on.
+
+    That of an invalid declaration ends before the frames of the registry.
+    """
+    shown = traceback.TracebackException.from_exception(exc)
+    frames = shown.stack[:]
+    while frames and frames[0].filename != str(location):
+        del frames[0]
+    while (
+        isinstance(exc, DeclarationError)
+        and frames
+        and Path(frames[-1].filename).parent == _REGISTRY
+    ):
+        del frames[-1]
+    shown.stack[:] = frames
+    print("".join(shown.format()), end="", file=sys.stderr)
+
+
+def _describe_error(exc: Exception) -> str:
+    if isinstance(exc, ModuleNotFoundError):
+        return f"{exc}; install it for {sys.executable}, or run this with the Python that has it"
+    text = str(exc).partition("\n")[0]
+    return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
+
+
+def _find_server(module: ModuleType, name: str, path: Path) -> Server:
+    found = {key: value for key, value in vars(module).items() if isinstance(value, Server)}
+    if name in found:
+        return found[name]
+    names = ", ".join(found)
+    if name:
+        has = f"its servers are: {names}" if found else "it has none"
+        raise CliError(f"{path} has no mcp_trio.Server called {name}; {has}")
+    if not found:
+        raise CliError(f'{path} has no server. Make one: server = mcp_trio.Server("name")')
+    if len({id(server) for server in found.values()}) > 1:
+        default = next((found[key] for key in _DEFAULT_NAMES if key in found), None)
+        if default is None:
+            first = next(iter(found))
+            raise CliError(
+                f"{path} has several servers: {names}. Name one: mcp-trio run {path}:{first}"
+            )
+        return default
+    return next(iter(found.values()))
+
+
+def _configure_logging() -> None:
+    """Log to stderr, unless the file has configured logging."""
+    log = logging.getLogger("mcp_trio")
+    if not log.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
+        log.addHandler(handler)
+
+
+# emptied
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from mcp_trio.http_server._connection import AccessLogEntry
+
+_CURES: Final = {
+    errno.EADDRINUSE: "choose another port, or 0 for any free port",
+    errno.EACCES: "ports below 1024 need administrator rights: choose a higher one",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+}
+
+# By the first digit of the status; 0 if the client disconnected before it.
+_STATUS_STYLES: Final = ("bold red", "green", "green", "yellow", "red", "bold red")
+
+
+def run_http(
+    target: str,
+    host: str,
+    port: int,
+    *,
+    reply: Literal["auto", "json"] = "auto",
+    sessions: bool = True,
+) -> int:
+    """Serve until a signal arrives. Return 130 after Ctrl+C and 143 after SIGTERM.
+
+    Raises:
+        CliError: there is no such file or server, the file cannot be imported, or the command
+            cannot listen on the address.
+    """
+    server = load(target)
+    screen = Screen(sys.stderr)
+    serve = partial(
+        serve_http,
+        server,
+        host,
+        port,
+        reply=reply,
+        sessions=sessions,
+        on_exchange=logging_to(screen),
+    )
+    with _explain_errors(host, port):
+        return trio.run(_serve, server.info.name, serve, screen)
+
+
+async def _serve(name: str, serve: Callable[..., Awaitable[None]], screen: Screen) -> int:
+    stop = trio.Event()
+    with stop_on_signals(stop.set) as signal:
+        async with open_quiet_nursery(wait=True) as nursery:
+            address = await nursery.start(partial(serve, stop=stop))
+            screen.say(
+                "Serving ", (name, "bold"), " at ", (address.url, "bold cyan"), " (Ctrl+C ends it)"
+            )
+    return signal.exit_code
+
+
+@contextmanager
+def _explain_errors(host: str, port: int) -> Iterator[None]:
+    """Turn an error of listening into a CliError. Other errors, such as a lifespan's, pass."""
+    try:
+        yield
+    except socket.gaierror as exc:
+        cure = "use 127.0.0.1 for clients on this machine, 0.0.0.0 for clients anywhere"
+        raise CliError(
+            f"no host is called {host}: {exc.strerror}; {cure}", NO_CONVERSATION
+        ) from exc
+    except OSError as exc:
+        number = exc.errno or 0
+        if number not in _CURES or exc.filename is not None:
+            raise
+        cause = f"cannot listen on {host}, port {port}: {os.strerror(number).lower()}"
+        raise CliError(f"{cause}; {_CURES[number]}", NO_CONVERSATION) from exc
+
+
+def logging_to(screen: Screen) -> Callable[[AccessLogEntry], None]:
+    """Return a callback that writes one line to `screen` for each exchange."""
+
+    def write(entry: AccessLogEntry) -> None:
+        path, _, _ = entry.target.partition("?")
+        status = str(entry.status) if entry.status else "disconnected"
+        screen.say(
+            (f"{datetime.now().astimezone():%H:%M:%S} ", "dim"),
+            f"{entry.method} {path} ",
+            (f"{entry.rpc_method} " if entry.rpc_method else "", "bold"),
+            (status, _STATUS_STYLES[entry.status // 100]),
+            (f" {_format_duration(entry.seconds)}", "dim"),
+        )
+
+    return write
+
+
+def _format_duration(seconds: float) -> str:
+    if seconds < 0.001:
+        return "<1 ms"
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.3g} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,198 @@
+"""`mcp-trio login`, stored tokens, and tokens given by the user."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from mcp_core.auth import AuthorizationFailed
+from mcp_trio import FileStorage
+from mcp_trio.cli._errors import CliError
+from mcp_trio.cli._session import Target, _explain_errors
+from tests.trio_.command.program import GREETER, run
+from tests.trio_.oauth_world import oauth_world
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.trio_.oauth_world import World
+
+VISITS = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=10).read()"
+BROWSER = f"{shlex.join([sys.executable, '-c', VISITS])} %s"
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with oauth_world() as world:
+        yield world
+
+
+async def run_command(home: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    environment = {"XDG_DATA_HOME": str(home), "BROWSER": BROWSER, **env}
+    result = await trio.to_thread.run_sync(partial(run, *words, env=environment))
+    assert "CANARY" not in result.stdout + result.stderr
+    return result
+
+
+async def test_login_token_is_used_by_other_commands(world: World, tmp_path: Path) -> None:
+    result = await run_command(tmp_path, "login", world.url)
+    assert result.returncode == 0, result.stderr
+    assert "log in with your browser" in result.stderr
+    assert result.stderr.endswith("mcp-trio: logged in; the other commands use this login now\n")
+    result = await run_command(tmp_path, "inspect", "--revision", "2025-11-25", world.url)
+    assert "add" in result.stdout
+    assert world.tokens == 1
+
+
+async def test_login_again_replaces_token_only_on_success(world: World, tmp_path: Path) -> None:
+    for scope in "one", "two":
+        result = await run_command(tmp_path, "login", "--scope", scope, world.url)
+        assert result.returncode == 0, result.stderr
+    world.token_error = "invalid_grant"
+    result = await run_command(tmp_path, "login", world.url)
+    assert result.returncode == 3
+    assert list(world.scopes.values()) == ["one", "two"]
+    result = await run_command(tmp_path, "inspect", "--revision", "2025-11-25", world.url)
+    assert result.returncode == 0, result.stderr
+    assert world.posted[-1][1] == "CANARY-token-2"
+
+
+async def test_login_client_id_is_bound_to_one_authorization_server(
+    world: World, tmp_path: Path
+) -> None:
+    """A compromised MCP server must not make the next login send the client id elsewhere."""
+    kept = FileStorage(tmp_path / "mcp-trio" / "tokens")
+    assert (await run_command(tmp_path, "login", "--client-id", "us", world.url)).returncode == 0
+    world.good.clear()
+    result = await run_command(
+        tmp_path, "inspect", "--revision", "2025-11-25", world.url
+    )  # uses the stored client id
+    assert result.returncode == 0, result.stderr
+    assert world.asked[-1][1] == {
+        "grant_type": "refresh_token", "refresh_token": "CANARY-refresh-1", "client_id": "us", "resource": world.url,
+    }  # fmt: skip
+    assert kept.load(f"issuer:{world.url} us") == world.root.encode()
+    kept.save(f"issuer:{world.url} us", b"https://as.example")
+    result = await run_command(tmp_path, "login", "--client-id", "us", world.url)
+    assert result.returncode == 3
+    assert "was made for 'https://as.example'" in result.stderr
+    assert world.tokens == 2
+
+
+async def test_login_client_secret_is_stored_with_tokens(world: World, tmp_path: Path) -> None:
+    """The secret need not be given again. It is stored in a file that only the user can read."""
+    world.methods, secret = ["client_secret_post"], "CANARY-secret"
+    words = "login", "--client-id", "us", "--client-secret-env", "OURS", world.url
+    result = await run_command(tmp_path, *words, OURS=secret)
+    assert result.returncode == 0, result.stderr
+    assert "/register" not in dict(world.asked)
+    for command in "inspect", "inspect":
+        world.good.clear()
+        result = await run_command(tmp_path, command, "--revision", "2025-11-25", world.url)
+        assert result.returncode == 0, result.stderr
+    shown = [fields.get("client_secret") for path, fields in world.asked if path == "/token"]
+    assert shown == [secret] * 3
+    files = [*(tmp_path / "mcp-trio" / "tokens").iterdir()]
+    assert [file.stat().st_mode & 0o777 for file in files] == [0o600] * len(files)
+    assert sum(secret in file.read_text() for file in files) == 1
+
+
+async def test_login_with_unwritable_storage_fails(world: World, tmp_path: Path) -> None:
+    (tmp_path / "mcp-trio").write_text("this is no directory")
+    result = await run_command(tmp_path, "login", world.url)
+    assert result.returncode == 3
+    assert "succeeded, but its token cannot be stored: " in result.stderr
+    assert "logged in; the other commands" not in result.stderr
+
+
+def test_token_renewal_failed_during_call_names_server() -> None:
+    failure = AuthorizationFailed("no answer from the token endpoint")
+    with (
+        pytest.raises(CliError, match="http://x/: no answer from"),
+        _explain_errors(Target(server="http://x/")),
+    ):
+        raise failure
+
+
+async def test_login_at_server_without_authorization_needs_none(
+    world: World, tmp_path: Path
+) -> None:
+    world.good.add("")
+    result = await run_command(tmp_path, "login", world.url)
+    assert result.stderr == "mcp-trio: the server needs no login\n"
+
+
+async def test_inspect_without_token_names_login_command(world: World, tmp_path: Path) -> None:
+    result = await run_command(tmp_path, "inspect", "--revision", "2025-11-25", world.url)
+    assert result.returncode == 3
+    assert f"`mcp-trio login {world.url}`" in result.stderr
+    assert world.count("/authorize") == 0
+
+
+async def test_call_with_insufficient_scope_names_login_command(
+    world: World, tmp_path: Path
+) -> None:
+    words = "call", "--revision", "2025-11-25", "add", world.url
+    assert (await run_command(tmp_path, "login", "--scope", "some", world.url)).returncode == 0
+    world.wants = "num:bers"
+    result = await run_command(tmp_path, *words)
+    assert result.returncode == 3
+    login = f"login --scope some --scope num:bers {world.url}"
+    assert f"`mcp-trio {login}`" in result.stderr
+    assert (await run_command(tmp_path, *login.split())).returncode == 0
+    result = await run_command(tmp_path, *words)
+    assert result.returncode == 0, result.stderr
+
+
+async def test_token_from_environment_or_header_is_sent(world: World, tmp_path: Path) -> None:
+    world.good.add("mine")
+    words = "inspect", "--revision", "2025-11-25"
+    result = await run_command(tmp_path, *words, "--token-env", "MINE", world.url, MINE="mine")
+    assert result.returncode == 0, result.stderr
+    result = await run_command(
+        tmp_path, *words, "--header", "Authorization: Bearer mine", world.url
+    )
+    assert result.returncode == 0, result.stderr
+    result = await run_command(tmp_path, *words, "--token-env", "MINE", world.url, MINE="other")
+    assert result.returncode == 3
+    assert "401" in result.stderr
+    assert world.asked == []
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("inspect", "--token-env", "NOTHING", "http://x/"), "holds no token"),
+        (("inspect", "--header", "x", "http://x/"), "no colon"),
+        (("inspect", "--header", "Host: x", "http://x/"), "set by the protocol"),
+        (("inspect", "--header", "X: CANARY\nY: z", "http://x/"), "no header may have"),
+        (("inspect", "--header", "X: y", *GREETER), "need a server at a URL"),
+        (("login", "--client-secret-env", "X", "http://x/"), "give --client-id too"),
+        (
+            ("login", "--client-id", "a", "--client-secret-env", "NOTHING", "http://x/"),
+            "holds no secret",
+        ),
+        (("login", "x"), "give a URL that begins with"),
+        (("login",), "required: URL"),
+    ],
+)
+def test_login_options_misused_are_explained(words: tuple[str, ...], text: str) -> None:
+    result = run(*words)
+    assert result.returncode == 2
+    assert text in result.stderr
+    assert "CANARY" not in result.stderr
+
+
+async def test_login_failed_exits_with_3(world: World, tmp_path: Path) -> None:
+    world.token_error = "invalid_grant"
+    result = await run_command(tmp_path, "login", world.url)
+    assert result.returncode == 3
+    assert "invalid_grant" in result.stderr
+    assert "Traceback" not in result.stderr

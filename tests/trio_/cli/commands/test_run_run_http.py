@@ -1,0 +1,224 @@
+"""`mcp-trio run --http`: serving a file at a URL, and the access log."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import re
+import signal
+import socket
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+import trio
+
+import mcp_trio
+from mcp_core.types import TextContent
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli.commands._run import logging_to
+from mcp_trio.http_server._connection import AccessLogEntry
+from tests.trio_.command.program import ROOT, Terminal, run, served
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcp_core.types import CallToolResult
+    from tests.trio_.command.program import ServerFile
+
+GREETER = ROOT / "examples" / "greeter.py"
+INITIALIZE = {
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+SLOW = """
+    import sys
+
+    import trio
+
+    app = mcp_trio.Server("slow")
+
+    @app.tool
+    async def count(context: mcp_trio.Context) -> str:
+        "Counts."
+        await context.progress(1, 2)
+        return "counted"
+
+    @app.tool
+    async def wait() -> str:
+        "Waits."
+        print("waiting", file=sys.stderr)
+        await trio.sleep(0.3)
+        return "waited"
+"""
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def ask(url: str, message: dict[str, Any], **headers: str) -> Answer:
+    """POST a message and return the response."""
+    parts = urlsplit(url)
+    sent = {
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+        **headers,
+    }
+    with closing(http.client.HTTPConnection(parts.netloc, timeout=30)) as connection:
+        connection.request(
+            "POST",
+            f"{parts.path}?{parts.query}",
+            json.dumps({"jsonrpc": "2.0", "id": 1, **message}),
+            sent,
+        )
+        answer = connection.getresponse()
+        return Answer(answer.status, dict(answer.headers), answer.read())
+
+
+def call_of(tool: str) -> dict[str, Any]:
+    return {"method": "tools/call", "params": {"name": tool, "_meta": {"progressToken": "here"}}}
+
+
+@pytest.mark.requirement("HTTP-3")
+def test_run_http_serves_file_and_logs_exchanges() -> None:
+    with served(GREETER) as server:
+        assert server.greeting == f"Serving greeter at {server.url} (Ctrl+C ends it)\n"
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", server.url)
+        with pytest.raises(ConnectionRefusedError):  # another address of this machine
+            ask(server.url.replace("127.0.0.1", "127.0.0.2"), INITIALIZE)
+        answer = ask(server.url, INITIALIZE)
+        assert json.loads(answer.body)["result"]["serverInfo"]["name"] == "greeter"
+        session = answer.headers["mcp-session-id"]
+        assert (
+            ask(server.url + "?secret=1", {"method": "ping"}, **{"mcp-session-id": session}).status
+            == 200
+        )
+        assert ask(server.url.replace("mcp", "nothing"), INITIALIZE).status == 404
+        server.end()
+    lines = [re.fullmatch(r"\d\d:\d\d:\d\d (.*) (<1|[\d.]+) ms", line) for line in server.log]
+    assert [line and line[1] for line in lines] == [
+        "POST /mcp initialize 200",
+        "POST /mcp ping 200",
+        "POST /nothing 404",
+    ]
+    assert server.process.returncode == 143
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_run_http_signal_lets_running_call_finish(
+    server: ServerFile, number: signal.Signals
+) -> None:
+    server(SLOW)
+    with served(server.path) as site:
+        async with mcp_trio.connect(site.url) as client, trio.open_nursery() as nursery:
+            answers: list[CallToolResult] = []
+
+            async def call() -> None:
+                answers.append(await client.call_tool("wait"))
+
+            nursery.start_soon(call)
+            await trio.to_thread.run_sync(site.wait_for, "waiting")
+            site.process.send_signal(number)
+        assert answers[0].content == [TextContent("waited")]
+        site.end(None)
+    assert "Traceback" not in "".join(site.log)
+    assert site.process.returncode == 128 + number
+
+
+def test_run_http_options_disable_streams_and_sessions(server: ServerFile) -> None:
+    server(SLOW)
+    with served(server.path) as site:
+        opened = ask(site.url, INITIALIZE)
+        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+        answer = ask(site.url, call_of("count"), **session)
+        assert answer.headers["content-type"] == "text/event-stream"
+        assert b"notifications/progress" in answer.body
+    with served(server.path, "--json-response", "--stateless") as site:
+        assert "mcp-session-id" not in ask(site.url, INITIALIZE).headers
+        answer = ask(site.url, call_of("count"))
+        assert answer.headers["content-type"] == "application/json"
+        assert json.loads(answer.body)["result"]["content"][0]["text"] == "counted"
+
+
+def test_run_http_unusable_address_is_explained() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run("run", str(GREETER), "--http", str(port))
+    assert (result.returncode, result.stdout) == (3, "")
+    assert result.stderr == (
+        f"mcp-trio: cannot listen on 127.0.0.1, port {port}: address already in use; choose another port, or 0 for any"
+        " free port\n"
+    )
+    nowhere = run("run", str(GREETER), "--http", "192.0.2.1:0")
+    assert nowhere.returncode == 3
+    assert nowhere.stderr.endswith("this machine has no such address\n")
+    unknown = run("run", str(GREETER), "--http", "no-such-host.invalid:0")
+    assert unknown.returncode == 3
+    assert "no host is called no-such-host.invalid" in unknown.stderr
+
+
+@pytest.mark.parametrize("raised", ["OSError(98, 'taken', 'a file')", "OSError(5, 'broken')"])
+def test_run_http_lifespan_error_shows_traceback(server: ServerFile, raised: str) -> None:
+    server(f"""
+        import contextlib
+
+        @contextlib.asynccontextmanager
+        async def life(server):
+            raise {raised}
+            yield
+
+        app = mcp_trio.Server("still-born", lifespan=life)
+    """)
+    result = run("run", str(server.path), "--http", "0")
+    assert result.returncode == 1
+    assert "Traceback" in result.stderr
+    assert "cannot listen" not in result.stderr
+
+
+LINES = [
+    (
+        AccessLogEntry("POST", "/mcp", 200, 0.0004, 10, "tools/call"),
+        "POST /mcp tools/call 200 <1 ms",
+    ),
+    (AccessLogEntry("POST", "/mcp", 202, 0.0123, 0), "POST /mcp 202 12.3 ms"),
+    (AccessLogEntry("GET", "/mcp?a=b", 200, 75.0, 10), "GET /mcp 200 1 min"),
+    (
+        AccessLogEntry("POST", "/mcp", 0, 1.25, 0, "tools/call"),
+        "POST /mcp tools/call disconnected 1.2 s",
+    ),
+    (AccessLogEntry("GET", "/\x1b[2J", 404, 0.9999, 10), "GET /\u241b[2J 404 1.0 s"),
+    (AccessLogEntry("POST", "/mcp", 503, 0.01, 10, "tools/call"), "POST /mcp tools/call 503 10 ms"),
+]
+
+
+@pytest.mark.parametrize(("done", "line"), LINES)
+def test_access_log_line_has_path_method_status_and_duration(
+    done: AccessLogEntry, line: str
+) -> None:
+    file = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    logging_to(Screen(file))(done)
+    file.seek(0)
+    time, _, rest = file.read().partition(" ")
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", time)
+    assert rest == line + "\n"
+
+
+def test_run_http_terminal_log_is_coloured() -> None:
+    with Terminal("run", str(GREETER), "--http", "0") as terminal:
+        shown = terminal.type("", behind="(Ctrl+C ends it)")
+        url = re.search(r"http://[\d.:]+/mcp", shown)
+        assert url is not None
+        ask(url[0], INITIALIZE)
+        terminal.type("", behind="ms^[0m")
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.rest()
+    assert terminal.status == 130

@@ -1,0 +1,354 @@
+"""Elicitation dialogues: the typed lines, the printed lines, and the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from mcp_core import FormSchema
+from mcp_core.types import ElicitResult
+from mcp_trio.cli._forms import fill_in, visit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mcp_trio.cli._forms import Dialogue, Say
+
+CTRL_D = None
+ONE = {"enum": ["aisle", "window"]}
+TITLED = {
+    "oneOf": [{"const": "a", "title": "On the aisle"}, {"const": "w", "title": "By the window"}]
+}
+NUMBERS = {"enum": ["4", "2", "1"]}
+SEVERAL = {"type": "array", "items": {"enum": ["tea", "coffee", "milk"]}}
+
+
+def run_dialogue(
+    begin: Callable[[Say], Dialogue], typed: Sequence[str | None]
+) -> tuple[ElicitResult, list[str]]:
+    """Run a dialogue with these typed lines. Return its answer and all printed lines.
+
+    A prompt and the line typed after it are one line.
+    """
+    lines: list[str] = []
+
+    def text(*parts: Any) -> str:
+        return "".join(part if isinstance(part, str) else part[0] for part in parts)
+
+    dialogue = begin(lambda *parts: lines.append(text(*parts)))
+    prompt = next(dialogue)
+    for at, line in enumerate(typed):
+        lines.append(text(*prompt) + ("^D" if line is None else line))
+        try:
+            prompt = dialogue.send(line)
+        except StopIteration as end:
+            assert at == len(typed) - 1, f"the dialogue ended after {line!r}"
+            answer: ElicitResult = end.value
+            return answer, lines
+    raise AssertionError(f"the dialogue still asks: {text(*prompt)}")
+
+
+def fill_form(
+    fields: dict[str, Any], typed: Sequence[str | None], *, required: Sequence[str] = ()
+) -> tuple[ElicitResult, list[str]]:
+    form = msgspec.convert(
+        {"type": "object", "properties": fields, "required": [*required]}, FormSchema
+    )
+    return run_dialogue(lambda say: fill_in("The server", "Fill this in", form, say), typed)
+
+
+# -- One field --------------------------------------------------------------------------------
+
+ASKED = [
+    # a field of each kind, the prompt, the typed line, and the value
+    ({"type": "string"}, "text: ", "  as it is ", "  as it is "),
+    ({"type": "string", "minLength": 2, "maxLength": 4}, "text, 2 to 4 characters: ", "Zoë", "Zoë"),
+    ({"type": "string", "minLength": 2}, "text, 2 or more characters: ", "Zoë", "Zoë"),
+    ({"type": "string", "maxLength": 2}, "text, 2 or less characters: ", "Zo", "Zo"),
+    ({"type": "string", "format": "email"}, "an e-mail address: ", " a@b.c ", "a@b.c"),
+    ({"type": "string", "format": "uri"}, "a URI with its scheme: ", "urn:a", "urn:a"),
+    ({"type": "string", "format": "date"}, "a date like 2026-07-28: ", "2024-02-29", "2024-02-29"),
+    (
+        {"type": "string", "format": "date-time"},
+        "28T09:30:00Z: ",
+        "2024-02-29T01:02:03z",
+        "2024-02-29T01:02:03z",
+    ),
+    ({"type": "integer"}, "integer: ", " -3 ", -3),
+    ({"type": "integer"}, "integer: ", "3.0", 3),
+    ({"type": "integer", "minimum": 1, "maximum": 8}, "integer, 1 to 8: ", "8", 8),
+    ({"type": "number", "minimum": 0.5}, "number, 0.5 or more: ", "5e-1", 0.5),
+    ({"type": "number"}, "number: ", "2", 2),
+    ({"type": "boolean"}, "yes or no: ", "Y", True),
+    ({"type": "boolean"}, "yes or no: ", "no", False),
+    ({"type": "string", **ONE}, "number or name: ", "window", "window"),
+    ({"type": "string", **ONE}, "number or name: ", "2", "window"),
+    ({"type": "string", **ONE}, "number or name: ", " WINDOW ", "window"),
+    ({"type": "string", **TITLED}, "number or name: ", "by the window", "w"),
+    (
+        {"type": "string", **ONE, "enumNames": ["Aisle seat", "Window seat"]},
+        "name: ",
+        "aisle seat",
+        "aisle",
+    ),
+    ({"type": "string", **ONE, "enumNames": ["too few"]}, "name: ", "1", "aisle"),
+    ({"type": "string", **NUMBERS}, "  name: ", "1", "1"),
+    (
+        SEVERAL,
+        "numbers or names, with commas between them; - for none: ",
+        "milk, 1,tea,",
+        ["milk", "tea"],
+    ),
+    (SEVERAL, "none: ", "-", []),
+    (
+        {**SEVERAL, "minItems": 1, "maxItems": 2},
+        "between them, 1 to 2 of them: ",
+        "1,2",
+        ["tea", "coffee"],
+    ),
+    ({**SEVERAL, "items": {"anyOf": TITLED["oneOf"]}}, "none: ", "On the aisle", ["a"]),
+]
+
+
+@pytest.mark.parametrize(("field", "prompt", "typed", "value"), ASKED)
+def test_form_field_of_each_kind_is_read(
+    field: dict[str, Any], prompt: str, typed: str, value: Any
+) -> None:
+    answer, lines = fill_form({"a": field}, [typed], required=["a"])
+    assert answer == ElicitResult(action="accept", content={"a": value})
+    assert lines[-1].endswith(prompt + typed)
+    assert type((answer.content or {})["a"]) is type(value)
+
+
+MISTYPED = [
+    ({"type": "string", "minLength": 3}, "ab", "ab is less than 3 characters", "abc"),
+    ({"type": "string", "format": "email"}, "a", "a is not an e-mail address", "a@b"),
+    ({"type": "string", "format": "uri"}, "a", "a is not a URI with its scheme", "a:b"),
+    ({"type": "string", "format": "date"}, "2023-02-29", "2023-02-29 is not a date", "2023-02-28"),
+    ({"type": "string", "format": "date"}, "20230228", "is not a date", "2023-02-28"),
+    (
+        {"type": "string", "format": "date-time"},
+        "2023-02-28T09:00:00",
+        "is not a time with its zone",
+        "2023-02-28T09:00:00Z",
+    ),
+    (
+        {"type": "string", "format": "date-time"},
+        "2023-02-28T25:00:00Z",
+        "is not a time",
+        "2023-02-28T09:00:00Z",
+    ),
+    ({"type": "integer"}, "1.5", "1.5 is not an integer, such as 3", "1"),
+    ({"type": "integer"}, "three", "three is not an integer", "3"),
+    ({"type": "integer"}, "true", "true is not an integer", "3"),
+    ({"type": "integer"}, '"3"', "is not an integer", "3"),
+    ({"type": "integer", "maximum": 8}, "9", "9 is more than 8", "8"),
+    ({"type": "number"}, "1,5", "1,5 is not a number, such as 1.5", "1.5"),
+    ({"type": "number"}, "NaN", "NaN is not a number", "1"),
+    ({"type": "number"}, "1e999", "1e999 is not a number", "1"),
+    ({"type": "number"}, "9" * 5000, " is not a number", "1"),
+    ({"type": "boolean"}, "1", "1 is neither yes nor no", "yes"),
+    ({"type": "string", **ONE}, "3", "3 is not one of the choices", "1"),
+    ({"type": "string", **ONE}, "0", "0 is not one of the choices", "1"),
+    ({"type": "string", **ONE}, "9" * 5000, " is not one of the choices", "1"),
+    ({"type": "string", "enum": ["A", "a", "b"]}, "B,", "B, is not one of the choices", "B"),
+    (
+        {"type": "string", "oneOf": [{"const": "a", "title": "x"}, {"const": "b", "title": "X"}]},
+        "x",
+        "x is not one",
+        "a",
+    ),
+    ({"type": "string", **NUMBERS}, "3", "3 is not one of the choices", "4"),
+    (SEVERAL, "tea, wine", "wine is not one of the choices", "tea"),
+    ({**SEVERAL, "minItems": 2}, "tea,tea", "tea is less than 2 items", "tea,milk"),
+    ({**SEVERAL, "minItems": 1}, "-", "none is less than 1 items", "tea"),
+    ({**SEVERAL, "minItems": 1}, ",", "none is less than 1 items", "tea"),
+    ({"type": "string"}, "", "This field is required", "a"),
+    ({"type": "boolean"}, "  ", "This field is required", "no"),
+]
+
+
+@pytest.mark.parametrize(("field", "typed", "complaint", "better"), MISTYPED)
+def test_form_invalid_input_is_asked_again(
+    field: dict[str, Any], typed: str, complaint: str, better: str
+) -> None:
+    answer, lines = fill_form({"a": field}, [typed, better], required=["a"])
+    assert answer.action == "accept"
+    assert complaint in lines[-2]
+    assert lines[-3].removesuffix(typed) == lines[-1].removesuffix(better)
+
+
+DEFAULTS = [
+    ({"type": "string", "default": "Oslo"}, "text [Oslo]: ", "Oslo"),
+    ({"type": "integer", "default": 2}, "integer [2]: ", 2),
+    ({"type": "number", "default": 0.5}, "number [0.5]: ", 0.5),
+    ({"type": "boolean", "default": True}, "yes or no [yes]: ", True),
+    ({"type": "boolean", "default": False}, "yes or no [no]: ", False),
+    ({"type": "string", **ONE, "default": "window"}, "number or name [window]: ", "window"),
+    ({**SEVERAL, "default": ["tea", "milk"]}, "none [tea, milk]: ", ["tea", "milk"]),
+    ({**SEVERAL, "default": []}, "none [none]: ", []),
+]
+
+
+@pytest.mark.parametrize("required", [["a"], []])
+@pytest.mark.parametrize(("field", "prompt", "value"), DEFAULTS)
+def test_form_empty_line_takes_default(
+    field: dict[str, Any], prompt: str, value: object, required: list[str]
+) -> None:
+    answer, lines = fill_form({"a": field}, [""], required=required)
+    assert answer.content == {"a": value}
+    assert lines[-1].endswith(prompt)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"type": "string"},
+        {"type": "integer", "minimum": 1},
+        {"type": "boolean"},
+        {"type": "string", **ONE},
+        {**SEVERAL, "minItems": 1},
+        {"type": "integer", "maximum": 1, "default": 2},  # an invalid default is ignored
+        {"type": "string", **ONE, "default": "roof"},
+    ],
+)
+def test_form_empty_line_omits_optional_field(field: dict[str, Any]) -> None:
+    answer, lines = fill_form({"a": field}, [""])
+    assert answer == ElicitResult(action="accept", content={})
+    assert lines[-1].endswith(", optional: ")
+
+
+# -- Whole forms -----------------------------------------------------------------------------
+
+
+def test_form_dialogue_prints_all_lines_in_order() -> None:
+    fields = {
+        "count": {"type": "integer", "title": "Seats", "description": "How many?", "minimum": 1},
+        "where": {"type": "string", **TITLED, "default": "a"},
+        "note": {"type": "string"},
+    }
+    answer, lines = fill_form(
+        fields, ["0", "2", "", "", "4", "no", "3", "quiet", "yes"], required=["count"]
+    )
+    assert answer.content == {"count": 2, "where": "a", "note": "quiet"}
+    assert lines == [
+        "",
+        "The server asks:",
+        "  Fill this in",
+        "An empty line takes the value in brackets, or leaves out an optional field; ! declines, Ctrl+D cancels.",
+        "Seats: How many?",
+        "  integer, 1 or more: 0",
+        "  0 is less than 1",
+        "  integer, 1 or more: 2",
+        "where",
+        "    1  a: On the aisle",
+        "    2  w: By the window",
+        "  number or name [a]: ",
+        "note",
+        "  text, optional: ",
+        "This will be sent:",
+        "  1  Seats: 2",
+        "  2  where: a",
+        "  3  note: left out",
+        "Send it? yes, or the number of a line to change it: 4",
+        "  Write yes, ! to decline, or a number from 1 to 3",
+        "Send it? yes, or the number of a line to change it: no",
+        "  Write yes, ! to decline, or a number from 1 to 3",
+        "Send it? yes, or the number of a line to change it: 3",
+        "note",
+        "  text, optional: quiet",
+        "This will be sent:",
+        "  1  Seats: 2",
+        "  2  where: a",
+        "  3  note: quiet",
+        "Send it? yes, or the number of a line to change it: yes",
+    ]
+
+
+def test_form_value_can_be_removed_in_review() -> None:
+    fields = {"a": {"type": "string"}, "b": {"type": "string"}}
+    answer, _ = fill_form(fields, ["1", "2", "1", "", "y"])
+    assert answer.content == {"b": "2"}
+
+
+TWO = {"a": {"type": "string"}, "b": {"type": "integer"}}
+REFUSED: list[tuple[dict[str, Any], list[str | None], str]] = [
+    (TWO, [CTRL_D], "cancel"),
+    (TWO, ["!"], "decline"),
+    (TWO, ["a", " ! "], "decline"),
+    (TWO, ["a", "x", CTRL_D], "cancel"),
+    (TWO, ["a", "1", "!"], "decline"),
+    (TWO, ["a", "1", CTRL_D], "cancel"),
+    (TWO, ["a", "1", "1", CTRL_D], "cancel"),
+    ({}, [CTRL_D], "cancel"),
+    ({}, ["!"], "decline"),
+    ({}, ["no"], "decline"),
+    ({}, ["", "N"], "decline"),
+]
+
+
+@pytest.mark.requirement("ELIC-22")
+@pytest.mark.parametrize(("fields", "typed", "action"), REFUSED)
+def test_form_can_be_declined_or_cancelled_at_every_prompt(
+    fields: dict[str, Any], typed: list[str | None], action: str
+) -> None:
+    answer, lines = fill_form(fields, typed)
+    assert answer == ElicitResult(action=action)  # type: ignore[arg-type]
+    assert lines[1] == "The server asks:"
+    assert "! declines, Ctrl+D cancels" in lines[3] or "no to decline (Ctrl+D cancels)" in lines[3]
+
+
+def test_form_without_fields_needs_explicit_yes() -> None:
+    answer, lines = fill_form({}, ["", "1", "yes"])
+    assert answer == ElicitResult(action="accept", content={})
+    assert lines.count("  Write yes or no") == 2
+
+
+# -- Pages ------------------------------------------------------------------------------------
+
+WARNINGS = [
+    "  The name of this host is in Punycode (xn--)",
+    "  What you enter on this page is not encrypted.",
+]
+PAGES: list[tuple[str, str, list[str]]] = [
+    ("https://example.com/login?next=https://a.b/", "example.com", []),
+    ("http://example.com", "example.com", WARNINGS[1:]),
+    ("HTTPS://xn--exmple-cua.com:8443#a", "xn--exmple-cua.com:8443", WARNINGS[:1]),
+    ("http://good.example.xn--p1ai?a/b", "good.example.xn--p1ai", WARNINGS),
+]
+
+
+@pytest.mark.requirement("ELIC-18")
+@pytest.mark.parametrize(("url", "host", "warnings"), PAGES)
+def test_page_address_is_shown_whole_with_bold_host(
+    url: str, host: str, warnings: list[str]
+) -> None:
+    printed: list[tuple[Any, ...]] = []
+    dialogue = visit("The server", "Log in", url, lambda *parts: printed.append(parts))
+    next(dialogue)
+    address = printed[3]
+    assert "".join(part if isinstance(part, str) else part[0] for part in address) == f"  {url}"
+    assert (host, "bold") in address
+    assert [line[0][0].partition(":")[0] for line in printed[4:-1]] == warnings
+    assert (
+        printed[-1][0][0]
+        == f"This command does not open the page. If you trust {host}, open it yourself."
+    )
+
+
+CONSENTS: list[tuple[list[str | None], str]] = [
+    (["yes"], "accept"),
+    (["", "y"], "accept"),
+    (["no"], "decline"),
+    (["", "!"], "decline"),
+    (["maybe", CTRL_D], "cancel"),
+]
+
+
+@pytest.mark.requirement("ELIC-18")
+@pytest.mark.parametrize(("typed", "action"), CONSENTS)
+def test_page_needs_explicit_yes(typed: list[str | None], action: str) -> None:
+    answer, _ = run_dialogue(lambda say: visit("The server", "Log in", "https://a.b/", say), typed)
+    assert answer == ElicitResult(action=action)  # type: ignore[arg-type]

@@ -1,0 +1,171 @@
+"""The command line: help, and errors for every kind of misuse."""
+
+from __future__ import annotations
+
+import pytest
+
+import mcp_trio
+from mcp_trio.cli import main
+from tests.trio_.command.program import SILENT, output_of, run
+
+
+def test_version_option_prints_version() -> None:
+    assert output_of("--version") == f"mcp-trio {mcp_trio.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("demo",),
+        ("run",),
+        ("inspect",),
+        ("call",),
+        ("read",),
+        ("prompt",),
+        ("complete",),
+        ("listen",),
+    ],
+)
+def test_help_lists_exit_statuses(words: tuple[str, ...]) -> None:
+    text = output_of(*words, "--help")
+    assert "exit status:" in text
+    assert "130  Ctrl+C" in text
+
+
+MISUSED = [
+    ((), "usage: mcp-trio COMMAND"),
+    (("destroy",), "invalid choice: 'destroy'"),
+    (("demo", "me"), "unrecognized arguments: me"),
+    (("run",), "required: FILE[:NAME]"),
+    (("run", "a.py", "b.py"), "unrecognized arguments: b.py"),
+    (
+        ("run", "a.py", "--http", "http"),
+        "http is not an address; write a port as 8000, or 0.0.0.0:8000",
+    ),
+    (("run", "a.py", "--http", "65536"), "65536 is not an address"),
+    (("run", "a.py", "--http", ":8000"), ":8000 is not an address"),
+    (("run", "a.py", "--stateless"), "--stateless needs --http: add --http 8000"),
+    (("run", "a.py", "--json-response"), "--json-response needs --http"),
+    (("run", "no.py", "--http", "[::1]:0"), "there is no file no.py"),
+    (
+        ("inspect",),
+        "no server: give its URL as the last word, or after `--` the command that starts it: mcp-trio inspect",
+    ),
+    (
+        ("inspect",),
+        "mcp-trio inspect http://127.0.0.1:8000/mcp, or mcp-trio inspect -- python server.py",
+    ),
+    (("inspect", "--"), "mcp-trio inspect -- python server.py"),
+    (("inspect", "python", "-m", "weather"), "after `--`: mcp-trio inspect -- python -m weather"),
+    (
+        ("inspect", "ftp://a/mcp"),
+        "ftp://a/mcp is not supported: give a URL that begins with http://, https://, ws:// or wss://",
+    ),
+    (("inspect", "--", "ftp://a/mcp"), "ftp://a/mcp is not supported"),
+    (
+        ("inspect", "--", "http://a/mcp", "-v"),
+        "http://a/mcp is not a command: a URL is the last word",
+    ),
+    (("inspect", "http://a/mcp", "-v"), "unrecognized arguments: -v"),
+    (("inspect", "http://a/mcp", *SILENT), "unrecognized arguments: http://a/mcp"),
+    (("inspect", "http://a/mcp", "python"), "a URL is the last word"),
+    (("inspect", "localhost:8000/mcp"), "is not a URL: mcp-trio inspect http://localhost:8000/mcp"),
+    (("call", "greet", "n=1", "[::1]:80"), "is not a URL: mcp-trio call greet n=1 http://[::1]:80"),
+    (("inspect", "http://a b/mcp"), "a URL of http or https is needed, not 'http://a b/mcp'"),
+    (("inspect", "http://"), "host and port of 'http://' cannot be read"),
+    (("inspect", "http://a:x/"), "'http://a:x/'"),
+    (("inspect", "http://me:secret@a/"), "a URL must not contain a user name or password"),
+    (("inspect", "me", *SILENT), "unrecognized arguments: me"),
+    (("inspect", "--jsno", *SILENT), "unrecognized arguments: --jsno"),
+    (("inspect", "--revision", "2024", *SILENT), "choose from '2026-07-28'"),
+    (("inspect", "--timeout", "soon", *SILENT), "invalid number of seconds value: 'soon'"),
+    (("inspect", "--timeout", "0", *SILENT), "0 is not a timeout"),
+    (("call",), "required: TOOL"),
+    (("call", "greet", "name=World"), "or mcp-trio call greet name=World -- python server.py"),
+    (("call", "fetch", "uri=http://a/"), "no server"),
+    (
+        ("call", "greet", "python", "server.py"),
+        "after `--`: mcp-trio call greet -- python server.py",
+    ),
+    (("call", "greet", "--deep", *SILENT), "unrecognized arguments: --deep"),
+    (
+        ("call", "greet", "--log-level", "loud", *SILENT),
+        "choose from 'debug', 'info', 'notice', 'warning'",
+    ),
+    (("read",), "required: URI\n"),
+    (("read", *SILENT), "required: URI\n"),
+    (("read", "tea://menu"), "or mcp-trio read tea://menu -- python server.py"),
+    (("read", "http://a/b"), "or mcp-trio read http://a/b -- python server.py"),
+    (
+        ("read", "tea://menu", "python", "a.py"),
+        "after `--`: mcp-trio read tea://menu -- python a.py",
+    ),
+    (("read", "tea://menu", "tea://menu", *SILENT), "unrecognized arguments: tea://menu"),
+    (
+        ("read", "menu", *SILENT),
+        "'menu' is not a URI: a URI begins with a scheme, as in tea://menu",
+    ),
+    (("read", "", *SILENT), "'' is not a URI"),
+    (("read", "a://\udcff", *SILENT), "'a://\\udcff' is not UTF-8"),
+    (("complete", "recommend", "mood", "\udcff", *SILENT), "'\\udcff' is not UTF-8"),
+    (("call", "greet", "name=\udcff", *SILENT), "'name=\\udcff' is not UTF-8"),
+    (("read", "1a:b", *SILENT), "'1a:b' is not a URI"),
+    (("read", "tea://menu/{tea}", *SILENT), "is a template: replace {tea}"),
+    (("read", "tea://menu", "--output"), "argument --output: expected one argument"),
+    (("prompt",), "required: NAME\n"),
+    (
+        ("prompt", "recommend", "mood=calm"),
+        "mcp-trio prompt recommend mood=calm -- python server.py",
+    ),
+    (("prompt", "recommend", "{}", "python"), "mcp-trio prompt recommend '{}' -- python"),
+    (("complete", "recommend", *SILENT), "required: ARGUMENT, VALUE\n"),
+    (
+        ("complete", "recommend", "mood", ""),
+        "mcp-trio complete recommend mood '' -- python server.py",
+    ),
+    (("complete", "tea://{", "tea", "a", *SILENT), "the '{' at 6 is never closed"),
+    (("listen",), "or mcp-trio listen -- python server.py"),
+    (
+        ("listen", "tea://menu", "python", "a.py"),
+        "after `--`: mcp-trio listen tea://menu -- python a.py",
+    ),
+    (("listen", "menu", "http://a/b"), "'menu' is not a URI"),
+    (("listen", "menu", *SILENT), "'menu' is not a URI: a URI begins with a scheme"),
+    (("listen", "tea://menu/{tea}", *SILENT), "is a template: replace {tea}"),
+    (("listen", "--sampling", *SILENT), "unrecognized arguments: --sampling"),
+    (("listen", "--answer", "a=b", *SILENT), "unrecognized arguments: a=b --answer"),
+    (
+        ("call", "greet", "--answer", "yes", *SILENT),
+        "'yes' is not an answer: write --answer KEY=VALUE",
+    ),
+    (("call", "greet", "--answer", "a=\udcff", *SILENT), "'a=\\udcff' is not UTF-8"),
+    (
+        ("read", "a://b", "--root", "/no/where", *SILENT),
+        "argument --root: /no/where: No such file or directory",
+    ),
+    (
+        ("reed", "tea://menu", *SILENT),
+        "choose from 'demo', 'run', 'inspect', 'call', 'read', 'prompt'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "complaint"), MISUSED)
+def test_command_line_misuse_is_explained(
+    words: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status: object = main(words)
+    except SystemExit as exc:  # argparse has printed an error
+        status = exc.code
+    shown = capsys.readouterr()
+    assert (status, shown.out) == (2, "")
+    assert complaint in shown.err
+    assert "Traceback" not in shown.err
+
+
+def test_command_line_misuse_exits_with_2() -> None:
+    result = run("read", "menu", *SILENT)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("mcp-trio: 'menu' is not a URI")
