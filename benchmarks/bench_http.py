@@ -165,7 +165,9 @@ class Server:
         """Return the processor time of the process so far, in microseconds; 0 except on Linux."""
         if sys.platform != "linux":
             return 0.0
-        return 1e6 * clock_gettime(~self._process.pid << 3 | 2)  # as clock_getcpuclockid(3) makes it
+        return 1e6 * clock_gettime(
+            ~self._process.pid << 3 | 2
+        )  # as clock_getcpuclockid(3) makes it
 
     def rss(self) -> float:
         """Return the resident memory of the process in KiB; 0 except on Linux."""
@@ -186,7 +188,9 @@ class Caller:
             f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUser-Agent: benchmark/1.0.0\r\n"
             "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
         ).encode()
-        self._headers = b"Mcp-Protocol-Version: %b\r\n" % (b"2026-07-28" if mode.modern else b"2025-11-25")
+        self._headers = b"Mcp-Protocol-Version: %b\r\n" % (
+            b"2026-07-28" if mode.modern else b"2025-11-25"
+        )
         self._received = bytearray()
         self.started = 0.0
 
@@ -233,7 +237,9 @@ class Caller:
         """Return the response if it is complete, else empty bytes. One request is open at most."""
         data = self.socket.recv(262_144)
         if not data:
-            raise SystemExit(f"the server closed the connection after {bytes(self._received)!r:.300}")
+            raise SystemExit(
+                f"the server closed the connection after {bytes(self._received)!r:.300}"
+            )
         if self._received or not whole(data):
             self._received += data
             if not whole(self._received):
@@ -293,7 +299,9 @@ class Calls(NamedTuple):
     answers: list[tuple[int, bytes]]
 
 
-def load(callers: list[Caller], seconds: float, ids: Iterator[int], texts: list[str] = SAME) -> Calls:
+def load(
+    callers: list[Caller], seconds: float, ids: Iterator[int], texts: list[str] = SAME
+) -> Calls:
     """Let all `callers` call for `seconds`, then wait for their last responses."""
     poll = select.poll()
     lines: dict[int, tuple[Caller, list[bytes]]] = {}
@@ -304,7 +312,10 @@ def load(callers: list[Caller], seconds: float, ids: Iterator[int], texts: list[
     for caller in callers:
         caller.socket.setblocking(False)
         poll.register(caller.socket, select.POLLIN)
-        lines[caller.socket.fileno()] = caller, [caller.template("echo", {"text": text}) for text in texts]
+        lines[caller.socket.fileno()] = (
+            caller,
+            [caller.template("echo", {"text": text}) for text in texts],
+        )
     began = perf_counter()
     deadline = began + seconds
     for fd, (caller, templates) in lines.items():
@@ -399,7 +410,9 @@ def bare_turn(cores: set[int], mode: str, seconds: float, answer: bytes) -> dict
     return figures
 
 
-def sessions_turn(argv: list[str], cores: set[int], seconds: float, sessions: int) -> dict[str, float]:
+def sessions_turn(
+    argv: list[str], cores: set[int], seconds: float, sessions: int
+) -> dict[str, float]:
     """Measure the cost of idle sessions: memory, and the time of calls in other sessions."""
     ids = iter(range(FIRST_ID, 10 * FIRST_ID))
     mode = "session-json"
@@ -434,8 +447,16 @@ def sessions_turn(argv: list[str], cores: set[int], seconds: float, sessions: in
 def client_turn(script: str, version: str, cores: set[int], seconds: float) -> dict[str, float]:
     """Measure a client, which runs on the core of the load."""
     with Server([*SERVERS["ours"], "--mode", SERVED[version]], cores) as server:
-        argv = [sys.executable, script, str(seconds), f"http://127.0.0.1:{server.port}/mcp", version]
-        output = subprocess.run(argv, env=ENVIRONMENT, check=True, capture_output=True, text=True).stdout
+        argv = [
+            sys.executable,
+            script,
+            str(seconds),
+            f"http://127.0.0.1:{server.port}/mcp",
+            version,
+        ]
+        output = subprocess.run(
+            argv, env=ENVIRONMENT, check=True, capture_output=True, text=True
+        ).stdout
     measures = ("sequential", "sequential_cpu", "concurrent", "concurrent_cpu")
     return dict(zip(measures, map(float, output.split()), strict=True))
 
@@ -445,7 +466,9 @@ def ratio(measure: str, ours: float, other: float) -> float:
     return ours / other if measure in RATES else other / ours
 
 
-def table(title: str, goals: dict[str, float], columns: dict[str, dict[str, float]]) -> dict[str, float]:
+def table(
+    title: str, goals: dict[str, float], columns: dict[str, dict[str, float]]
+) -> dict[str, float]:
     """Print medians as a table and return the ratios. `columns` has the figures of each program."""
     ratios: dict[str, float] = {}
     print(f"\n{title}\n")
@@ -454,7 +477,8 @@ def table(title: str, goals: dict[str, float], columns: dict[str, dict[str, floa
     for measure, ours in columns["ours"].items():
         digits = 1 if measure.endswith(("_cpu", "_kib")) else 0
         cells = [
-            f"{figures[measure]:,.{digits}f}" if measure in figures else "" for figures in columns.values()
+            f"{figures[measure]:,.{digits}f}" if measure in figures else ""
+            for figures in columns.values()
         ]
         for key, other in (("ratio", "sdk"), ("floor", "bare")):
             if measure in columns.get(other, ()):
@@ -463,7 +487,9 @@ def table(title: str, goals: dict[str, float], columns: dict[str, dict[str, floa
             else:
                 cells.append("")
         goal, reached = goals.get(measure), ratios.get(f"{measure}_ratio", 0.0)
-        cells.append("" if goal is None else f"{goal:g}, {'reached' if reached >= goal else 'missed'}")
+        cells.append(
+            "" if goal is None else f"{goal:g}, {'reached' if reached >= goal else 'missed'}"
+        )
         print(f"| {measure} | " + " | ".join(cells) + " |")
     return ratios
 
@@ -484,11 +510,19 @@ def medians(turns: list[dict[str, float]]) -> dict[str, float]:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description="Servers and clients over HTTP, beside the official SDK's.")
+    options = argparse.ArgumentParser(
+        description="Servers and clients over HTTP, beside the official SDK's."
+    )
     options.add_argument("--rounds", type=int, default=5, help="turns of each (5)")
-    options.add_argument("--seconds", type=float, default=0.5, help="length of a measure in a turn (0.5)")
-    options.add_argument("--events", type=int, default=10_000, help="progress events in a call (10,000)")
-    options.add_argument("--sessions", type=int, default=10_000, help="open sessions; one turn (10,000)")
+    options.add_argument(
+        "--seconds", type=float, default=0.5, help="length of a measure in a turn (0.5)"
+    )
+    options.add_argument(
+        "--events", type=int, default=10_000, help="progress events in a call (10,000)"
+    )
+    options.add_argument(
+        "--sessions", type=int, default=10_000, help="open sessions; one turn (10,000)"
+    )
     chosen = options.parse_args()
     gc.disable()  # of the load, not of the measured programs
     cores = take_core()
@@ -511,14 +545,18 @@ def main() -> None:
         turns[f"client-{mode}"] = {name: [] for name in CLIENTS}
         for _ in range(chosen.rounds):
             for name, script in CLIENTS.items():
-                turns[f"client-{mode}"][name].append(client_turn(script, version, cores, chosen.seconds))
+                turns[f"client-{mode}"][name].append(
+                    client_turn(script, version, cores, chosen.seconds)
+                )
     told: dict[str, float] = {}
     for part, by_name in turns.items():
         columns = {name: medians(of_one) for name, of_one in by_name.items()}
         goals = {measure: goal for (mode, measure), goal in GOALS.items() if mode == part}
         prefix = part.replace("-", "_")
         for name, column in columns.items():
-            told |= {f"{prefix}_{measure}_{name}": round(figure, 2) for measure, figure in column.items()}
+            told |= {
+                f"{prefix}_{measure}_{name}": round(figure, 2) for measure, figure in column.items()
+            }
         for measure, times in table(part, goals, columns).items():
             told[f"{prefix}_{measure}"] = round(times, 2)
     print(json.dumps(told))

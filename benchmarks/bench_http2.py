@@ -64,12 +64,16 @@ RATE: Final = 2**20  # bytes a second that the client reads from the stream
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
+    return (
+        len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
+    )
 
 
 def call(tool: str, arguments: dict[str, Any], **meta: str) -> bytes:
     params = {"_meta": {**META, **meta}, "name": tool, "arguments": arguments}
-    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+    return json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    ).encode()
 
 
 ECHO: Final = call("echo", {"text": "x" * 100})
@@ -131,7 +135,15 @@ def serving(cores: set[int]) -> Iterator[tuple[int, int]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
-    argv = [sys.executable, str(HERE / "server.py"), "http", "--port", str(port), "--mode", "modern"]
+    argv = [
+        sys.executable,
+        str(HERE / "server.py"),
+        "http",
+        "--port",
+        str(port),
+        "--mode",
+        "modern",
+    ]
     with subprocess.Popen(argv, env=ENVIRONMENT) as process:
         if cores:
             os.sched_setaffinity(process.pid, cores)
@@ -204,7 +216,9 @@ def one_by_one(port: int, calls: int, where: str) -> tuple[float, float]:
     wire = Wire(port)
     stream = Wire(port) if where == "apart" else wire
     if where != "alone":
-        stream.socket.sendall(stream.request(call("progress", {"n": 10**7}, progressToken="it"), "progress"))
+        stream.socket.sendall(
+            stream.request(call("progress", {"n": 10**7}, progressToken="it"), "progress")
+        )
     times: list[float] = []
     moved = perf_counter()
     for number in range(calls):
@@ -250,7 +264,11 @@ def main() -> None:
                 p50, p99 = one_by_one(port, chosen.calls, name)
                 turns.setdefault(f"{name}_p50", []).append(p50)
                 turns.setdefault(f"{name}_p99", []).append(p99)
-    told = {measure: round(figure, 1) for measure, figures in turns.items() if (figure := median(figures))}
+    told = {
+        measure: round(figure, 1)
+        for measure, figures in turns.items()
+        if (figure := median(figures))
+    }
     if "h1_cpu" in told:
         told["cpu_ratio"] = round(told["h2_cpu"] / told["h1_cpu"], 2)
     for measure, figure in told.items():

@@ -36,7 +36,11 @@ SERVERS = {
     "sdk": [sys.executable, str(HERE / "peers" / "sdk_lowlevel.py"), "stdio"],
     "bare_python": [sys.executable, "-c", CONSTANT],
 }
-IMPORTS = {"import_mcp_core": "mcp_core", "import_mcp_trio": "mcp_trio", "import_sdk": "mcp.server.lowlevel"}
+IMPORTS = {
+    "import_mcp_core": "mcp_core",
+    "import_mcp_trio": "mcp_trio",
+    "import_sdk": "mcp.server.lowlevel",
+}
 TIMED = "from time import perf_counter as now; start = now(); import {}; print(now() - start)"
 INITIALIZE = (
     b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
@@ -47,7 +51,9 @@ INITIALIZE = (
 def first_answer(argv: list[str]) -> float:
     """Start a server, return the seconds until its response to `initialize`, and end it."""
     start = perf_counter()
-    with subprocess.Popen(argv, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        argv, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(INITIALIZE)

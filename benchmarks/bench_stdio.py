@@ -100,7 +100,11 @@ class Load(NamedTuple):
     window: int
 
 
-LOADS: Final = {"pipelined": Load(100, 64), "ten_kb": Load(10_000, 64), "one_mb": Load(1_000_000, 8)}
+LOADS: Final = {
+    "pipelined": Load(100, 64),
+    "ten_kb": Load(10_000, 64),
+    "one_mb": Load(1_000_000, 8),
+}
 _MAX_BYTES: Final = 64_000_000  # bytes of requests in one turn
 
 
@@ -157,7 +161,9 @@ class Server:
         """Return the processor time of the process so far, in microseconds; 0 except on Linux."""
         if sys.platform != "linux":
             return 0.0
-        return 1e6 * clock_gettime(~self._process.pid << 3 | 2)  # as clock_getcpuclockid(3) makes it
+        return 1e6 * clock_gettime(
+            ~self._process.pid << 3 | 2
+        )  # as clock_getcpuclockid(3) makes it
 
     def ask(self, data: bytes, lines: int = 1) -> bytes:
         """Send `data`, which fits into a pipe, and read `lines` lines."""
@@ -204,23 +210,32 @@ class Server:
         """Read into the buffer at `start`. Return the end of the data."""
         n = os.readv(self._stdout, [memoryview(self._buffer)[start : start + 65_536]])
         if not n:
-            raise SystemExit(f"{self._process.args!r} ended, or sent more than fits into the buffer")
+            raise SystemExit(
+                f"{self._process.args!r} ended, or sent more than fits into the buffer"
+            )
         return start + n
 
     def _lines(self, start: int, end: int) -> int:
         # `count` is slow on data without a newline, as in the middle of a megabyte; `find` is not.
-        return self._buffer.count(b"\n", start, end) if self._buffer.find(b"\n", start, end) >= 0 else 0
+        return (
+            self._buffer.count(b"\n", start, end)
+            if self._buffer.find(b"\n", start, end) >= 0
+            else 0
+        )
 
 
 def call(id: int, tool: bytes, arguments: bytes, era: Era, token: bytes = b"") -> bytes:
     """Return one request as a line."""
     members = b",".join(filter(None, [era.meta, token]))
     meta = b'"_meta":{%b},' % members if members else b""
-    return b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%b"name":"%b","arguments":%b}}\n' % (
-        id,
-        meta,
-        tool,
-        arguments,
+    return (
+        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%b"name":"%b","arguments":%b}}\n'
+        % (
+            id,
+            meta,
+            tool,
+            arguments,
+        )
     )
 
 
@@ -242,7 +257,9 @@ def check(answers: bytes, requests: list[bytes]) -> None:
         raise SystemExit(f"{len(wanted)} requests have no answer")
 
 
-def turn(argv: list[str], cores: set[int], era: Era, seconds: float, events: int) -> dict[str, float]:
+def turn(
+    argv: list[str], cores: set[int], era: Era, seconds: float, events: int
+) -> dict[str, float]:
     """Measure one server in a fresh process."""
     figures: dict[str, float] = {}
     ids = iter(range(1, sys.maxsize))
@@ -299,7 +316,9 @@ def progress(server: Server, id: int, era: Era, events: int) -> dict[str, float]
 
 def client_turn(script: str, seconds: float) -> dict[str, float]:
     argv = [sys.executable, script, str(seconds), sys.executable, BARE]
-    output = subprocess.run(argv, env=ENVIRONMENT, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(
+        argv, env=ENVIRONMENT, check=True, capture_output=True, text=True
+    ).stdout
     measures = ("sequential", "sequential_cpu", "concurrent", "concurrent_cpu")
     return dict(zip(measures, map(float, output.split()), strict=True))
 
@@ -328,7 +347,9 @@ def table(title: str, columns: dict[str, dict[str, float]]) -> None:
     print("| | " + " | ".join([*columns, *versus, "goal"]) + " |")
     print("|---|" + "--:|" * (len(columns) + len(versus)) + "---|")
     for measure in columns["ours"]:
-        ratios = [ratio(measure, columns[n][measure], columns["sdk"][measure]) for n in ("ours", *others)]
+        ratios = [
+            ratio(measure, columns[n][measure], columns["sdk"][measure]) for n in ("ours", *others)
+        ]
         digits = 1 if measure.endswith("_cpu") else 0
         cells = [f"{figures[measure]:,.{digits}f}" for figures in columns.values()]
         cells += [f"{times:.1f}" for times in ratios]
@@ -353,8 +374,12 @@ def main() -> None:
         description="Servers and clients over pipes, beside the official SDK's."
     )
     options.add_argument("--rounds", type=int, default=5, help="turns of each (5)")
-    options.add_argument("--seconds", type=float, default=0.4, help="length of a measure in a turn (0.4)")
-    options.add_argument("--events", type=int, default=10_000, help="progress events in a call (10,000)")
+    options.add_argument(
+        "--seconds", type=float, default=0.4, help="length of a measure in a turn (0.4)"
+    )
+    options.add_argument(
+        "--events", type=int, default=10_000, help="progress events in a call (10,000)"
+    )
     options.add_argument("--apart", action="store_true", help="the load on a core of its own")
     chosen = options.parse_args()
     gc.disable()  # of the load, not of the measured programs
@@ -386,9 +411,12 @@ def main() -> None:
         table(titles[part], columns)
         for measure, ours in columns["ours"].items():
             figures |= {
-                f"{part}_{measure}_{name}": round(column[measure], 2) for name, column in columns.items()
+                f"{part}_{measure}_{name}": round(column[measure], 2)
+                for name, column in columns.items()
             }
-            figures[f"{part}_{measure}_ratio"] = round(ratio(measure, ours, columns["sdk"][measure]), 2)
+            figures[f"{part}_{measure}_ratio"] = round(
+                ratio(measure, ours, columns["sdk"][measure]), 2
+            )
     print(json.dumps(figures))
 
 

@@ -84,7 +84,9 @@ def main() -> None:
             mcp_trio.run(server)
         case ["http", "--port", port, "--mode", mode] if mode in MODES:
             sessions, reply = MODES[mode]
-            serve = partial(mcp_trio.serve_http, server, port=int(port), sessions=sessions, reply=reply)
+            serve = partial(
+                mcp_trio.serve_http, server, port=int(port), sessions=sessions, reply=reply
+            )
             trio.run(serve)
         case _:
             sys.exit("usage: server.py stdio|http [--port P --mode MODE] [--tools N] [--async]")

@@ -42,7 +42,7 @@ def serve() -> None:
             if event is NEED_DATA:
                 conn.receive_data(sys.stdin.buffer.readline(), monotonic())
         else:
-            service.take(event)
+            service.handle_event(event)
 
 
 if __name__ == "__main__":

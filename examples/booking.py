@@ -52,7 +52,9 @@ def fill(message: str, form: FormSchema) -> dict[str, int]:
 
 async def main() -> None:
     versions = sys.argv[1:] or ALL
-    async with mcp_trio.connect(server, versions=versions, on_elicit=mcp_trio.answer_form(fill)) as client:
+    async with mcp_trio.connect(
+        server, versions=versions, on_elicit=mcp_trio.answer_form(fill)
+    ) as client:
         print((await client.call_tool("book", {"flight": "KL 1234"})).text)
 
 

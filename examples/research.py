@@ -17,7 +17,9 @@ from mcp_core import ALL, types
 server = mcp_trio.Server("research")
 LIBRARY = {"oolong": "Oolong is half oxidised.", "sencha": "Sencha is not oxidised: it is steamed."}
 NAME_OF_A_TEA = {"type": "object", "properties": {"tea": {"type": "string"}}, "required": ["tea"]}
-LOOK_UP = types.Tool(name="look_up", description="What books say of a tea.", input_schema=NAME_OF_A_TEA)
+LOOK_UP = types.Tool(
+    name="look_up", description="What books say of a tea.", input_schema=NAME_OF_A_TEA
+)
 MAX_ROUNDS = 5  # a model that never finishes must not cause endless cost
 
 
@@ -47,17 +49,25 @@ def model(params: types.CreateMessageParams) -> types.CreateMessageResult:
     results = params.messages[-1].content
     content: list[types.SamplingContent]
     if isinstance(results, list):
-        found = [block.content[0] for block in results if isinstance(block, types.ToolResultContent)]
+        found = [
+            block.content[0] for block in results if isinstance(block, types.ToolResultContent)
+        ]
         content = [block for block in found if isinstance(block, types.TextContent)]
         return types.CreateMessageResult(role="assistant", content=content, model="parrot")
-    content = [types.ToolUseContent(f"use-{tea}", "look_up", {"tea": tea}) for tea in ("oolong", "sencha")]
-    return types.CreateMessageResult(role="assistant", content=content, model="parrot", stop_reason="toolUse")
+    content = [
+        types.ToolUseContent(f"use-{tea}", "look_up", {"tea": tea}) for tea in ("oolong", "sencha")
+    ]
+    return types.CreateMessageResult(
+        role="assistant", content=content, model="parrot", stop_reason="toolUse"
+    )
 
 
 async def main() -> None:
     able = types.SamplingCapability(tools={})
     versions = sys.argv[1:] or ALL
-    async with mcp_trio.connect(server, versions=versions, on_sample=model, sampling=able) as client:
+    async with mcp_trio.connect(
+        server, versions=versions, on_sample=model, sampling=able
+    ) as client:
         result = await client.call_tool("research", {"question": "Which teas are oxidised?"})
         print(result.text)
 

@@ -72,7 +72,9 @@ class Conversation(Runtime):
                 self.pump()
                 self.turn.wait_for(lambda: not self.events.paused)
         with self.turn:
-            self.turn.wait_for(lambda: self.service.idle, timeout=5)  # running requests still get a response
+            self.turn.wait_for(
+                lambda: self.service.idle, timeout=5
+            )  # running requests still get a response
             self.conn.close()
             self.pump()
 
@@ -90,7 +92,7 @@ class Conversation(Runtime):
         self.sock.close()
 
     def take(self, event: Event) -> None:
-        job = self.service.take(event)
+        job = self.service.handle_event(event)
         if job is not None:
             Thread(target=self.work, args=[job]).start()
 
@@ -109,18 +111,18 @@ class Conversation(Runtime):
         self.events.run()
         self.turn.notify_all()
 
-    def soon(self, function: Callable[[], object]) -> None:
+    def call_soon(self, function: Callable[[], object]) -> None:
         def run() -> None:
             with self.turn:
                 function()
 
         Thread(target=run).start()
 
-    def full(self, id: RequestId) -> bool:
-        return self.events.full
+    def write_blocked(self, id: RequestId) -> bool:
+        return self.events.write_blocked
 
     async def drain(self, id: RequestId) -> None:
-        self.turn.wait_for(lambda: not self.events.full or self.conn.state is State.CLOSED)
+        self.turn.wait_for(lambda: not self.events.write_blocked or self.conn.state is State.CLOSED)
 
     async def in_thread(self, function: Callable[[], Any]) -> Any:
         self.turn.release()

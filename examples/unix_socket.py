@@ -36,7 +36,9 @@ async def main() -> None:
         path = Path(directory) / "guests.sock"
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
-            await nursery.start(partial(mcp_trio.serve_listeners, server, [await listen(path)], stop=stop))
+            await nursery.start(
+                partial(mcp_trio.serve_listeners, server, [await listen(path)], stop=stop)
+            )
             async with (
                 mcp_trio.connect_stream(await trio.open_unix_socket(path)) as ada,
                 mcp_trio.connect_stream(await trio.open_unix_socket(path)) as bob,

@@ -325,7 +325,7 @@ class ConnectionModel:
         assert stats.rejected == self._rejected
         assert all(conn.queued(id) <= conn.queued() == stats.queued for id in self.running)
         limited = conn.role is Role.CLIENT and not self.closed
-        assert not limited or conn._outbox.answers <= limits.queued, (
+        assert not limited or conn._outbox.response_bytes <= limits.queued, (
             "the client queues responses without bound"
         )
         excess = self._responses - self._must_answer - self._may_answer

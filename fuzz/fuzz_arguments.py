@@ -254,7 +254,7 @@ def check(case: Case) -> Iterable[str]:
     while (event := conn.next_event()) is not NEED_DATA:
         rejected = rejected or isinstance(event, MessageRejected)
         if isinstance(event, RequestReceived):
-            assert service.take(event) is None, "a plain function needs no job"
+            assert service.handle_event(event) is None, "a plain function needs no job"
     answers = [json.loads(sent.data) for sent in conn.messages_to_send()]
     assert len(answers) == 1, f"{len(answers)} answers"
     (answer,) = answers
@@ -273,7 +273,7 @@ def check(case: Case) -> Iterable[str]:
     else:
         is_error = answer["result"].get("isError", False)
         if is_error:
-            assert dialect.tool_argument_faults_are_results
+            assert dialect.tool_argument_errors_are_results
             error_text = answer["result"]["content"][0]["text"]
             yield f"{name} error: {' '.join(error_text.split()[:2])}"
         yield f"{requested}: {'isError' if is_error else 'result'}"

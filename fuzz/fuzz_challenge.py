@@ -20,7 +20,12 @@ from hypothesis.strategies import SearchStrategy
 from fuzz.targets import Target
 from fuzz.values import weighted
 from mcp_core.auth import OAuthResourceServer
-from mcp_core.auth.client._challenge import MAX_LENGTH, Challenge, challenges_in, demand_in
+from mcp_core.auth.client._challenge import (
+    MAX_LENGTH,
+    Challenge,
+    parse_challenges,
+    parse_auth_challenge,
+)
 
 # a scheme; its token68, if it has one; or else its parameters
 Intended: TypeAlias = tuple[str, str | None, list[tuple[str, str]]]
@@ -48,15 +53,15 @@ def check(case: Case) -> Iterable[str]:
 
 
 def _check_received(headers: list[str]) -> Iterable[str]:
-    found = challenges_in(headers)
+    found = parse_challenges(headers)
     for challenge in found:
         assert challenge.scheme == challenge.scheme.lower()
         assert _TOKEN.fullmatch(challenge.scheme)
         assert all(name == name.lower() and _TOKEN.fullmatch(name) for name in challenge.parameters)
     again = [_serialize(challenge) for challenge in found]
     if sum(map(len, again)) <= MAX_LENGTH:
-        assert challenges_in(again) == found, f"serialized as {again!r} they differ"
-    demand = demand_in(headers)
+        assert parse_challenges(again) == found, f"serialized as {again!r} they differ"
+    demand = parse_auth_challenge(headers)
     schemes = {challenge.scheme for challenge in found}
     assert demand.dpop is ("dpop" in schemes)
     assert bool(demand.scheme) is bool(schemes & {"bearer", "dpop"})
@@ -72,7 +77,7 @@ def _check_spelled(intended: list[Intended], seed: int) -> Iterable[str]:
             first.setdefault(name.lower(), value)
         expected.append(Challenge(scheme.lower(), first, token68))
     headers = _spell(intended, Random(seed))  # noqa: S311 - not a secret
-    assert challenges_in(headers) == expected, f"spelled {headers!r}"
+    assert parse_challenges(headers) == expected, f"spelled {headers!r}"
     yield f"{len(intended)} intended, in {len(headers)} headers"
     yield f"{sum(token68 is not None for _, token68, _ in intended)} with token68"
 
@@ -82,7 +87,7 @@ def _check_generated(
 ) -> Iterable[str]:
     headers = [value for _, value in _RESOURCE_SERVERS[dpop].challenge(error, description, scopes)]
     assert all(_PRINTABLE.fullmatch(value) for value in headers)
-    found = challenges_in([value.decode() for value in headers])
+    found = parse_challenges([value.decode() for value in headers])
     assert [challenge.scheme for challenge in found] == ["bearer", "dpop"][: 1 + dpop]
     for challenge in found:
         parameters = challenge.parameters

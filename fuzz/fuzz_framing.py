@@ -78,7 +78,7 @@ def _lines(limit: int, chunks: list[bytes], maximum: int = 0) -> tuple[list[Any]
             )
     lines += _next_lines(buffer, 0)
     assert buffer.next_line() is None, "there was another line"
-    return lines, buffer.in_line
+    return lines, buffer.has_partial_line
 
 
 def _next_lines(buffer: LineBuffer, maximum: int) -> list[Any]:

@@ -23,7 +23,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from fuzz.mutations import damage, split
 from fuzz.targets import Target
 from fuzz.values import weighted
-from mcp_core.http import FrameWatch, RequestHead, request_fields, request_head
+from mcp_core.http import FrameWatch, RequestHead, encode_request_head, request_head
 
 # whether a client sends it; chunks; how many times they are repeated; a list of headers
 Case: TypeAlias = tuple[bool, list[bytes], int, list[tuple[bytes, bytes]]]
@@ -67,7 +67,7 @@ def check(case: Case) -> Iterable[str]:
 def _watch(pieces: Iterable[bytes], *, is_server: bool) -> tuple[int | None, bytes]:
     watch = FrameWatch(is_server=is_server)
     passed = b"".join([watch.receive(piece, 0.0) for piece in pieces])
-    return (None if watch.fault is None else watch.fault.code), passed
+    return (None if watch.error is None else watch.error.code), passed
 
 
 def _expected(data: bytes) -> tuple[int | None, bytes]:
@@ -141,7 +141,7 @@ def _check_head(headers: list[tuple[bytes, bytes]]) -> Iterable[str]:
         for name, value in headers
     ]
     assert _is_head(known), f"h2 rejects {headers}"
-    again = request_head(request_fields(head, "https"))
+    again = request_head(encode_request_head(head, "https"))
     assert again == head, f"{head} is encoded, and decoded as {again}"
     yield f"a head of {min(len(head.headers), 4)}"
 

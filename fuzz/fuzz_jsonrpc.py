@@ -32,7 +32,7 @@ from mcp_core.jsonrpc._codec import (
     encode_request,
     encode_result,
     is_batch,
-    one_line,
+    strip_white_space,
     split_batch,
 )
 
@@ -57,7 +57,7 @@ def _check_one(data: bytes) -> Iterable[str]:
         if bad.id is not None and expected.id is not None:
             assert (type(bad.id), bad.id) == (type(expected.id), expected.id), "the ids differ"
         bad.message.encode()
-        yield f"{bad.fault.value}, {bad.looks}: {expected.why or 'unsure'}"[:60]
+        yield f"{bad.fault.value}, {bad.apparent_kind}: {expected.why or 'unsure'}"[:60]
         return
     assert expected.kind != "bad", f"accepted a bad message: {expected.why}"
     if expected.kind == "unsure":
@@ -67,7 +67,7 @@ def _check_one(data: bytes) -> Iterable[str]:
     # Only objects are encoded as results. Other results are rejected by the reader of the method.
     if envelope.result is UNSET or bytes(envelope.result).startswith(b"{"):
         _check_round_trip(envelope)
-    line = one_line(data)
+    line = strip_white_space(data)
     assert b"\n" not in line
     assert json.loads(line) == json.loads(data)
     yield expected.kind

@@ -22,7 +22,12 @@ from fuzz.targets import Target
 from fuzz.values import encoded, json_values, weighted
 from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError
 from mcp_core import types as t
-from mcp_core.connection._negotiation import OpeningReply, OpeningRequest, opening, question
+from mcp_core.connection._negotiation import (
+    OpeningReply,
+    OpeningRequest,
+    negotiate_version,
+    opening_params,
+)
 
 # result as JSON, error as code, message and data, HTTP status, a late result
 Script: TypeAlias = tuple[bytes | None, tuple[int, str, Any] | None, int | None, bytes | None]
@@ -76,7 +81,7 @@ def _open(
     Raises:
         ConnectFailed: the negotiation failed.
     """
-    machine = opening(config, known_peer)
+    machine = negotiate_version(config, known_peer)
     try:
         request = next(machine)
         while True:
@@ -98,7 +103,7 @@ def _check_request(request: OpeningRequest, config: Config, known_peer: Peer | N
     )
     assert request.method == ("initialize" if request.dialect.stateful else "server/discover")
     assert request.timeout is None or request.timeout > 0
-    json.loads(request.dialect.encode(question(request, config)))
+    json.loads(request.dialect.encode(opening_params(request, config)))
 
 
 def _methods(requests: Iterable[OpeningRequest]) -> str:

@@ -27,7 +27,7 @@ from fuzz.mutations import damage
 from fuzz.targets import Target
 from fuzz.values import encoded, json_values, weighted
 from mcp_core.auth import AuthDenial, Grant, JwtVerifier, OAuthResourceServer
-from mcp_core.auth.client._challenge import demand_in
+from mcp_core.auth.client._challenge import parse_auth_challenge
 
 # Header and claims, as JSON or not.
 Parts: TypeAlias = tuple[bytes, bytes]
@@ -125,7 +125,7 @@ def _check_denial(denial: AuthDenial, sent: Iterable[bytes]) -> None:
         value.decode("ascii") for name, value in denial.headers if name == b"www-authenticate"
     ]
     assert len(challenges) == 2
-    assert demand_in(challenges).scopes == ("read",)
+    assert parse_auth_challenge(challenges).scopes == ("read",)
 
 
 def _check_grant(grant: Grant, token: bytes) -> None:
@@ -134,7 +134,7 @@ def _check_grant(grant: Grant, token: bytes) -> None:
     assert not header.keys() & {"crit", "b64", "enc", "zip"}
     assert claims["iss"] == ISSUER
     assert RESOURCE in (claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]])
-    assert grant.good_until == claims["exp"] + LEEWAY > NOW
+    assert grant.valid_until == claims["exp"] + LEEWAY > NOW
     assert (claims.get("nbf") or 0) <= NOW + LEEWAY
     subject = claims.get("sub") or claims["client_id"]
     assert grant.principal.partition("#")[0] == ISSUER

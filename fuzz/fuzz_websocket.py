@@ -118,7 +118,7 @@ def _check_round_trip(received: list[Any]) -> None:
             expected.append(each)
     written = WebSocketFrames(
         cast("WebSocket", FrameRecorder()), frame_protocol, client=False
-    ).pieces(actions, lambda: 0.0)
+    ).write_chunks(actions, lambda: 0.0)
     found = _read(map(bytes, written), client=True).received
     assert found == expected, f"{actions} is read as {found}"
 

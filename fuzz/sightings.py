@@ -189,7 +189,7 @@ class ExchangeChecker:
             assert number == int(observed.last_event_id.rpartition(b"-")[2]) + bool(event.data), (
                 "the stream does not resume where it ended"
             )
-        elif not stream.lasting:
+        elif not stream.long_lived:
             assert number == bool(event.data), "a stream does not start with its first event"
         elif received:
             assert number >= max(received) + bool(event.data), "an event is repeated"
@@ -209,7 +209,7 @@ class ExchangeChecker:
                 and not is_response
                 and (self._reply == "json" or message["method"] == _LOG)
             ):
-                assert observed.exchange.stream is session.own
+                assert observed.exchange.stream is session.standalone_stream
                 continue
             assert observed.exchange.stream is call.stream, (
                 "a message on the stream of another request"
@@ -226,63 +226,71 @@ class ExchangeChecker:
         endpoint, limits = self.endpoint, self._limits
         assert not (endpoint.events or endpoint.dirty or endpoint.ready)
         log = endpoint.log
-        retained = set(log._streams)
+        retained = set(log._expiry)
         assert retained == {
-            each for owner_streams in log._shelves.values() for each in owner_streams.streams
+            each for owner_streams in log._retained.values() for each in owner_streams.streams
         }
-        assert log.bytes == sum(each.counted for each in retained)
-        for owner, owner_streams in log._shelves.items():
-            assert owner_streams.bytes == sum(each.counted for each in owner_streams.streams)
+        assert log.bytes == sum(each.counted_bytes for each in retained)
+        for owner, owner_streams in log._retained.items():
+            assert owner_streams.bytes == sum(each.counted_bytes for each in owner_streams.streams)
             assert owner_streams.streams
             assert isinstance(owner, Session)
             if owner_streams.bytes > limits.session_bytes:
-                assert all(each.exchange is not None for each in owner_streams.streams if each.log)
+                assert all(
+                    each.exchange is not None for each in owner_streams.streams if each.messages
+                )
         for observed in self.unfinished:
             exchange = observed.exchange
             stream = exchange.stream
             if stream is not None and stream.exchange is exchange:
                 unsent = sum(
-                    len(data) for number, data, _ in stream.log if number > exchange.cursor
+                    len(data) for number, data, _ in stream.messages if number > exchange.cursor
                 )
                 assert stream.unsent == exchange.queued == unsent
                 assert observed.paused or not (unsent and exchange.mode.name == "STREAM")
-        assert all(self.by_exchange[each].exchange.over is False for each in endpoint._silent)
-        assert not any(self.by_exchange[each].disconnected for each in endpoint._silent)
+        assert all(
+            self.by_exchange[each].exchange.over is False for each in endpoint._awaiting_output
+        )
+        assert not any(self.by_exchange[each].disconnected for each in endpoint._awaiting_output)
         assert len(endpoint.sessions) <= limits.sessions
-        assert len(endpoint.sessions.beginning) <= limits.uninitialized
-        assert set(endpoint.sessions.beginning).isdisjoint(endpoint.sessions.idle)
-        assert {*endpoint.sessions.beginning, *endpoint.sessions.idle} == set(
+        assert len(endpoint.sessions.uninitialized) <= limits.uninitialized
+        assert set(endpoint.sessions.uninitialized).isdisjoint(endpoint.sessions.idle)
+        assert {*endpoint.sessions.uninitialized, *endpoint.sessions.idle} == set(
             endpoint.sessions.values()
         )
         for session in endpoint.sessions.values():
             self._check_session(session, retained)
-        assert not any(conversations.get(each) for each in endpoint.alone)
+        assert not any(conversations.get(each) for each in endpoint.one_shots)
 
     def _check_session(self, session: Session, retained: set[EventStream]) -> None:
-        assert session.current is None
-        for id, stream in session.by_id.items():
+        assert session.current_stream is None
+        for id, stream in session.stream_by_request.items():
             assert id in stream.pending
-            assert session.conn.owes(id)
+            assert session.conn.has_incoming(id)
         open_streams = 0
         for name, stream in session.streams.items():
             assert stream.name == name
-            assert stream.bytes == sum(len(data) for _, data, _ in stream.log)
-            assert [number for number, _, _ in stream.log] == list(
-                range(stream.evicted + 1, stream.last + 1)
+            assert stream.bytes == sum(len(data) for _, data, _ in stream.messages)
+            assert [number for number, _, _ in stream.messages] == list(
+                range(stream.last_evicted + 1, stream.last + 1)
             )
             assert (
-                stream.lasting
+                stream.long_lived
                 or stream.pending
                 or stream.exchange is not None
                 or stream in retained
             )
-            open_streams += not (stream.lasting or stream.abandoned)
+            open_streams += not (stream.long_lived or stream.abandoned)
             if stream in retained:
-                size = stream.bytes + _STREAM + _MESSAGE * len(stream.log) if stream.log else 0
-                assert stream.counted == size or (
-                    stream.exchange is not None and stream.counted < size
+                size = (
+                    stream.bytes + _STREAM + _MESSAGE * len(stream.messages)
+                    if stream.messages
+                    else 0
                 )
-                assert len(stream.log) <= self._limits.events or stream.exchange is not None
+                assert stream.counted_bytes == size or (
+                    stream.exchange is not None and stream.counted_bytes < size
+                )
+                assert len(stream.messages) <= self._limits.events or stream.exchange is not None
             else:
-                assert stream.counted == 0
+                assert stream.counted_bytes == 0
         assert len(session.streams) <= self._limits.streams + 1

@@ -397,7 +397,7 @@ class ConnectionScript:
                 )
 
     def _shutdown(self) -> None:
-        self.conn.wind_down()
+        self.conn.shutdown()
         if self.conn.role is Role.SERVER:
             self.model.limit_new_requests(self.conn.stats().waiting)
 

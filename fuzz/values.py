@@ -45,7 +45,9 @@ T = TypeVar("T")
 
 def weighted(*choices: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
     """Choose one of several strategies by weight. `st.one_of` takes each alternative only once."""
-    table = st.sampled_from([index for index, (weight, _) in enumerate(choices) for _ in range(weight)])
+    table = st.sampled_from(
+        [index for index, (weight, _) in enumerate(choices) for _ in range(weight)]
+    )
     strategies = [strategy for _, strategy in choices]
 
     @st.composite
@@ -69,7 +71,25 @@ def scripts(step: SearchStrategy[T]) -> SearchStrategy[list[T]]:
 
 # Texts that are special in some format, or that look like another type.
 _SPECIAL_TEXTS: Final = (
-    *("", "a", "1", "1.0", "-0", "null", "true", "[]", "{}", "..", "/", "%41", "\0", "\n", '"', "\\", "é"),
+    *(
+        "",
+        "a",
+        "1",
+        "1.0",
+        "-0",
+        "null",
+        "true",
+        "[]",
+        "{}",
+        "..",
+        "/",
+        "%41",
+        "\0",
+        "\n",
+        '"',
+        "\\",
+        "é",
+    ),
     *("\u2028", "\ufeff", "\U0001f600", "http://x/y", "file:///a", "jsonrpc", "_meta", "__class__"),
     "a" * 300,
 )
@@ -111,7 +131,9 @@ def json_values(depth: int = 2) -> SearchStrategy[Any]:
     if not depth:
         return scalars()
     inner = json_values(depth - 1)
-    return st.one_of(scalars(), st.lists(inner, max_size=3), st.dictionaries(texts(), inner, max_size=3))
+    return st.one_of(
+        scalars(), st.lists(inner, max_size=3), st.dictionaries(texts(), inner, max_size=3)
+    )
 
 
 @functools.cache
@@ -136,7 +158,9 @@ def structs(type: type[S]) -> SearchStrategy[S]:
         return special()
     fields = msgspec.structs.fields(type)
     required = {field.name: values_of(field.type) for field in fields if field.required}
-    optional = [(field.name, values_of(field.type, present=True)) for field in fields if not field.required]
+    optional = [
+        (field.name, values_of(field.type, present=True)) for field in fields if not field.required
+    ]
 
     @st.composite
     def build(draw: DrawFn) -> S:
@@ -155,11 +179,13 @@ def structs(type: type[S]) -> SearchStrategy[S]:
 def _subsets(size: int) -> SearchStrategy[int]:
     if not size:
         return st.just(0)
-    return st.one_of(st.just(0), st.sampled_from([1 << i for i in range(size)]), st.integers(0, 2**size - 1))
+    return st.one_of(
+        st.just(0), st.sampled_from([1 << i for i in range(size)]), st.integers(0, 2**size - 1)
+    )
 
 
 def values_of(annotation: Any, *, present: bool = False) -> SearchStrategy[Any]:
-    """Values of an annotation. With `present`, without those that mean absence."""
+    """Values of an annotation. With `at_terminal`, without those that mean absence."""
     if annotation is Any:
         return json_values(1)
     if annotation is Raw:
@@ -195,14 +221,20 @@ _SIMPLE: Final[Mapping[Any, Callable[[], SearchStrategy[Any]]]] = {
 def _contents() -> SearchStrategy[t.ResourceContents]:
     return st.one_of(
         st.builds(t.ResourceContents, uri=texts(), text=texts(), mime_type=st.none() | texts()),
-        st.builds(t.ResourceContents, uri=texts(), blob=st.just("aGk="), meta=st.none() | json_objects()),
+        st.builds(
+            t.ResourceContents, uri=texts(), blob=st.just("aGk="), meta=st.none() | json_objects()
+        ),
     )
 
 
 def _elicitation() -> SearchStrategy[t.ElicitParams]:
     form = st.builds(t.ElicitParams, message=texts(), requested_schema=json_objects())
     page = st.builds(
-        t.ElicitParams, message=texts(), mode=st.just("url"), url=texts(), elicitation_id=st.none() | texts()
+        t.ElicitParams,
+        message=texts(),
+        mode=st.just("url"),
+        url=texts(),
+        elicitation_id=st.none() | texts(),
     )
     return form | page
 
@@ -242,10 +274,16 @@ _SPECIAL: Final[Mapping[type[Struct], Callable[[], SearchStrategy[Any]]]] = {
 def example(type: type[S], *, full: bool = False) -> S:
     """Return one fixed valid object of a Struct type: required members only, or all with `full`."""
     fields = msgspec.structs.fields(type)
-    chosen = [field for field in fields if field.required or full or (type, field.name) in _REQUIRED]
+    chosen = [
+        field for field in fields if field.required or full or (type, field.name) in _REQUIRED
+    ]
     excluded = _EXCLUDED.get(type, ())
     return type(
-        **{field.name: _example_of(field.type, full) for field in chosen if field.name not in excluded}
+        **{
+            field.name: _example_of(field.type, full)
+            for field in chosen
+            if field.name not in excluded
+        }
     )
 
 
@@ -261,7 +299,9 @@ def _example_of(annotation: Any, full: bool) -> Any:
     if origin is Literal:
         return parts[0]
     if origin in (typing.Union, types.UnionType):
-        return _example_of(next(part for part in parts if part not in (types.NoneType, UnsetType)), full)
+        return _example_of(
+            next(part for part in parts if part not in (types.NoneType, UnsetType)), full
+        )
     if origin is list:
         return [_example_of(parts[0], full)] if full else []
     if origin is dict:

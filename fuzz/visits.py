@@ -115,11 +115,11 @@ class RouterScript:
         self.endpoint = Endpoint(
             lambda: config,
             HttpOptions(
-                gate=HostOriginPolicy("localhost"),
+                host_origin_policy=HostOriginPolicy("localhost"),
                 limits=http,
-                reply=self._reply,
+                reply=self._reply,  # type: ignore[arg-type]
                 sessions=self._sessions,
-            ),  # type: ignore[arg-type]
+            ),
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=lambda name: None,
         )
@@ -190,7 +190,7 @@ class RouterScript:
         for call in calls:
             call.observed = observed
             conversation = observed.exchange.conversation
-            is_sse = isinstance(conversation, Session) and conversation.is_sse
+            is_sse = isinstance(conversation, Session) and conversation.legacy_sse
             call.stream = conversation.own if is_sse else observed.exchange.stream  # type: ignore[union-attr]
 
     def _initialize(self, client_number: int) -> None:
@@ -259,7 +259,7 @@ class RouterScript:
 
     def _check_response_to_call(self, observed: ObservedExchange) -> None:
         session = observed.exchange.session
-        if observed.head is None or not isinstance(session, Session) or session.is_sse:
+        if observed.head is None or not isinstance(session, Session) or session.legacy_sse:
             return
         assert observed.head.status != 202, "a request got 202, the status for notifications"
         if observed.head.status == 429:
@@ -326,7 +326,9 @@ class RouterScript:
             and observed.head is not None
             and observed.head.status == 202
         ):
-            left = [each for each in session.by_id if (each, type(each)) == (id, type(id))]
+            left = [
+                each for each in session.stream_by_request if (each, type(each)) == (id, type(id))
+            ]
             assert not left, "a cancelled request is still pending"
 
     def _respond(self, client_number: int, number: int) -> None:
@@ -374,7 +376,7 @@ class RouterScript:
             and observed.event_ids
             and observed.exchange.session is session
         ]
-        if not exchanges or session is None or session.is_sse:
+        if not exchanges or session is None or session.legacy_sse:
             return
         ids = exchanges[place % len(exchanges)].event_ids
         id = ids[event % len(ids)]
@@ -387,7 +389,7 @@ class RouterScript:
 
     def _resume_unknown(self, client_number: int, id: bytes) -> None:
         client = self._clients[client_number]
-        if client.session is not None and not client.session.is_sse:
+        if client.session is not None and not client.session.legacy_sse:
             self._get(client_number, id)
 
     def _use_foreign_session(self, client_number: int, other: int) -> None:
@@ -398,7 +400,7 @@ class RouterScript:
         for id in (owner.session.id, b"f" * 32):
             named = (b"mcp-session-id", id)
             stranger = FuzzClient(client_number)
-            if owner.session.is_sse:
+            if owner.session.legacy_sse:
                 stranger.target = b"/mcp?session_id=" + id
                 headers = []
             else:
@@ -423,10 +425,10 @@ class RouterScript:
         return (
             self.endpoint.sessions.get(session.id),
             {
-                name: (each.exchange, each.last, each.evicted)
+                name: (each.exchange, each.last, each.last_evicted)
                 for name, each in session.streams.items()
             },
-            dict(session.by_id),
+            dict(session.stream_by_request),
         )
 
     def _delete(self, client_number: int) -> None:
@@ -473,7 +475,7 @@ class RouterScript:
             action(running, running.call.mark if running.call is not None else "")
         except LocalProtocolError:
             self._checker.outcomes.add("send refused")
-        running.conversation.touch()
+        running.conversation.mark_dirty()
 
     def _progress(self, place: int, times: int) -> None:
         def action(running: RunningRequest, mark: str) -> None:
@@ -516,7 +518,7 @@ class RouterScript:
             result = {"content": [{"type": "text", "text": mark + "x" * size}]}
             sent = conversation.conn.send_result(running.id, Raw(encoded(result)))
         assert sent is not running.cancelled
-        conversation.touch()
+        conversation.mark_dirty()
         self._process_events()
         if sent and call is not None:
             self._check_delivered(call)
@@ -533,7 +535,7 @@ class RouterScript:
         if call.answered_at or (observed is not None and observed.paused):
             return
         assert observed is None or (stream.batch and stream.pending), "a response was not sent"
-        if any(call.mark.encode() in data for _, data, _ in stream.log):
+        if any(call.mark.encode() in data for _, data, _ in stream.messages):
             return
         knew = any(
             each.event_ids and each.exchange.stream is stream for each in self._checker.exchanges
@@ -545,7 +547,7 @@ class RouterScript:
         for conversation, closed in self._closed_by_conversation.items():
             if not closed:
                 conversation.conn.send_change(next(iter(LISTS.values())))
-                conversation.touch()
+                conversation.mark_dirty()
 
     # -- Time and the end --------------------------------------------------------------------------
 
@@ -584,13 +586,19 @@ class RouterScript:
         self._process_events()
         endpoint = self.endpoint
         held = (
-            *(endpoint.sessions, endpoint.alone, endpoint.dirty, endpoint.events, endpoint.ready),
             *(
-                list(endpoint._silent),
-                list(endpoint.sessions.beginning),
+                endpoint.sessions,
+                endpoint.one_shots,
+                endpoint.dirty,
+                endpoint.events,
+                endpoint.ready,
+            ),
+            *(
+                list(endpoint._awaiting_output),
+                list(endpoint.sessions.uninitialized),
                 list(endpoint.sessions.idle),
             ),
-            *(endpoint.log.bytes, list(endpoint.log._streams), endpoint.log._shelves),
+            *(endpoint.log.bytes, list(endpoint.log._expiry), endpoint.log._retained),
         )
         assert not any(held), f"something is left: {held}"
         assert self.router.next_deadline() is None
@@ -607,13 +615,13 @@ class RouterScript:
             session = client.session
             if (
                 session is None
-                or session.is_sse
+                or session.legacy_sse
                 or self.endpoint.sessions.get(session.id) is not session
             ):
                 continue
             for name, stream in list(session.streams.items()):
                 received = client.received.get((session, name))
-                if stream.exchange is not None or stream.lasting or not received:
+                if stream.exchange is not None or stream.long_lived or not received:
                     continue
                 last = max(received)
                 observed = self._get(client.number, b"%b-%d" % (name, last), must=True)

@@ -88,7 +88,7 @@ class AsgiApp(AsgiApplication):
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[_AsgiDriver]:
         async with self._server.lifespan() as value:
-            router = self._site(secrets.token_bytes, time.time)
+            router = self._router(secrets.token_bytes, time.time)
             driver = _AsgiDriver(self._server, router, value)
             try:
                 yield driver
@@ -99,10 +99,10 @@ class AsgiApp(AsgiApplication):
 class _AsgiDriver(ConnectionDriver):
     """The driver of a router: an `AsgiRuntime`, which also runs the handlers."""
 
-    def __init__(self, server: Server, site: http.Router, lifespan: Any) -> None:
+    def __init__(self, server: Server, router: http.Router, lifespan: Any) -> None:
         on_event = in_new_context(self._on_event)
-        super().__init__(site, lambda: site.pump(on_event))
-        self.site = site
+        super().__init__(router, lambda: router.pump(on_event))
+        self.router = router
         self._server = server
         self._lifespan = lifespan
 
@@ -110,18 +110,18 @@ class _AsgiDriver(ConnectionDriver):
         """Create an event."""
         return asyncio.Event()
 
-    async def judged(self, exchange: http.Exchange) -> None:
+    async def authorize(self, exchange: http.Exchange) -> None:
         """Run the auth check of `exchange`, if it has one, until it is granted or denied."""
-        check = exchange.needs_grant
+        check = exchange.auth_check
         if check is None:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(AUTH_CHECK_TIMEOUT):
                 await run_auth_check(check, None, self.clock)
-        check.give_up(self.clock())
+        check.time_out(self.clock())
         self.pump()
 
-    def taken(self, exchange: http.Exchange) -> None:
+    def output_sent(self, exchange: http.Exchange) -> None:
         """Let handlers that wait for capacity continue: the server has accepted the output."""
         conversation = exchange.conversation
         if conversation is not None and conversation.retired and conversation.service is not None:
@@ -144,24 +144,24 @@ class _AsgiDriver(ConnectionDriver):
 
     async def aclose(self) -> None:
         """Reject new requests, wait 5 s for handlers, cancel the rest, and close everything."""
-        self.site.wind_down()
+        self.router.wind_down()
         self.pump()
         await self.wait_until(lambda: not self.tasks, _GRACE)
         for task in self.tasks:
             task.cancel()
         await self.wait_until(lambda: not self.tasks)
-        self.site.close()
+        self.router.close()
         self.pump()
         self.stop_timer()
 
     def _on_event(self, conversation: http.Conversation, event: Event) -> None:
         def pump() -> None:
-            conversation.touch()
+            conversation.mark_dirty()
             self.pump()
 
         service: Service | None = conversation.service
         if service is None:
-            runtime = AsyncioRuntime(self, pump, conversation.full, conversation.release)
+            runtime = AsyncioRuntime(self, pump, conversation.write_blocked, conversation.release)
             service = conversation.service = Service(
                 self._server,
                 conversation.conn,
@@ -169,6 +169,6 @@ class _AsgiDriver(ConnectionDriver):
                 self._lifespan,
                 principal=conversation.principal,
             )
-        job = service.take(event)
+        job = service.handle_event(event)
         if job is not None:
             self.start_job(job, pump)

@@ -41,7 +41,7 @@ class _Call(PendingCall[T]):
     def wake(self) -> None:
         self._awake.set()
 
-    def rearm(self) -> None:
+    def deadline_changed(self) -> None:
         scope = self._scope
         if scope is not None and not scope.expired():
             scope.reschedule(self.deadline)
@@ -103,5 +103,5 @@ class Client(AbstractClient):
     def _pump(self) -> None:
         self._transport.pump()
 
-    def _report(self, problem: str, error: BaseException) -> None:
+    def _log_error(self, problem: str, error: BaseException) -> None:
         logger.error("%s", problem, exc_info=error)

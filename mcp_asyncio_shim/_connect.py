@@ -188,7 +188,7 @@ async def _upgrade(
         response = wire.next_event()
         if not isinstance(response, h11.InformationalResponse | h11.Response):
             raise EOFError  # blank lines only
-        refused = upgrade.refused(Head(response.status_code, list(response.headers)))
+        refused = upgrade.find_error(Head(response.status_code, list(response.headers)))
         if refused is not None:
             raise ConnectFailed(str(refused)) from refused
     except BaseException:

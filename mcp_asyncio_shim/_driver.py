@@ -68,7 +68,9 @@ class ConnectionDriver:
         """Stop the timer. Call it last: the next `pump` starts the timer again."""
         self._timer.cancel()
 
-    async def wait_until(self, condition: Callable[[], object], timeout: float | None = None) -> None:
+    async def wait_until(
+        self, condition: Callable[[], object], timeout: float | None = None
+    ) -> None:
         """Wait until `condition()` is true, or for `timeout` seconds at most.
 
         The condition is tested after each `pump`, so only an event or a call that is followed by

@@ -25,10 +25,10 @@ class _H11ClientConnection:
     """One HTTP/1.1 connection, as a `PooledConnection`."""
 
     protocol = "HTTP/1.1"
-    room = 1
+    capacity = 1
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.heard = False
+        self.received = False
         self._reader = reader
         self._writer = writer
         self._wire = h11.Connection(h11.CLIENT, max_incomplete_event_size=READ_SIZE)
@@ -36,11 +36,13 @@ class _H11ClientConnection:
         # closes it.
         self._incoming = asyncio.create_task(self._read())
 
-    async def run(self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]) -> bool:
-        """Send a request, and pass its response to `take`. See `PooledConnection.run`."""
-        self.heard = False
+    async def run(
+        self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
+    ) -> bool:
+        """Send a request, and pass its response to `on_actions`. See `PooledConnection.run`."""
+        self.received = False
         self._send(head, body)
-        await self._receive(take)
+        await self._receive(on_actions)
         return self._next_cycle()
 
     def _send(self, head: RequestHead, body: bytes) -> None:
@@ -50,25 +52,29 @@ class _H11ClientConnection:
             headers = [*headers, (b"content-length", b"%d" % len(body))]
         request = h11.Request(method=head.method, target=head.target, headers=headers)
         # All of it is serialized before any of it is written: a head that h11 refuses raises here.
-        parts = [self._wire.send(event) for event in (request, h11.Data(data=body), h11.EndOfMessage())]
+        parts = [
+            self._wire.send(event) for event in (request, h11.Data(data=body), h11.EndOfMessage())
+        ]
         self._writer.writelines(part for part in parts if part)
 
-    async def _receive(self, take: Callable[[list[Action]], None]) -> None:
+    async def _receive(self, on_actions: Callable[[list[Action]], None]) -> None:
         wire = self._wire
         try:
             while not isinstance(event := wire.next_event(), h11.EndOfMessage):
                 if event is h11.NEED_DATA:
                     data = await self._incoming
                     self._incoming = asyncio.create_task(self._read())
-                    self.heard = self.heard or bool(data)
+                    self.received = self.received or bool(data)
                     wire.receive_data(data)
                 elif isinstance(event, h11.Response):
-                    take([Head(event.status_code, list(event.headers))])
+                    on_actions([Head(event.status_code, list(event.headers))])
                 elif isinstance(event, h11.Data):
-                    take([Body(bytes(event.data))])
-            take([End()])
+                    on_actions([Body(bytes(event.data))])
+            on_actions([End()])
         except h11.RemoteProtocolError as exc:
-            raise ConnectionLost(f"the server's answer is no HTTP/1.1, or breaks off: {exc}") from None
+            raise ConnectionLost(
+                f"the server's answer is no HTTP/1.1, or breaks off: {exc}"
+            ) from None
 
     def _next_cycle(self) -> bool:
         """Return True if the connection can be used again: it is at the start of a request now."""
@@ -76,7 +82,7 @@ class _H11ClientConnection:
         done = wire.our_state is h11.DONE and wire.their_state is h11.DONE
         # Bytes that are left over belong to no request: the two sides are out of step.
         left_over = self._writer.transport.get_write_buffer_size() or wire.trailing_data[0]
-        if not done or left_over or self.closed_by_server():
+        if not done or left_over or self.server_closed():
             return False
         wire.start_next_cycle()
         return True
@@ -87,7 +93,7 @@ class _H11ClientConnection:
             return await self._reader.read(READ_SIZE)
         return b""
 
-    def closed_by_server(self) -> bool:
+    def server_closed(self) -> bool:
         """True if anything has arrived, or the connection has ended, while no request was made."""
         return self._incoming.done()
 

@@ -43,7 +43,7 @@ class _HttpTransport(ConnectionDriver):
         )
         super().__init__(self._requests, self._requests.run)
 
-    async def dial(self) -> _H11ClientConnection:
+    async def connect(self) -> _H11ClientConnection:
         """Open a connection to the server."""
         return _H11ClientConnection(*await open_http_streams(self._url, self._tls))
 

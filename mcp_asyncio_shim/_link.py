@@ -86,9 +86,9 @@ class Link(ConnectionDriver):
         self.pump()
         self.reading.cancel()
 
-    def full(self, id: object) -> bool:
+    def write_blocked(self, id: object) -> bool:
         """True if progress and logs should wait. All requests of a link share one queue."""
-        return self._events.full
+        return self._events.write_blocked
 
     async def aclose(self, timeout: float = FLUSH_TIMEOUT) -> None:
         """Close the connection. The peer has `timeout` seconds to read the rest. Idempotent."""

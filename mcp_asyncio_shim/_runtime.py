@@ -59,7 +59,7 @@ class AsyncioRuntime(Runtime):
     def pump(self) -> None:
         self._pump()
 
-    def full(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId) -> bool:
         return self._full(id)
 
     def release(self, id: RequestId, retry: float | None) -> bool:
@@ -67,19 +67,19 @@ class AsyncioRuntime(Runtime):
 
     async def drain(self, id: RequestId) -> None:
         await asyncio.sleep(0)  # let other tasks run, as a handler that only reports never waits
-        await self._driver.wait_until(lambda: not self.full(id))
+        await self._driver.wait_until(lambda: not self.write_blocked(id))
 
-    async def ask(self, asked: NestedRequests[T]) -> T:
+    async def send_nested(self, requests: NestedRequests[T]) -> T:
         awake = asyncio.Event()
-        with asked.under_way(awake.set), suppress(TimeoutError):
-            async with asyncio.timeout(asked.seconds):
+        with requests.entered(awake.set), suppress(TimeoutError):
+            async with asyncio.timeout(requests.seconds):
                 await awake.wait()
-        return asked.result()
+        return requests.result()
 
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         logger.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
 
-    def soon(self, function: Callable[[], object]) -> None:
+    def call_soon(self, function: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed
             self._driver.loop.call_soon_threadsafe(function)
 

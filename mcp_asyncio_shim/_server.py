@@ -31,7 +31,11 @@ _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 async def serve_streams(
-    server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, grace: float = 1.0
+    server: Server,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    *,
+    grace: float = 1.0,
 ) -> None:
     """Serve one client, one message a line, until it closes its output.
 
@@ -46,17 +50,19 @@ async def serve_streams(
         await serve_connection(server, (reader, writer), value, grace)
 
 
-async def serve_connection(server: Server, streams: Streams, lifespan: Any, grace: float = 1.0) -> None:
+async def serve_connection(
+    server: Server, streams: Streams, lifespan: Any, grace: float = 1.0
+) -> None:
     """Serve one client, as `serve_streams`. `lifespan` is the value of the entered lifespan."""
     conn = Connection(Role.SERVER, server.config())
 
     def on_event(event: Event) -> None:
-        job = service.take(event)
+        job = service.handle_event(event)
         if job is not None:
             link.start_job(job)
 
     link = Link(streams, conn, on_event)
-    service = Service(server, conn, AsyncioRuntime(link, link.pump, link.full), lifespan)
+    service = Service(server, conn, AsyncioRuntime(link, link.pump, link.write_blocked), lifespan)
     flush_until = link.loop.time()
     try:
         await asyncio.wait({link.reading})

@@ -71,7 +71,9 @@ async def standard_streams() -> AsyncIterator[Streams]:
     for fd, file in enumerate((sys.__stdin__, sys.__stdout__)):
         mode = os.fstat(fd).st_mode if file is not None else 0
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)):
-            raise ConnectFailed(f"fd {fd} is no pipe, socket or terminal: asyncio cannot wait for it")
+            raise ConnectFailed(
+                f"fd {fd} is no pipe, socket or terminal: asyncio cannot wait for it"
+            )
     if stat.S_ISSOCK(os.fstat(0).st_mode) and os.fstat(0).st_ino == os.fstat(1).st_ino:
         raise ConnectFailed("stdin and stdout are one socket: that is for serve_streams")
     with ExitStack() as undo:

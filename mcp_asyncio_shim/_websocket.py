@@ -36,12 +36,12 @@ class _FramedWebSocket(WebSocket):
         if data:
             self._frames.read(data, now)
         else:
-            self.lost(now)
+            self.receive_eof(now)
 
     def queued(self) -> int:
         """Return 1 if `data_to_send` should be called, else 0."""
         # Once more after each write: `messages_to_send` has to know that the write is complete.
-        return int(self._just_wrote or (self.has_to_say and not self.over))
+        return int(self._just_wrote or (self.has_output and not self.done))
 
     def data_to_send(self) -> memoryview:
         """Return the next piece of the queued frames. The call confirms the piece before it."""
@@ -49,7 +49,7 @@ class _FramedWebSocket(WebSocket):
         if piece is None:
             actions = self.messages_to_send(self._clock())
             self._just_wrote = bool(actions)
-            self._pieces = self._frames.pieces(actions, self._clock)
+            self._pieces = self._frames.write_chunks(actions, self._clock)
             piece = next(self._pieces, memoryview(b""))
         return piece
 
@@ -72,5 +72,5 @@ class _WebSocketTransport(Link):
         """Close the WebSocket. The server has `timeout` seconds to close it as well."""
         self.conn.close()
         self.pump()
-        await self.wait_until(lambda: self.conn.over, timeout)
+        await self.wait_until(lambda: self.conn.done, timeout)
         await super().aclose(timeout)

@@ -63,7 +63,9 @@ class ProtocolError(McpTrioError):
     reports it, `UNSET` for none.
     """
 
-    def __init__(self, message: str, fault: Fault = Fault.INVALID_REQUEST, data: Any = UNSET) -> None:
+    def __init__(
+        self, message: str, fault: Fault = Fault.INVALID_REQUEST, data: Any = UNSET
+    ) -> None:
         super().__init__(message)
         self.fault = fault
         self.data = data

@@ -75,7 +75,7 @@ class _Call(PendingCall[T]):
         if self._task is not None:
             trio.lowlevel.reschedule(self._task)
 
-    def rearm(self) -> None:
+    def deadline_changed(self) -> None:
         self.scope.deadline = self.until
 
     @property
@@ -178,7 +178,7 @@ class Client(AbstractClient):
     def _pump(self) -> None:
         self._transport.pump()
 
-    def _report(self, problem: str, error: BaseException) -> None:
+    def _log_error(self, problem: str, error: BaseException) -> None:
         _log.error("%s", problem, exc_info=error)
 
     def _handle_event(self, event: Event) -> None:

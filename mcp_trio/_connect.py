@@ -26,7 +26,7 @@ from mcp_trio.streams._trace import TraceCallback, TracedStream
 
 from ._client import Client
 from ._nursery import open_quiet_nursery
-from ._server import converse
+from ._server import serve_conversation
 
 if TYPE_CHECKING:
     import os
@@ -249,20 +249,23 @@ async def connect_http(
     with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
     authorization: ClientAuthorization | None = None
     if auth is not False:
-        from mcp_trio.auth._authorization import ClientAuthorization, login_of
+        from mcp_trio.auth._authorization import ClientAuthorization, login_config
 
-        login = login_of(auth)
+        login = login_config(auth)
         with_defaults["extensions"] = {
             **login.profile.extensions,
             **(options.get("extensions") or {}),
         }
         authorization = ClientAuthorization(url, login, tls=tls, proxy=proxy)
     trace = options.get("trace")
-    on_message = None if trace is None else TraceCallback(trace).tell
+    on_message = None if trace is None else TraceCallback(trace).report
     on_received = None if on_message is None else partial(on_message, "received")
     on_sent = None if on_message is None else partial(on_message, "sent")
     http_options = HttpClientOptions(
-        headers=headers or {}, entropy=secrets.token_bytes, heard=on_received, access=authorization
+        headers=headers or {},
+        entropy=secrets.token_bytes,
+        on_message=on_received,
+        authorizer=authorization,
     )
     connector = Connector(
         *Url.parse(url).origin, tls=tls, proxy=proxy, prior_knowledge=prior_knowledge
@@ -276,8 +279,8 @@ async def connect_http(
     async with open_quiet_nursery() as nursery:
         client = Client(config, with_defaults, make_transport)
         if authorization is not None:
-            authorization.on_login = client.forget
-            authorization.on_browse = client.hold
+            authorization.on_login = client.clear_cache
+            authorization.on_browse = client.pause_timeouts
         try:
             await client.open(nursery)
             yield client
@@ -326,13 +329,13 @@ async def connect_websocket(
     connector = Connector(*upgrade.url.origin, tls=tls, proxy=proxy, tunnel=True)
     config = client_config(with_defaults)
     trace = options.get("trace")
-    on_message = None if trace is None else TraceCallback(trace).tell
+    on_message = None if trace is None else TraceCallback(trace).report
     on_received = None if on_message is None else partial(on_message, "received")
     on_sent = None if on_message is None else partial(on_message, "sent")
-    stream, early = await connector.switch(upgrade)
+    stream, early = await connector.connect_websocket(upgrade)
 
     def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> ClientTransport:
-        socket = WebSocket(conn, trio.current_time(), heard=on_received)
+        socket = WebSocket(conn, trio.current_time(), on_message=on_received)
         return WebSocketTransport(socket, stream, early, on_event, on_sent)
 
     async with stream, open_quiet_nursery() as nursery:
@@ -350,7 +353,7 @@ async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterat
     # The lifespan is entered here, so that its exception reaches the caller. In the server task it
     # would only show as a lost connection.
     async with client_end, server_end, server.lifespan() as value, open_quiet_nursery() as nursery:
-        nursery.start_soon(converse, server, server_end, value)
+        nursery.start_soon(serve_conversation, server, server_end, value)
         async with connect_stream(client_end, **options) as client:
             yield client
 

@@ -45,7 +45,7 @@ class Deadline:
             self._next_check = when
             self._deadlines.schedule_check(self, when)
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         """Disable the deadline for good, and release the reference to its owner."""
         self.when = math.inf
         self._act = None
@@ -75,9 +75,9 @@ class DeadlineRunner:
     def __repr__(self) -> str:
         return f"<DeadlineRunner, {len(self._checks)} to check>"
 
-    def new(self, act: Callable[[], object]) -> Deadline:
+    def new(self, on_deadline: Callable[[], object]) -> Deadline:
         """Return a deadline at which `act` is called. It is never, until `Deadline.move`."""
-        return Deadline(self, act)
+        return Deadline(self, on_deadline)
 
     def schedule_check(self, deadline: Deadline, when: float) -> None:
         """Schedule a check of `deadline` at `when`."""

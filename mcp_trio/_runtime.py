@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
     # Called when a job has ended. It may return a function that still has to be awaited, such as
     # one that writes the response.
-    After = Callable[[], Callable[[], Coroutine[Any, Any, None]] | None]
+    OnJobEnded = Callable[[], Callable[[], Coroutine[Any, Any, None]] | None]
 
 __all__ = [
     "TrioRuntime",
-    "act_on",
+    "handle_event",
     "start_job",
 ]
 
@@ -52,18 +52,18 @@ class TrioRuntime(Runtime):
 
     # Seconds that a handler may send without a task switch, which costs more than sending most
     # messages.
-    breath = 0.001
+    checkpoint_interval = 0.001
 
     _last_switch = 0.0  # time of the last switch to other tasks
     _trio: trio.lowlevel.TrioToken  # of the run; a transport's subclass sets it
 
-    async def breathe(self) -> None:
+    async def checkpoint_if_due(self) -> None:
         """Execute a checkpoint that yields to other tasks at most once per millisecond.
 
         Cancellation is always noticed.
         """
         # Not trio's clock, which a test may stop: the time that other tasks really waited counts.
-        if time.perf_counter() - self._last_switch < self.breath:
+        if time.perf_counter() - self._last_switch < self.checkpoint_interval:
             await trio.lowlevel.checkpoint_if_cancelled()
         else:
             await trio.lowlevel.checkpoint()
@@ -72,25 +72,25 @@ class TrioRuntime(Runtime):
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
 
-    def soon(self, function: Callable[[], object]) -> None:
+    def run_soon(self, function: Callable[[], object]) -> None:
         with suppress(trio.RunFinishedError):
             self._trio.run_sync_soon(function, idempotent=True)
 
     def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return trio.to_thread.run_sync(function, abandon_on_cancel=True)
 
-    async def ask(self, asked: NestedRequests[T]) -> T:
+    async def send_nested(self, requests: NestedRequests[T]) -> T:
         answered = trio.Event()
-        timeout = math.inf if asked.seconds is None else asked.seconds
+        timeout = math.inf if requests.seconds is None else requests.seconds
         try:
-            with asked.under_way(answered.set), trio.move_on_after(timeout):
+            with requests.entered(answered.set), trio.move_on_after(timeout):
                 await answered.wait()
         except LocalProtocolError:
             await trio.lowlevel.checkpoint_if_cancelled()  # as below
             raise
         # A cancelled handler gets `Cancelled`, rather than the error that the client is gone.
         await trio.lowlevel.checkpoint_if_cancelled()
-        return asked.result()
+        return requests.result()
 
     def wall_time(self) -> float:
         return time.time()
@@ -106,12 +106,12 @@ class TrioRuntime(Runtime):
         return trio.from_thread.run(function)
 
 
-def act_on(event: Event, service: Service) -> RequestJob | None:
+def handle_event(event: Event, service: Service) -> RequestJob | None:
     """Handle one event as `Service.take` does, and log it. This never waits.
 
     Run it in a context of its own (rule 2). The returned job, if any, is for `start_job`.
     """
-    job = service.take(event)
+    job = service.handle_event(event)
     if job is None:
         if isinstance(event, RequestCancelled):
             _log.debug("request %r cancelled: %s", event.id, event.reason)
@@ -123,7 +123,7 @@ def act_on(event: Event, service: Service) -> RequestJob | None:
 
 
 def start_job(
-    job: Job, nursery: trio.Nursery, after: After, *, shutdown_timeout: float | None = None
+    job: Job, nursery: trio.Nursery, on_ended: OnJobEnded, *, shutdown_timeout: float | None = None
 ) -> None:
     """Run `job` in `nursery`, and call `after` when it has ended.
 
@@ -134,11 +134,11 @@ def start_job(
     """
     scope = trio.CancelScope()
     job.stop = scope.cancel
-    nursery.start_soon(_run, job, scope, after, shutdown_timeout)
+    nursery.start_soon(_run, job, scope, on_ended, shutdown_timeout)
 
 
 async def _run(
-    job: Job, scope: trio.CancelScope, after: After, shutdown_timeout: float | None
+    job: Job, scope: trio.CancelScope, after: OnJobEnded, shutdown_timeout: float | None
 ) -> None:
     if shutdown_timeout is not None and trio.current_effective_deadline() == -math.inf:
         job.shutting_down = True

@@ -58,7 +58,7 @@ async def serve_stream(
     ends the conversation like any other end. Exceptions of the lifespan propagate unchanged.
     """
     async with stream, server.lifespan() as value:
-        await converse(server, stream, value, stop, grace, grace)
+        await serve_conversation(server, stream, value, stop, grace, grace)
 
 
 async def serve_stdio(
@@ -78,7 +78,9 @@ async def serve_stdio(
     """
     with standard_streams() as stream:
         async with stream, server.lifespan() as value:
-            await converse(server, stream, value, stop, grace, min(grace, _GRACE_AFTER_STDIN))
+            await serve_conversation(
+                server, stream, value, stop, grace, min(grace, _GRACE_AFTER_STDIN)
+            )
 
 
 async def serve_listeners(
@@ -111,7 +113,7 @@ async def serve_listeners(
 
     async def serve_one(stream: trio.abc.Stream) -> None:
         async with stream:
-            await converse(server, stream, value, stop, grace, grace)
+            await serve_conversation(server, stream, value, stop, grace, grace)
 
     async with AsyncExitStack() as opened:
         for listener in listeners:  # entered first: closed even if the lifespan raises
@@ -128,7 +130,7 @@ async def serve_listeners(
             await stop.wait()
 
 
-async def converse(
+async def serve_conversation(
     server: Server,
     stream: trio.abc.Stream,
     lifespan: Any,
@@ -143,7 +145,7 @@ async def converse(
     read_scope = trio.CancelScope()
     async with open_quiet_nursery() as nursery:
         dispatch = Dispatch(server, nursery, lifespan)
-        link = Link(Connection(Role.SERVER, server.config()), stream, dispatch.take)
+        link = Link(Connection(Role.SERVER, server.config()), stream, dispatch.handle_event)
         dispatch.serve(link)
         nursery.start_soon(link.write)
         nursery.start_soon(link.tick)
@@ -171,7 +173,7 @@ async def _shut_down(
 ) -> None:
     """Wait for `stop` and reject new requests. Stop reading once none runs, or after `grace`."""
     await stop.wait()
-    link.conn.wind_down()
+    link.conn.shutdown()
     link.pump()
     with trio.move_on_after(grace):
         await dispatch.idle()

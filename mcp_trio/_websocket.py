@@ -73,14 +73,14 @@ class _WebSocketConnection(abc.ABC):
     def sent(self) -> None:  # noqa: B027 - an optional hook
         """Note that the actions passed to `sending` have been written."""
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """Wake the reader and the writer to check the machine, and stop them if it is gone."""
-        if self._socket.gone:
+        if self._socket.disconnected:
             self._run_scope.cancel()
         self._read_resumed.unpark_all()
         self._data_queued.unpark_all()
 
-    async def carry(self, early: bytes = b"") -> None:
+    async def run(self, initial_data: bytes = b"") -> None:
         """Run the WebSocket until it is over, then close the stream.
 
         `early` has the bytes that were already read from the stream, behind the upgrade response.
@@ -88,13 +88,13 @@ class _WebSocketConnection(abc.ABC):
         try:
             with self._run_scope:
                 async with open_quiet_nursery() as nursery:
-                    nursery.start_soon(self._read, early)
+                    nursery.start_soon(self._read, initial_data)
                     await self._write()
             with trio.move_on_after(_CLOSE_TIMEOUT), suppress(*_BROKEN):
                 await self._stream.aclose()
         finally:
             await trio.aclose_forcefully(self._stream)
-            self._socket.lost(trio.current_time())
+            self._socket.receive_eof(trio.current_time())
             self.pump()
 
     async def _read(self, data: bytes) -> None:
@@ -115,7 +115,7 @@ class _WebSocketConnection(abc.ABC):
             socket.fail(trio.current_time())
             self.pump()
             return
-        socket.lost(trio.current_time())
+        socket.receive_eof(trio.current_time())
         self.pump()
 
     async def _write(self) -> None:
@@ -126,15 +126,15 @@ class _WebSocketConnection(abc.ABC):
                 if actions:
                     await self._send(actions)
                     continue
-                if self._socket.over:
+                if self._socket.done:
                     return
                 self.pump()  # the machine may wait for something else now, with another deadline
-                if not self._socket.has_to_say:
+                if not self._socket.has_output:
                     parked = True
                     await self._data_queued.park()
                     parked = False
         except _BROKEN:
-            self._socket.lost(trio.current_time())
+            self._socket.receive_eof(trio.current_time())
         except trio.Cancelled:
             if parked:  # otherwise half a frame may be out, and anything after it would be garbage
                 await self._flush_on_cancel()
@@ -142,10 +142,10 @@ class _WebSocketConnection(abc.ABC):
 
     async def _send(self, actions: Sequence[WebSocketAction]) -> None:
         self.sending(actions)
-        for piece in self._frames.pieces(actions, trio.current_time):
+        for piece in self._frames.write_chunks(actions, trio.current_time):
             self.pump()  # the deadlines of the machine have changed
             await self._stream.send_all(piece)
-        if isinstance(actions[-1], Close) and self._socket.deaf and not self._socket.over:
+        if isinstance(actions[-1], Close) and self._socket.input_ignored and not self._socket.done:
             await self._send_eof()
         self.sent()
 
@@ -177,12 +177,12 @@ class WebSocketServerConnection(_WebSocketConnection):
 
     def pump(self) -> None:
         assert self._exchange.conversation is not None
-        self._exchange.conversation.touch()
-        self._reception.pump_quietly()
-        self.poke()
+        self._exchange.conversation.mark_dirty()
+        self._reception.pump_logging_errors()
+        self.wake()
 
     def sent(self) -> None:
-        self._reception.taken(self._exchange)
+        self._reception.output_sent(self._exchange)
 
 
 class WebSocketTransport(_WebSocketConnection):
@@ -224,7 +224,7 @@ class WebSocketTransport(_WebSocketConnection):
         try:
             async with open_quiet_nursery() as nursery:
                 nursery.start_soon(self._deadlines.run)
-                await self.carry(self._early)
+                await self.run(self._early)
         finally:
             self._ended.set()
 
@@ -232,7 +232,7 @@ class WebSocketTransport(_WebSocketConnection):
         self._pump.run()
         deadline = self._socket.next_deadline()
         self._deadline.move(math.inf if deadline is None else deadline)
-        self.poke()
+        self.wake()
 
     def sending(self, actions: Sequence[WebSocketAction]) -> None:
         if self._on_message is not None:

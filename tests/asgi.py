@@ -1,6 +1,6 @@
 """An ASGI server for tests: it calls an application on trio or asyncio, through anyio.
 
-`hosting` runs the lifespan. `Host.begin` starts a request, `Host.ask` also waits for the end of its
+`serve_app` runs the lifespan. `Host.begin` starts a request, `Host.ask` also waits for the end of its
 response. The messages of the application are kept as they came, and parsed as a client would parse
 them.
 
@@ -209,14 +209,14 @@ class Host:
             call.body(body)
         return call
 
-    async def ask(self, *args: Any, **options: Any) -> Call:
+    async def request(self, *args: Any, **options: Any) -> Call:
         """Send a request and wait for the end of its response."""
         return await self.begin(*args, **options).end()
 
     def post(self, message: Any, *more: tuple[bytes, bytes], **options: Any) -> Call:
         return self.begin("POST", [*POST, *more], json.dumps(message).encode(), **options)
 
-    def calling(self, id: int, tool: str, **options: Any) -> Call:
+    def call_tool(self, id: int, tool: str, **options: Any) -> Call:
         """Send a `tools/call` of 2026-07-28."""
         arguments = options.pop("arguments", {})
         params = {"name": tool, "arguments": arguments, "_meta": meta(progressToken=id)}
@@ -257,11 +257,11 @@ class Session:
         return self.host.begin("GET", [*GET, *self.headers, *more])
 
     async def delete(self) -> Call:
-        return await self.host.ask("DELETE", [HOST, *self.headers])
+        return await self.host.request("DELETE", [HOST, *self.headers])
 
 
 @asynccontextmanager
-async def hosting(
+async def serve_app(
     app: App, *, lifespan: bool = True, root: str = "", patience: float = PATIENCE
 ) -> AsyncIterator[Host]:
     """Serve `app`. With `lifespan`, check its startup and its shutdown."""
@@ -287,7 +287,7 @@ class Neutral:
 
     def __init__(self, **options: Any) -> None:
         self.server = Server("neutral", limits=Limits(message=100_000), **options)
-        self.seen: list[str] = []
+        self.log: list[str] = []
         self.started, self.go = anyio.Event(), anyio.Event()
 
         @self.server.tool
@@ -302,9 +302,9 @@ class Neutral:
             try:
                 await self.go.wait()
             except BaseException:
-                self.seen.append("cancelled")
+                self.log.append("cancelled")
                 raise
-            self.seen.append("went on")
+            self.log.append("went on")
             return "went on"
 
         @self.server.tool
@@ -320,7 +320,7 @@ class Neutral:
             self.started.set()
             for step in range(number):
                 await context.progress(step, message="x" * 1000)
-                self.seen.append("told")
+                self.log.append("told")
             return "done"
 
         @self.server.tool
@@ -403,8 +403,8 @@ def transcript(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
 
 
 async def plain_response(make: Make) -> list[Call]:
-    async with hosting(make(Neutral().server)) as host:
-        call = await host.calling(1, "echo", arguments={"text": "hi"}).end()
+    async with serve_app(make(Neutral().server)) as host:
+        call = await host.call_tool(1, "echo", arguments={"text": "hi"}).end()
         assert [message["type"] for message in call.said] == [
             "http.response.start",
             "http.response.body",
@@ -412,15 +412,15 @@ async def plain_response(make: Make) -> list[Call]:
         assert call.headers[b"content-type"] == b"application/json"
         assert call.headers[b"content-length"] == b"%d" % len(call.raw)
         assert text_of(call) == "hi"
-        slashed = await host.calling(2, "echo", path="/mcp/").end()
-        rooted = await host.calling(2, "echo", path="/").end()
+        slashed = await host.call_tool(2, "echo", path="/mcp/").end()
+        rooted = await host.call_tool(2, "echo", path="/").end()
         assert slashed.raw == rooted.raw
     return host.calls
 
 
 async def streamed_response(make: Make) -> list[Call]:
-    async with hosting(make(Neutral().server)) as host:
-        call = await host.calling(1, "count", arguments={"to": 3}).end()
+    async with serve_app(make(Neutral().server)) as host:
+        call = await host.call_tool(1, "count", arguments={"to": 3}).end()
         assert call.headers[b"content-type"] == STREAM
         assert progress_of(call) == [1, 2, 3]
         assert text_of(call) == "counted"
@@ -430,8 +430,8 @@ async def streamed_response(make: Make) -> list[Call]:
 
 async def delayed_response(make: Make) -> list[Call]:
     neutral = Neutral()
-    async with hosting(make(neutral.server)) as host:
-        call = host.calling(1, "wait")
+    async with serve_app(make(neutral.server)) as host:
+        call = host.call_tool(1, "wait")
         await neutral.started.wait()
         assert call.said == []
         neutral.go.set()
@@ -441,16 +441,16 @@ async def delayed_response(make: Make) -> list[Call]:
 
 
 async def json_mode(make: Make) -> list[Call]:
-    async with hosting(make(Neutral().server, reply="json")) as host:
-        call = await host.calling(1, "count", arguments={"to": 3}).end()
+    async with serve_app(make(Neutral().server, reply="json")) as host:
+        call = await host.call_tool(1, "count", arguments={"to": 3}).end()
         assert text_of(call) == "counted"
         assert len(call.said) == 2
     return host.calls
 
 
 async def sse_mode(make: Make) -> list[Call]:
-    async with hosting(make(Neutral().server, reply="sse")) as host:
-        call = await host.calling(1, "echo", arguments={"text": "hi"}).end()
+    async with serve_app(make(Neutral().server, reply="sse")) as host:
+        call = await host.call_tool(1, "echo", arguments={"text": "hi"}).end()
         assert call.headers[b"content-type"] == STREAM
         assert text_of(call) == "hi"
     return host.calls
@@ -458,7 +458,7 @@ async def sse_mode(make: Make) -> list[Call]:
 
 async def session_with_changes(make: Make) -> list[Call]:
     neutral = Neutral()
-    async with hosting(make(neutral.server)) as host:
+    async with serve_app(make(neutral.server)) as host:
         session = await host.session()
         assert text_of(await session.calling(1, "echo", text="hi").end()) == "hi"
         stream = session.get()
@@ -477,7 +477,7 @@ async def session_with_changes(make: Make) -> list[Call]:
 
 
 async def session_with_input_request(make: Make) -> list[Call]:
-    async with hosting(make(Neutral().server)) as host:
+    async with serve_app(make(Neutral().server)) as host:
         session = await host.session(roots={})
         call = session.calling(1, "ask")
         [asked] = await call.hear()
@@ -491,7 +491,7 @@ async def session_with_input_request(make: Make) -> list[Call]:
 
 async def released_client(make: Make) -> list[Call]:
     neutral = Neutral()
-    async with hosting(make(neutral.server)) as host:
+    async with serve_app(make(neutral.server)) as host:
         session = await host.session()
         call = session.calling(1, "leave")
         await call.end()
@@ -506,20 +506,20 @@ async def released_client(make: Make) -> list[Call]:
 
 
 async def without_sessions(make: Make) -> list[Call]:
-    async with hosting(make(Neutral().server, sessions=False)) as host:
+    async with serve_app(make(Neutral().server, sessions=False)) as host:
         opened = await host.post(initialize(D)).end()
         assert b"mcp-session-id" not in opened.headers
         called = await host.post(
             request(1, "tools/call", {"name": "echo", "arguments": {"text": "hi"}})
         ).end()
         assert text_of(called) == "hi"
-        assert (await host.ask("GET", GET)).status == 405
+        assert (await host.request("GET", GET)).status == 405
     return host.calls
 
 
 async def http_sse_revision(make: Make) -> list[Call]:
     """HTTP+SSE: the endpoint event names the path under which the application is mounted."""
-    async with hosting(make(Neutral().server), root="/tools") as host:
+    async with serve_app(make(Neutral().server), root="/tools") as host:
         stream = host.begin("GET", GET, path="/")
         await stream.until(lambda: len(stream.said) > 1 and stream.raw)
         where = stream.events[0]
@@ -537,7 +537,7 @@ async def http_sse_revision(make: Make) -> list[Call]:
 
 
 async def rejected_requests(make: Make) -> list[Call]:
-    async with hosting(
+    async with serve_app(
         make(Neutral().server, hosts=["mcp.example.com"], origins=["https://a.example"])
     ) as host:
         rejected: list[tuple[list[tuple[bytes, bytes]], str, int]] = [
@@ -549,30 +549,30 @@ async def rejected_requests(make: Make) -> list[Call]:
             ([*POST, (b"content-length", b"200000")], "/mcp", 413),
         ]
         for headers, path, status in rejected:
-            call = await host.ask("POST", headers, None, path=path)
+            call = await host.request("POST", headers, None, path=path)
             assert (call.status, call.complete) == (status, True)
         assert host.calls[-1].headers[b"connection"] == b"close"
-        assert (await host.ask("PUT", [HOST])).status == 405
-        head = await host.ask("HEAD", [HOST])
+        assert (await host.request("PUT", [HOST])).status == 405
+        head = await host.request("HEAD", [HOST])
         assert (head.status, head.raw) == (405, b"")
         asked = [
             HOST,
             (b"origin", b"https://a.example"),
             (b"access-control-request-method", b"POST"),
         ]
-        assert (await host.ask("OPTIONS", asked)).headers[
+        assert (await host.request("OPTIONS", asked)).headers[
             b"access-control-allow-origin"
         ] == b"https://a.example"
         assert (
-            text_of(await host.calling(1, "echo", arguments={"text": "still here"}).end())
+            text_of(await host.call_tool(1, "echo", arguments={"text": "still here"}).end())
             == "still here"
         )
     return host.calls
 
 
 async def body_in_chunks(make: Make) -> list[Call]:
-    async with hosting(make(Neutral().server)) as host:
-        whole = host.calling(1, "echo", arguments={"text": "hi"})
+    async with serve_app(make(Neutral().server)) as host:
+        whole = host.call_tool(1, "echo", arguments={"text": "hi"})
         body = json.dumps(
             request(
                 1,
@@ -591,7 +591,7 @@ async def body_in_chunks(make: Make) -> list[Call]:
 
 
 async def endless_body(make: Make) -> list[Call]:
-    async with hosting(make(Neutral().server)) as host:
+    async with serve_app(make(Neutral().server)) as host:
         call = host.begin("POST", POST, None)
         for _ in range(4):
             call.body(b"x" * 30_000, more=True)
@@ -607,15 +607,15 @@ async def endless_body(make: Make) -> list[Call]:
 async def disconnect_without_session(make: Make) -> list[Call]:
     """Without a session, a disconnect cancels the request."""
     neutral = Neutral()
-    async with hosting(make(neutral.server)) as host:
-        call = host.calling(1, "wait")
+    async with serve_app(make(neutral.server)) as host:
+        call = host.call_tool(1, "wait")
         await neutral.started.wait()
         call.disconnect()
         await call.end()
         assert call.said == []
-        await neutral.until(lambda: neutral.seen == ["cancelled"])
+        await neutral.until(lambda: neutral.log == ["cancelled"])
         assert (
-            text_of(await host.calling(1, "echo", arguments={"text": "still here"}).end())
+            text_of(await host.call_tool(1, "echo", arguments={"text": "still here"}).end())
             == "still here"
         )
     return host.calls
@@ -624,7 +624,7 @@ async def disconnect_without_session(make: Make) -> list[Call]:
 async def reconnect_in_session(make: Make) -> list[Call]:
     """In a session the handler continues, and its output is retained for a client that reconnects."""
     neutral = Neutral()
-    async with hosting(make(neutral.server, reply="sse")) as host:
+    async with serve_app(make(neutral.server, reply="sse")) as host:
         session = await host.session()
         call = session.calling(1, "flood", number=1)
         await call.hear()
@@ -638,25 +638,25 @@ async def reconnect_in_session(make: Make) -> list[Call]:
         lost.disconnect()
         await lost.end()
         neutral.go.set()
-        await neutral.until(lambda: neutral.seen == ["told", "went on"])
+        await neutral.until(lambda: neutral.log == ["told", "went on"])
     return [*host.calls[:2], again]  # the output of the others depends on timing
 
 
 async def server_without_capacity(make: Make) -> list[Call]:
     """Progress waits while the server accepts no messages."""
     neutral = Neutral()
-    async with hosting(make(neutral.server)) as host:
-        call = host.calling(1, "flood", arguments={"number": 1000})
+    async with serve_app(make(neutral.server)) as host:
+        call = host.call_tool(1, "flood", arguments={"number": 1000})
         call.taking = anyio.Event()
         await neutral.started.wait()
         told = -1
-        while told != len(neutral.seen):
-            told = len(neutral.seen)
+        while told != len(neutral.log):
+            told = len(neutral.log)
             for _ in range(50):
                 await anyio.lowlevel.checkpoint()
         assert 50 < told < 300
         # Other requests are served meanwhile.
-        assert text_of(await host.calling(2, "echo", arguments={"text": "hi"}).end()) == "hi"
+        assert text_of(await host.call_tool(2, "echo", arguments={"text": "hi"}).end()) == "hi"
         call.taking.set()
         await call.end()
         assert progress_of(call) == list(range(1000))
@@ -684,14 +684,16 @@ async def authorization(make: Make) -> list[Call]:
     resource_server = OAuthResourceServer(
         RESOURCE, ["https://as.example.com"], grants.get, tool_scopes={"echo": ["use"]}
     )
-    async with hosting(make(Neutral().server, auth=resource_server)) as host:
+    async with serve_app(make(Neutral().server, auth=resource_server)) as host:
         assert text_of(await _authorized_call(host, "ann").end()) == "hi"
         assert (await _authorized_call(host, "bob").end()).status == 403
         assert (await _authorized_call(host, "eve").end()).status == 401
-        assert (await host.calling(1, "echo").end()).status == 401
-        listening = await host.ask("GET", GET)
+        assert (await host.call_tool(1, "echo").end()).status == 401
+        listening = await host.request("GET", GET)
         assert b"resource_metadata=" in listening.headers[b"www-authenticate"]
-        metadata = await host.ask("GET", [HOST], path="/.well-known/oauth-protected-resource/mcp")
+        metadata = await host.request(
+            "GET", [HOST], path="/.well-known/oauth-protected-resource/mcp"
+        )
         assert json.loads(metadata.raw)["resource"] == RESOURCE
     return host.calls
 
@@ -707,7 +709,7 @@ async def slow_authorization(make: Make) -> list[Call]:
         return Grant("ann") if token == "ann" else None
 
     resource_server = OAuthResourceServer(RESOURCE, ["https://as.example.com"], verify)
-    async with hosting(make(Neutral().server, auth=resource_server)) as host:
+    async with serve_app(make(Neutral().server, auth=resource_server)) as host:
         first = _authorized_call(host, "ann")
         await started.wait()
         others = _authorized_call(host, "eve"), _authorized_call(host, "fault")

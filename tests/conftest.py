@@ -114,19 +114,27 @@ def _cancel_main_task() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     seconds = item.stash.get(_TIMED_OUT, None)
     if seconds is not None and report.when == "call":
         report.outcome = "failed"
-        report.longrepr = f"{report.longreprtext}\nTimeout (>{seconds}s): the run of trio was cancelled."
+        report.longrepr = (
+            f"{report.longreprtext}\nTimeout (>{seconds}s): the run of trio was cancelled."
+        )
     return report
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Print how to run what the default run has left out."""
     # With -n it is the workers that deselect, and they do not say how many.
-    deselected = terminalreporter.stats.get("deselected") or config.pluginmanager.hasplugin("dsession")
+    deselected = terminalreporter.stats.get("deselected") or config.pluginmanager.hasplugin(
+        "dsession"
+    )
     if deselected and config.option.markexpr == LEFT_OUT:
         terminalreporter.write_line(f"Tests were left out. To run them too: {', '.join(THE_REST)}")
 

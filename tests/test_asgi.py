@@ -21,7 +21,7 @@ from starlette.routing import Mount, Route
 import mcp_asyncio_shim
 import mcp_trio
 from mcp_core.registry import Server
-from tests.asgi import SCENARIOS, Call, Lived, Neutral, hosting, text_of, transcript
+from tests.asgi import SCENARIOS, Call, Lived, Neutral, serve_app, text_of, transcript
 from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.core.http.site import GET, HOST
@@ -83,9 +83,9 @@ def test_asgi_lifespan_runs_the_server_lifespan(driver: Driver) -> None:
     app = driver.asgi(Neutral(lifespan=lived).server)
 
     async def main() -> None:
-        async with hosting(app) as host:
+        async with serve_app(app) as host:
             assert lived.seen == ["in"]
-            assert text_of(await host.calling(1, "value").end()) == "alive"
+            assert text_of(await host.call_tool(1, "value").end()) == "alive"
         assert lived.seen == ["in", "out"]
         lived.seen.clear()
 
@@ -132,12 +132,12 @@ def test_asgi_shutdown_cancels_handlers_and_answers_clients(
 
     async def main() -> None:
         neutral = Neutral()
-        async with hosting(driver.asgi(neutral.server)) as host:
+        async with serve_app(driver.asgi(neutral.server)) as host:
             session = await host.session()
             call, stream = session.calling(1, "wait"), session.get()
             await stream.until(lambda: stream.said)
             await neutral.started.wait()
-        assert neutral.seen == ["cancelled"]
+        assert neutral.log == ["cancelled"]
         await call.end()
         await stream.end()
         assert call.answer["error"]["message"] == "the server is being shut down"
@@ -149,12 +149,12 @@ def test_asgi_shutdown_cancels_handlers_and_answers_clients(
 def test_asgi_shutdown_lets_handlers_finish_first(driver: Driver) -> None:
     async def main() -> None:
         neutral = Neutral()
-        async with hosting(driver.asgi(neutral.server)) as host:
-            call = host.calling(1, "wait")
+        async with serve_app(driver.asgi(neutral.server)) as host:
+            call = host.call_tool(1, "wait")
             await neutral.started.wait()
 
             async def later() -> None:
-                while (await host.calling(2, "echo").end()).status != 503:
+                while (await host.call_tool(2, "echo").end()).status != 503:
                     pass
                 neutral.go.set()
 
@@ -173,8 +173,8 @@ def test_asgi_without_lifespan_starts_at_the_first_request(driver: Driver) -> No
     app = driver.asgi(Neutral(lifespan=lived).server)
 
     async def main() -> None:
-        async with hosting(app, lifespan=False) as host:
-            calls = [host.calling(1, "value") for _ in range(3)]
+        async with serve_app(app, lifespan=False) as host:
+            calls = [host.call_tool(1, "value") for _ in range(3)]
             for call in calls:
                 assert text_of(await call.end()) == "alive"
             session = await host.session()
@@ -193,14 +193,14 @@ def test_asgi_start_failure_is_retried(driver: Driver, caplog: pytest.LogCapture
     app = driver.asgi(Neutral(lifespan=lived).server)
 
     async def main() -> None:
-        async with hosting(app, lifespan=False) as host:
-            calls = [host.calling(1, "value") for _ in range(2)]
+        async with serve_app(app, lifespan=False) as host:
+            calls = [host.call_tool(1, "value") for _ in range(2)]
             for call in calls:
                 with pytest.raises(OSError, match="no disk"):
                     await call.end()
             assert lived.seen == ["in"]
             lived.fails.clear()
-            assert text_of(await host.calling(1, "value").end()) == "alive"
+            assert text_of(await host.call_tool(1, "value").end()) == "alive"
 
     driver.run_to_the_end(main)
     assert lived.seen == ["in", "in", "out"]
@@ -212,12 +212,12 @@ def test_asgi_start_survives_a_cancelled_request(driver: Driver) -> None:
     app = driver.asgi(Neutral(lifespan=lived).server)
 
     async def main() -> None:
-        async with hosting(app, lifespan=False) as host:
-            given_up = host.calling(1, "value")
+        async with serve_app(app, lifespan=False) as host:
+            given_up = host.call_tool(1, "value")
             while not lived.seen:
                 await anyio.lowlevel.checkpoint()
             given_up.task.cancel()
-            assert text_of(await host.calling(2, "value").end()) == "alive"
+            assert text_of(await host.call_tool(2, "value").end()) == "alive"
             assert given_up.said == []
         assert lived.seen == ["in"]
 
@@ -230,12 +230,12 @@ def test_asgi_start_survives_a_cancelled_request(driver: Driver) -> None:
 def test_asgi_request_task_cancelled_cancels_the_handler(driver: Driver) -> None:
     async def main() -> None:
         neutral = Neutral()
-        async with hosting(driver.asgi(neutral.server)) as host:
-            call = host.calling(1, "wait")
+        async with serve_app(driver.asgi(neutral.server)) as host:
+            call = host.call_tool(1, "wait")
             await neutral.started.wait()
             call.task.cancel()
             await call.end()
-            await neutral.until(lambda: neutral.seen == ["cancelled"])
+            await neutral.until(lambda: neutral.log == ["cancelled"])
             assert call.said == []
 
     driver.run(main)
@@ -244,11 +244,11 @@ def test_asgi_request_task_cancelled_cancels_the_handler(driver: Driver) -> None
 @pytest.mark.parametrize("tool", ["echo", "count"])
 def test_asgi_send_oserror_ends_the_request(driver: Driver, tool: str) -> None:
     async def main() -> None:
-        async with hosting(driver.asgi(Neutral().server)) as host:
+        async with serve_app(driver.asgi(Neutral().server)) as host:
             call = host.begin("POST", [HOST], None)
             call.refuses = OSError("gone")
             await call.end()
-            call = host.calling(1, tool, arguments={"to": 3} if tool == "count" else {})
+            call = host.call_tool(1, tool, arguments={"to": 3} if tool == "count" else {})
             call.refuses = OSError("gone")
             await call.end()
             assert call.said == []
@@ -259,27 +259,27 @@ def test_asgi_send_oserror_ends_the_request(driver: Driver, tool: str) -> None:
 def test_asgi_errors_of_the_server_propagate(driver: Driver) -> None:
     async def main() -> None:
         neutral = Neutral()
-        async with hosting(driver.asgi(neutral.server)) as host:
-            early = host.begin("POST", host.calling(1, "echo").scope["headers"], None)
+        async with serve_app(driver.asgi(neutral.server)) as host:
+            early = host.begin("POST", host.call_tool(1, "echo").scope["headers"], None)
             early.tell(ZeroDivisionError("in receive"))
-            late = host.calling(2, "wait")
+            late = host.call_tool(2, "wait")
             await neutral.started.wait()
             late.tell(ZeroDivisionError("in receive"))
             for call in (early, late):
                 with pytest.raises(ZeroDivisionError, match="in receive"):
                     await call.end()
-            refusing = host.calling(3, "echo")
+            refusing = host.call_tool(3, "echo")
             refusing.refuses = ZeroDivisionError("in send")
             with pytest.raises(ZeroDivisionError, match="in send"):
                 await refusing.end()
-            await neutral.until(lambda: neutral.seen == ["cancelled"])
+            await neutral.until(lambda: neutral.log == ["cancelled"])
 
     driver.run(main)
 
 
 def test_asgi_unknown_scope_type_raises(driver: Driver) -> None:
     async def main() -> None:
-        async with hosting(driver.asgi(Neutral().server)) as host:
+        async with serve_app(driver.asgi(Neutral().server)) as host:
             with pytest.raises(ValueError, match="knows no 'telephone'"):
                 await host.call(type="telephone").end()
 
@@ -298,7 +298,9 @@ def mounted(app: App, where: str) -> Any:
         return Starlette(routes=[Route("/mcp", app)])
     if where == "root":
         return Starlette(routes=[Mount("/", app)])
-    inner = Mount("/tools", app) if where == "mount" else Mount("/v1", routes=[Mount("/tools", app)])
+    inner = (
+        Mount("/tools", app) if where == "mount" else Mount("/v1", routes=[Mount("/tools", app)])
+    )
 
     async def home(request: object) -> PlainTextResponse:
         return PlainTextResponse("home")
@@ -320,19 +322,21 @@ def mounted(app: App, where: str) -> Any:
     ],
 )
 @pytest.mark.parametrize("root", ["", "/behind/a/proxy"])
-def test_asgi_mounted_in_a_framework_works(driver: Driver, where: str, path: str, root: str) -> None:
+def test_asgi_mounted_in_a_framework_works(
+    driver: Driver, where: str, path: str, root: str
+) -> None:
     async def main() -> None:
         app = mounted(driver.asgi(Neutral().server), where)
         # It is the framework that is told of the lifespan, and does not tell ours.
-        async with hosting(app, root=root) as host:
-            called = await host.calling(1, "echo", arguments={"text": "hi"}, path=path).end()
+        async with serve_app(app, root=root) as host:
+            called = await host.call_tool(1, "echo", arguments={"text": "hi"}, path=path).end()
             assert text_of(called) == "hi"
             stream = host.begin("GET", GET, path=path)
             await stream.until(lambda: stream.raw)
             assert stream.events[0]["data"].startswith(f"{root}{path}?")
             stream.disconnect()
             await stream.end()
-            assert (await host.ask("GET", GET, path=f"{path.rstrip('/')}/more")).status == 404
+            assert (await host.request("GET", GET, path=f"{path.rstrip('/')}/more")).status == 404
 
     driver.run_to_the_end(main)
 
@@ -343,9 +347,9 @@ def test_asgi_framework_can_run_the_lifespan(driver: Driver) -> None:
     app = driver.asgi(Neutral(lifespan=lived).server)
 
     async def main() -> None:
-        async with hosting(Starlette(routes=[Mount("/tools", app)])) as host:
+        async with serve_app(Starlette(routes=[Mount("/tools", app)])) as host:
             assert lived.seen == []
-            assert text_of(await host.calling(1, "value", path="/tools/").end()) == "alive"
+            assert text_of(await host.call_tool(1, "value", path="/tools/").end()) == "alive"
         assert lived.seen == ["in"]
 
     driver.run_to_the_end(main)
@@ -358,6 +362,8 @@ def test_asgi_framework_can_run_the_lifespan(driver: Driver) -> None:
 @pytest.mark.parametrize(
     "options", [{"hosts": ["*.example.com"]}, {"origins": ["example.com"]}, {"hosts": "a"}]
 )
-def test_asgi_invalid_host_or_origin_raises_at_once(driver: Driver, options: dict[str, Any]) -> None:
+def test_asgi_invalid_host_or_origin_raises_at_once(
+    driver: Driver, options: dict[str, Any]
+) -> None:
     with pytest.raises(ValueError, match=r"is not a host|is not an origin|is a list"):
         driver.asgi(Server("x"), **options)

@@ -85,4 +85,6 @@ def test_a_test_that_hangs_fails_by_name_and_the_run_goes_on(tmp_path: Path) -> 
     for name in "test_waits_for_a_program", "test_waits_for_a_thread", "test_waits_in_trio":
         assert f"test_it.py::{name}\n" in told, told
     assert "3 failed, 1 passed, 1 deselected" in told
-    assert 'Tests were left out. To run them too: pytest -m slow, pytest -m "interop or node"' in told
+    assert (
+        'Tests were left out. To run them too: pytest -m slow, pytest -m "interop or node"' in told
+    )

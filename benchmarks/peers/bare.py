@@ -39,7 +39,13 @@ def answer(request: dict[str, Any]) -> bytes:
                     "total": n,
                 }
                 lines.append(
-                    encode({"jsonrpc": "2.0", "method": "notifications/progress", "params": step_params})
+                    encode(
+                        {
+                            "jsonrpc": "2.0",
+                            "method": "notifications/progress",
+                            "params": step_params,
+                        }
+                    )
                 )
             result = {"content": [{"type": "text", "text": "done"}]}
         case "tools/list":
@@ -70,7 +76,9 @@ def main() -> None:
             continue
         messages = [decode(line) for line in b"".join([*kept, lines]).split(b"\n")]
         kept = [rest]
-        answers = memoryview(b"".join(answer(message) + b"\n" for message in messages if "id" in message))
+        answers = memoryview(
+            b"".join(answer(message) + b"\n" for message in messages if "id" in message)
+        )
         while answers:
             answers = answers[os.write(1, answers) :]
 

@@ -21,7 +21,9 @@ Answer = tuple[h11.Response, list[h11.Data]]
 def parse(answer: bytes) -> Answer:
     """Return the head and the pieces of a recorded response."""
     client = h11.Connection(h11.CLIENT)
-    client.send(h11.Request(method="POST", target="/", headers=[("Host", "bare"), ("Content-Length", "0")]))
+    client.send(
+        h11.Request(method="POST", target="/", headers=[("Host", "bare"), ("Content-Length", "0")])
+    )
     client.send(h11.EndOfMessage())
     client.receive_data(answer)
     response = client.next_event()

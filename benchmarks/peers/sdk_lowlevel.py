@@ -50,7 +50,9 @@ def tool(
 
 
 def text(words: str, structured: Any = None) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=words)], structured_content=structured)
+    return CallToolResult(
+        content=[TextContent(type="text", text=words)], structured_content=structured
+    )
 
 
 TOOLS = [
@@ -67,7 +69,9 @@ async def list_tools(
     return ListToolsResult(tools=TOOLS)
 
 
-async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+async def call_tool(
+    context: ServerRequestContext[Any, Any], params: CallToolRequestParams
+) -> CallToolResult:
     given = params.arguments or {}
     match params.name:
         case "echo":
@@ -101,7 +105,9 @@ def serve_http(port: int, mode: str) -> None:
     import uvicorn
 
     how, _, answers = mode.partition("-")
-    app = server.streamable_http_app(stateless_http=how == "stateless", json_response=answers == "json")
+    app = server.streamable_http_app(
+        stateless_http=how == "stateless", json_response=answers == "json"
+    )
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="error", access_log=False)
 
 
@@ -113,7 +119,9 @@ def main() -> None:
         del arguments[-2:]
     what = "Look something up. There are many of these, so that a list is long."
     optional = {"limit": {**INTEGER, "default": 10}, "exact": {"type": "boolean", "default": False}}
-    TOOLS.extend(tool(f"filler_{number}", what, {"query": STRING}, optional) for number in range(more))
+    TOOLS.extend(
+        tool(f"filler_{number}", what, {"query": STRING}, optional) for number in range(more)
+    )
     SCHEMAS.update((tool.name, tool.input_schema) for tool in TOOLS)
     match arguments:
         case ["stdio"]:

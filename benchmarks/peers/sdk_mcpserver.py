@@ -45,7 +45,9 @@ def serve_http(port: int, mode: str) -> None:
     import uvicorn
 
     how, _, answers = mode.partition("-")
-    app = server.streamable_http_app(stateless_http=how == "stateless", json_response=answers == "json")
+    app = server.streamable_http_app(
+        stateless_http=how == "stateless", json_response=answers == "json"
+    )
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="error", access_log=False)
 
 

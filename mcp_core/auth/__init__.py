@@ -9,7 +9,7 @@ function of the application. The steps of its flows are `Fetch` and `Await`.
 from __future__ import annotations
 
 from mcp_core.auth.client._authorizer import AuthAttempt, Authorizer
-from mcp_core.auth.client._callback import answers
+from mcp_core.auth.client._callback import is_callback_for
 from mcp_core.auth.client._profile import ClientProfile, EnterpriseManaged, JwtBearer
 from mcp_core.auth.server._grant import Grant, TokenVerifier, VerifierFunction, VerifierUnavailable
 from mcp_core.auth.server._introspection import IntrospectionVerifier
@@ -21,7 +21,7 @@ from mcp_core.auth.server._resource_server import (
     OAuthResourceServer,
     Scopes,
 )
-from mcp_core.urls._addresses import is_local, is_public_address, may_fetch, url_fault
+from mcp_core.urls._addresses import is_loopback_url, is_public_address, may_fetch, find_url_error
 
 from ._errors import AuthorizationFailed, FetchFailed
 from ._jose import InvalidToken
@@ -70,9 +70,9 @@ __all__ = [
     "TokenVerifier",
     "VerifierFunction",
     "VerifierUnavailable",
-    "answers",
-    "is_local",
+    "is_callback_for",
+    "is_loopback_url",
     "is_public_address",
     "may_fetch",
-    "url_fault",
+    "find_url_error",
 ]

@@ -39,12 +39,12 @@ __all__ = [
     "Key",
     "base64url",
     "load_keys",
-    "members_of",
+    "parse_members",
     "new_key",
     "private_key",
     "public_key",
     "read_jws",
-    "require",
+    "require_joserfc",
     "secret_key",
     "sign",
 ]
@@ -169,7 +169,7 @@ class Key:
     @property
     def algorithms(self) -> tuple[str, ...]:
         """The algorithms that the key supports, the most common first."""
-        return tuple(name for name in _ALGORITHMS if self.fits(name))
+        return tuple(name for name in _ALGORITHMS if self.supports(name))
 
     @property
     def public_jwk(self) -> dict[str, str]:
@@ -183,7 +183,7 @@ class Key:
         """The SHA-256 thumbprint of the key (RFC 7638), in base64url."""
         return self._key.thumbprint()
 
-    def fits(self, algorithm: str) -> bool:
+    def supports(self, algorithm: str) -> bool:
         """Return True if the key supports `algorithm`."""
         return self.kind in _ALGORITHMS.get(algorithm, ()) and self._alg in (None, algorithm)
 
@@ -214,9 +214,9 @@ class Jws:
         Raises:
             InvalidToken: the signature is wrong, or the key does not support the algorithm.
         """
-        if not key.fits(self.alg):
+        if not key.supports(self.alg):
             raise InvalidToken("the token's algorithm and its key do not belong together")
-        algorithm = require().algorithms[_joserfc_name(self.alg, key)]
+        algorithm = require_joserfc().algorithms[_joserfc_name(self.alg, key)]
         if not algorithm.verify(self._signed.encode(), self._signature, key._key):
             raise InvalidToken("the signature of the token is wrong")
         return self._payload
@@ -243,7 +243,7 @@ def read_jws(token: str, algorithms: Collection[str]) -> Jws:
     if header is None or payload is None or signature is None:
         raise InvalidToken("the token is not written in base64url")
     try:
-        members_of(header)
+        parse_members(header)
         found = _read_header(header)
     except InvalidPayload:
         raise InvalidToken("the header of the token cannot be read") from None
@@ -256,7 +256,7 @@ def read_jws(token: str, algorithms: Collection[str]) -> Jws:
     return Jws(found, f"{parts[0]}.{parts[1]}", payload, signature)
 
 
-def members_of(data: bytes) -> dict[str, Raw]:
+def parse_members(data: bytes) -> dict[str, Raw]:
     """Parse a JSON object with unique names. Return its members, not decoded.
 
     Raises:
@@ -312,7 +312,7 @@ def public_key(jwk: bytes) -> Key:
         ImportError: joserfc is not installed.
     """
     try:
-        members_of(jwk)
+        parse_members(jwk)
         found = _read_jwk(jwk)
     except InvalidPayload:
         raise InvalidKey("it is not a JWK") from None
@@ -360,7 +360,7 @@ def new_key(entropy: Callable[[int], bytes]) -> Key:
     Raises:
         ImportError: joserfc is not installed.
     """
-    require()
+    require_joserfc()
     from joserfc.jwk import ECKey
 
     return Key(ECKey.derive_key(entropy(32), "P-256"), "P-256")
@@ -373,7 +373,7 @@ def secret_key(secret: bytes) -> Key:
         InvalidKey: it is shorter than 32 bytes, or is a public key.
         ImportError: joserfc is not installed.
     """
-    require()
+    require_joserfc()
     from joserfc.jwk import OctKey
 
     if len(secret) < 32:
@@ -393,10 +393,12 @@ def sign(header: Mapping[str, Any], payload: bytes, key: Key) -> str:
         InvalidKey: the key is public, or does not support the algorithm.
     """
     algorithm = str(header["alg"])
-    if not key.fits(algorithm) or not key._key.is_private:
+    if not key.supports(algorithm) or not key._key.is_private:
         raise InvalidKey(f"the key cannot sign with {algorithm}")
     signed = f"{base64url(encode(header))}.{base64url(payload)}"
-    signature = require().algorithms[_joserfc_name(algorithm, key)].sign(signed.encode(), key._key)
+    signature = (
+        require_joserfc().algorithms[_joserfc_name(algorithm, key)].sign(signed.encode(), key._key)
+    )
     return f"{signed}.{base64url(signature)}"
 
 
@@ -443,7 +445,7 @@ def _public_members(jwk: _Jwk) -> tuple[str, dict[str, str]]:
 
 def _import_key(jwk: dict[str, str]) -> JoseKey:
     """Convert a JWK to a key of joserfc."""
-    require()
+    require_joserfc()
     from joserfc.errors import JoseError
     from joserfc.jwk import JWKRegistry
 
@@ -455,7 +457,7 @@ def _import_key(jwk: dict[str, str]) -> JoseKey:
 
 def _import_pem(pem: bytes) -> JoseKey:
     """Convert a private key in PEM to a key of joserfc."""
-    require()
+    require_joserfc()
     from joserfc.errors import JoseError
     from joserfc.jwk import ECKey, OKPKey, RSAKey
 
@@ -472,7 +474,7 @@ def _import_pem(pem: bytes) -> JoseKey:
 
 
 @cache
-def require() -> type[JWSRegistry]:
+def require_joserfc() -> type[JWSRegistry]:
     """Import joserfc. Call it where the need is known, not when the first token arrives.
 
     Raises:

@@ -35,7 +35,7 @@ __all__ = [
     "ProtectedResourceMetadata",
     "RegistrationResponse",
     "TokenResponse",
-    "error_of",
+    "sanitize_error",
     "is_token",
     "read_error",
     "read_registration",
@@ -187,7 +187,7 @@ def is_token(text: str) -> bool:
     return _TOKEN.fullmatch(text) is not None
 
 
-def read_error(body: bytes, hide: Iterable[Secret] = ()) -> OAuthErrorResponse | None:
+def read_error(body: bytes, secrets: Iterable[Secret] = ()) -> OAuthErrorResponse | None:
     """Decode an OAuth error response. Return None if `body` is not one.
 
     The values in `hide` are replaced by "..." in its texts.
@@ -196,11 +196,11 @@ def read_error(body: bytes, hide: Iterable[Secret] = ()) -> OAuthErrorResponse |
         reply = _decode_error(body[:MAX_BODY])
     except InvalidPayload:
         return None
-    return error_of(reply.error, reply.error_description, hide)
+    return sanitize_error(reply.error, reply.error_description, secrets)
 
 
-def error_of(
-    error: str, description: str | None, hide: Iterable[Secret] = ()
+def sanitize_error(
+    error: str, description: str | None, secrets: Iterable[Secret] = ()
 ) -> OAuthErrorResponse | None:
     """Sanitize an error code and its description, which the peer wrote.
 
@@ -208,7 +208,7 @@ def error_of(
     "...", and unprintable characters of the description by spaces.
     """
     text = description or ""
-    for hidden in hide:
+    for hidden in secrets:
         secret = hidden.reveal()
         # Do not redact very short secrets: they would match inside ordinary words.
         if len(secret) >= _MIN_SECRET_LENGTH:

@@ -13,18 +13,18 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from mcp_core.urls._addresses import origin_of, root_of, url_fault
+from mcp_core.urls._addresses import origin_of, origin_text, find_url_error
 
 from ._errors import AuthorizationFailed
 
 __all__ = [
-    "at_port_of",
+    "with_port_of",
     "canonical_resource",
     "check_url",
     "covers",
     "issuer_metadata_urls",
     "resource_metadata_urls",
-    "shown",
+    "redacted_url",
 ]
 
 
@@ -34,20 +34,20 @@ def check_url(url: str, what: str, *, local: bool) -> str:
     Args:
         url: as a peer wrote it.
         what: the name of the URL in the text of the error.
-        local: as of `url_fault`.
+        local: as of `find_url_error`.
 
     Raises:
         AuthorizationFailed: it may not be used.
     """
-    fault = url_fault(url, local=local)
+    fault = find_url_error(url, allow_loopback=local)
     if fault is not None:
         raise AuthorizationFailed(
-            f"{what} {fault}: {shown(url)}. It is not used; tell who runs the server."
+            f"{what} {fault}: {redacted_url(url)}. It is not used; tell who runs the server."
         )
     return url
 
 
-def shown(url: str) -> str:
+def redacted_url(url: str) -> str:
     """Return a URL as an error shows it: short, printable, without query and credentials."""
     text = re.split("[?#]", url, maxsplit=1)[0]
     if "@" in text:
@@ -55,7 +55,7 @@ def shown(url: str) -> str:
     return repr(text if len(text) <= 120 else f"{text[:120]}...")
 
 
-def at_port_of(url: str, other: str) -> str:
+def with_port_of(url: str, other: str) -> str:
     """Return `url` with the port of `other`; unchanged if `other` names none, or is not a URL."""
     try:
         port = urlsplit(other).port
@@ -74,7 +74,7 @@ def canonical_resource(url: str) -> str:
     parts = urlsplit(url)
     path = "" if parts.path == "/" else parts.path
     query = f"?{parts.query}" if parts.query else ""
-    return f"{root_of(url)}{path}{query}"
+    return f"{origin_text(url)}{path}{query}"
 
 
 def covers(resource: str, url: str) -> bool:
@@ -103,7 +103,7 @@ def resource_metadata_urls(url: str) -> list[str]:
     The most specific URL is the first.
     """
     parts = urlsplit(url)
-    known = f"{root_of(url)}/.well-known/oauth-protected-resource"
+    known = f"{origin_text(url)}/.well-known/oauth-protected-resource"
     if parts.path in ("", "/"):
         return [known]
     query = f"?{parts.query}" if parts.query else ""
@@ -115,7 +115,7 @@ def issuer_metadata_urls(issuer: str) -> list[str]:
 
     First RFC 8414, then OpenID Connect Discovery in both of its forms.
     """
-    root = root_of(issuer)
+    root = origin_text(issuer)
     path = urlsplit(issuer).path.rstrip("/")
     urls = [
         f"{root}/.well-known/{name}{path}"

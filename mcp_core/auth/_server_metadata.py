@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from mcp_core.revisions._dialects import LATEST
-from mcp_core.urls._addresses import same_origin_redirect, url_fault
+from mcp_core.urls._addresses import same_origin_redirect, find_url_error
 
 from ._errors import AuthorizationFailed, FetchFailed
 from ._metadata import AuthorizationServerMetadata, read_server_metadata
-from ._resource_urls import check_url, issuer_metadata_urls, shown
+from ._resource_urls import check_url, issuer_metadata_urls, redacted_url
 from ._steps import Fetch, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
     from ._steps import Flow
 
 __all__ = [
-    "find_server",
+    "find_server_metadata",
 ]
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -40,15 +40,16 @@ _MAX_REDIRECTS: Final = 3
 _TOO_MANY_REQUESTS: Final = 429  # HTTP status
 
 
-def find_server(issuer: str, *, local: bool) -> Flow[AuthorizationServerMetadata]:
+def find_server_metadata(issuer: str, *, allow_loopback: bool) -> Flow[AuthorizationServerMetadata]:
     """Fetch the metadata of an authorization server and check the URLs of its endpoints.
 
     Raises:
         AuthorizationFailed: it publishes none, or one that names another issuer.
     """
-    check_url(issuer, "the authorization server that the MCP server names", local=local)
+    check_url(issuer, "the authorization server that the MCP server names", local=allow_loopback)
     search = _MetadataSearch(
-        f"the metadata of the authorization server {shown(issuer)}", local=local
+        f"the metadata of the authorization server {redacted_url(issuer)}",
+        allow_loopback=allow_loopback,
     )
     for candidate in issuer_metadata_urls(issuer):
         metadata = yield from _fetch_server_metadata(search, candidate)
@@ -57,8 +58,8 @@ def find_server(issuer: str, *, local: bool) -> Flow[AuthorizationServerMetadata
         # Character by character (RFC 8414 section 3.3).
         if metadata.issuer != issuer:
             raise AuthorizationFailed(
-                f"the metadata at {shown(candidate)} is that of another authorization server, {shown(metadata.issuer)}: "
-                f"it must not be used for {shown(issuer)}. One of the two servers is set up wrongly, or is malicious."
+                f"the metadata at {redacted_url(candidate)} is that of another authorization server, {redacted_url(metadata.issuer)}: "
+                f"it must not be used for {redacted_url(issuer)}. One of the two servers is set up wrongly, or is malicious."
             )
         return metadata
     raise search.failure()
@@ -79,7 +80,9 @@ def _fetch_server_metadata(
     for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
         endpoint = getattr(metadata, name)
         if endpoint is not None:
-            check_url(endpoint, f"the {name} of the authorization server", local=search.local)
+            check_url(
+                endpoint, f"the {name} of the authorization server", local=search.allow_loopback
+            )
     # Some servers write an empty string instead of omitting the member.
     return replace(metadata, registration_endpoint=metadata.registration_endpoint or None)
 
@@ -87,8 +90,8 @@ def _fetch_server_metadata(
 class _MetadataSearch:
     """A search for one document at several URLs. It records why each URL failed."""
 
-    def __init__(self, document: str, *, local: bool) -> None:
-        self.local = local
+    def __init__(self, document: str, *, allow_loopback: bool) -> None:
+        self.allow_loopback = allow_loopback
         self.found_invalid = False
         self._document = document
         self._failures: list[str] = []
@@ -104,15 +107,15 @@ class _MetadataSearch:
             return reply.body
         if reply.status >= 500 or reply.status == _TOO_MANY_REQUESTS:
             raise AuthorizationFailed(
-                f"{self._document} cannot be fetched: {shown(url)} answered {reply.status}. Try again later."
+                f"{self._document} cannot be fetched: {redacted_url(url)} answered {reply.status}. Try again later."
             )
-        self._failures.append(f"{shown(url)} answered {reply.status}")
+        self._failures.append(f"{redacted_url(url)} answered {reply.status}")
         return None
 
     def add_invalid(self, url: str, reason: str) -> None:
         """Record that the document at `url` is invalid."""
         self.found_invalid = True
-        self._failures.append(f"{shown(url)}: {reason}")
+        self._failures.append(f"{redacted_url(url)}: {reason}")
 
     def failure(self) -> AuthorizationFailed:
         """Build the exception for a search without a result."""
@@ -127,11 +130,15 @@ class _MetadataSearch:
                 reply: HttpResponse = yield Fetch(HttpRequest("GET", url, headers))
             except FetchFailed as exc:
                 raise AuthorizationFailed(
-                    f"{self._document} cannot be fetched from {shown(url)}: {exc.reason}"
+                    f"{self._document} cannot be fetched from {redacted_url(url)}: {exc.reason}"
                 ) from exc
             location = reply.header("location") if reply.status in _REDIRECTS else None
             target = same_origin_redirect(url, location) if location else None
-            if target is None or url_fault(target, local=self.local) or not redirects_left:
+            if (
+                target is None
+                or find_url_error(target, allow_loopback=self.allow_loopback)
+                or not redirects_left
+            ):
                 return reply, url
             redirects_left -= 1
             url = target

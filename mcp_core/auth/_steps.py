@@ -102,7 +102,7 @@ class Browse(RedactedStruct, frozen=True):
 
     The result is the full URL to which the browser was redirected. A `ListenForRedirect` came
     before. The driver takes the first request to `redirect_uri` for which `is_callback_for` is
-    true. `url` has passed `url_fault`. The driver throws in `AuthorizationFailed` if no such
+    true. `url` has passed `find_url_error`. The driver throws in `AuthorizationFailed` if no such
     request arrives in time, and `AuthRequired` if there is no user to ask.
     """
 
@@ -116,13 +116,13 @@ class Browse(RedactedStruct, frozen=True):
 class Load(Struct, frozen=True):
     """The step to read the bytes saved under `key`. Its result is None if there are none.
 
-    The result is also None if they cannot be read; the driver reports that itself. `to_replace`
+    The result is also None if they cannot be read; the driver reports that itself. `for_update`
     announces that a `Save` follows: until the next `Save` or `ListenForRedirect`, or the end of the
-    flow, a `Load` with `to_replace` in another process has to wait, if the storage has locks.
+    flow, a `Load` with `for_update` in another process has to wait, if the storage has locks.
     """
 
     key: str
-    to_replace: bool = False
+    for_update: bool = False
 
 
 class Save(RedactedStruct, frozen=True):

@@ -62,17 +62,17 @@ class ResultCache:
     request, and pass it to `keep`.
     """
 
-    __slots__ = ("_bytes", "_entries", "turn")
+    __slots__ = ("_bytes", "_entries", "generation")
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, bytes], _CacheEntry] = {}
         self._bytes = 0
-        self.turn = 0
+        self.generation = 0
 
     def __repr__(self) -> str:
         return f"<ResultCache of {len(self._entries)} results, {self._bytes} bytes>"
 
-    def find(self, method: str, params: Mapping[str, Any] | None, now: float) -> Any:
+    def get(self, method: str, params: Mapping[str, Any] | None, now: float) -> Any:
         """Return a fresh result of that request, or None. The caller may modify it."""
         key = _key(method, params)
         entry = self._entries.get(key) if key is not None else None
@@ -83,8 +83,13 @@ class ResultCache:
             return None
         return _DECODERS[method](entry.data)
 
-    def keep(
-        self, method: str, params: Mapping[str, Any] | None, result: Any, now: float, turn: int
+    def put(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        result: Any,
+        now: float,
+        generation: int,
     ) -> None:
         """Store `result` for the time that it declares, if any.
 
@@ -101,7 +106,7 @@ class ResultCache:
             return
         if key in self._entries:
             self._remove(key)  # even if the new result is not stored
-        if turn != self.turn or result.ttl_ms is None or result.ttl_ms <= 0:
+        if generation != self.generation or result.ttl_ms is None or result.ttl_ms <= 0:
             return
         entry = _CacheEntry(encode(result), now + min(result.ttl_ms, _MAX_TTL) / 1000)
         if _size(key, entry) > _MAX_BYTES:
@@ -121,16 +126,16 @@ class ResultCache:
         methods = _INVALIDATES.get(notification)
         if methods is None:
             return
-        self.turn += 1
+        self.generation += 1
         for method in methods:
             if uri is None:
-                self.forget(method)
+                self.discard(method)
             else:
                 key = _key(method, {"uri": uri})
                 if key in self._entries:
                     self._remove(key)
 
-    def forget(self, method: str) -> None:
+    def discard(self, method: str) -> None:
         """Remove all results of `method`."""
         for key in [key for key in self._entries if key[0] == method]:
             self._remove(key)

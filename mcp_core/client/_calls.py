@@ -81,11 +81,11 @@ class CallWait(abc.ABC):
     `name` replaces the method of the last request in the text of a timeout.
     """
 
-    ours = False
+    pauses_timeout = False
     name = ""
 
     @abc.abstractmethod
-    def begin(self, waiter: PendingCall[Any]) -> None:
+    def begin(self, call: PendingCall[Any]) -> None:
         """Begin to wait on behalf of `waiter`. Do not call its `end` before this returns."""
 
     @abc.abstractmethod
@@ -119,7 +119,7 @@ class PendingCall(PendingRequest, Generic[T]):
     _progress: Progress | None = None
     _total_deadline: float | None = None  # when `max_timeout` is over; infinite for no limit
     _total_applies = False  # `deadline` is the total deadline, not that of `timeout`
-    held = 0
+    pause_count = 0
     _current_wait: CallWait | None = None
     _progress_seen = False  # since the last request
     _method = ""
@@ -152,7 +152,7 @@ class PendingCall(PendingRequest, Generic[T]):
         """Wake the waiting task: the call is over. Called once, perhaps before any task waits."""
 
     @abc.abstractmethod
-    def rearm(self) -> None:
+    def deadline_changed(self) -> None:
         """React to a new value of `deadline`."""
 
     def begin(self) -> None:
@@ -162,40 +162,40 @@ class PendingCall(PendingRequest, Generic[T]):
     def end(self, result: Any, error: BaseException | None) -> None:
         if not self.done:
             if self._current_wait is not None:
-                self.leave_turn()
+                self.end_wait()
             self._advance(result, error)
             if not self.done:
-                self.rearm()
+                self.deadline_changed()
 
-    def asked(self, event: InputRequested) -> None:
+    def on_input_required(self, event: InputRequested) -> None:
         """Pass the event to the call in place of a result."""
         self.end(event, None)
 
-    def progressed(self, event: ProgressReceived) -> None:
+    def on_progress(self, event: ProgressReceived) -> None:
         if self.done:
             return
         self._progress_seen = True
         self._set_deadline()
-        self.rearm()
+        self.deadline_changed()
         if self._progress is not None:
             try:
                 self._progress(event.progress, event.total, event.message)
             except BaseException as exc:  # noqa: BLE001 - rule 3
                 self._finish(None, exc)
 
-    def hold(self, more: int) -> None:
+    def pause_timeout(self, more: int) -> None:
         """Add `more` to `held`. At 0 `timeout` starts again; `max_timeout` is never paused."""
-        self.held += more
+        self.pause_count += more
         if not self.done:
             self._set_deadline()
-            self.rearm()
+            self.deadline_changed()
 
-    def leave_turn(self) -> None:
+    def end_wait(self) -> None:
         """End the current wait for something other than a response, if there is one."""
         current_wait = self._current_wait
         if current_wait is not None:
             self._current_wait = None
-            self.held -= current_wait.ours
+            self.pause_count -= current_wait.pauses_timeout
             current_wait.stop()
 
     def result(self) -> T:
@@ -225,7 +225,7 @@ class PendingCall(PendingRequest, Generic[T]):
         self._progress_seen = False
         if not isinstance(step, tuple):
             self._current_wait = step
-            self.held += step.ours
+            self.pause_count += step.pauses_timeout
             self._method = step.name or self._method
             self._set_deadline()
             step.begin(self)
@@ -251,7 +251,7 @@ class PendingCall(PendingRequest, Generic[T]):
         if total_deadline is None:
             total_deadline = inf if self._max_timeout is None else now + self._max_timeout
             self._total_deadline = total_deadline
-        quiet_deadline = inf if self._timeout is None or self.held else now + self._timeout
+        quiet_deadline = inf if self._timeout is None or self.pause_count else now + self._timeout
         self._total_applies = total_deadline < quiet_deadline
         deadline = total_deadline if self._total_applies else quiet_deadline
         self.deadline = None if deadline == inf else deadline
@@ -279,20 +279,20 @@ class PagedList(Generic[T]):
     def __init__(self, method: str, member: str) -> None:
         self.method = method
         self.items: list[T] = []
-        self.wanted = True
+        self.has_more = True
         self._member = member
         self._cursor: str | None = None
         self._seen: set[str] = set()
 
     def __repr__(self) -> str:
-        return f"<PagedList of {self.method}, {len(self.items)} items{', not at the end' if self.wanted else ''}>"
+        return f"<PagedList of {self.method}, {len(self.items)} items{', not at the end' if self.has_more else ''}>"
 
     @property
     def params(self) -> dict[str, Any] | None:
         """The params of the next request. A cursor may be ""; only a missing one ends the list."""
         return None if self._cursor is None else {"cursor": self._cursor}
 
-    def take(self, page: Any) -> None:
+    def add_page(self, page: Any) -> None:
         """Add a page.
 
         Raises:
@@ -301,7 +301,7 @@ class PagedList(Generic[T]):
         self.items += getattr(page, self._member)
         self._cursor = page.next_cursor
         if self._cursor is None:
-            self.wanted = False
+            self.has_more = False
         elif self._cursor in self._seen or len(self._seen) >= _MAX_PAGES:
             raise RemoteProtocolError(f"the pages of {self.method} do not come to an end")
         else:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
 from mcp_core._version import __version__
-from mcp_core.input_requests._kinds import FormSchema, as_answer, form_of
+from mcp_core.input_requests._kinds import FormSchema, check_response, form_schema
 from mcp_core.revisions._config import Config
 from mcp_core.revisions._dialects import ALL
 
@@ -221,7 +221,7 @@ def _check_roots(places: Collection[Place]) -> None:
     if isinstance(places, str):
         raise TypeError("on_roots is several places, not one string")
     try:
-        as_answer(t.ListRootsRequest(), roots_result(places))
+        check_response(t.ListRootsRequest(), roots_result(places))
     except LocalProtocolError as exc:
         raise ValueError(str(exc)) from None
 
@@ -230,7 +230,7 @@ def answer_form(fill: Fill) -> OnElicit:
     """Make an `on_elicit` of a function that fills in forms: `connect(server, on_elicit=answer_form(fill))`.
 
     `fill(message, form)` gets the text for the user and the `FormSchema`: `properties` are its
-    fields by name, and `required` names those that must be filled in. It returns the values as a
+    fields by name, and `input_required_result` names those that must be filled in. It returns the values as a
     dict, None if the user dismissed the form, or a `types.ElicitResult`; or an awaitable of one of
     these. Fields that it leaves out get their defaults. A request to visit a page is declined.
     """
@@ -238,6 +238,6 @@ def answer_form(fill: Fill) -> OnElicit:
     def on_elicit(params: t.ElicitParams) -> Awaitable[ElicitAnswer] | ElicitAnswer:
         if params.mode == "url":
             return t.ElicitResult(action="decline")
-        return fill(params.message, form_of(t.ElicitRequest(params)))
+        return fill(params.message, form_schema(t.ElicitRequest(params)))
 
     return on_elicit

@@ -26,7 +26,7 @@ __all__ = ["ConnectionStatus"]
 class ConnectionStatus:
     """The status of the client connection `conn`.
 
-    Pass every event to `take`; it also delivers responses to the calls in progress. When `settled`
+    Pass every event to `take`; it also delivers responses to the calls in progress. When `preface_received`
     becomes true the connection is open or has failed: call `require_open`.
     """
 
@@ -41,7 +41,7 @@ class ConnectionStatus:
         state = "over" if self._error is not None else "open" if self.settled else "being opened"
         return f"<ConnectionStatus of {self._conn!r}: {state}>"
 
-    def take(self, event: Event) -> None:
+    def handle_event(self, event: Event) -> None:
         """Handle one event, without waiting."""
         deliver(event)
         if isinstance(event, ConnectionClosed):
@@ -51,7 +51,7 @@ class ConnectionStatus:
             self.settled = True
 
     def require_open(self) -> None:
-        """Check, once `settled`, that the connection opened.
+        """Check, once `preface_received`, that the connection opened.
 
         Raises:
             ConnectFailed: it did not.

@@ -27,7 +27,7 @@ from mcp_core._errors import Fault, LocalProtocolError
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.messages._events import Peer
 from mcp_core.messages._rejection import RequestRejected
-from mcp_core.revisions._capabilities import as_object, has
+from mcp_core.revisions._capabilities import capability_object, is_declared
 from mcp_core.revisions._dialects import Dialect, negotiate
 from mcp_core.revisions._methods import METHODS, Method, Role, Step
 
@@ -67,7 +67,7 @@ class AdmittedRequest(Struct, gc=False):
     row: Method
     params: Any
     peer: Peer
-    terms: DialectConfig
+    dialect_config: DialectConfig
     progress_token: t.ProgressToken | None
 
 
@@ -164,7 +164,7 @@ def admit(
         header_validator = None
         peer = _session_peer(step, params, params_error, role, config, state, session_peer)
     dialect = peer.dialect
-    terms = config.terms[role][dialect]
+    terms = config.dialect_configs[role][dialect]
     row = terms.receives.get(method)
     if row is None or row.result is None:
         raise RequestRejected(
@@ -201,7 +201,7 @@ def _session_peer(
             Fault.INVALID_REQUEST,
             f"a server does not send requests in revision {known_peer.dialect.version}",
             dialect=known_peer.dialect,
-            answerable=False,
+            may_respond=False,
         )
     if not config.stateful:
         raise RequestRejected(
@@ -210,7 +210,7 @@ def _session_peer(
             "io.modelcontextprotocol/clientCapabilities",
             {"supported": config.versions},
             dialect=config.dialects[0],
-            answerable=role is _SERVER,
+            may_respond=role is _SERVER,
         )
     _check_state(state, step, known_peer.dialect if known_peer is not None else None)
     if step is _INITIALIZE:
@@ -318,11 +318,11 @@ def may_request(method: str, peer: Peer, role: Role, config: Config, state: Stat
     row = _row(method, peer, role, config, is_request=True)
     if peer.dialect.stateful:
         next_state(state, row.step if row is not None else Step.WORK)
-    if row is not None and not has(peer.capabilities, row.needs):
+    if row is not None and not is_declared(peer.capabilities, row.needs):
         raise LocalProtocolError(
             f"the {role.other.value} did not declare the capability {'.'.join(row.needs)}, which {method} needs",
             Fault.MISSING_CAPABILITY,
-            {"requiredCapabilities": as_object(row.needs)},
+            {"requiredCapabilities": capability_object(row.needs)},
         )
     return row
 
@@ -346,7 +346,7 @@ def may_notify(method: str, peer: Peer, role: Role, config: Config, state: State
 
 
 def _row(method: str, peer: Peer, role: Role, config: Config, *, is_request: bool) -> Method | None:
-    row = config.terms[role][peer.dialect].sends.get(method)
+    row = config.dialect_configs[role][peer.dialect].sends.get(method)
     if row is None and method in _DEFINED:
         raise LocalProtocolError(
             f"{method} is not something that a {role.value} sends in revision {peer.dialect.version}"

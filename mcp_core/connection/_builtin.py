@@ -27,7 +27,7 @@ from mcp_core._errors import LocalProtocolError
 from mcp_core.jsonrpc._codec import encode_notification
 from mcp_core.messages._outbox import MessageKind, Outgoing
 
-from ._state import RequestAction, after
+from ._state import RequestAction, next_phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from ._requests import IncomingRequest
 
 __all__ = [
-    "REPLIES",
-    "log_note",
-    "progress_note",
+    "BUILTIN_RESULTS",
+    "log_notification",
+    "progress_notification",
 ]
 
 
@@ -63,7 +63,7 @@ def _discover(config: Config, params: t.DiscoverParams, peer: Peer) -> tuple[t.R
         capabilities=config.capabilities,
         instructions=config.instructions,
     )
-    return result if config.cache is None else config.cache.on(result), None
+    return result if config.cache is None else config.cache.apply_to(result), None
 
 
 def _ping(config: Config, params: t.PingParams, peer: Peer) -> tuple[t.Result, Peer | None]:
@@ -76,7 +76,9 @@ def _set_level(
     return t.EmptyResult(), replace(peer, log_level=params.level)
 
 
-REPLIES: Final[Mapping[str, Callable[[Config, Any, Peer], tuple[t.Result, Peer | None]]]] = {
+BUILTIN_RESULTS: Final[
+    Mapping[str, Callable[[Config, Any, Peer], tuple[t.Result, Peer | None]]]
+] = {
     "initialize": _initialize,
     "server/discover": _discover,
     "ping": _ping,
@@ -88,10 +90,10 @@ _SEVERITY: Final = {level: severity for severity, level in enumerate(t.LOGGING_L
 # Looking up a member of an enum costs more than most comparisons with it.
 _NOTIFICATION = MessageKind.NOTIFICATION
 
-_NOTE = RequestAction.NOTE
+_NOTE = RequestAction.REPORT
 
 
-def progress_note(
+def progress_notification(
     id: RequestId,
     request: IncomingRequest | None,
     progress: float,
@@ -107,19 +109,25 @@ def progress_note(
     """
     if not isfinite(progress) or not isfinite(total or 0.0):
         raise LocalProtocolError("progress and total are finite numbers")
-    if request is None or request.progress_token is None or after(request.life, _NOTE) is None:
+    if (
+        request is None
+        or request.progress_token is None
+        or next_phase(request.phase, _NOTE) is None
+    ):
         return None
     if request.progress is not None and progress <= request.progress:
         return None
     params = t.ProgressParams(
         progress_token=request.progress_token, progress=progress, total=total, message=message
     )
-    data = encode_notification("notifications/progress", request.terms.dialect.encode(params))
+    data = encode_notification(
+        "notifications/progress", request.dialect_config.dialect.encode(params)
+    )
     request.progress = progress
     return Outgoing(data, _NOTIFICATION, None, id, "notifications/progress")
 
 
-def log_note(
+def log_notification(
     peer: Peer | None,
     level: t.LoggingLevel,
     data: Any,

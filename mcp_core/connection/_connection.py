@@ -50,20 +50,26 @@ from mcp_core.messages._incoming import IncomingMessages, MessageContext
 from mcp_core.messages._outbox import MessageKind, Outbox, Outgoing
 from mcp_core.messages._rejection import (
     RequestRejected,
-    answer_to_bad_message,
-    answer_to_refused,
-    too_often,
+    response_to_bad_message,
+    response_to_rejected,
+    rate_limited,
 )
-from mcp_core.messages._responses import OutgoingRequest, answer, error_of
-from mcp_core.revisions._encoding import body, stamped_params, stamped_result
+from mcp_core.messages._responses import OutgoingRequest, response_event, decode_error
+from mcp_core.revisions._encoding import encode_params, encode_request_params, encode_result_parts
 from mcp_core.revisions._methods import Role, Step
-from mcp_core.subscriptions._server import HEARD, SubscriptionPublisher
+from mcp_core.subscriptions._server import SUBSCRIPTION_METHODS, SubscriptionPublisher
 
 from ._admission import admit, may_notify, may_request
-from ._builtin import REPLIES, log_note, progress_note
+from ._builtin import BUILTIN_RESULTS, log_notification, progress_notification
 from ._keep_alive import KeepAlive, KeepAliveAction
-from ._negotiation import OpeningReply, VersionNegotiation, question, reply_in
-from ._requests import OPENING, STILL_THERE, IncomingRequest, IncomingRequests, OutgoingRequests
+from ._negotiation import OpeningReply, VersionNegotiation, opening_params, reply_from
+from ._requests import (
+    NEGOTIATION,
+    KEEP_ALIVE_PING,
+    IncomingRequest,
+    IncomingRequests,
+    OutgoingRequests,
+)
 from ._state import RequestPhase, State, Stats, next_state
 
 if TYPE_CHECKING:
@@ -137,8 +143,8 @@ class Connection:
         "_rows",
         "config",
         "has_headers",
-        "has_room",
-        "opener",
+        "has_capacity",
+        "negotiation",
         "peer",
         "role",
         "state",
@@ -153,9 +159,9 @@ class Connection:
         self.state = State.NEW
         self.has_headers = False  # True if the transport has headers; an HTTP transport sets it
         # Set by a transport that bounds the change notifications: see `SubscriptionPublisher`.
-        self.has_room: Callable[[RequestId | None], bool] | None = None
-        self.opener: VersionNegotiation | None = None
-        self._rows = config.rows[role]
+        self.has_capacity: Callable[[RequestId | None], bool] | None = None
+        self.negotiation: VersionNegotiation | None = None
+        self._rows = config.receivable[role]
         self._max_queued = config.limits.queued
         self._input = IncomingMessages(config.limits)
         self._outbox = Outbox()
@@ -195,7 +201,7 @@ class Connection:
     @property
     def probing(self) -> bool:
         """True if `server/discover` is, or was at the end, the last request of the opening."""
-        return self.opener is not None and self.opener.probing
+        return self.negotiation is not None and self.negotiation.probing
 
     def queued(self, related: RequestId | None = None) -> int:
         """Return the number of bytes to send.
@@ -204,13 +210,13 @@ class Connection:
         """
         return self._outbox.queued if related is None else self._outbox.queued_for(related)
 
-    def owes(self, id: RequestId) -> bool:
+    def has_incoming(self, id: RequestId) -> bool:
         """Return True if the request `id` of the peer has no response yet and was not cancelled."""
-        return self._incoming.owes(id) or (
-            self._publisher is not None and id in self._publisher.interests
+        return self._incoming.is_unanswered(id) or (
+            self._publisher is not None and id in self._publisher.table
         )
 
-    def awaits(self, id: RequestId) -> bool:
+    def has_outgoing(self, id: RequestId) -> bool:
         """Return True if our request `id` has no response yet and was not cancelled."""
         return id in self._outgoing.table
 
@@ -218,7 +224,7 @@ class Connection:
         """Return the current sizes and totals of this connection."""
         return Stats(
             in_flight=self._incoming.in_flight,
-            waiting=len(self._incoming.lane),
+            waiting=len(self._incoming.waiting),
             calls=len(self._outgoing.table),
             events=len(self._events),
             buffered=len(self._input),
@@ -238,14 +244,16 @@ class Connection:
         elif self.state is not _CLOSED:
             self._input.feed(data)
 
-    def receive_message(self, data: bytes, now: float, via: MessageContext | None = None) -> None:
+    def receive_message(
+        self, data: bytes, now: float, context: MessageContext | None = None
+    ) -> None:
         """Receive one complete message from a transport with message boundaries.
 
         `context` is what the transport knows of the message beside its bytes.
         """
         self._mark_activity(now)
         if self.state is not _CLOSED:
-            self._input.add(data, via)
+            self._input.add(data, context)
 
     def receive_parsed(self, body: ParsedBody, now: float, via: MessageContext) -> None:
         """Receive a message or a batch that `parse_body` has parsed with the limits of `config`.
@@ -254,7 +262,7 @@ class Connection:
         """
         self._now = now
         if self._keep_alive.deadline is not None:
-            self._keep_alive.heard(now)
+            self._keep_alive.mark_activity(now)
         if self.state is not _CLOSED:
             self._input.add_parsed(body, via)
 
@@ -273,10 +281,10 @@ class Connection:
     def handle_timeout(self, now: float) -> None:
         """Process the timeouts that are due at `now`. Calls before `next_deadline` do no harm."""
         self._now = now
-        self._incoming.escape_if_due(now)
-        opener = self.opener
+        self._incoming.end_pause_if_due(now)
+        opener = self.negotiation
         if opener is not None and opener.deadline is not None and now >= opener.deadline:
-            timed_out = opener.time_is_up()
+            timed_out = opener.time_out()
             assert timed_out is not None
             del self._outgoing.table[timed_out]
             self._advance_negotiation(OpeningReply())
@@ -284,7 +292,7 @@ class Connection:
 
     # -- What we want to send ----------------------------------------------------------------------
 
-    def open(self, now: float, *, verdict: Peer | None = None) -> None:
+    def open(self, now: float, *, known_peer: Peer | None = None) -> None:
         """Begin the version negotiation of a client.
 
         `PeerReady` or `ConnectionClosed` follows. `known_peer`, from an earlier connection to the
@@ -297,17 +305,17 @@ class Connection:
             raise LocalProtocolError("only a client opens a conversation, and only once")
         self._now = now
         self.state = State.OPENING
-        self.opener = VersionNegotiation(self.config, verdict)
+        self.negotiation = VersionNegotiation(self.config, known_peer)
         self._advance_negotiation(None)
 
-    def renew(self, now: float) -> None:
+    def reinitialize(self, now: float) -> None:
         """Begin a new session of a client, because the server has lost the old one.
 
         Requests of the server are cancelled. `PeerReady` or `ConnectionClosed` follows.
         """
         self._cancel_incoming()
         self._now = now
-        self.opener = VersionNegotiation(self.config, self.peer)
+        self.negotiation = VersionNegotiation(self.config, self.peer)
         self._advance_negotiation(None)
 
     def send_request(
@@ -347,9 +355,9 @@ class Connection:
         dialect = peer.dialect
         row = may_request(method, peer, self.role, self.config, self.state)
         id = self._outgoing.next_id
-        terms = self.config.terms[self.role][dialect]
+        terms = self.config.dialect_configs[self.role][dialect]
         data = encode_request(
-            id, method, stamped_params(terms, params, meta, id if progress else None)
+            id, method, encode_request_params(terms, params, meta, id if progress else None)
         )
         self._outgoing.add(OutgoingRequest(method, row, dialect, token, related, progress))
         self._outbox.put(
@@ -375,7 +383,7 @@ class Connection:
         """
         peer = self._peer_for(related)
         may_notify(method, peer, self.role, self.config, self.state)
-        data = encode_notification(method, body(peer.dialect, params))
+        data = encode_notification(method, encode_params(peer.dialect, params))
         self._outbox.put(
             Outgoing(data, MessageKind.NOTIFICATION, None, related, method, peer.dialect, params)
         )
@@ -391,8 +399,8 @@ class Connection:
         Raises:
             LocalProtocolError: a number is infinite or NaN, which JSON cannot express.
         """
-        return self._outbox.offer(
-            progress_note(id, self._incoming.table.get(id), progress, total, message)
+        return self._outbox.put_if_any(
+            progress_notification(id, self._incoming.table.get(id), progress, total, message)
         )
 
     def send_log(
@@ -413,10 +421,10 @@ class Connection:
             LocalProtocolError: `level` is not a level of MCP, or we did not declare `logging`.
             TypeError, ValueError: `data` cannot be encoded as JSON.
         """
-        peer = self.peer if related is None else self._incoming.listener(related, self.peer)
+        peer = self.peer if related is None else self._incoming.log_recipient(related, self.peer)
         if peer is not None:
             may_notify("notifications/message", peer, self.role, self.config, self.state)
-        return self._outbox.offer(log_note(peer, level, data, logger, related))
+        return self._outbox.put_if_any(log_notification(peer, level, data, logger, related))
 
     def send_change(self, change: Change) -> bool:
         """Send a change notification if the peer is subscribed. Return whether it is.
@@ -425,7 +433,7 @@ class Connection:
         """
         if self._closed_emitted or (self._publisher is None and self.peer is None):
             return False
-        subscribed = self._subscription_publisher().interests.publish(change)
+        subscribed = self._subscription_publisher().table.publish(change)
         self._send_changes()
         return subscribed
 
@@ -439,11 +447,14 @@ class Connection:
             LocalProtocolError: there is no such request, or it was answered.
             TypeError, ValueError: the result is no JSON. The request still needs a response.
         """
-        request = self._incoming.to_answer(id)
+        request = self._incoming.get_unanswered(id)
         if request is None:
             return False
         self._send_response(
-            Outgoing(encode_result(id, *stamped_result(request.terms, result)), _ANSWER, id), id
+            Outgoing(
+                encode_result(id, *encode_result_parts(request.dialect_config, result)), _ANSWER, id
+            ),
+            id,
         )
         return True
 
@@ -456,16 +467,16 @@ class Connection:
             LocalProtocolError: there is no such request, or it was answered.
             TypeError, ValueError: `data` is no JSON. The request still needs a response.
         """
-        if self._incoming.to_answer(id) is None:
+        if self._incoming.get_unanswered(id) is None:
             return False
         self._send_response(_error_response(id, error), id)
         return True
 
     def send_cancel(self, id: RequestId, reason: str | None = None) -> None:
         """Cancel our request `id`. No event follows. Do nothing if it is complete."""
-        self._outgoing.give_up(id, reason)
+        self._outgoing.cancel(id, reason)
 
-    def wind_down(self) -> None:
+    def shutdown(self) -> None:
         """Reject new requests as busy, except pings, and end subscriptions.
 
         For servers; at a client it does nothing. Running handlers may finish. Call `close` next.
@@ -473,7 +484,7 @@ class Connection:
         if self.role is _SERVER and self.state not in _SHUT_DOWN_STATES:
             self.state = State.CLOSING
             if self._publisher is not None:
-                self._publisher.end(tell=True)
+                self._publisher.end_all(notify=True)
 
     def close(self, error: McpTrioError | None = None) -> None:
         """Close the connection. Idempotent.
@@ -518,12 +529,16 @@ class Connection:
         """Remove and return all queued messages, for a transport with message boundaries."""
         if self._publisher is not None:
             self._send_changes()
-        return self._outbox.take()
+        return self._outbox.take_messages()
 
     def next_deadline(self) -> float | None:
         """Return when to call `handle_timeout`, on the clock of `now`. None for never."""
         # Only a client negotiates, and only a server pauses, so there is at most one of the two.
-        deadline = self.opener.deadline if self.opener is not None else self._incoming.escape
+        deadline = (
+            self.negotiation.deadline
+            if self.negotiation is not None
+            else self._incoming.pause_deadline
+        )
         keep_alive = self._keep_alive.deadline
         if keep_alive is None:
             return deadline
@@ -538,25 +553,25 @@ class Connection:
         while True:
             if self._events:
                 return self._events.pop(0)
-            if requests.lane:
+            if requests.waiting:
                 waiting = requests.next_waiting()
                 if waiting is not None:
                     return waiting
                 if self.role is _SERVER and requests.must_pause(
-                    self._now, calling=bool(self._outgoing.table)
+                    self._now, awaiting_response=bool(self._outgoing.table)
                 ):
                     return PAUSED
-            if self._outbox.answers > self._max_queued:
+            if self._outbox.response_bytes > self._max_queued:
                 if self.role is _SERVER:
                     return PAUSED
                 # Two sides that both stop reading would deadlock, so a client closes instead.
-                self._outbox.take()
+                self._outbox.take_messages()
                 problem = "the server sends requests but does not read the responses"
                 self._close_with(RemoteProtocolError(problem))
                 continue
             message = self._input.next_message() if self._input.has_input else None
             if message is None:
-                if not self._eof or requests.lane or self._closed_emitted:
+                if not self._eof or requests.waiting or self._closed_emitted:
                     return NEED_DATA
                 self._on_eof()
             elif isinstance(message, BadMessage):
@@ -575,35 +590,44 @@ class Connection:
         raw = _NO_PARAMS if params is UNSET else params
         try:
             if id in self._incoming.table or (
-                self._publisher is not None and id in self._publisher.interests
+                self._publisher is not None and id in self._publisher.table
             ):
                 in_use = f"request id {id!r} is still in use"
                 raise RequestRejected(Fault.INVALID_REQUEST, in_use, dialect=self._dialect)
-            via = self._input.via
+            via = self._input.context
             admission = admit(
-                method, raw, self.role, self.config, self._rows, self.state, self.peer, via.mirror
+                method,
+                raw,
+                self.role,
+                self.config,
+                self._rows,
+                self.state,
+                self.peer,
+                via.header_validator,
             )
-            if method in HEARD:
-                self._subscription_publisher().take(id, method, admission.params, admission.terms)
+            if method in SUBSCRIPTION_METHODS:
+                self._subscription_publisher().handle_request(
+                    id, method, admission.params, admission.dialect_config
+                )
                 return
         except RequestRejected as refusal:
             self._reject_request(id, refusal)
             return
-        row, peer, terms = admission.row, admission.peer, admission.terms
-        reply = REPLIES.get(method)
+        row, peer, terms = admission.row, admission.peer, admission.dialect_config
+        reply = BUILTIN_RESULTS.get(method)
         if reply is not None:
             result, remembered = reply(self.config, admission.params, peer)
             if remembered is not None:
                 self._set_peer(remembered)
                 self.state = next_state(self.state, row.step)
             self._outbox.put(
-                Outgoing(encode_result(id, *stamped_result(terms, result)), _ANSWER, id)
+                Outgoing(encode_result(id, *encode_result_parts(terms, result)), _ANSWER, id)
             )
             return
         if row.metered and self._bucket is not None:
             wait = self._bucket.take(self._now)
             if wait:
-                self._reject_request(id, too_often(wait, peer.dialect))
+                self._reject_request(id, rate_limited(wait, peer.dialect))
                 return
         event = RequestReceived(id, row, admission.params, peer, raw, via.related, via.grant)
         place = self._incoming.add(
@@ -625,31 +649,35 @@ class Connection:
             self._emit_rejected(f"the params of {method} do not fit: {exc}")
             return
         builtin = _BUILTIN_NOTIFICATIONS.get(method)
-        related = self._input.via.related
+        related = self._input.context.related
         if builtin is not None:
             builtin(self, decoded)
         elif self.peer is None:
             # Only log messages are legal before the handshake is complete.
             if row.step is Step.PING:
                 self._events.append(NotificationReceived(row, decoded, None, related))
-        elif method in self.config.terms[self.role][self.peer.dialect].receives:
+        elif method in self.config.dialect_configs[self.role][self.peer.dialect].receives:
             self._events.append(NotificationReceived(row, decoded, self.peer, related))
 
     def _handle_response(self, envelope: Envelope) -> None:
         id = None if envelope.id is UNSET else envelope.id
         if id is None:
             assert envelope.error is not UNSET
-            self._emit_rejected(f"the peer could not parse our message: {error_of(envelope.error)}")
+            self._emit_rejected(
+                f"the peer could not parse our message: {decode_error(envelope.error)}"
+            )
             return
-        if self.opener is not None and self.opener.takes_late(id, envelope.result):
+        if self.negotiation is not None and self.negotiation.accept_late_response(
+            id, envelope.result
+        ):
             return
         call = self._outgoing.table.pop(id, None)
         if call is None:
             return  # cancelled or answered before: both are legal races
-        if call.token is OPENING:
-            self._advance_negotiation(reply_in(envelope, self._input.via.status))
-        elif call.token is not STILL_THERE:
-            self._events.append(answer(id, call, envelope))
+        if call.token is NEGOTIATION:
+            self._advance_negotiation(reply_from(envelope, self._input.context.status))
+        elif call.token is not KEEP_ALIVE_PING:
+            self._events.append(response_event(id, call, envelope))
 
     # -- What causes no event ----------------------------------------------------------------------
 
@@ -664,20 +692,20 @@ class Connection:
         running = self._incoming.cancel(params.request_id)
         if running is None:
             return  # unknown, answered or already cancelled: all are legal races
-        self._outgoing.give_up_for(params.request_id)
+        self._outgoing.cancel_related(params.request_id)
         if running:
             self._events.append(RequestCancelled(params.request_id, params.reason))
 
     def _on_progress(self, params: t.ProgressParams) -> None:
-        event = self._outgoing.progressed(params)
+        event = self._outgoing.progress_event(params)
         if event is not None:
             self._events.append(event)
 
     def _end_subscription(self, id: RequestId) -> bool:
         """End the subscription `id`, which either side may cancel. Return False if it is none."""
-        if self._publisher is not None and self._publisher.interests.cancel(id):
+        if self._publisher is not None and self._publisher.table.cancel(id):
             return True
-        event = self._outgoing.ended(id)
+        event = self._outgoing.end_long_lived(id)
         if event is not None:
             self._events.append(event)
         return event is not None
@@ -685,37 +713,42 @@ class Connection:
     def _subscription_publisher(self) -> SubscriptionPublisher:
         # Created on first use, because most connections have no subscriptions.
         if self._publisher is None:
-            self._publisher = SubscriptionPublisher(self.config, self._outbox, self.has_room)
+            self._publisher = SubscriptionPublisher(self.config, self._outbox, self.has_capacity)
         if self.peer is not None:
-            self._publisher.interests.remember(self.peer.dialect)
+            self._publisher.table.start_session(self.peer.dialect)
         return self._publisher
 
     def _send_changes(self) -> None:
         if self._publisher is not None:
-            self._publisher.fill(ready=self.state is State.READY)
+            self._publisher.queue_notifications(ready=self.state is State.READY)
 
     def _mark_activity(self, now: float) -> None:
         self._now = now
         if self._keep_alive.deadline is not None:
-            self._keep_alive.heard(now)
+            self._keep_alive.mark_activity(now)
 
     def _check_keep_alive(self, now: float) -> None:
-        if self._incoming.escape is not None or self._outbox.answers > self._max_queued:
+        if (
+            self._incoming.pause_deadline is not None
+            or self._outbox.response_bytes > self._max_queued
+        ):
             self._mark_activity(now)  # we are paused, so the silence is ours
         due = self._keep_alive.due(now)
-        if due is KeepAliveAction.ASK and self.peer is not None and self.state is State.READY:
-            self.send_request(self.peer.dialect.ping, token=STILL_THERE)
-        elif due is KeepAliveAction.GIVE_UP:
-            reason = f"the {self.role.other.value} was silent for {self._keep_alive.silence:g} s"
+        if due is KeepAliveAction.SEND_PING and self.peer is not None and self.state is State.READY:
+            self.send_request(self.peer.dialect.ping, token=KEEP_ALIVE_PING)
+        elif due is KeepAliveAction.CLOSE:
+            reason = (
+                f"the {self.role.other.value} was silent for {self._keep_alive.idle_seconds:g} s"
+            )
             self._close_with(ConnectionLost(reason))
 
     # -- Version negotiation -----------------------------------------------------------------------
 
     def _advance_negotiation(self, reply: OpeningReply | None) -> None:
         """Process a reply, None to begin, and send the next request or finish."""
-        assert self.opener is not None
+        assert self.negotiation is not None
         try:
-            outcome = self.opener.advance(reply, self._outgoing.next_id, self._now)
+            outcome = self.negotiation.advance(reply, self._outgoing.next_id, self._now)
         except ConnectFailed as exc:
             self._close_with(
                 exc if self.state is State.OPENING else ConnectionLost(f"no new session: {exc}")
@@ -726,9 +759,9 @@ class Connection:
             return
         method = outcome.method
         dialect = outcome.dialect
-        terms = self.config.terms[self.role][dialect]
-        params = stamped_params(terms, question(outcome, self.config), None, None)
-        id = self._outgoing.add(OutgoingRequest(method, None, dialect, OPENING))
+        terms = self.config.dialect_configs[self.role][dialect]
+        params = encode_request_params(terms, opening_params(outcome, self.config), None, None)
+        id = self._outgoing.add(OutgoingRequest(method, None, dialect, NEGOTIATION))
         self._outbox.put(
             Outgoing(
                 encode_request(id, method, params), MessageKind.REQUEST, id, None, method, dialect
@@ -749,14 +782,14 @@ class Connection:
         self._input.batches = peer.dialect.batches
 
     def _on_ready(self, peer: Peer) -> None:
-        self._keep_alive.heard(self._now)
+        self._keep_alive.mark_activity(self._now)
         self._events.append(PeerReady(peer))
         self._send_changes()
 
     # -- Endings -----------------------------------------------------------------------------------
 
     def _on_eof(self) -> None:
-        if self._input.in_line:
+        if self._input.has_partial_line:
             self._emit_rejected("the input ended in the middle of a message")
         if self.state is State.OPENING and self.role is _CLIENT:
             self._close_with(ConnectFailed("the server ended the connection before it was open"))
@@ -771,21 +804,21 @@ class Connection:
         self._emit_closed(_CLOSED, error)
 
     def _cancel_incoming(self) -> None:
-        for id in self._incoming.end_all():
+        for id in self._incoming.cancel_all():
             self._events.append(RequestCancelled(id, "the connection ended"))
 
     def _emit_closed(self, state: State, error: McpTrioError | None) -> None:
         self.state = state
         self._closed_emitted = True
         if self._publisher is not None:
-            self._publisher.end(tell=error is None)
+            self._publisher.end_all(notify=error is None)
         if state is _CLOSED:
             self._input.clear()
-        if self.opener is not None:
-            self.opener.deadline = None
+        if self.negotiation is not None:
+            self.negotiation.deadline = None
         self._keep_alive.deadline = None
         reason = "the conversation is being closed" if error is None else None
-        self._events.append(ConnectionClosed(self._outgoing.lose_all(reason), error))
+        self._events.append(ConnectionClosed(self._outgoing.fail_all(reason), error))
 
     # -- Helpers -----------------------------------------------------------------------------------
 
@@ -805,13 +838,13 @@ class Connection:
     def _send_response(self, response: Outgoing, id: RequestId) -> None:
         """Queue the response to the request `id` of the peer, and remove the request."""
         if self._outgoing.table:
-            self._outgoing.give_up_for(id)
+            self._outgoing.cancel_related(id)
         self._outbox.put(response)  # raises if it is not JSON: the request then stays in the table
         del self._incoming.table[id]
 
     def _reject_request(self, id: RequestId, refusal: RequestRejected) -> None:
         self._emit_rejected(refusal.message, refusal.fault, id, refusal.data)
-        error = answer_to_refused(refusal, self.config, self._dialect)
+        error = response_to_rejected(refusal, self.config, self._dialect)
         if error is not None:
             self._outbox.put(_error_response(id, error))
 
@@ -821,14 +854,14 @@ class Connection:
         If it looks like a response to one of our requests, fail that request instead.
         """
         self._emit_rejected(bad.message, bad.fault, bad.id)
-        if bad.id is not None and bad.looks in ("response", "neither"):
+        if bad.id is not None and bad.apparent_kind in ("response", "neither"):
             call = self._outgoing.table.pop(bad.id, None)
             if call is not None:
                 problem = f"the response to {call.method} is invalid: {bad.message}"
                 reply = OpeningReply(error=PeerError(0, problem))
                 self._fail_request(bad.id, call, RemoteProtocolError(problem), reply)
                 return
-        response = answer_to_bad_message(bad, self.role, self.config, self._dialect)
+        response = response_to_bad_message(bad, self.role, self.config, self._dialect)
         if response is not None:
             self._outbox.put(_error_response(bad.id, *response))
 
@@ -836,9 +869,9 @@ class Connection:
         self, id: RequestId, call: OutgoingRequest, error: McpTrioError, reply: OpeningReply
     ) -> None:
         """Fail our request `id`. `reply` is the outcome if it is one of the negotiation."""
-        if call.token is OPENING:
+        if call.token is NEGOTIATION:
             self._advance_negotiation(reply)
-        elif call.token is not STILL_THERE:
+        elif call.token is not KEEP_ALIVE_PING:
             self._events.append(ErrorReceived(id, error, call.token))
 
     def _emit_rejected(

@@ -19,8 +19,8 @@ class KeepAliveAction(enum.Enum):
     """The actions that the keep-alive timer requests."""
 
     NOTHING = "nothing"
-    ASK = "ask"
-    GIVE_UP = "give up"
+    SEND_PING = "ask"
+    CLOSE = "give up"
 
 
 class KeepAlive:
@@ -45,11 +45,11 @@ class KeepAlive:
         self._ping_sent = False
 
     @property
-    def silence(self) -> float:
+    def idle_seconds(self) -> float:
         """The number of seconds without input after which the connection is closed."""
         return 2 * (self._interval or 0.0)
 
-    def heard(self, now: float) -> None:
+    def mark_activity(self, now: float) -> None:
         """Restart the timer. Call it when the connection opens and on any input."""
         if self._interval is not None:
             self.deadline = now + self._interval
@@ -61,7 +61,7 @@ class KeepAlive:
             return KeepAliveAction.NOTHING
         if self._ping_sent:
             self.deadline = None
-            return KeepAliveAction.GIVE_UP
+            return KeepAliveAction.CLOSE
         self._ping_sent = True
         self.deadline = now + self._interval
-        return KeepAliveAction.ASK
+        return KeepAliveAction.SEND_PING

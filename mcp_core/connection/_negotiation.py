@@ -22,8 +22,8 @@ from mcp_core import types as t
 from mcp_core._errors import ConnectFailed, Fault, PeerError
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.messages._events import Peer
-from mcp_core.messages._responses import error_of
-from mcp_core.revisions._dialects import DIALECTS, Dialect, best
+from mcp_core.messages._responses import decode_error
+from mcp_core.revisions._dialects import DIALECTS, Dialect, newest_common
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -40,9 +40,9 @@ __all__ = [
     "OpeningReply",
     "OpeningRequest",
     "VersionNegotiation",
-    "opening",
-    "question",
-    "reply_in",
+    "negotiate_version",
+    "opening_params",
+    "reply_from",
 ]
 
 
@@ -88,8 +88,8 @@ _read_discovery = reader(t.DiscoverResult)
 _read_initialization = reader(t.InitializeResult)
 
 
-def opening(
-    config: Config, verdict: Peer | None = None
+def negotiate_version(
+    config: Config, known_peer: Peer | None = None
 ) -> Generator[OpeningRequest, OpeningReply, Peer]:
     """Find a common revision, and return the peer.
 
@@ -99,10 +99,10 @@ def opening(
     Raises:
         ConnectFailed: there is no common revision, or the server rejected or did not answer.
     """
-    if verdict is not None and verdict.dialect in config.dialects:
-        if not verdict.dialect.stateful:
-            return verdict
-        return (yield from _initialize(config, verdict.dialect))
+    if known_peer is not None and known_peer.dialect in config.dialects:
+        if not known_peer.dialect.stateful:
+            return known_peer
+        return (yield from _initialize(config, known_peer.dialect))
     if not config.stateless:
         return (yield from _initialize(config, config.stateful[0]))
     outcome = yield from _probe(config)
@@ -131,14 +131,14 @@ class VersionNegotiation:
         "_late_result",
         "_probe_id",
         "_steps",
-        "ask",
+        "request",
         "deadline",
     )
 
-    def __init__(self, config: Config, verdict: Peer | None) -> None:
-        self.ask: OpeningRequest | None = None
+    def __init__(self, config: Config, known_peer: Peer | None) -> None:
+        self.request: OpeningRequest | None = None
         self.deadline: float | None = None
-        self._steps = opening(config, verdict)
+        self._steps = negotiate_version(config, known_peer)
         self._id: RequestId | None = None
         self._probe_id: RequestId | None = None  # of a probe that timed out
         self._late_result: Raw | None = None  # of that probe
@@ -146,7 +146,7 @@ class VersionNegotiation:
     @property
     def probing(self) -> bool:
         """True if the last request was `server/discover`."""
-        return self.ask is not None and not self.ask.dialect.stateful
+        return self.request is not None and not self.request.dialect.stateful
 
     def advance(
         self, reply: OpeningReply | None, id: RequestId, now: float
@@ -165,24 +165,24 @@ class VersionNegotiation:
             request = self._steps.send(reply)  # type: ignore[arg-type]
         except ConnectFailed:
             # The negotiation has a result, so `probing` is False from now on.
-            self.ask = None
+            self.request = None
             raise
         except StopIteration as stop:
-            self.ask = None
+            self.request = None
             peer: Peer = stop.value
             return peer
-        self.ask = request
+        self.request = request
         self._id = id
         if request.timeout is not None:
             self.deadline = now + request.timeout
         return request
 
-    def hold(self, now: float | None) -> None:
+    def pause_timeout(self, now: float | None) -> None:
         """Pause the timeout if `now` is None, as while a user logs in; else restart it at `now`."""
-        if self.ask is not None and self.ask.timeout is not None:
-            self.deadline = None if now is None else now + self.ask.timeout
+        if self.request is not None and self.request.timeout is not None:
+            self.deadline = None if now is None else now + self.request.timeout
 
-    def time_is_up(self) -> RequestId | None:
+    def time_out(self) -> RequestId | None:
         """Return the id of the current request, which has timed out.
 
         If it is the probe, `accept_late_response` accepts its result from now on. Call `advance`
@@ -192,7 +192,7 @@ class VersionNegotiation:
             self._probe_id = self._id
         return self._id
 
-    def takes_late(self, id: RequestId, result: Raw | UnsetType) -> bool:
+    def accept_late_response(self, id: RequestId, result: Raw | UnsetType) -> bool:
         """Store the result of a probe that has timed out. Return False for any other response.
 
         It is used if the handshake fails. Pass `UNSET` for an error response.
@@ -203,18 +203,18 @@ class VersionNegotiation:
         return True
 
 
-def reply_in(envelope: Envelope, status: int | None = None) -> OpeningReply:
+def reply_from(envelope: Envelope, status: int | None = None) -> OpeningReply:
     """Convert a response. A malformed error object counts as an error too."""
     if envelope.error is UNSET:
         assert envelope.result is not UNSET
         return OpeningReply(result=envelope.result, status=status)
-    error = error_of(envelope.error)
+    error = decode_error(envelope.error)
     return OpeningReply(
         error=error if isinstance(error, PeerError) else PeerError(0, str(error)), status=status
     )
 
 
-def question(ask: OpeningRequest, config: Config) -> t.Params:
+def opening_params(ask: OpeningRequest, config: Config) -> t.Params:
     """Build the params of a request of the version negotiation."""
     if not ask.dialect.stateful:
         return t.DiscoverParams()
@@ -246,7 +246,7 @@ def _probe(config: Config) -> Generator[OpeningRequest, OpeningReply, Peer | str
             return str(reply.failure or "it did not answer server/discover")
         if reply.error.code == _UNSUPPORTED:
             supported = _supported_versions(reply.error)
-            mutual = best(config.stateless, supported)
+            mutual = newest_common(config.stateless, supported)
             # If the server lists the revision that it rejected, try once more: behind a load
             # balancer another process may respond.
             if mutual is not None and tried.count(mutual) < 2:
@@ -254,7 +254,7 @@ def _probe(config: Config) -> Generator[OpeningRequest, OpeningReply, Peer | str
                 continue
             if mutual is not None:
                 raise ConnectFailed(f"the server lists {mutual.version} but refuses it")
-            if best(config.stateful, supported) is not None:
+            if newest_common(config.stateful, supported) is not None:
                 return f"it offers {', '.join(supported)}"
             raise ConnectFailed(_no_common_revision(config, supported))
         if reply.error.code in MODERN_ERRORS or (
@@ -272,7 +272,9 @@ def _initialize(config: Config, dialect: Dialect) -> Generator[OpeningRequest, O
     # If the probe was answered after its timeout, the server is stateless although `initialize`
     # failed.
     late = _read_complete_discovery(reply.late) if reply.late is not None else None
-    modern = late is not None and best(config.stateless, late.supported_versions) is not None
+    modern = (
+        late is not None and newest_common(config.stateless, late.supported_versions) is not None
+    )
     if reply.result is not None:
         try:
             return _handshake_peer(config, reply.result)
@@ -289,7 +291,8 @@ def _initialize(config: Config, dialect: Dialect) -> Generator[OpeningRequest, O
             f"the server did not answer initialize within {config.initialize_timeout} s"
         )
     if config.stateless and (
-        reply.error.code == _UNSUPPORTED or best(config.stateless, _supported_versions(reply.error))
+        reply.error.code == _UNSUPPORTED
+        or newest_common(config.stateless, _supported_versions(reply.error))
     ):
         outcome = yield from _probe(config)
         if isinstance(outcome, Peer):
@@ -298,15 +301,15 @@ def _initialize(config: Config, dialect: Dialect) -> Generator[OpeningRequest, O
 
 
 def _discovered_peer(config: Config, discovery: t.DiscoverResult) -> Peer | str:
-    if best(config.stateless, discovery.supported_versions) is not None:
+    if newest_common(config.stateless, discovery.supported_versions) is not None:
         return _stateless_peer(config, discovery)
-    if best(config.stateful, discovery.supported_versions) is not None:
+    if newest_common(config.stateful, discovery.supported_versions) is not None:
         return f"it offers {', '.join(discovery.supported_versions)}"
     raise ConnectFailed(_no_common_revision(config, discovery.supported_versions))
 
 
 def _stateless_peer(config: Config, discovery: t.DiscoverResult) -> Peer:
-    dialect = best(config.stateless, discovery.supported_versions)
+    dialect = newest_common(config.stateless, discovery.supported_versions)
     assert dialect is not None
     info = (discovery.meta or {}).get("io.modelcontextprotocol/serverInfo")
     return Peer(
@@ -322,7 +325,7 @@ def _handshake_peer(config: Config, raw: Raw | bytes) -> Peer:
         result = _read_initialization(raw)
     except InvalidPayload as exc:
         raise ConnectFailed(f"the server's answer to initialize cannot be read: {exc}") from None
-    dialect = best(config.stateful, [result.protocol_version])
+    dialect = newest_common(config.stateful, [result.protocol_version])
     if dialect is None:
         raise ConnectFailed(
             f"the server answered with revision {result.protocol_version}; spoken here: {', '.join(config.versions)}"

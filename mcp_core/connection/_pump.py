@@ -49,17 +49,17 @@ class Pump:
         "paused",
     )
 
-    def __init__(self, conn: PumpSource, take: Callable[[Event], object]) -> None:
+    def __init__(self, conn: PumpSource, on_event: Callable[[Event], object]) -> None:
         self._conn = conn
-        self._on_event = take
+        self._on_event = on_event
         self._running = False
         self.paused = False
 
     def __repr__(self) -> str:
-        return f"<Pump of {self._conn!r}{', paused' if self.paused else ''}{', full' if self.full else ''}>"
+        return f"<Pump of {self._conn!r}{', paused' if self.paused else ''}{', full' if self.write_blocked else ''}>"
 
     @property
-    def full(self) -> bool:
+    def write_blocked(self) -> bool:
         """True if unsolicited messages should wait, because more than 64 KiB are queued."""
         return self._conn.queued() > _HIGH_WATER
 

@@ -28,7 +28,7 @@ from mcp_core.jsonrpc._codec import encode_notification
 from mcp_core.messages._events import ProgressReceived, ResultReceived
 from mcp_core.messages._outbox import MessageKind, Outgoing
 
-from ._state import RequestAction, RequestPhase, after
+from ._state import RequestAction, RequestPhase, next_phase
 
 if TYPE_CHECKING:
     from typing import Any
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
     from mcp_core.types import ProgressParams, ProgressToken, RequestId
 
 __all__ = [
-    "OPENING",
-    "STILL_THERE",
+    "NEGOTIATION",
+    "KEEP_ALIVE_PING",
     "IncomingRequest",
     "IncomingRequests",
     "OutgoingRequests",
 ]
 
 
-_NOTE: Final = RequestAction.NOTE
+_NOTE: Final = RequestAction.REPORT
 
 _CANCELLED: Final = RequestPhase.CANCELLED
 
 _UNANSWERED: Final = frozenset(
-    life for life in RequestPhase if after(life, RequestAction.ANSWER) is RequestPhase.DONE
+    life for life in RequestPhase if next_phase(life, RequestAction.RESPONSE) is RequestPhase.DONE
 )
 
 
@@ -62,8 +62,8 @@ class IncomingRequest(Struct, gc=False):
     """A request of the peer that has no response yet."""
 
     peer: Peer
-    terms: DialectConfig
-    life: RequestPhase = RequestPhase.OPEN
+    dialect_config: DialectConfig
+    phase: RequestPhase = RequestPhase.OPEN
     progress_token: ProgressToken | None = None
     progress: float | None = None  # the last value sent
 
@@ -80,7 +80,7 @@ class IncomingRequests:
     __slots__ = (
         "_limits",
         "_pause_ended",
-        "lane",
+        "waiting",
         "paused_since",
         "table",
     )
@@ -88,14 +88,14 @@ class IncomingRequests:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.table: dict[RequestId, IncomingRequest] = {}
-        self.lane: list[RequestReceived] = []
+        self.waiting: list[RequestReceived] = []
         self.paused_since: float | None = None
         self._pause_ended = False  # by timeout: reading goes on although the queue is full
 
     @property
     def in_flight(self) -> int:
         """The number of requests that were passed to a handler and have no response yet."""
-        return len(self.table) - len(self.lane)
+        return len(self.table) - len(self.waiting)
 
     def add(self, event: RequestReceived, request: IncomingRequest) -> bool | None:
         """Add a request.
@@ -105,26 +105,26 @@ class IncomingRequests:
         """
         limits = self._limits
         # While requests wait, a free place is theirs.
-        if not self.lane and len(self.table) < limits.in_flight:
+        if not self.waiting and len(self.table) < limits.in_flight:
             self.table[event.id] = request
             return True
-        if len(self.lane) < limits.waiting:
+        if len(self.waiting) < limits.waiting:
             self.table[event.id] = request
-            self.lane.append(event)
+            self.waiting.append(event)
             return False
         return None
 
     def next_waiting(self) -> RequestReceived | None:
         """Remove the first request from the queue and return it, None if it has to wait longer."""
-        if not self.lane or self.in_flight >= self._limits.in_flight:
+        if not self.waiting or self.in_flight >= self._limits.in_flight:
             return None
         self._resume()
-        return self.lane.pop(0)
+        return self.waiting.pop(0)
 
-    def owes(self, id: RequestId) -> bool:
+    def is_unanswered(self, id: RequestId) -> bool:
         """Return True if the request `id` has no response yet and was not cancelled."""
         request = self.table.get(id)
-        return request is not None and request.life is not _CANCELLED
+        return request is not None and request.phase is not _CANCELLED
 
     def peer_of(self, id: RequestId) -> Peer:
         """Return the sender of the request `id`.
@@ -133,24 +133,24 @@ class IncomingRequests:
             LocalProtocolError: the request was answered or cancelled.
         """
         request = self.table.get(id)
-        if request is None or request.life is RequestPhase.CANCELLED:
+        if request is None or request.phase is RequestPhase.CANCELLED:
             raise LocalProtocolError(f"request {id!r} is over: nothing can be sent on its behalf")
         return request.peer
 
-    def listener(self, id: RequestId, remembered: Peer | None) -> Peer | None:
+    def log_recipient(self, id: RequestId, session_peer: Peer | None) -> Peer | None:
         """Return the peer to which log messages of the request `id` are sent.
 
         Return None if none may be sent any more. `session_peer` is the current peer of the
         connection.
         """
         request = self.table.get(id)
-        if request is None or after(request.life, _NOTE) is None:
+        if request is None or next_phase(request.phase, _NOTE) is None:
             return None
         # After a handshake, the log level may have changed since the request arrived.
-        same_session = remembered is not None and remembered.dialect is request.peer.dialect
-        return remembered if same_session else request.peer
+        same_session = session_peer is not None and session_peer.dialect is request.peer.dialect
+        return session_peer if same_session else request.peer
 
-    def to_answer(self, id: RequestId) -> IncomingRequest | None:
+    def get_unanswered(self, id: RequestId) -> IncomingRequest | None:
         """Return the request `id` if a response may be sent.
 
         Return None if it was cancelled, and remove it: its handler has returned.
@@ -163,7 +163,7 @@ class IncomingRequests:
             raise LocalProtocolError(
                 f"there is no request {id!r} to answer, or it was answered before"
             )
-        if request.life in _UNANSWERED:
+        if request.phase in _UNANSWERED:
             return request
         del self.table[id]
         return None
@@ -175,37 +175,37 @@ class IncomingRequests:
         if it is unknown, answered or already cancelled.
         """
         request = self.table.get(id)
-        if request is None or after(request.life, RequestAction.CANCEL) is None:
+        if request is None or next_phase(request.phase, RequestAction.CANCEL) is None:
             return None
-        request.life = RequestPhase.CANCELLED
-        for event in self.lane:
+        request.phase = RequestPhase.CANCELLED
+        for event in self.waiting:
             if event.id == id and type(event.id) is type(id):
-                self.lane.remove(event)
+                self.waiting.remove(event)
                 del self.table[id]
                 self._resume()
                 return False
         return True
 
-    def end_all(self) -> list[RequestId]:
+    def cancel_all(self) -> list[RequestId]:
         """Cancel all requests. Return the ids of those whose handlers have to be cancelled."""
-        for event in self.lane:
+        for event in self.waiting:
             del self.table[event.id]
-        self.lane.clear()
+        self.waiting.clear()
         self._resume()
         running = [
-            id for id, request in self.table.items() if request.life is not RequestPhase.CANCELLED
+            id for id, request in self.table.items() if request.phase is not RequestPhase.CANCELLED
         ]
         for id in running:
-            self.table[id].life = RequestPhase.CANCELLED
+            self.table[id].phase = RequestPhase.CANCELLED
         return running
 
-    def must_pause(self, now: float, *, calling: bool) -> bool:
+    def must_pause(self, now: float, *, awaiting_response: bool) -> bool:
         """Return True if reading has to stop.
 
-        Pass `calling` True while our own requests have no response. Reading then goes on, because
+        Pass `call_tool` True while our own requests have no response. Reading then goes on, because
         the response may be what a handler needs to return.
         """
-        if len(self.lane) < self._limits.waiting or calling or self._pause_ended:
+        if len(self.waiting) < self._limits.waiting or awaiting_response or self._pause_ended:
             return False
         if self.paused_since is None:
             self.paused_since = now
@@ -217,15 +217,15 @@ class IncomingRequests:
         self._pause_ended = False
 
     @property
-    def escape(self) -> float | None:
+    def pause_deadline(self) -> float | None:
         """When the pause ends by timeout, None if there is no pause."""
         if self.paused_since is None or self._pause_ended:
             return None
         return self.paused_since + self._limits.pause
 
-    def escape_if_due(self, now: float) -> None:
+    def end_pause_if_due(self, now: float) -> None:
         """End the pause if it has timed out. New requests are then rejected as busy."""
-        escape = self.escape
+        escape = self.pause_deadline
         if escape is not None and now >= escape:
             self._pause_ended = True
 
@@ -234,9 +234,9 @@ class _InternalToken:
     """The token of a request that the connection sends itself. No caller gets its response."""
 
 
-OPENING: Final = _InternalToken()  # requests of the version negotiation
+NEGOTIATION: Final = _InternalToken()  # requests of the version negotiation
 
-STILL_THERE: Final = _InternalToken()  # the keep-alive ping
+KEEP_ALIVE_PING: Final = _InternalToken()  # the keep-alive ping
 
 
 class OutgoingRequests:
@@ -267,14 +267,14 @@ class OutgoingRequests:
         self.table[id] = call
         return id
 
-    def give_up(self, id: RequestId, reason: str | None) -> None:
+    def cancel(self, id: RequestId, reason: str | None) -> None:
         """Cancel the request `id`, and notify the peer. No event follows.
 
         Do nothing if the request is complete. Requests of the version negotiation are not
         cancelled: a client must not cancel `initialize`.
         """
         call = self.table.get(id)
-        if call is None or call.token is OPENING:
+        if call is None or call.token is NEGOTIATION:
             return
         del self.table[id]
         params = call.dialect.encode(t.CancelledParams(request_id=id, reason=reason))
@@ -282,13 +282,13 @@ class OutgoingRequests:
         method = "notifications/cancelled"
         self._outbox.put(Outgoing(data, MessageKind.CANCEL, id, call.related, method, call.dialect))
 
-    def give_up_for(self, parent: RequestId) -> None:
+    def cancel_related(self, parent: RequestId) -> None:
         """Cancel the requests that were sent during the request `parent` of the peer."""
         for id, call in list(self.table.items()):
             if call.related == parent and type(call.related) is type(parent):
-                self.give_up(id, "the request it was made for is over")
+                self.cancel(id, "the request it was made for is over")
 
-    def progressed(self, params: ProgressParams) -> ProgressReceived | None:
+    def progress_event(self, params: ProgressParams) -> ProgressReceived | None:
         """Return the event for a progress notification.
 
         Return None if progress was not requested, or has not increased.
@@ -303,18 +303,18 @@ class OutgoingRequests:
             params.progress_token, params.progress, params.total, params.message, call.token
         )
 
-    def ended(self, id: RequestId) -> ResultReceived | None:
+    def end_long_lived(self, id: RequestId) -> ResultReceived | None:
         """Complete the long-lived request `id`, because the peer cancelled it.
 
         Return its result event, or None if `id` is none of our long-lived requests.
         """
         call = self.table.get(id)
-        if call is None or call.row is None or not call.row.lasting:
+        if call is None or call.row is None or not call.row.long_lived:
             return None
         del self.table[id]
         return ResultReceived(id, t.ListenResult(), call.token)
 
-    def lose_all(self, reason: str | None) -> list[Any]:
+    def fail_all(self, reason: str | None) -> list[Any]:
         """Remove all requests and return the tokens of those that callers wait for.
 
         If `reason` is not None, also cancel them at the peer.
@@ -324,6 +324,6 @@ class OutgoingRequests:
         ]
         if reason is not None:
             for id in list(self.table):
-                self.give_up(id, reason)
+                self.cancel(id, reason)
         self.table.clear()
         return lost

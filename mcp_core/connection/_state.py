@@ -45,7 +45,7 @@ __all__ = [
     "RequestPhase",
     "State",
     "Stats",
-    "after",
+    "next_phase",
     "next_state",
 ]
 
@@ -78,10 +78,10 @@ class RequestAction(enum.Enum):
 
     __hash__ = object.__hash__
 
-    NOTE = "progress or log"
+    REPORT = "progress or log"
     ACKNOWLEDGE = "acknowledgement"
     CHANGE = "change"
-    ANSWER = "result or error"
+    RESPONSE = "result or error"
     CANCEL = "cancellation"
 
 
@@ -103,17 +103,17 @@ LIFECYCLE: Final[Mapping[State, Mapping[Step, State]]] = {
 
 REQUEST: Final[Mapping[RequestPhase, Mapping[RequestAction, RequestPhase]]] = {
     RequestPhase.OPEN: {
-        RequestAction.NOTE: RequestPhase.OPEN,
+        RequestAction.REPORT: RequestPhase.OPEN,
         RequestAction.ACKNOWLEDGE: RequestPhase.STREAMING,
-        RequestAction.ANSWER: RequestPhase.DONE,
+        RequestAction.RESPONSE: RequestPhase.DONE,
         RequestAction.CANCEL: RequestPhase.CANCELLED,
     },
     RequestPhase.STREAMING: {
         RequestAction.CHANGE: RequestPhase.STREAMING,
-        RequestAction.ANSWER: RequestPhase.DONE,
+        RequestAction.RESPONSE: RequestPhase.DONE,
         RequestAction.CANCEL: RequestPhase.CANCELLED,
     },
-    RequestPhase.CANCELLED: {RequestAction.ANSWER: RequestPhase.CANCELLED},
+    RequestPhase.CANCELLED: {RequestAction.RESPONSE: RequestPhase.CANCELLED},
     RequestPhase.DONE: {},
 }
 
@@ -133,9 +133,9 @@ def next_state(state: State, step: Step) -> State:
         ) from None
 
 
-def after(life: RequestPhase, act: RequestAction) -> RequestPhase | None:
+def next_phase(phase: RequestPhase, act: RequestAction) -> RequestPhase | None:
     """Return the phase of a request after `act`, or None if `act` is not legal."""
-    return REQUEST[life].get(act)
+    return REQUEST[phase].get(act)
 
 
 _EXPLANATIONS: Final = {

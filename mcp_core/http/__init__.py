@@ -13,7 +13,7 @@ from mcp_core.http.client._options import (
     HttpCall,
     HttpClientOptions,
 )
-from mcp_core.http.client._pool import NotProcessed, Pool, PoolDecision, idle_time
+from mcp_core.http.client._pool import NotProcessed, Pool, PoolDecision, keep_alive_seconds
 from mcp_core.http.client._websocket_upgrade import WebSocketUpgrade
 from mcp_core.http.server._asgi import AsgiHttpExchange
 from mcp_core.http.server._asgi_websocket import AsgiWebSocket, asgi_exchange
@@ -25,9 +25,14 @@ from mcp_core.http.server._router import PlainResponse, Router
 from mcp_core.http.server._session import Conversation
 from mcp_core.http.wire._head_limits import HeadError
 from mcp_core.http.wire._host_origin import HostOriginPolicy
-from mcp_core.http.wire._http1 import head_end, head_fault, origin_form, unfinished_fault
+from mcp_core.http.wire._http1 import (
+    head_end,
+    find_head_error,
+    origin_form,
+    find_partial_head_error,
+)
 from mcp_core.http.wire._http2_frames import (
-    HTTP2_STREAMS,
+    MAX_CONCURRENT_STREAMS,
     FrameWatch,
     GoAway,
     Http2Error,
@@ -36,11 +41,11 @@ from mcp_core.http.wire._http2_frames import (
     rst_stream,
 )
 from mcp_core.http.wire._http2_headers import (
-    request_fields,
+    encode_request_head,
     request_head,
-    response_fields,
+    encode_response_head,
     response_head,
-    trailer_fault,
+    find_trailer_error,
 )
 from mcp_core.http.wire._messages import Action, Body, End, Head, Headers, RequestHead
 from mcp_core.http.wire._websocket import Close, Ping, Pong, Text, WebSocket, WebSocketAction
@@ -48,7 +53,7 @@ from mcp_core.http.wire._websocket_frames import WebSocketFrames
 from mcp_core.urls._url import Url
 
 __all__ = [
-    "HTTP2_STREAMS",
+    "MAX_CONCURRENT_STREAMS",
     "Action",
     "AsgiHttpExchange",
     "AsgiWebSocket",
@@ -95,14 +100,14 @@ __all__ = [
     "begins_http2",
     "goaway",
     "head_end",
-    "head_fault",
-    "idle_time",
+    "find_head_error",
+    "keep_alive_seconds",
     "origin_form",
-    "request_fields",
+    "encode_request_head",
     "request_head",
-    "response_fields",
+    "encode_response_head",
     "response_head",
     "rst_stream",
-    "trailer_fault",
-    "unfinished_fault",
+    "find_trailer_error",
+    "find_partial_head_error",
 ]

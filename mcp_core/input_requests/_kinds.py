@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
-from mcp_core.revisions._capabilities import has
+from mcp_core.revisions._capabilities import is_declared
 from mcp_core.revisions._methods import INPUTS
 
 if TYPE_CHECKING:
@@ -34,38 +34,40 @@ if TYPE_CHECKING:
     from mcp_core.revisions._methods import Method
 
 __all__ = [
-    "QUESTIONS",
+    "INPUT_REQUESTS",
     "FormSchema",
-    "as_answer",
-    "check_question",
-    "form_of",
-    "lacking",
-    "misfit",
-    "question_of",
-    "refusal_of",
-    "require",
+    "check_response",
+    "check_input_request",
+    "form_schema",
+    "missing_capabilities",
+    "find_error",
+    "input_request_of",
+    "response_to_error",
+    "require_capabilities",
 ]
 
 _KINDS: Final[Mapping[str, type[t.InputRequest]]] = {
     kind.method: kind for kind in (t.ElicitRequest, t.CreateMessageRequest, t.ListRootsRequest)
 }
 # Each type of input request with its row: method, params, result, and the capability it needs.
-QUESTIONS: Final[Mapping[type[t.InputRequest], Method]] = {_KINDS[row.name]: row for row in INPUTS}
+INPUT_REQUESTS: Final[Mapping[type[t.InputRequest], Method]] = {
+    _KINDS[row.name]: row for row in INPUTS
+}
 
 
-def question_of(method: str, params: Struct) -> t.InputRequest:
+def input_request_of(method: str, params: Struct) -> t.InputRequest:
     """Return the input request that a stateful server sent as a JSON-RPC request."""
     return _KINDS[method](params)  # type: ignore[arg-type]
 
 
-def lacking(
+def missing_capabilities(
     questions: Iterable[t.InputRequest], capabilities: t.ClientCapabilities
 ) -> dict[str, Any]:
-    """Return the smallest capabilities that `questions` need beyond `capabilities`, or `{}`."""
+    """Return the smallest capabilities that `input_requests` need beyond `capabilities`, or `{}`."""
     found: dict[str, Any] = {}
     for question in questions:
         for path in _needs(question, capabilities):
-            if not has(capabilities, path):
+            if not is_declared(capabilities, path):
                 node = found
                 for name in path:
                     node = node.setdefault(name, {})
@@ -75,12 +77,12 @@ def lacking(
 def _needs(
     question: t.InputRequest, capabilities: t.ClientCapabilities
 ) -> Iterator[tuple[str, ...]]:
-    needs = QUESTIONS[type(question)].needs
+    needs = INPUT_REQUESTS[type(question)].needs
     yield needs
     if isinstance(question, t.ElicitRequest):
         if question.params.mode == "url":
             yield (*needs, "url")
-        elif has(capabilities, (*needs, "url")):
+        elif is_declared(capabilities, (*needs, "url")):
             yield (*needs, "form")  # if the client names no mode, it supports this one
     elif isinstance(question, t.CreateMessageRequest) and (
         question.params.tools is not None or question.params.tool_choice is not None
@@ -88,8 +90,8 @@ def _needs(
         yield (*needs, "tools")
 
 
-def require(questions: Iterable[t.InputRequest], peer: Peer) -> None:
-    """Check that `questions` may be sent to the client `peer`.
+def require_capabilities(questions: Iterable[t.InputRequest], peer: Peer) -> None:
+    """Check that `input_requests` may be sent to the client `peer`.
 
     Raises:
         McpError: the client did not declare a capability; `data` names the missing ones.
@@ -102,7 +104,7 @@ def require(questions: Iterable[t.InputRequest], peer: Peer) -> None:
             raise LocalProtocolError(f"{question.method}: {error}")
     # Capabilities that its revision does not have do not count, even if the client sent them.
     offered: t.ClientCapabilities = peer.dialect.fit(peer.capabilities)
-    missing = lacking(questions, offered)
+    missing = missing_capabilities(questions, offered)
     if missing:
         raise McpError(
             peer.dialect.codes[Fault.MISSING_CAPABILITY],
@@ -121,7 +123,7 @@ class FormSchema(t.Shape):
     properties: dict[str, t.PrimitiveSchema]
     required: list[str] | None = None
 
-    def misfit(self, name: str, value: t.ElicitValue) -> str | None:
+    def find_error(self, name: str, value: t.ElicitValue) -> str | None:
         """Return why `value` is invalid for the field `name` ("is less than 1"), or None."""
         return _find_value_error(self.properties[name], value)
 
@@ -144,13 +146,13 @@ def _find_question_error(question: t.InputRequest) -> str | None:
                 None if _URL.fullmatch(question.params.url or "") else "url is no http or https URL"
             )
         try:
-            form_of(question)
+            form_schema(question)
         except InvalidPayload as exc:
             return f"requestedSchema is no flat object of simple fields: {exc}"
     return None
 
 
-def form_of(question: t.ElicitRequest) -> FormSchema:
+def form_schema(question: t.ElicitRequest) -> FormSchema:
     """Return the schema of a form.
 
     Raises:
@@ -176,13 +178,13 @@ def _find_messages_error(messages: Iterable[t.SamplingMessage]) -> str | None:
     return "the last message uses tools, and no results follow" if pending else None
 
 
-def misfit(question: t.InputRequest, answer: t.Result) -> str | None:
+def find_error(question: t.InputRequest, answer: t.Result) -> str | None:
     """Return why the content of an accepted form does not match its schema, or None."""
     if not isinstance(question, t.ElicitRequest) or question.params.mode == "url":
         return None
     if not isinstance(answer, t.ElicitResult) or answer.action != "accept":
         return None
-    return _find_content_error(form_of(question), answer.content or {})
+    return _find_content_error(form_schema(question), answer.content or {})
 
 
 def _find_content_error(form: FormSchema, content: Mapping[str, t.ElicitValue]) -> str | None:
@@ -192,7 +194,7 @@ def _find_content_error(form: FormSchema, content: Mapping[str, t.ElicitValue]) 
             return f"content.{name} is missing"
     for name in form.properties:
         if name in content:
-            error = form.misfit(name, content[name])
+            error = form.find_error(name, content[name])
             if error:
                 return f"content.{name} {error}"
     return None  # the schema does not forbid additional members
@@ -238,7 +240,7 @@ def _find_range_error(
 # -- The client side -----------------------------------------------------------------------------
 
 
-def check_question(question: t.InputRequest, capabilities: t.ClientCapabilities) -> None:
+def check_input_request(question: t.InputRequest, capabilities: t.ClientCapabilities) -> None:
     """Check that an input request of the server's may be passed on. `capabilities` are our own.
 
     Raises:
@@ -246,7 +248,7 @@ def check_question(question: t.InputRequest, capabilities: t.ClientCapabilities)
             If it came as a JSON-RPC request, respond with the fault's code. If it came inside a
             result, the call ends.
     """
-    missing = lacking([question], capabilities)
+    missing = missing_capabilities([question], capabilities)
     error = (
         f"this client did not declare {encode(missing).decode()}"
         if missing
@@ -256,13 +258,13 @@ def check_question(question: t.InputRequest, capabilities: t.ClientCapabilities)
         raise RemoteProtocolError(f"{question.method}: {error}", Fault.INVALID_PARAMS)
 
 
-def as_answer(question: t.InputRequest, answer: t.Result) -> t.Result:
+def check_response(question: t.InputRequest, answer: t.Result) -> t.Result:
     """Return `answer` as a response to `question`. Only an accepted form keeps its content.
 
     Raises:
         LocalProtocolError: it is not a valid response. Nothing was sent.
     """
-    row = QUESTIONS[type(question)]
+    row = INPUT_REQUESTS[type(question)]
     if type(answer) is not row.result:
         raise LocalProtocolError(f"{row.name} is not answered with {type(answer).__name__}")
     if isinstance(answer, t.ElicitResult) and isinstance(question, t.ElicitRequest):
@@ -270,7 +272,7 @@ def as_answer(question: t.InputRequest, answer: t.Result) -> t.Result:
             answer.action != "accept" or question.params.mode == "url"
         ):
             answer = replace(answer, content=None)
-        error = misfit(question, answer)
+        error = find_error(question, answer)
         if error:
             raise LocalProtocolError(f"{row.name}: {error}")
     elif isinstance(answer, t.ListRootsResult):
@@ -280,7 +282,7 @@ def as_answer(question: t.InputRequest, answer: t.Result) -> t.Result:
     return answer
 
 
-def refusal_of(question: t.InputRequest, error: McpError) -> t.ElicitResult:
+def response_to_error(question: t.InputRequest, error: McpError) -> t.ElicitResult:
     """Return the response for a retry in which our own callback raised `error`.
 
     An elicitation can be cancelled. Sampling and roots have no such result, so the request is not

@@ -45,7 +45,7 @@ class InvalidRequestState(RemoteProtocolError):
     nothing can be learned by trying.
     """
 
-    TOLD: ClassVar[str] = (
+    PUBLIC_MESSAGE: ClassVar[str] = (
         "requestState is not valid for this request; make the request again without it"
     )
 
@@ -93,10 +93,10 @@ class KeyRing:
         ValueError: there is no key, a key is too short, or a name is invalid.
     """
 
-    __slots__ = ("_keys", "_signing_key", "lifetime", "longest")
+    __slots__ = ("_keys", "_signing_key", "lifetime", "max_length")
 
     def __init__(
-        self, keys: Mapping[str, bytes], *, lifetime: float = 600.0, longest: int = 1024 * 1024
+        self, keys: Mapping[str, bytes], *, lifetime: float = 600.0, max_length: int = 1024 * 1024
     ) -> None:
         if not keys:
             raise ValueError("a key ring has at least one key")
@@ -112,7 +112,7 @@ class KeyRing:
         self._keys = {name: _hmac(key, _PURPOSE) for name, key in keys.items()}
         self._signing_key = next(iter(keys))
         self.lifetime = lifetime
-        self.longest = longest
+        self.max_length = max_length
 
     def __repr__(self) -> str:
         return f"<KeyRing of {', '.join(self._keys)}>"
@@ -126,7 +126,7 @@ class KeyRing:
             now: seconds since 1970.
 
         Raises:
-            LocalProtocolError: the state would be longer than `longest`.
+            LocalProtocolError: the state would be longer than `max_length`.
         """
         key = self._keys[self._signing_key]
         body = _StatePayload(
@@ -138,8 +138,8 @@ class KeyRing:
         )
         signed = b"%b.%b.%b" % (_VERSION, self._signing_key.encode(), _base64url(encode(body)))
         state = b"%b.%b" % (signed, _base64url(_hmac(key, signed)))
-        if len(state) > self.longest:
-            error = f"the answers so far are too long to be kept: {len(state)} characters, more than {self.longest}"
+        if len(state) > self.max_length:
+            error = f"the answers so far are too long to be kept: {len(state)} characters, more than {self.max_length}"
             raise LocalProtocolError(error, Fault.INVALID_PARAMS)
         return state.decode()
 
@@ -150,8 +150,10 @@ class KeyRing:
             InvalidRequestState: this server did not issue it, it has expired, or it is for another
                 principal or request.
         """
-        if len(state) > self.longest:
-            raise InvalidRequestState(f"it has {len(state)} characters, more than {self.longest}")
+        if len(state) > self.max_length:
+            raise InvalidRequestState(
+                f"it has {len(state)} characters, more than {self.max_length}"
+            )
         if not state.isascii():
             raise InvalidRequestState("it was not issued by this server")
         parts = state.encode().split(b".", 4)

@@ -31,10 +31,17 @@ from msgspec.structs import replace
 from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
-from mcp_core.revisions._capabilities import has
+from mcp_core.revisions._capabilities import is_declared
 from mcp_core.revisions._methods import INPUTS
 
-from ._kinds import QUESTIONS, as_answer, check_question, form_of, misfit, require
+from ._kinds import (
+    INPUT_REQUESTS,
+    check_response,
+    check_input_request,
+    form_schema,
+    find_error,
+    require_capabilities,
+)
 from ._request_state import InvalidRequestState, StateBinding
 
 if TYPE_CHECKING:
@@ -47,24 +54,24 @@ if TYPE_CHECKING:
     from ._request_state import KeyRing
 
 __all__ = [
-    "ROUNDS",
+    "MAX_ROUNDS",
     "ClientRoundTrips",
     "NeedInput",
-    "Problem",
+    "ErrorFinder",
     "ServerRoundTrips",
-    "as_request",
-    "pause_before",
+    "to_request",
+    "retry_delay",
 ]
 
 # How often one request may be answered with `input_required`. Few users complete a form of ten
 # pages. More rounds mean an input request whose text changes each time, or a client that never
 # answers.
-ROUNDS: Final = 10
+MAX_ROUNDS: Final = 10
 
 _ANSWERS: Final[Mapping[type[Struct] | None, Method]] = {row.result: row for row in INPUTS}
 
 # Returns what is wrong with the response to an input request, or None.
-Problem: TypeAlias = Callable[[Any, Any], str | None]
+ErrorFinder: TypeAlias = Callable[[Any, Any], str | None]
 R = TypeVar("R", t.ElicitResult, t.CreateMessageResult, t.ListRootsResult)
 
 _canonical: Final = msgspec.json.Encoder(order="sorted").encode
@@ -98,16 +105,16 @@ class ServerRoundTrips:
     """The input requests of one request: those answered so far, and those to send.
 
     *Asking where input is needed*: call `ask` in the handler. After each run, however it ended,
-    check `asking` first: if it is true, respond to the request with `required(now)`. Code before
+    check `asking` first: if it is true, respond to the request with `input_required_result(now)`. Code before
     the last `ask` runs once in each round, so it must be harmless to run it again. An input request
     must be the same in each run, or have a key.
 
     *Returned input requests*: the handler returns an `InputRequiredResult` with a `request_state`
-    of its own; respond with `required(now, returned)`. The next run finds that state in `state`,
+    of its own; respond with `input_required_result(now, returned)`. The next run finds that state in `state`,
     and all responses, of earlier rounds too, in `responses`. To a stateful peer, send the `nested`
     requests instead, then call `resume` and run the handler again.
 
-    *Deferring* a request under load: respond with `required(now)` without running the handler.
+    *Deferring* a request under load: respond with `input_required_result(now)` without running the handler.
 
     Args:
         request: the request to respond to, of any method and revision.
@@ -128,12 +135,12 @@ class ServerRoundTrips:
         *,
         principal: str,
         now: float,
-        rounds: int = ROUNDS,
+        max_rounds: int = MAX_ROUNDS,
     ) -> None:
         self._request = request
         self._ring = ring
         self._principal = principal
-        self._rounds = rounds
+        self._rounds = max_rounds
         self._bound: StateBinding | None = None
         self._occurrences: dict[str, int] = {}
         self._asked: dict[str, t.InputRequest] = {}  # in this run, answered or not
@@ -155,24 +162,33 @@ class ServerRoundTrips:
         )
 
     @property
-    def asking(self) -> bool:
-        """True if input was requested that has no response: then respond with `required`."""
+    def input_required(self) -> bool:
+        """True if input was requested that has no response: then respond with `input_required_result`."""
         return bool(self._unanswered)
 
     @overload
     def ask(
-        self, question: t.ElicitRequest, key: str | None = None, problem: Problem = misfit
+        self,
+        question: t.ElicitRequest,
+        key: str | None = None,
+        find_error: ErrorFinder = find_error,
     ) -> t.ElicitResult: ...
     @overload
     def ask(
-        self, question: t.CreateMessageRequest, key: str | None = None, problem: Problem = misfit
+        self,
+        question: t.CreateMessageRequest,
+        key: str | None = None,
+        find_error: ErrorFinder = find_error,
     ) -> t.CreateMessageResult: ...
     @overload
     def ask(
-        self, question: t.ListRootsRequest, key: str | None = None, problem: Problem = misfit
+        self,
+        question: t.ListRootsRequest,
+        key: str | None = None,
+        find_error: ErrorFinder = find_error,
     ) -> t.ListRootsResult: ...
     def ask(
-        self, question: t.InputRequest, key: str | None = None, problem: Problem = misfit
+        self, question: t.InputRequest, key: str | None = None, find_error: ErrorFinder = find_error
     ) -> Any:
         """Return the client's response.
 
@@ -194,14 +210,14 @@ class ServerRoundTrips:
         obstacle = self._find_obstacle()
         if obstacle:
             raise LocalProtocolError(obstacle)
-        key, answer = self.look_up(question, key, problem)
+        key, answer = self.look_up(question, key, find_error)
         if answer is not None:
             return answer
         self._unanswered[key] = question
         raise NeedInput(key)
 
     def look_up(
-        self, question: t.InputRequest, key: str | None = None, problem: Problem = misfit
+        self, question: t.InputRequest, key: str | None = None, problem: ErrorFinder = find_error
     ) -> tuple[str, Any]:
         """Return the key of an input request and its response, or None in place of the latter.
 
@@ -214,17 +230,17 @@ class ServerRoundTrips:
         request = self._request
         if not request.method.input_ok:
             raise LocalProtocolError(_cannot_ask(request.method))
-        require([question], request.peer)
+        require_capabilities([question], request.peer)
         if key is None:
             digest = _digest(question)
             count = self._occurrences[digest] = self._occurrences.get(digest, 0) + 1
             key = f"{digest}.{count}"
         if self._asked.setdefault(key, question) != question:
             raise LocalProtocolError(f"two different input requests have the key {key!r}")
-        answer = self._read(key, QUESTIONS[type(question)])
+        answer = self._read(key, INPUT_REQUESTS[type(question)])
         return key, None if answer is None or problem(question, answer) else answer
 
-    def keep(self, key: str, answer: t.Result) -> None:
+    def store_response(self, key: str, answer: t.Result) -> None:
         """Store a stateful client's response, so that another run of the handler finds it."""
         self.responses[key] = Raw(encode(answer))
 
@@ -239,7 +255,7 @@ class ServerRoundTrips:
         """
         return cast("R | None", self._read(key, _ANSWERS[kind]))
 
-    def required(
+    def input_required_result(
         self, now: float, returned: t.InputRequiredResult | None = None
     ) -> t.InputRequiredResult:
         """Return the result to respond with.
@@ -289,13 +305,13 @@ class ServerRoundTrips:
             result_type="input_required",
         )
 
-    def nested(
+    def nested_requests(
         self, returned: t.InputRequiredResult, entropy: Callable[[int], bytes]
     ) -> dict[str, tuple[str, Struct]]:
         """Return method and params of the requests to send to a stateful peer, by key.
 
         They stand for the input requests that the handler returned. If there are none, wait
-        `pause_before(round)` seconds. Then call `resume` and run the handler again.
+        `retry_delay(round)` seconds. Then call `resume` and run the handler again.
 
         Raises:
             McpError: the client did not declare a capability, or there were too many rounds.
@@ -304,7 +320,7 @@ class ServerRoundTrips:
         questions = self._check_returned(returned)
         self._check_rounds()
         return {
-            key: as_request(question, self._request.peer, entropy)
+            key: to_request(question, self._request.peer, entropy)
             for key, question in questions.items()
         }
 
@@ -334,7 +350,7 @@ class ServerRoundTrips:
         questions = returned.input_requests or {}
         if not questions and returned.request_state is None:
             raise LocalProtocolError("input_required has inputRequests, requestState or both")
-        require(questions.values(), self._request.peer)
+        require_capabilities(questions.values(), self._request.peer)
         return questions
 
     def _check_rounds(self) -> None:
@@ -413,7 +429,7 @@ def _without_undeclared_context(question: t.InputRequest, peer: Peer) -> t.Input
     context = question.params.include_context
     if context is None or context == "none" or peer.dialect.lacks(t.SamplingCapability, "context"):
         return question
-    if has(peer.capabilities, ("sampling", "context")):
+    if is_declared(peer.capabilities, ("sampling", "context")):
         return question
     return replace(question, params=replace(question.params, include_context=None))
 
@@ -421,7 +437,7 @@ def _without_undeclared_context(question: t.InputRequest, peer: Peer) -> t.Input
 # -- The same input requests to a stateful peer --------------------------------------------------
 
 
-def as_request(
+def to_request(
     question: t.InputRequest, peer: Peer, entropy: Callable[[int], bytes]
 ) -> tuple[str, t.RequestParams]:
     """Return method and params of the JSON-RPC request for `question`, in the peer's revision.
@@ -430,7 +446,7 @@ def as_request(
         McpError: the client did not declare the capability.
         LocalProtocolError: the input request is invalid, or not possible in that revision.
     """
-    require([question], peer)
+    require_capabilities([question], peer)
     dialect = peer.dialect
     params: t.RequestParams
     if isinstance(question, t.ElicitRequest):
@@ -453,7 +469,7 @@ def _schema_in(dialect: Dialect, question: t.ElicitRequest) -> dict[str, Any] | 
     """Return the schema of a form. Revisions without `oneOf` get titles as `enumNames`."""
     if not dialect.lacks(t.StringSchema, "one_of"):
         return question.params.requested_schema
-    form = form_of(question)
+    form = form_schema(question)
     for name, field in form.properties.items():
         if isinstance(field, t.StringSchema) and field.one_of is not None:
             values = [option.const for option in field.one_of]
@@ -475,7 +491,7 @@ def _message_in(dialect: Dialect, message: t.SamplingMessage) -> t.SamplingMessa
 # -- The client side -----------------------------------------------------------------------------
 
 
-def pause_before(retry: int) -> float:
+def retry_delay(retry: int) -> float:
     """Return the seconds to wait before a retry; `retry` counts deferrals in a row, from 0."""
     return min(0.1 * 2.0 ** min(retry, 6), 5.0)
 
@@ -503,12 +519,12 @@ class ClientRoundTrips:
         peer: Peer,
         capabilities: t.ClientCapabilities,
         *,
-        rounds: int = ROUNDS,
+        rounds: int = MAX_ROUNDS,
     ) -> None:
         self.method = method
         self.params = params
         self.round = 0
-        self.questions: dict[str, t.InputRequest] = {}  # of this round
+        self.input_requests: dict[str, t.InputRequest] = {}  # of this round
         self._dialect = peer.dialect
         self._capabilities = capabilities
         self._rounds = rounds
@@ -517,9 +533,9 @@ class ClientRoundTrips:
         self._deferrals = 0  # rounds in a row without an input request
 
     def __repr__(self) -> str:
-        return f"<ClientRoundTrips of {self.method}, {self.round} so far, {len(self.questions)} questions>"
+        return f"<ClientRoundTrips of {self.method}, {self.round} so far, {len(self.input_requests)} questions>"
 
-    def take(
+    def begin_round(
         self, requests: Mapping[str, t.InputRequest] | None, state: str | None
     ) -> dict[str, t.InputRequest]:
         """Begin a round: take the server's `requests` and its `state`, return the input requests.
@@ -532,28 +548,28 @@ class ClientRoundTrips:
             raise RemoteProtocolError(
                 f"{self.method}: the server still asks after {self.round} rounds"
             )
-        self.questions = dict(requests or {})
-        for question in self.questions.values():
-            check_question(question, self._capabilities)
+        self.input_requests = dict(requests or {})
+        for question in self.input_requests.values():
+            check_input_request(question, self._capabilities)
         self.round += 1
         self._state = state
-        self.pause = 0.0 if self.questions else pause_before(self._deferrals)
-        self._deferrals = 0 if self.questions else self._deferrals + 1
-        return self.questions
+        self.pause = 0.0 if self.input_requests else retry_delay(self._deferrals)
+        self._deferrals = 0 if self.input_requests else self._deferrals + 1
+        return self.input_requests
 
-    def answer(self, answers: Mapping[str, t.Result]) -> None:
+    def set_responses(self, answers: Mapping[str, t.Result]) -> None:
         """Set `params` for the next try: the original ones, the responses, the unchanged state.
 
         Raises:
             LocalProtocolError: a response is missing or invalid.
         """
         responses: dict[str, Raw] = {}
-        for key, question in self.questions.items():
+        for key, question in self.input_requests.items():
             if key not in answers:
                 raise LocalProtocolError(
                     f"{question.method} has no answer, so the request cannot be retried"
                 )
-            responses[key] = Raw(self._dialect.encode(as_answer(question, answers[key])))
+            responses[key] = Raw(self._dialect.encode(check_response(question, answers[key])))
         if isinstance(self.params, Struct):
             self.params = replace(
                 self.params, input_responses=responses or None, request_state=self._state

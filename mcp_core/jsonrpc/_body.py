@@ -43,7 +43,7 @@ class ParsedBody(Struct, gc=False):
         ids: list[RequestId] = []
         for message in self.messages:
             if isinstance(message, BadMessage):
-                if message.id is not None and message.looks != "response":
+                if message.id is not None and message.apparent_kind != "response":
                     ids.append(message.id)
             elif message.method is not UNSET and message.id is not UNSET and message.id is not None:
                 ids.append(message.id)

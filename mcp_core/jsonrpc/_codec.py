@@ -36,7 +36,7 @@ __all__ = [
     "encode_request",
     "encode_result",
     "is_batch",
-    "one_line",
+    "strip_white_space",
     "reader",
     "split_batch",
 ]
@@ -75,13 +75,13 @@ class BadMessage(Exception):
         message: str,
         id: RequestId | None = None,
         *,
-        looks: ApparentKind = "request",
+        apparent_kind: ApparentKind = "request",
     ) -> None:
         super().__init__(message)
         self.fault = fault
         self.message = message
         self.id = id
-        self.looks = looks
+        self.apparent_kind = apparent_kind
 
 
 class InvalidPayload(Exception):
@@ -231,7 +231,7 @@ def encode_error(id: RequestId | None, error: bytes, *, null_id: bool = False) -
     return b'{"jsonrpc":"2.0","error":%b}' % error
 
 
-def one_line(data: bytes) -> bytes:
+def strip_white_space(data: bytes) -> bytes:
     """Remove the white space between the tokens of JSON, and with it every newline.
 
     Raises:
@@ -261,7 +261,9 @@ def _invalid(
     looks = _apparent_kind(envelope.method is not UNSET, envelope.id is not UNSET, has_payload)
     if id is UNSET:
         id = envelope.id
-    return BadMessage(Fault.INVALID_REQUEST, message, None if id is UNSET else id, looks=looks)
+    return BadMessage(
+        Fault.INVALID_REQUEST, message, None if id is UNSET else id, apparent_kind=looks
+    )
 
 
 def _apparent_kind(has_method: bool, has_id: bool, has_payload: bool) -> ApparentKind:
@@ -333,12 +335,12 @@ def _bad_envelope(data: bytes, exc: Exception, id_limit: int) -> BadMessage:
         id = _read_id(members["id"]) if "id" in members else None
     except InvalidPayload:
         return BadMessage(
-            Fault.INVALID_REQUEST, "id is neither a string nor an integer", looks=looks
+            Fault.INVALID_REQUEST, "id is neither a string nor an integer", apparent_kind=looks
         )
     if id is not None and not _is_usable(id, id_limit):
         id = None
     return BadMessage(
-        Fault.INVALID_REQUEST, f"not a JSON-RPC message: {_reason(exc)}", id, looks=looks
+        Fault.INVALID_REQUEST, f"not a JSON-RPC message: {_reason(exc)}", id, apparent_kind=looks
     )
 
 

@@ -67,7 +67,7 @@ class LineBuffer:
         )
 
     @property
-    def in_line(self) -> bool:
+    def has_partial_line(self) -> bool:
         """True if a line has begun and its newline has not arrived."""
         return self._skipping or len(self) > 0
 

@@ -54,7 +54,7 @@ class MessageContext(Struct, frozen=True, gc=False):
     """
 
     related: RequestId | None = None
-    mirror: HeaderValidator | None = None
+    header_validator: HeaderValidator | None = None
     status: int | None = None
     grant: GrantLike | None = None
 
@@ -83,7 +83,7 @@ class IncomingMessages:
         "batches",
         "has_input",
         "received",
-        "via",
+        "context",
     )
 
     def __init__(self, limits: Limits) -> None:
@@ -96,7 +96,7 @@ class IncomingMessages:
         self.batches = False
         self.has_input = False
         self.received = 0
-        self.via = _NO_CONTEXT
+        self.context = _NO_CONTEXT
 
     def __len__(self) -> int:
         """Return the number of bytes that were not processed."""
@@ -109,9 +109,9 @@ class IncomingMessages:
         return f"<IncomingMessages of {len(self)} bytes>"
 
     @property
-    def in_line(self) -> bool:
+    def has_partial_line(self) -> bool:
         """True if a line has begun and its newline has not arrived."""
-        return self._lines is not None and self._lines.in_line
+        return self._lines is not None and self._lines.has_partial_line
 
     def feed(self, data: bytes) -> None:
         """Add bytes of a stream of lines, in chunks of any size."""
@@ -147,11 +147,11 @@ class IncomingMessages:
                 return self._batch.pop()
             body: bytes | ParsedBody
             if self._bodies:
-                body, self.via = self._bodies.pop(0)
+                body, self.context = self._bodies.pop(0)
                 if not isinstance(body, ParsedBody):
                     body = parse_body(body, self._limits)
             else:
-                self.via = _NO_CONTEXT
+                self.context = _NO_CONTEXT
                 line = self._lines.next_line() if self._lines is not None else None
                 if line is None:
                     self.has_input = False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from mcp_core.jsonrpc._codec import one_line
+from mcp_core.jsonrpc._codec import strip_white_space
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,7 @@ class Outgoing(Struct, gc=False):
     headers: Mapping[str, str] | None = None
 
     @property
-    def peers_request(self) -> RequestId | None:
+    def incoming_id(self) -> RequestId | None:
         """The request of the peer to which the message belongs, None for none.
 
         Ids of our own requests may be equal to it, since each side numbers its own requests.
@@ -83,14 +83,14 @@ class Outbox:
 
     __slots__ = (
         "_messages",
-        "answers",
+        "response_bytes",
         "queued",
         "sent",
     )
 
     def __init__(self) -> None:
         self._messages: list[Outgoing] = []
-        self.answers = 0
+        self.response_bytes = 0
         self.queued = 0
         self.sent = 0
 
@@ -103,14 +103,14 @@ class Outbox:
         # An int is found faster than b"\n". Our own encoder writes no newlines, but a `Raw` result
         # may have them.
         if _NEWLINE in message.data:
-            message.data = one_line(message.data)
+            message.data = strip_white_space(message.data)
         size = len(message.data)
         self.queued += size
         if message.kind is _ANSWER:
-            self.answers += size
+            self.response_bytes += size
         self._messages.append(message)
 
-    def offer(self, message: Outgoing | None) -> bool:
+    def put_if_any(self, message: Outgoing | None) -> bool:
         """Queue `message` unless it is None. Return whether it was queued."""
         if message is not None:
             self.put(message)
@@ -118,13 +118,13 @@ class Outbox:
 
     def queued_for(self, id: RequestId) -> int:
         """Return the number of queued bytes that belong to the request `id` of the peer."""
-        return sum(len(message.data) for message in self._messages if message.peers_request == id)
+        return sum(len(message.data) for message in self._messages if message.incoming_id == id)
 
-    def take(self) -> list[Outgoing]:
+    def take_messages(self) -> list[Outgoing]:
         """Remove and return all messages."""
         messages, self._messages = self._messages, []
         self.sent += self.queued
-        self.answers = 0
+        self.response_bytes = 0
         self.queued = 0
         return messages
 
@@ -136,9 +136,9 @@ class Outbox:
         if len(messages) == 1:
             self._messages = []
             self.sent += self.queued
-            self.answers = 0
+            self.response_bytes = 0
             self.queued = 0
             return messages[0].data + b"\n"
-        lines = [message.data for message in self.take()]
+        lines = [message.data for message in self.take_messages()]
         lines.append(b"")
         return b"\n".join(lines)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PendingRequest",
     "deliver",
-    "loss",
+    "connection_lost",
 ]
 
 
@@ -41,10 +41,10 @@ class PendingRequest(abc.ABC):
         """Take the response: the result, or the exception to raise."""
 
     @abc.abstractmethod
-    def progressed(self, event: ProgressReceived) -> None:
+    def on_progress(self, event: ProgressReceived) -> None:
         """Handle a progress notification from the server."""
 
-    def asked(self, event: InputRequested) -> None:
+    def on_input_required(self, event: InputRequested) -> None:
         """Handle a result that requests input. Unless overridden, end with an error."""
         self.end(
             None,
@@ -59,14 +59,14 @@ def deliver(event: Event) -> None:
     elif isinstance(event, ErrorReceived):
         event.token.end(None, event.error)
     elif isinstance(event, ProgressReceived):
-        event.token.progressed(event)
+        event.token.on_progress(event)
     elif isinstance(event, InputRequested):
-        event.token.asked(event)
+        event.token.on_input_required(event)
     elif isinstance(event, ConnectionClosed):
         for pending in event.lost:
-            pending.end(None, loss(event))
+            pending.end(None, connection_lost(event))
 
 
-def loss(event: ConnectionClosed) -> ConnectionLost:
+def connection_lost(event: ConnectionClosed) -> ConnectionLost:
     """Return the exception to raise in a pending call: a new one for each."""
     return ConnectionLost("the client was closed" if event.error is None else str(event.error))

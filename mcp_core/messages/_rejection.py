@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RequestRejected",
-    "answer_to_bad_message",
-    "answer_to_refused",
-    "too_often",
+    "response_to_bad_message",
+    "response_to_rejected",
+    "rate_limited",
 ]
 
 # emptied
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 _CLIENT = Role.CLIENT
 
 
-def answer_to_refused(
+def response_to_rejected(
     refusal: RequestRejected, config: Config, dialect: Dialect | None
 ) -> t.ErrorData | None:
     """Build the error response for a rejected request. Return None if none may be sent.
 
     `dialect` is the revision of the connection, None if it has none.
     """
-    if not refusal.answerable:
+    if not refusal.may_respond:
         return None
     answered_in = refusal.dialect or dialect or config.dialects[0]
     return t.ErrorData(
@@ -61,7 +61,7 @@ def answer_to_refused(
     )
 
 
-def answer_to_bad_message(
+def response_to_bad_message(
     bad: BadMessage, role: Role, config: Config, dialect: Dialect | None
 ) -> tuple[t.ErrorData, bool] | None:
     """Build the error response for an unparsable message, and whether it has `"id": null`.
@@ -70,7 +70,7 @@ def answer_to_bad_message(
     message may itself have been a response. `dialect` is the revision of the connection, None if
     it has none.
     """
-    if bad.looks not in ("request", "neither"):
+    if bad.apparent_kind not in ("request", "neither"):
         return None
     # A client does not answer a message without an id, because it may be no request. In a stateless
     # revision a client receives no requests at all.
@@ -82,7 +82,7 @@ def answer_to_bad_message(
     return t.ErrorData(code=code, message=bad.message), null_id
 
 
-def too_often(wait: float, dialect: Dialect) -> RequestRejected:
+def rate_limited(wait: float, dialect: Dialect) -> RequestRejected:
     """Return the rejection of a call that exceeds the rate limit by `wait` seconds."""
     message = f"too many calls in a short time; try again in {wait:.3g} s"
     return RequestRejected(Fault.BUSY, message, {"retryAfter": wait}, dialect=dialect)
@@ -104,11 +104,11 @@ class RequestRejected(Exception):
         data: Any = UNSET,
         *,
         dialect: Dialect | None = None,
-        answerable: bool = True,
+        may_respond: bool = True,
     ) -> None:
         super().__init__(message)
         self.fault = fault
         self.message = message
         self.data = data
         self.dialect = dialect
-        self.answerable = answerable
+        self.may_respond = may_respond

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp_core.revisions._methods import Method
     from mcp_core.types import RequestId
 
-__all__ = ["OutgoingRequest", "answer", "error_of"]
+__all__ = ["OutgoingRequest", "response_event", "decode_error"]
 
 
 class OutgoingRequest(Struct, gc=False):
@@ -56,13 +56,13 @@ _COMPLETE: Final = "complete"
 _INPUT_REQUIRED: Final = "input_required"
 
 
-def answer(
+def response_event(
     id: RequestId, call: OutgoingRequest, envelope: Envelope
 ) -> ResultReceived | ErrorReceived | InputRequested:
     """Return the event for the response `envelope` to our request."""
     if envelope.result is UNSET:
         assert envelope.error is not UNSET
-        return ErrorReceived(id, error_of(envelope.error), call.token)
+        return ErrorReceived(id, decode_error(envelope.error), call.token)
     try:
         return _result_event(id, call, envelope.result)
     except InvalidPayload as exc:
@@ -73,7 +73,7 @@ def answer(
         )
 
 
-def error_of(raw: Raw) -> PeerError | RemoteProtocolError:
+def decode_error(raw: Raw) -> PeerError | RemoteProtocolError:
     """Decode the error object of a response, and return it as an exception."""
     try:
         error = _read_error(raw)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from mcp_core import types as t
-from mcp_core.input_requests._kinds import misfit
+from mcp_core.input_requests._kinds import find_error
 from mcp_core.registry.functions._function import Injected
 
 from ._form import Accepted, Form, NotAccepted, as_form
@@ -232,7 +232,7 @@ class Context(Injected, Generic[L]):
         if runtime.in_worker_thread:
             runtime.from_thread(lambda: self._send(send))
         # The event loop cannot block here, and an unread queue must not grow without bound.
-        elif not runtime.full(self.request_id) and send():
+        elif not runtime.write_blocked(self.request_id) and send():
             runtime.pump()
 
     def close_stream(self, retry: float | None = None) -> bool:
@@ -300,7 +300,7 @@ class Context(Injected, Generic[L]):
             RuntimeError: called in a worker thread, by a plain `def`.
         """
         made = as_form(form)
-        return self._collector.ask(made.question(message), key, made.problem, made.read)
+        return self._collector.ask(made.question(message), key, made.find_error, made.read)
 
     def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
@@ -329,7 +329,7 @@ class Context(Injected, Generic[L]):
         if self.peer.dialect.lacks(t.ElicitParams, "elicitation_id"):
             elicitation_id = None  # a new id in each run would make each run ask anew
         params = t.ElicitParams(message=message, mode="url", url=url, elicitation_id=elicitation_id)
-        return self._collector.ask(t.ElicitRequest(params), key, misfit, _read_consent)
+        return self._collector.ask(t.ElicitRequest(params), key, find_error, _read_consent)
 
     def sample(
         self,
@@ -385,7 +385,7 @@ class Context(Injected, Generic[L]):
             tools=list(tools) if tools is not None else None,
             tool_choice=t.ToolChoice(tool_choice) if tool_choice is not None else None,
         )
-        return self._collector.ask(t.CreateMessageRequest(params), key, misfit, _read_message)
+        return self._collector.ask(t.CreateMessageRequest(params), key, find_error, _read_message)
 
     def roots(self, *, key: str | None = None) -> Coroutine[Any, Any, list[t.Root]]:
         """Request the client's roots, the places where the server should work (client/roots).
@@ -397,7 +397,7 @@ class Context(Injected, Generic[L]):
             McpError: the client did not declare roots, or sent an error.
             Exception: all else that `elicit` raises.
         """
-        return self._collector.ask(t.ListRootsRequest(), key, misfit, _read_roots)
+        return self._collector.ask(t.ListRootsRequest(), key, find_error, _read_roots)
 
     # -- Input that a handler requests by returning `InputRequiredResult` ------------------------
 
@@ -431,18 +431,18 @@ class Context(Injected, Generic[L]):
         Raises:
             McpError: what the client sent is not a result of that type.
         """
-        round_trips = self._collector.inquiry
+        round_trips = self._collector.round_trips
         if not isinstance(kind, Form):
             return round_trips.response(key, kind)
         result = round_trips.response(key, t.ElicitResult)
-        if result is None or kind.problem(kind.question(""), result):
+        if result is None or kind.find_error(kind.question(""), result):
             return None
         return kind.read(result)
 
     @property
     def request_state(self) -> str | None:
         """The `request_state` that this handler returned in its last run, None in the first run."""
-        return self._collector.inquiry.state
+        return self._collector.round_trips.state
 
 
 def _read_consent(result: t.ElicitResult) -> Accepted[None] | NotAccepted:

@@ -46,5 +46,9 @@ class UrlElicitationRequired(McpError):
     """
 
     def __init__(self, message: str, url: str, elicitation_id: str | None = None) -> None:
-        self.page = ElicitParams(message=message, mode="url", url=url, elicitation_id=elicitation_id)
-        super().__init__(_URL_ELICITATION_REQUIRED, message, URLElicitationRequiredData([self.page]))
+        self.page = ElicitParams(
+            message=message, mode="url", url=url, elicitation_id=elicitation_id
+        )
+        super().__init__(
+            _URL_ELICITATION_REQUIRED, message, URLElicitationRequiredData([self.page])
+        )

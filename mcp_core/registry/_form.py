@@ -20,7 +20,7 @@ import msgspec.inspect as mi
 from msgspec import NODEFAULT, Struct
 
 from mcp_core import types as t
-from mcp_core.input_requests._kinds import form_of, misfit
+from mcp_core.input_requests._kinds import form_schema, find_error
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._errors import DeclarationError
@@ -86,7 +86,7 @@ class Form(Generic[T]):
             self.schema = _make_schema(fields, label)
             self._reader = reader(fields)
         try:
-            parsed = form_of(self.question(""))
+            parsed = form_schema(self.question(""))
         except InvalidPayload as exc:
             raise DeclarationError(f"{label}: not a flat object of simple fields: {exc}") from None
         self._integers = {
@@ -111,19 +111,19 @@ class Form(Generic[T]):
         Raises:
             ValueError: the content does not fit the form.
         """
-        reason = self.problem(self.question(""), result)
+        reason = self.find_error(self.question(""), result)
         if reason:
             raise ValueError(reason)
         if result.action != "accept":
             return NotAccepted(result.action)
         return Accepted(self._read_content(result))
 
-    def problem(self, question: t.ElicitRequest, result: t.ElicitResult) -> str | None:
+    def find_error(self, question: t.ElicitRequest, result: t.ElicitResult) -> str | None:
         """Return the reason why `result` does not fit the form that was sent as `question`.
 
         Return None if it fits, or if the user did not accept.
         """
-        reason = misfit(question, result)
+        reason = find_error(question, result)
         if reason is None and result.action == "accept":
             try:
                 self._read_content(result)

@@ -29,7 +29,7 @@ from mcp_core._errors import (
 )
 from mcp_core.connection._state import State
 from mcp_core.input_requests._request_state import InvalidRequestState
-from mcp_core.input_requests._rounds import ServerRoundTrips, as_request, pause_before
+from mcp_core.input_requests._rounds import ServerRoundTrips, to_request, retry_delay
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.messages._pending import PendingRequest
 from mcp_core.types import (
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
     from mcp_core.connection._connection import Connection
-    from mcp_core.input_requests._rounds import Problem
+    from mcp_core.input_requests._rounds import ErrorFinder
     from mcp_core.messages._events import ProgressReceived, RequestReceived
     from mcp_core.types import InputRequest, RequestId
 
@@ -69,13 +69,13 @@ class RuntimeLike(Protocol):
 
     def pump(self) -> None: ...
 
-    def full(self, id: RequestId, /) -> bool: ...
+    def write_blocked(self, id: RequestId, /) -> bool: ...
 
     def drain(self, id: RequestId, /) -> Coroutine[Any, Any, None]: ...
 
     def release(self, id: RequestId, retry: float | None, /) -> bool: ...
 
-    def ask(self, asked: NestedRequests[T], /) -> Coroutine[Any, Any, T]: ...
+    def send_nested(self, asked: NestedRequests[T], /) -> Coroutine[Any, Any, T]: ...
 
     def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]], /) -> T: ...
 
@@ -113,7 +113,7 @@ class RequestHost(Protocol):
 class NestedRequests(abc.ABC, Generic[T]):
     """Requests that are sent to a stateful client side by side, as a runtime sees them.
 
-    Enter `under_way(wake)`, wait until `wake` is called, or for at most `seconds` (None: without a
+    Enter `entered(wake)`, wait until `wake` is called, or for at most `seconds` (None: without a
     limit), and leave it. Then call `result`.
     """
 
@@ -139,7 +139,7 @@ class NestedRequests(abc.ABC, Generic[T]):
         """Return the result for the responses, by key."""
 
     @contextmanager
-    def under_way(self, wake: Callable[[], object]) -> Iterator[None]:
+    def entered(self, wake: Callable[[], object]) -> Iterator[None]:
         """Send the requests, and cancel on exit those that have no response.
 
         `wake` is called when all responses are here, or one of the requests has failed.
@@ -159,7 +159,7 @@ class NestedRequests(abc.ABC, Generic[T]):
         trace = trace_context(meta_of(request)) if requests else None
         self._wake = wake
         sent: list[RequestId] = []
-        self._collector.rounds.append(self)
+        self._collector.active_requests.append(self)
         try:
             for key, (method, params) in requests.items():
                 token = _NestedRequest(self, key, method)
@@ -175,7 +175,7 @@ class NestedRequests(abc.ABC, Generic[T]):
             yield
         finally:
             # A request is not left open when its waiting task is gone, for example cancelled.
-            self._collector.rounds.remove(self)
+            self._collector.active_requests.remove(self)
             for id in sent:
                 # Does nothing if the response has arrived.
                 conn.send_cancel(id, "the answer is not needed any more")
@@ -196,18 +196,18 @@ class NestedRequests(abc.ABC, Generic[T]):
         else:
             self._error = error
             if isinstance(error, ConnectionLost):
-                self._collector.gone = error
+                self._collector.no_response_error = error
         if self._error is not None or len(self._responses) == self._sent_count:
             self._wake()
 
     def fail(self, error: BaseException) -> None:
         """Wake the waiting task with `error`: no further response will be accepted."""
         self._error = error
-        self._collector.gone = error
+        self._collector.no_response_error = error
         self._wake()
 
     def result(self) -> T:
-        """Return the result, after `under_way` was left.
+        """Return the result, after `entered` was left.
 
         Raises:
             McpError: the client refused, or sent an invalid result.
@@ -230,7 +230,7 @@ class _NestedRequest(PendingRequest):
     def end(self, result: Any, error: BaseException | None) -> None:
         self._owner.receive_response(self._key, self._method, result, error)
 
-    def progressed(self, event: ProgressReceived) -> None:
+    def on_progress(self, event: ProgressReceived) -> None:
         raise AssertionError("no progress was requested")  # pragma: no cover
 
 
@@ -242,7 +242,7 @@ class _SingleRequest(NestedRequests[T]):
         collector: InputCollector,
         input_request: InputRequest,
         key: str | None,
-        find_error: Problem,
+        find_error: ErrorFinder,
         read: Callable[[Any], T],
     ) -> None:
         super().__init__(collector)
@@ -254,7 +254,7 @@ class _SingleRequest(NestedRequests[T]):
 
     def _make_requests(self) -> Mapping[str, tuple[str, Struct]]:
         collector = self._collector
-        round_trips = collector.inquiry
+        round_trips = collector.round_trips
         peer = collector.request.peer
         if not peer.dialect.stateful:
             self._response = round_trips.ask(self._input_request, self._key, self._find_error)
@@ -263,7 +263,7 @@ class _SingleRequest(NestedRequests[T]):
         key, self._response = round_trips.look_up(self._input_request, self._key, self._find_error)
         if self._response is not None:
             return {}
-        return {key: as_request(self._input_request, peer, collector.host.runtime.entropy)}
+        return {key: to_request(self._input_request, peer, collector.host.runtime.entropy)}
 
     def _make_result(self, responses: Mapping[str, Any]) -> T:
         collector = self._collector
@@ -272,7 +272,7 @@ class _SingleRequest(NestedRequests[T]):
             if reason:
                 method = self._input_request.method
                 raise collector.internal_error(f"the answer to {method} does not fit: {reason}")
-            collector.inquiry.keep(key, response)
+            collector.round_trips.store_response(key, response)
             self._response = response
         return self._read(self._response)
 
@@ -287,14 +287,14 @@ class _ReturnedRequests(NestedRequests[None]):
         super().__init__(collector)
         self._returned = returned
         if not returned.input_requests:
-            self.seconds = pause_before(collector.inquiry.round)
+            self.seconds = retry_delay(collector.round_trips.round)
 
     def _make_requests(self) -> Mapping[str, tuple[str, Struct]]:
         collector = self._collector
-        return collector.inquiry.nested(self._returned, collector.host.runtime.entropy)
+        return collector.round_trips.nested_requests(self._returned, collector.host.runtime.entropy)
 
     def _make_result(self, responses: Mapping[str, Any]) -> None:
-        self._collector.inquiry.resume(self._returned, responses)
+        self._collector.round_trips.resume(self._returned, responses)
 
 
 class InputCollector(Struct, eq=False):
@@ -306,8 +306,8 @@ class InputCollector(Struct, eq=False):
 
     host: RequestHost
     request: RequestReceived
-    rounds: list[NestedRequests[Any]] = []
-    gone: BaseException | None = None
+    active_requests: list[NestedRequests[Any]] = []
+    no_response_error: BaseException | None = None
     _inquiry: ServerRoundTrips | None = (
         None  # made when it is needed: most requests never need input
     )
@@ -318,7 +318,7 @@ class InputCollector(Struct, eq=False):
         )
 
     @property
-    def inquiry(self) -> ServerRoundTrips:
+    def round_trips(self) -> ServerRoundTrips:
         """The input requests and responses so far, those of earlier runs included.
 
         Raises:
@@ -331,7 +331,7 @@ class InputCollector(Struct, eq=False):
             self._inquiry = ServerRoundTrips(self.request, ring, principal=host.principal, now=now)
         return self._inquiry
 
-    def verify(self) -> None:
+    def verify_request_state(self) -> None:
         """Verify the `requestState` that came with the request.
 
         Raises:
@@ -342,9 +342,9 @@ class InputCollector(Struct, eq=False):
         # Do not draw a key to verify what cannot have been signed.
         if not dialect.stateful and not self.host.server.has_keys:
             raise InvalidRequestState("this process has issued none")
-        _ = self.inquiry
+        _ = self.round_trips
 
-    def needs_round(self, outcome: Any) -> bool:
+    def needs_nested_requests(self, outcome: Any) -> bool:
         """Return True if `outcome` lists input requests that must be sent as nested requests.
 
         Then await `ask_returned`, and run the handler again.
@@ -354,13 +354,13 @@ class InputCollector(Struct, eq=False):
     @property
     def unanswered(self) -> bool:
         """True if the response must list input requests, even if the handler returned or raised."""
-        return self._inquiry is not None and self._inquiry.asking
+        return self._inquiry is not None and self._inquiry.input_required
 
     def ask(
         self,
         input_request: InputRequest,
         key: str | None,
-        find_error: Problem,
+        find_error: ErrorFinder,
         read: Callable[[Any], T],
     ) -> Coroutine[Any, Any, T]:
         """Request input and return what `read` makes of the client's result.
@@ -373,18 +373,18 @@ class InputCollector(Struct, eq=False):
             raise RuntimeError(
                 "a plain def cannot await an answer: write an `async def`, or return InputRequiredResult"
             )
-        return runtime.ask(_SingleRequest(self, input_request, key, find_error, read))
+        return runtime.send_nested(_SingleRequest(self, input_request, key, find_error, read))
 
-    def by_hand(self, returned: InputRequiredResult) -> Coroutine[Any, Any, None]:
+    def ask_returned(self, returned: InputRequiredResult) -> Coroutine[Any, Any, None]:
         """Send what a handler returned to a stateful client. Then run the handler again."""
-        return self.host.runtime.ask(_ReturnedRequests(self, returned))
+        return self.host.runtime.send_nested(_ReturnedRequests(self, returned))
 
-    def over(self) -> None:
+    def request_ended(self) -> None:
         """Fail every request for input that still waits: the client's request has ended.
 
         The waiting task may be shielded from the cancellation of the handler.
         """
-        for waiting in list(self.rounds):
+        for waiting in list(self.active_requests):
             waiting.fail(
                 LocalProtocolError("the request is over, so no response to it can be awaited")
             )
@@ -393,11 +393,13 @@ class InputCollector(Struct, eq=False):
         """Return the response: the input requests of the handler, or the result that it returned.
 
         Raises:
-            McpError, LocalProtocolError: as for `ServerRoundTrips.required`.
+            McpError, LocalProtocolError: as for `ServerRoundTrips.input_required_result`.
         """
-        return self.inquiry.required(self.host.runtime.wall_time(), returned)
+        return self.round_trips.input_required_result(self.host.runtime.wall_time(), returned)
 
-    def page_required(self, error: UrlElicitationRequired) -> InputRequiredResult | ErrorData:
+    def url_elicitation_response(
+        self, error: UrlElicitationRequired
+    ) -> InputRequiredResult | ErrorData:
         """Return the response to a request whose user must visit a page first.
 
         In 2026-07-28 it is an input request, which is made once. In 2025-11-25 it is error -32042.
@@ -411,13 +413,13 @@ class InputCollector(Struct, eq=False):
         input_request = ElicitRequest(error.page)
         if not peer.dialect.stateful:
             key = f"visit {error.page.url}"
-            response = self.inquiry.response(key, ElicitResult)
+            response = self.round_trips.response(key, ElicitResult)
             if response is None:
                 return InputRequiredResult(input_requests={key: input_request})
             if response.action == "accept":
                 raise ToolError(f"{error.message} Call again once that is done at {error.page.url}")
             raise ToolError(f"{error.message} The user declined to visit {error.page.url}")
-        _, page = as_request(input_request, peer, self.host.runtime.entropy)
+        _, page = to_request(input_request, peer, self.host.runtime.entropy)
         assert isinstance(page, ElicitParams)
         assert page.elicitation_id is not None
         self.host.remember_page(page.elicitation_id)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ._pages import ListPages
 
-__all__ = ["RequestLookup", "refusal"]
+__all__ = ["RequestLookup", "request_error"]
 
 _MAX_SHOWN: Final = 128  # characters of an unknown name that an error message repeats
 
@@ -70,7 +70,7 @@ class RequestLookup:
         return f"<RequestLookup from {self._lists!r}>"
 
     @property
-    def completes(self) -> bool:
+    def has_completions(self) -> bool:
         """True if a prompt or a template has a completion."""
         entries: Iterable[PromptEntry | TemplateEntry] = chain(
             self._prompts.values(), self._templates.values()
@@ -78,16 +78,18 @@ class RequestLookup:
         return any(entry.completers for entry in entries)
 
     def _list(self, request: RequestReceived) -> Raw:
-        page = self._lists.page(request.method.name, request.params.cursor, request.peer.dialect)
+        page = self._lists.get_page(
+            request.method.name, request.params.cursor, request.peer.dialect
+        )
         if page is None:
-            raise refusal(request, Fault.INVALID_PARAMS, "Unknown cursor")
+            raise request_error(request, Fault.INVALID_PARAMS, "Unknown cursor")
         return page
 
     def _call_tool(self, request: RequestReceived) -> Result | Invocation:
         params = request.params
         entry = self._tools.get(params.name)
         if entry is None:
-            raise refusal(
+            raise request_error(
                 request, Fault.INVALID_PARAMS, f"Unknown tool: {params.name[:_MAX_SHOWN]}"
             )
         return entry.prepare(params.arguments, request.peer.dialect)
@@ -96,7 +98,7 @@ class RequestLookup:
         params = request.params
         entry = self._prompts.get(params.name)
         if entry is None:
-            raise refusal(
+            raise request_error(
                 request, Fault.INVALID_PARAMS, f"Unknown prompt: {params.name[:_MAX_SHOWN]}"
             )
         return entry.prepare(params.arguments, request.peer.dialect)
@@ -111,7 +113,7 @@ class RequestLookup:
             invocation = template.prepare(uri, dialect)
             if invocation is not None:
                 return invocation
-        raise refusal(request, Fault.RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+        raise request_error(request, Fault.RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
 
     def _complete(self, request: RequestReceived) -> Result | Invocation:
         ref = request.params.ref
@@ -125,16 +127,20 @@ class RequestLookup:
             name = ref.uri
             entry = self._templates.get(name)
         # Without any completion the capability was not declared, so the method does not exist.
-        if (entry is None or not entry.completers) and not self.completes:
-            raise refusal(
+        if (entry is None or not entry.completers) and not self.has_completions:
+            raise request_error(
                 request, Fault.METHOD_NOT_FOUND, f"this server does not offer {request.method.name}"
             )
         if entry is None:
-            raise refusal(request, Fault.INVALID_PARAMS, f"Unknown {kind}: {name[:_MAX_SHOWN]}")
+            raise request_error(
+                request, Fault.INVALID_PARAMS, f"Unknown {kind}: {name[:_MAX_SHOWN]}"
+            )
         return entry.completers.prepare(request.params, request.peer.dialect)
 
 
-def refusal(request: RequestReceived, fault: Fault, message: str, data: Any = None) -> McpError:
+def request_error(
+    request: RequestReceived, fault: Fault, message: str, data: Any = None
+) -> McpError:
     """Return the exception to raise, with the code of the peer's revision for `fault`."""
     code = request.peer.dialect.codes[fault]
     return McpError(code, message) if data is None else McpError(code, message, data)

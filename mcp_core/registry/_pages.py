@@ -55,7 +55,7 @@ class Entry(Protocol):
 
     number: int
 
-    def listed(self, dialect: Dialect) -> Struct:
+    def list_entry(self, dialect: Dialect) -> Struct:
         """Return the entry of the list in this revision."""
 
 
@@ -93,12 +93,12 @@ class ListPages:
     def __repr__(self) -> str:
         return f"<ListPages of {self._server!r}, {len(self._pages)} encoded>"
 
-    def forget(self) -> None:
+    def discard_pages(self) -> None:
         """Discard the encoded pages: some entries have changed."""
         # Not `clear()`: another thread may be about to add pages of the old entries to this dict.
         self._pages = {}
 
-    def page(self, method: str, cursor: str | None, dialect: Dialect) -> Raw | None:
+    def get_page(self, method: str, cursor: str | None, dialect: Dialect) -> Raw | None:
         """Return the first page of the list, or the page after `cursor`; None if it is unknown."""
         cached = self._pages
         pages = cached.get((method, dialect))
@@ -139,7 +139,9 @@ class ListPages:
         if stop < len(pages.entries):
             members["next_cursor"] = self._cursor(pages.method, *pages.entries[stop - 1])
         result = make(**members)
-        return Raw(pages.dialect.encode(result if self._cache is None else self._cache.on(result)))
+        return Raw(
+            pages.dialect.encode(result if self._cache is None else self._cache.apply_to(result))
+        )
 
     def _cursor(self, method: str, key: str, entry: Entry) -> str:
         """Return the cursor of the page that starts after `entry`."""
@@ -164,7 +166,9 @@ class _EncodedPages(Struct, frozen=True):
 
     def encode_entries(self, start: int, stop: int) -> list[Raw]:
         dialect = self.dialect
-        return [Raw(dialect.encode(entry.listed(dialect))) for _, entry in self.entries[start:stop]]
+        return [
+            Raw(dialect.encode(entry.list_entry(dialect))) for _, entry in self.entries[start:stop]
+        ]
 
 
 def _page_starts(encoded: Sequence[Raw], size: int) -> list[int]:

@@ -26,7 +26,7 @@ from mcp_core.registry.entries._prompts import PromptEntry, PromptOptions
 from mcp_core.registry.entries._resources import ResourceEntry, ResourceOptions, TemplateEntry
 from mcp_core.registry.entries._tools import ToolEntry, ToolOptions
 from mcp_core.revisions._config import Config
-from mcp_core.revisions._dialects import ALL, known
+from mcp_core.revisions._dialects import ALL, dialects_of
 from mcp_core.subscriptions._server import Change, changes
 from mcp_core.types import (
     Icon,
@@ -41,7 +41,7 @@ from mcp_core.types import (
 
 from ._context import Context
 from ._errors import DeclarationError
-from ._lookup import RequestLookup, refusal
+from ._lookup import RequestLookup, request_error
 from ._pages import PAGE_SIZE, ListPages
 from ._validation import check_icons
 
@@ -162,7 +162,7 @@ class Server:
         )
         self.instructions = instructions
         self.limits = limits if limits is not None else Limits()
-        self.versions = tuple(dialect.version for dialect in known(versions))
+        self.versions = tuple(dialect.version for dialect in dialects_of(versions))
         self._tools: dict[str, ToolEntry] = {}
         self._prompts: dict[str, PromptEntry] = {}
         self._resources: dict[str, ResourceEntry] = {}
@@ -178,7 +178,7 @@ class Server:
         self._key_ring = KeyRing(state_keys) if state_keys is not None else None
         self._lifespan = lifespan
         self.middlewares: list[Middleware] = []
-        self._services: dict[ChangeListener, None] = {}
+        self._listeners: dict[ChangeListener, None] = {}
         self._lists = ListPages(
             name,
             {
@@ -459,7 +459,7 @@ class Server:
         self._declarations_changed(list_changes)
 
     def _declarations_changed(self, list_changes: tuple[Change, ...] = ()) -> None:
-        self._lists.forget()
+        self._lists.discard_pages()
         self._config = None
         self._notify_listeners(list_changes)
 
@@ -496,7 +496,7 @@ class Server:
     def _notify_listeners(self, changed: tuple[Change, ...]) -> None:
         if changed:
             # A copy: another thread may attach or detach a listener meanwhile.
-            for listener in list(self._services):
+            for listener in list(self._listeners):
                 listener.changed(changed)
 
     def elicitation_complete(self, elicitation_id: str) -> None:
@@ -506,16 +506,16 @@ class Server:
         thread. Only the client that was sent to the page is notified, and only once. Other
         revisions have no such notification: their clients get nothing.
         """
-        for listener in list(self._services):
+        for listener in list(self._listeners):
             listener.page_visited(elicitation_id)
 
     def attach(self, listener: ChangeListener) -> None:
-        """Notify `listener` of changes until `detach`. A `Service` attaches itself."""
-        self._services[listener] = None
+        """Notify `log_recipient` of changes until `detach`. A `Service` attaches itself."""
+        self._listeners[listener] = None
 
     def detach(self, listener: ChangeListener) -> None:
-        """Stop notifying `listener`. Do nothing if it is not attached."""
-        self._services.pop(listener, None)
+        """Stop notifying `log_recipient`. Do nothing if it is not attached."""
+        self._listeners.pop(listener, None)
 
     # --- For runtimes -----------------------------------------------------------------------------
 
@@ -537,7 +537,7 @@ class Server:
                 tools=ToolsCapability(list_changed=True) if self._tools else None,
                 resources=_RESOURCES_CAPABILITY if self._resources or self._templates else None,
                 prompts=PromptsCapability(list_changed=True) if self._prompts else None,
-                completions={} if self._lookup.completes else None,
+                completions={} if self._lookup.has_completions else None,
                 logging={} if self._logging else None,
             ),
             instructions=self.instructions,
@@ -592,5 +592,5 @@ class Server:
             return answer(request)
         entry = self._methods.get(name)
         if entry is None:
-            raise refusal(request, Fault.METHOD_NOT_FOUND, f"Unknown method: {name}")
+            raise request_error(request, Fault.METHOD_NOT_FOUND, f"Unknown method: {name}")
         return entry.prepare(request.params, request.peer.dialect)

@@ -83,7 +83,10 @@ class UriTemplate:
         self.parts: tuple[str | Expression, ...] = tuple(_parse(text))
         self.variables: tuple[str, ...] = tuple(
             dict.fromkeys(
-                v.name for part in self.parts if isinstance(part, Expression) for v in part.variables
+                v.name
+                for part in self.parts
+                if isinstance(part, Expression)
+                for v in part.variables
             )
         )
 
@@ -99,7 +102,9 @@ class UriTemplate:
         Raises:
             ValueError: the value for `{x:3}` is a sequence or a mapping.
         """
-        return "".join(part if isinstance(part, str) else _expand(part, values) for part in self.parts)
+        return "".join(
+            part if isinstance(part, str) else _expand(part, values) for part in self.parts
+        )
 
 
 # --- Parsing --------------------------------------------------------------------------------------
@@ -127,7 +132,9 @@ def _parse_literal(literal: str, text: str) -> str:
     if "}" in literal:
         raise DeclarationError(f"URI template {text!r}: a '}}' without its '{{'")
     if _FORBIDDEN_LITERAL.search(literal) or _BROKEN_TRIPLET.search(literal):
-        raise DeclarationError(f"URI template {text!r}: {literal!r} holds characters that no URI may hold")
+        raise DeclarationError(
+            f"URI template {text!r}: {literal!r} holds characters that no URI may hold"
+        )
     return _encode(literal, reserved=True)
 
 
@@ -140,7 +147,9 @@ def _parse_expression(body: str, text: str) -> Expression:
             raise DeclarationError(f"URI template {text!r}: {spec!r} in {{{body}}} is no variable")
         name, modifier = found.groups()
         explode = modifier == "*"
-        variables.append(Variable(name, explode, int(modifier[1:]) if modifier and not explode else 0))
+        variables.append(
+            Variable(name, explode, int(modifier[1:]) if modifier and not explode else 0)
+        )
     return Expression(operator, tuple(variables), f"{{{body}}}")
 
 
@@ -152,7 +161,9 @@ def _encode(text: str, *, reserved: bool) -> str:
         return quote(text, safe=_UNRESERVED)
     # Percent-encoded triplets stay. Any other `%` is encoded.
     pieces = _TRIPLET.split(text)
-    return "".join(p if i % 2 else quote(p, safe=_UNRESERVED + RESERVED) for i, p in enumerate(pieces))
+    return "".join(
+        p if i % 2 else quote(p, safe=_UNRESERVED + RESERVED) for i, p in enumerate(pieces)
+    )
 
 
 def _text(value: object) -> str:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from ._methods import Method
 
-__all__ = ["allowed", "as_object", "has", "unchanging"]
+__all__ = ["supported_methods", "capability_object", "is_declared", "without_change_notifications"]
 
 
-def has(capabilities: Struct | None, path: Sequence[str]) -> bool:
+def is_declared(capabilities: Struct | None, path: Sequence[str]) -> bool:
     """Return True if the capability at `path` is declared. An empty path always is."""
     member: Any = capabilities
     for name in path:
@@ -37,7 +37,7 @@ def has(capabilities: Struct | None, path: Sequence[str]) -> bool:
     return True
 
 
-def allowed(rows: dict[str, Method], capabilities: Struct | None) -> dict[str, Method]:
+def supported_methods(rows: dict[str, Method], capabilities: Struct | None) -> dict[str, Method]:
     """Return the rows that a side which declared `capabilities` receives.
 
     Requests that need a capability which is not declared are left out. Notifications are all kept,
@@ -46,11 +46,11 @@ def allowed(rows: dict[str, Method], capabilities: Struct | None) -> dict[str, M
     return {
         name: row
         for name, row in rows.items()
-        if row.result is None or has(capabilities, row.needs)
+        if row.result is None or is_declared(capabilities, row.needs)
     }
 
 
-def as_object(path: Sequence[str]) -> dict[str, Any]:
+def capability_object(path: Sequence[str]) -> dict[str, Any]:
     """Return the smallest capabilities object, as JSON, that declares `path`.
 
     An error response names a missing capability in this form (`requiredCapabilities`).
@@ -61,7 +61,7 @@ def as_object(path: Sequence[str]) -> dict[str, Any]:
     return declared
 
 
-def unchanging(capabilities: ServerCapabilities) -> ServerCapabilities:
+def without_change_notifications(capabilities: ServerCapabilities) -> ServerCapabilities:
     """Return `capabilities` without `listChanged` and `subscribe`.
 
     A connection that serves a single request declares these: it cannot send change notifications.

@@ -26,8 +26,8 @@ from mcp_core import types as t
 from mcp_core._limits import CLIENT_LIMITS, Limits
 from mcp_core.jsonrpc._codec import encode
 
-from ._capabilities import allowed, has, unchanging
-from ._dialects import ALL, DIALECTS, Dialect, known
+from ._capabilities import supported_methods, is_declared, without_change_notifications
+from ._dialects import ALL, DIALECTS, Dialect, dialects_of
 from ._methods import Method, Role
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ class DialectConfig(Struct, frozen=True, eq=False):
     receives: dict[str, Method]
     sends: dict[str, Method]
     result_meta: dict[str, Any]
-    type_stamp: bytes
-    meta_stamp: bytes
-    stamp: bytes
-    request_meta: bytes
+    result_type_member: bytes
+    result_meta_member: bytes
+    result_members: bytes
+    request_meta_members: bytes
 
 
 class _ConfigByDialect(dict[Dialect, DialectConfig]):
@@ -114,13 +114,13 @@ class _ConfigByDialect(dict[Dialect, DialectConfig]):
         meta_stamp = b'"_meta":%b,' % encode(meta) if meta else b""
         terms = self[dialect] = DialectConfig(
             dialect=dialect,
-            receives={**allowed(dialect.receives[role], config.capabilities), **custom},
+            receives={**supported_methods(dialect.receives[role], config.capabilities), **custom},
             sends={**dialect.receives[role.other], **custom_sent},
             result_meta=meta,
-            type_stamp=type_stamp,
-            meta_stamp=meta_stamp,
-            stamp=type_stamp + meta_stamp,
-            request_meta=request_meta,
+            result_type_member=type_stamp,
+            result_meta_member=meta_stamp,
+            result_members=type_stamp + meta_stamp,
+            request_meta_members=request_meta,
         )
         return terms
 
@@ -171,10 +171,10 @@ class Config:
         "limits",
         "methods",
         "probe_timeout",
-        "rows",
+        "receivable",
         "stateful",
         "stateless",
-        "terms",
+        "dialect_configs",
     )
 
     def __init__(
@@ -195,7 +195,7 @@ class Config:
         self.capabilities: Any = capabilities  # those of a client or of a server
         self.instructions = instructions
         self.cache = cache
-        self.dialects = known(versions)
+        self.dialects = dialects_of(versions)
         self.stateful = tuple(dialect for dialect in self.dialects if dialect.stateful)
         self.stateless = tuple(dialect for dialect in self.dialects if not dialect.stateful)
         self.by_version = {dialect.version: dialect for dialect in self.dialects}
@@ -223,12 +223,12 @@ class Config:
         self._compute_derived()
 
     def _compute_derived(self) -> None:
-        self.terms = {role: _ConfigByDialect(self, role) for role in Role}
-        self.rows = {
+        self.dialect_configs = {role: _ConfigByDialect(self, role) for role in Role}
+        self.receivable = {
             role: {
                 name: row
                 for dialect in self.dialects
-                for name, row in self.terms[role][dialect].receives.items()
+                for name, row in self.dialect_configs[role][dialect].receives.items()
             }
             for role in Role
         }
@@ -236,7 +236,7 @@ class Config:
     def __repr__(self) -> str:
         return f"<Config {self.info.name} {self.info.version} [{', '.join(d.version for d in self.dialects)}]>"
 
-    def over_http(self, *, handshake: bool = True, lasting: bool = True) -> Config:
+    def for_http(self, *, handshake: bool = True, long_lived: bool = True) -> Config:
         """Return a copy for a connection over HTTP requests.
 
         It never pauses and sends no pings: an HTTP request cannot be left unread, and a client
@@ -255,8 +255,8 @@ class Config:
             other.stateful = ()
             # Each request has a connection to itself, where a rate would limit nothing.
             other.limits = replace(other.limits, tool_calls=None)
-        if not lasting:
-            other.capabilities = unchanging(self.capabilities)
+        if not long_lived:
+            other.capabilities = without_change_notifications(self.capabilities)
         other._compute_derived()
         return other
 
@@ -267,7 +267,7 @@ class Config:
 
     def declares(self, path: tuple[str, ...]) -> bool:
         """Return True if `capabilities` declares the capability at `path`."""
-        return has(self.capabilities, path)
+        return is_declared(self.capabilities, path)
 
 
 R = TypeVar("R", bound="CacheableResult")
@@ -298,7 +298,7 @@ class CacheHint(Struct, frozen=True):
         if self.scope not in ("public", "private"):
             raise ValueError(f"scope is 'public' or 'private', not {self.scope!r}")
 
-    def on(self, result: R) -> R:
+    def apply_to(self, result: R) -> R:
         """Return a copy of `result` with these hints. Hints that `result` has are kept."""
         return replace(
             result,

@@ -39,7 +39,16 @@ from ._methods import METHODS, NEVER, Method, Role
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["ALL", "DIALECTS", "LATEST", "Dialect", "HttpRules", "best", "known", "negotiate"]
+__all__ = [
+    "ALL",
+    "DIALECTS",
+    "LATEST",
+    "Dialect",
+    "HttpRules",
+    "newest_common",
+    "dialects_of",
+    "negotiate",
+]
 
 _ORDER: Final = {version: index for index, version in enumerate((*REVISIONS, NEVER))}
 
@@ -91,10 +100,10 @@ class HttpRules(Struct, frozen=True):
 
     sessions: bool = True
     version_header: bool = False
-    mirrored: bool = False
+    mirrored_headers: bool = False
     resumable: bool = True
-    primed: bool = False
-    cancels: bool = False
+    priming_event: bool = False
+    disconnect_cancels: bool = False
     statuses: Mapping[int, int] = MappingProxyType({-32700: 400, -32600: 400, -32000: 503})
 
 
@@ -152,7 +161,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
     batches: bool = False
     null_error_id: bool = False
     structured: str = "none"
-    tool_argument_faults_are_results: bool = False
+    tool_argument_errors_are_results: bool = False
     result_type: str = ""
     ping: str = "ping"
     log_level: t.LoggingLevel | None = "info"
@@ -164,7 +173,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
     _missing_fields: dict[type[Struct], set[str]] = {}
     _missing_types: set[type[Struct]] = set()
     # Filled on first use of a type: those without changes, and the changes of all, None for none.
-    unchanged: set[type[Struct]] = set()
+    unchanged_types: set[type[Struct]] = set()
     _changes: dict[type[Struct], _FieldChanges | None] = {}
 
     def __post_init__(self) -> None:
@@ -270,7 +279,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
         if removed or defaults or nested:
             changes = _FieldChanges(tuple(removed), tuple(defaults), tuple(nested))
         else:
-            self.unchanged.add(type)
+            self.unchanged_types.add(type)
         self._changes[type] = changes
         return changes
 
@@ -307,29 +316,29 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             R_2025_06_18,
             null_error_id=True,
             structured="object",
-            tool_argument_faults_are_results=True,
+            tool_argument_errors_are_results=True,
             http=HttpRules(version_header=True),
         ),
         Dialect(
             R_2025_11_25,
             structured="object",
-            tool_argument_faults_are_results=True,
-            http=HttpRules(version_header=True, primed=True),
+            tool_argument_errors_are_results=True,
+            http=HttpRules(version_header=True, priming_event=True),
         ),
         Dialect(
             R_2026_07_28,
             stateful=False,
             structured="any",
-            tool_argument_faults_are_results=True,
+            tool_argument_errors_are_results=True,
             result_type="complete",
             ping="server/discover",
             log_level=None,
             http=HttpRules(
                 sessions=False,
                 version_header=True,
-                mirrored=True,
+                mirrored_headers=True,
                 resumable=False,
-                cancels=True,
+                disconnect_cancels=True,
                 statuses=_MODERN_STATUSES,
             ),
             codes=_MODERN_CODES,
@@ -343,7 +352,7 @@ ALL: Final[tuple[str, ...]] = tuple(reversed(REVISIONS))
 LATEST: Final[str] = ALL[0]
 
 
-def known(versions: Iterable[str]) -> tuple[Dialect, ...]:
+def dialects_of(versions: Iterable[str]) -> tuple[Dialect, ...]:
     """Return the dialects of `versions`, newest first.
 
     Raises:
@@ -361,10 +370,10 @@ def known(versions: Iterable[str]) -> tuple[Dialect, ...]:
     return found
 
 
-def best(spoken: Iterable[Dialect], offered: Iterable[str]) -> Dialect | None:
-    """Return the first of `spoken` whose version is in `offered`, None if there is none."""
+def newest_common(dialects: Iterable[Dialect], offered: Iterable[str]) -> Dialect | None:
+    """Return the first of `spoken` whose version is in `announced`, None if there is none."""
     offered = frozenset(offered)
-    return next((dialect for dialect in spoken if dialect.version in offered), None)
+    return next((dialect for dialect in dialects if dialect.version in offered), None)
 
 
 def negotiate(requested: str, served: Sequence[Dialect]) -> Dialect:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
-from mcp_core.jsonrpc._codec import encode, one_line
+from mcp_core.jsonrpc._codec import encode, strip_white_space
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ._config import DialectConfig
     from ._dialects import Dialect
 
-__all__ = ["body", "stamped_params", "stamped_result"]
+__all__ = ["encode_params", "encode_request_params", "encode_result_parts"]
 
 # Members of `_meta` in requests that only the connection may set.
 _RESERVED: Final = frozenset(
@@ -34,7 +34,7 @@ _RESERVED: Final = frozenset(
 )
 
 
-def body(dialect: Dialect, params: Struct | Mapping[str, Any] | None) -> bytes | None:
+def encode_params(dialect: Dialect, params: Struct | Mapping[str, Any] | None) -> bytes | None:
     """Encode params as JSON of the revision. Return None for None and for an empty object.
 
     Raises:
@@ -50,7 +50,7 @@ def body(dialect: Dialect, params: Struct | Mapping[str, Any] | None) -> bytes |
     return None if encoded == b"{}" else encoded
 
 
-def stamped_params(
+def encode_request_params(
     terms: DialectConfig,
     params: Struct | Mapping[str, Any] | None,
     meta: Mapping[str, Any] | None,
@@ -70,7 +70,7 @@ def stamped_params(
     if isinstance(params, dict) and "_meta" in params:
         params = dict(params)
         meta = {**params.pop("_meta"), **(meta or {})}
-    members = [terms.request_meta] if terms.request_meta else []
+    members = [terms.request_meta_members] if terms.request_meta_members else []
     if progress_token is not None:
         members.append(b'"progressToken":%b' % encode(progress_token))
     if meta:
@@ -80,7 +80,7 @@ def stamped_params(
                 f"_meta.{min(reserved)} is written by the connection, not by its caller"
             )
         members.append(encode(meta)[1:-1])
-    encoded = body(terms.dialect, params)
+    encoded = encode_params(terms.dialect, params)
     if not members:
         return encoded
     if encoded is None:
@@ -88,7 +88,7 @@ def stamped_params(
     return b'{"_meta":{%b},%b' % (b",".join(members), encoded[1:])
 
 
-def stamped_result(
+def encode_result_parts(
     terms: DialectConfig, result: Struct | Mapping[str, Any] | Raw
 ) -> tuple[bytes, bytes]:
     """Encode a result as JSON of the revision.
@@ -97,20 +97,26 @@ def stamped_result(
     and `members` of `_jsonrpc.encode_result`. A `Raw` result is already encoded, without `_meta`.
     """
     if isinstance(result, t.Result):
-        fitted = result if type(result) in terms.dialect.unchanged else terms.dialect.fit(result)
+        fitted = (
+            result if type(result) in terms.dialect.unchanged_types else terms.dialect.fit(result)
+        )
         if fitted.meta is None:
-            return encode(fitted), terms.stamp if fitted.result_type is None else terms.meta_stamp
+            return encode(
+                fitted
+            ), terms.result_members if fitted.result_type is None else terms.result_meta_member
         if terms.result_meta:
             fitted = replace(fitted, meta={**terms.result_meta, **fitted.meta})
-        return encode(fitted), terms.type_stamp if fitted.result_type is None else b""
+        return encode(fitted), terms.result_type_member if fitted.result_type is None else b""
     if isinstance(result, Raw):
         encoded = bytes(result)
         # Remove white space around the opening brace. `encode_result` replaces the first byte, and
         # takes only `{}` for an empty object.
-        return encoded if encoded[1:2] in (b'"', b"}") else one_line(encoded), terms.stamp
+        return encoded if encoded[1:2] in (b'"', b"}") else strip_white_space(
+            encoded
+        ), terms.result_members
     if isinstance(result, Struct):
-        return terms.dialect.encode(result), terms.stamp
-    stamp = b"" if "resultType" in result else terms.type_stamp
+        return terms.dialect.encode(result), terms.result_members
+    stamp = b"" if "resultType" in result else terms.result_type_member
     if terms.result_meta:
         result = {**result, "_meta": {**terms.result_meta, **result.get("_meta", {})}}
     return encode(result), stamp

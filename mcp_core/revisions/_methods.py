@@ -99,8 +99,8 @@ class Method(Struct, frozen=True, eq=False):
     input_ok: bool = False
     name_field: str = ""
     metered: bool = False
-    lasting: bool = False
-    acts: bool = False
+    long_lived: bool = False
+    non_idempotent: bool = False
     # Derived from the types above, so that no message costs a look-up by type.
     read_params: Callable[[Raw | bytes], Any] = _not_set
     read_result: Callable[[Raw | bytes], Any] = _not_set
@@ -129,7 +129,7 @@ METHODS: Final[tuple[Method, ...]] = (
 
     # What a server offers
     Method("tools/list", S, t.PaginatedParams, t.ListToolsResult, needs=("tools",)),
-    Method("tools/call", S, t.CallToolParams, t.CallToolResult, needs=("tools",), input_ok=True, name_field="name", metered=True, acts=True),
+    Method("tools/call", S, t.CallToolParams, t.CallToolResult, needs=("tools",), input_ok=True, name_field="name", metered=True, non_idempotent=True),
     Method("resources/list", S, t.PaginatedParams, t.ListResourcesResult, needs=("resources",)),
     Method("resources/templates/list", S, t.PaginatedParams, t.ListResourceTemplatesResult, needs=("resources",)),
     Method("resources/read", S, t.ReadResourceParams, t.ReadResourceResult, needs=("resources",), input_ok=True, name_field="uri"),
@@ -141,7 +141,7 @@ METHODS: Final[tuple[Method, ...]] = (
     Method("completion/complete", S, t.CompleteParams, t.CompleteResult, until=R_2025_03_26, metered=True),
     Method("completion/complete", S, t.CompleteParams, t.CompleteResult, since=R_2025_03_26, needs=("completions",), metered=True),
     Method("logging/setLevel", S, t.SetLevelParams, t.EmptyResult, until=R_2026_07_28, needs=("logging",)),
-    Method("subscriptions/listen", S, t.ListenParams, t.ListenResult, since=R_2026_07_28, lasting=True),
+    Method("subscriptions/listen", S, t.ListenParams, t.ListenResult, since=R_2026_07_28, long_lived=True),
 
     # Requests of the server. In 2026-07-28 they are values inside a result: see INPUTS.
     Method("sampling/createMessage", C, t.CreateMessageParams, t.CreateMessageResult, until=R_2026_07_28, needs=("sampling",)),
@@ -154,7 +154,7 @@ METHODS: Final[tuple[Method, ...]] = (
     Method("tasks/list", BOTH, t.PaginatedParams, t.ListTasksResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks", "list")),
     Method("tasks/cancel", BOTH, t.CancelTaskParams, t.CancelTaskResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks", "cancel"), name_field="task_id"),
     Method("tasks/get", S, t.GetTaskParams, t.GetTaskResult, since=R_2026_07_28, needs=TASKS, name_field="task_id"),
-    Method("tasks/update", S, t.UpdateTaskParams, t.UpdateTaskResult, since=R_2026_07_28, needs=TASKS, name_field="task_id", acts=True),
+    Method("tasks/update", S, t.UpdateTaskParams, t.UpdateTaskResult, since=R_2026_07_28, needs=TASKS, name_field="task_id", non_idempotent=True),
     Method("tasks/cancel", S, t.CancelTaskParams, t.CancelTaskResult, since=R_2026_07_28, needs=TASKS, name_field="task_id"),
 
     # Notifications

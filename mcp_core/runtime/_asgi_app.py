@@ -81,7 +81,7 @@ class AsgiApplication(abc.ABC):
 
     # -- What a driver calls ---------------------------------------------------------------------
 
-    def _site(
+    def _router(
         self, entropy: Callable[[int], bytes], wall_time: Callable[[], float], token: Any = None
     ) -> Router:
         """Build the router of one run. `token` is that of its endpoint."""
@@ -91,7 +91,7 @@ class AsgiApplication(abc.ABC):
             entropy=entropy,
             param_headers=self._server.param_headers,
             token=token,
-            door=None if self._auth is None else EndpointAuth(self._auth, wall_time, self._log),
+            auth=None if self._auth is None else EndpointAuth(self._auth, wall_time, self._log),
         )
         return Router({"/": endpoint, self._path: endpoint})
 

@@ -28,7 +28,7 @@ class AsgiRuntime(Protocol):
     """The driver of ASGI requests: a runtime, and a router whose events it processes."""
 
     @property
-    def site(self) -> Router: ...
+    def router(self) -> Router: ...
 
     def clock(self) -> float:
         """Return the current time, on the clock that the router uses."""
@@ -39,13 +39,13 @@ class AsgiRuntime(Protocol):
     def pump(self) -> None:
         """Process the router's events. Call it after every call into the router; never waits."""
 
-    def taken(self, exchange: Exchange) -> None:
+    def output_sent(self, exchange: Exchange) -> None:
         """Let handlers that wait for capacity continue, then pump.
 
         Call it when the server has accepted the output of `exchange`, or never will.
         """
 
-    async def judged(self, exchange: Exchange) -> None:
+    async def authorize(self, exchange: Exchange) -> None:
         """Run the auth check of `exchange`, if it has one, until it is granted or denied."""
 
     def run_beside(
@@ -84,12 +84,12 @@ class AsgiRequest:
         self._receive_ended = False
         self._wakeup = runtime.new_event()
         # Last: from here on the router may call `poke`.
-        self._asgi_exchange = asgi_exchange(runtime.site, scope, runtime.clock(), token=self)
+        self._asgi_exchange = asgi_exchange(runtime.router, scope, runtime.clock(), token=self)
 
     def __repr__(self) -> str:
         return f"<AsgiRequest {self._asgi_exchange!r}>"
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """Report that there is output to send, or that a paused WebSocket may receive again."""
         # Events are one-shot: each wake-up sets the current event and installs the next one.
         wakeup = self._wakeup
@@ -102,7 +102,7 @@ class AsgiRequest:
         exchange = self._asgi_exchange.exchange
         try:
             self._runtime.pump()
-            await self._runtime.judged(exchange)
+            await self._runtime.authorize(exchange)
             while exchange.reading:
                 await self._receive_message()
             await self._send_output()
@@ -131,7 +131,7 @@ class AsgiRequest:
             # The sending loop waits for output, which may never come after a disconnect. On
             # asyncio `run_beside` does not cancel that loop, so it has to be woken to end.
             self._receive_ended = True
-            self.poke()
+            self.wake()
 
     async def _receive_message(self) -> None:
         message = await self._receive()
@@ -152,10 +152,10 @@ class AsgiRequest:
                 await self._send(message)
         except OSError:  # ASGI: `send` raises it once the client has disconnected
             self._disconnect()
-        self._runtime.taken(self._asgi_exchange.exchange)
+        self._runtime.output_sent(self._asgi_exchange.exchange)
 
     def _disconnect(self) -> None:
         """Detach from the exchange. Does nothing more once the response is complete."""
         self._asgi_exchange.disconnected(self._runtime.clock())
         self._runtime.pump()
-        self._runtime.taken(self._asgi_exchange.exchange)
+        self._runtime.output_sent(self._asgi_exchange.exchange)

@@ -31,8 +31,8 @@ from mcp_core.messages._events import (
     RequestCancelled,
     RequestReceived,
 )
-from mcp_core.messages._pending import PendingRequest, loss
-from mcp_core.revisions._capabilities import has
+from mcp_core.messages._pending import PendingRequest, connection_lost
+from mcp_core.revisions._capabilities import is_declared
 from mcp_core.revisions._methods import Role
 from mcp_core.schema._output_schemas import OutputSchemas
 from mcp_core.subscriptions._server import UPDATED, Change, changes
@@ -94,7 +94,7 @@ class AbstractClient(abc.ABC):
     `ClientConfigOptions`).
 
     Args:
-        config: `client_config(options)`.
+        config: `client_config(client_options)`.
         options: the options of this connection.
         clock: returns the current time, monotonic, in seconds.
         sleep: waits for a number of seconds.
@@ -120,7 +120,7 @@ class AbstractClient(abc.ABC):
         self._meta: Mapping[str, Any] = {}  # members that each request's `_meta` gets
         self._callbacks = ClientCallbacks(options)
         self._server_requests = ServerInitiatedRequests(
-            self._conn, self._callbacks, self._start_job, self.hold, self._report
+            self._conn, self._callbacks, self._start_job, self.pause_timeouts, self._log_error
         )
         self._subscriptions: SubscriptionClient | None = None
         self._pending: dict[PendingCall[Any], None] = {}
@@ -162,12 +162,12 @@ class AbstractClient(abc.ABC):
         """Send what is queued and process the connection's events, without waiting."""
 
     @abc.abstractmethod
-    def _report(self, problem: str, error: BaseException) -> None:
+    def _log_error(self, problem: str, error: BaseException) -> None:
         """Log an error that ends no call."""
 
     def _open(self) -> None:
-        """Begin the opening. `_status.settled` tells when it is over."""
-        self._conn.open(self._clock(), verdict=self._options.get("verdict"))
+        """Begin the opening. `_status.preface_received` tells when it is over."""
+        self._conn.open(self._clock(), known_peer=self._options.get("verdict"))
 
     def _later(self, seconds: float, function: Callable[[], object]) -> None:
         """Call `function` after some seconds, unless the client is closed before."""
@@ -180,7 +180,7 @@ class AbstractClient(abc.ABC):
 
     def _handle_event(self, event: Event) -> None:
         """Process one event, without waiting."""
-        self._status.take(event)
+        self._status.handle_event(event)
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event)
@@ -194,7 +194,7 @@ class AbstractClient(abc.ABC):
         self._status.require_alive()
         if waiter not in self._pending:
             self._pending[waiter] = None
-            waiter.held += self._pause_count
+            waiter.pause_count += self._pause_count
         meta = options.get("meta")
         if self._meta:
             meta = {**self._meta, **(meta or {})}
@@ -211,11 +211,11 @@ class AbstractClient(abc.ABC):
     def _end_call(self, waiter: PendingCall[Any]) -> None:
         """End a call for which no task waits any more. Cancel its request if it has no response."""
         self._pending.pop(waiter, None)
-        waiter.leave_turn()
+        waiter.end_wait()
         if waiter.id is not None:
             self._conn.send_cancel(waiter.id, "the call was cancelled or timed out")
 
-    def hold(self, more: int) -> None:
+    def pause_timeouts(self, more: int) -> None:
         """Pause the timeouts of all calls while the server waits for this client.
 
         `more` is 1 when the server begins to wait, for example for a user's response or a login,
@@ -223,9 +223,9 @@ class AbstractClient(abc.ABC):
         """
         self._pause_count += more
         for waiter in self._pending:
-            waiter.hold(more)
+            waiter.pause_timeout(more)
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Empty the cache: its results may have been for another user."""
         if self._cache is not None:
             self._cache = ResultCache()
@@ -412,7 +412,7 @@ class AbstractClient(abc.ABC):
         round_trips = ClientRoundTrips(method, params, self.peer, config.capabilities)
         result: Any = asked
         while isinstance(result, InputRequested):
-            requests = round_trips.take(result.requests, result.state)
+            requests = round_trips.begin_round(result.requests, result.state)
             if len(requests) > config.limits.in_flight:
                 raise RemoteProtocolError(
                     f"{method}: the server asks {len(requests)} questions at once"
@@ -424,7 +424,7 @@ class AbstractClient(abc.ABC):
             if not work:  # the server only asks to be called again a little later
                 work[""] = partial(self._sleep, round_trips.pause)
             responses = yield InputWait(self._start_job, work)
-            round_trips.answer(responses)
+            round_trips.set_responses(responses)
             result = yield method, round_trips.params
         return result
 
@@ -435,15 +435,15 @@ class AbstractClient(abc.ABC):
         cache = self._cache
         if cache is None or options.get("meta") or options.get("headers"):
             return (yield from self._once(method, params))
-        found = cache.find(method, params, self._clock())
+        found = cache.get(method, params, self._clock())
         if found is not None:
             return found
-        turn = cache.turn
+        turn = cache.generation
         result = yield method, params
         if isinstance(result, InputRequested):
             # Not cached: the result depends on what the user says now.
             return (yield from self._send_with_input(method, params, result))
-        cache.keep(method, params, result, self._clock(), turn)
+        cache.put(method, params, result, self._clock(), turn)
         return result
 
     def _pages(self, method: str, member: str, options: CallOptions) -> CallSteps[list[Any]]:
@@ -451,13 +451,13 @@ class AbstractClient(abc.ABC):
         invalid_params = self.peer.dialect.codes[Fault.INVALID_PARAMS]
         pages: PagedList[Any] = PagedList(method, member)
         may_restart = True
-        while pages.wanted:
+        while pages.has_more:
             try:
-                pages.take((yield from self._cached(method, pages.params, options)))
+                pages.add_page((yield from self._cached(method, pages.params, options)))
             except (PeerError, RemoteProtocolError) as exc:
                 # A cached page has led to a cursor that does not work, and would do so again.
                 if self._cache is not None:
-                    self._cache.forget(method)
+                    self._cache.discard(method)
                 unknown_cursor = isinstance(exc, PeerError) and exc.code == invalid_params
                 if not (may_restart and pages.params and unknown_cursor):
                     raise
@@ -468,7 +468,7 @@ class AbstractClient(abc.ABC):
     def _tools(self, options: CallOptions) -> CallSteps[list[t.Tool]]:
         tools = yield from self._pages("tools/list", "tools", options)
         if not self.peer.dialect.lacks(t.Tool, "output_schema"):
-            self._outputs.learn(tools)
+            self._outputs.replace_all(tools)
         return tools
 
     def _tool_call(
@@ -485,10 +485,10 @@ class AbstractClient(abc.ABC):
             # The list of tools says which arguments travel in headers, and ours is out of date
             # (2026-07-28, basic/transports).
             if self._cache is not None:
-                self._cache.forget("tools/list")
+                self._cache.discard("tools/list")
             yield from self._tools(options)
             result = yield from self._once("tools/call", params)
-        error = self._outputs.fault_of(name, result)
+        error = self._outputs.find_error(name, result)
         if error is not None:
             raise RemoteProtocolError(f"the result of tool {name!r} {error}")
         return result
@@ -511,14 +511,14 @@ class AbstractClient(abc.ABC):
     def _handle_ready(self, event: PeerReady) -> None:
         """Set up the open connection, or the new session that replaces a lost one."""
         peer = event.peer
-        self._outputs.forget()
+        self._outputs.clear()
         if peer.dialect.lacks(t.CacheableResult, "ttl_ms"):
             self._cache = None
         if self._log_level is None or not _has_logging(peer):
             return
         if _SET_LEVEL in peer.dialect.receives[_SERVER]:
             params = t.SetLevelParams(level=self._log_level)
-            self._conn.send_request(_SET_LEVEL, params, token=_IgnoredRequest(self._report))
+            self._conn.send_request(_SET_LEVEL, params, token=_IgnoredRequest(self._log_error))
         else:
             self._meta = {_META_LEVEL: self._log_level}
 
@@ -527,14 +527,14 @@ class AbstractClient(abc.ABC):
         if self._cache is not None:
             self._cache.invalidate(name, self._updated_uri(notification))
         if name == _TOOLS_CHANGED:
-            self._outputs.forget()
+            self._outputs.clear()
         option = _CALLBACKS.get(name)
         callback: Any = self._options.get(option) if option is not None else None
         if callback is not None:
             try:
                 callback(notification.params)
             except Exception as exc:  # noqa: BLE001 - no call of the user's is to blame
-                self._report(f"{option} failed", exc)
+                self._log_error(f"{option} failed", exc)
 
     def _updated_uri(self, notification: NotificationReceived) -> str | None:
         """Return the URI of the only resource that a notification is about.
@@ -548,7 +548,7 @@ class AbstractClient(abc.ABC):
 
     def _handle_missed(self, event: ChangesMissed) -> None:
         # The cache stays: nothing is cached in revisions whose notifications can be missed.
-        self._outputs.forget()
+        self._outputs.clear()
 
     def _handle_request(self, event: RequestReceived) -> None:
         self._server_requests.handle_request(event)
@@ -559,7 +559,7 @@ class AbstractClient(abc.ABC):
     def _handle_closed(self, event: ConnectionClosed) -> None:
         # Calls that wait for a callback have no request in flight, so nothing else ends them.
         for waiter in list(self._pending):
-            waiter.end(None, loss(event))
+            waiter.end(None, connection_lost(event))
 
 
 _HANDLERS: Final[Mapping[type, Callable[[AbstractClient, Any], None]]] = {
@@ -582,7 +582,7 @@ class _IgnoredRequest(PendingRequest):
         if isinstance(error, PeerError | RemoteProtocolError):
             self._report("the server rejected the log level", error)
 
-    def progressed(self, event: ProgressReceived) -> None:
+    def on_progress(self, event: ProgressReceived) -> None:
         raise AssertionError("the request has no progress token")  # pragma: no cover
 
 
@@ -603,4 +603,4 @@ def _reference(text: str) -> t.PromptReference | t.ResourceTemplateReference:
 
 def _has_logging(peer: Peer) -> bool:
     """True if the server declared that it sends log messages."""
-    return has(peer.capabilities, peer.dialect.receives[_CLIENT][_LOG].needs)
+    return is_declared(peer.capabilities, peer.dialect.receives[_CLIENT][_LOG].needs)

@@ -26,11 +26,11 @@ from mcp_core._errors import Fault, McpError, RemoteProtocolError, single
 from mcp_core.client._calls import CallWait
 from mcp_core.client._options import roots_result
 from mcp_core.input_requests._kinds import (
-    as_answer,
-    check_question,
-    form_of,
-    question_of,
-    refusal_of,
+    check_response,
+    check_input_request,
+    form_schema,
+    input_request_of,
+    response_to_error,
 )
 
 from ._job import Job
@@ -133,7 +133,7 @@ class ClientCallbacks:
         answer = self._call(request)
         if isinstance(answer, Awaitable):
             answer = await answer
-        return as_answer(request, _to_result(request, answer))
+        return check_response(request, _to_result(request, answer))
 
     async def respond_in_retry(self, request: t.InputRequest) -> t.Result:
         """Respond to a request that was in the result of a call: a refused form is a response."""
@@ -142,7 +142,7 @@ class ClientCallbacks:
         except Exception as exc:
             refusal = single(exc)
             if isinstance(refusal, McpError):
-                return refusal_of(request, refusal)
+                return response_to_error(request, refusal)
             raise
 
     def _call(self, request: t.InputRequest) -> Any:
@@ -172,7 +172,7 @@ def _to_result(request: t.InputRequest, answer: Any) -> Any:
 def _defaults(request: t.ElicitRequest) -> dict[str, t.ElicitValue]:
     if request.params.mode == "url":
         return {}
-    fields = form_of(request).properties
+    fields = form_schema(request).properties
     return {name: field.default for name, field in fields.items() if field.default is not None}
 
 
@@ -210,9 +210,9 @@ class ServerInitiatedRequests:
 
     def handle_request(self, event: RequestReceived) -> None:
         """Start the callback for a request, or reject a request that no capability covers."""
-        request = question_of(event.method.name, event.params)
+        request = input_request_of(event.method.name, event.params)
         try:
-            check_question(request, self._conn.config.capabilities)
+            check_input_request(request, self._conn.config.capabilities)
         except RemoteProtocolError as exc:
             code = event.peer.dialect.codes[exc.fault]
             self._conn.send_error(event.id, t.ErrorData(code, str(exc)))
@@ -254,7 +254,7 @@ class InputWait(CallWait):
     failure ends the call and cancels the rest.
     """
 
-    ours = True
+    pauses_timeout = True
 
     def __init__(
         self,
@@ -269,9 +269,9 @@ class InputWait(CallWait):
     def __repr__(self) -> str:
         return f"<InputWait, {len(self._results)} of {len(self._work)} results>"
 
-    def begin(self, waiter: PendingCall[Any]) -> None:
+    def begin(self, call: PendingCall[Any]) -> None:
         for key, start in self._work.items():
-            self._jobs.append(CallbackJob(start, partial(self._on_end, waiter, key)))
+            self._jobs.append(CallbackJob(start, partial(self._on_end, call, key)))
         for job in self._jobs:
             self._start_job(job)
 

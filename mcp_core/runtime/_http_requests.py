@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from mcp_core._errors import ConnectFailed, ConnectionLost, McpTrioError
 from mcp_core.connection._pump import Pump
-from mcp_core.http.client._pool import Pool, PoolDecision, idle_time
+from mcp_core.http.client._pool import Pool, PoolDecision, keep_alive_seconds
 from mcp_core.http.wire._messages import Body, End, Head
 
 from ._job import Job
@@ -49,24 +49,24 @@ class PooledConnection(Protocol):
     @property
     def protocol(self) -> str: ...
     @property
-    def room(self) -> int: ...
+    def capacity(self) -> int: ...
     @property
-    def heard(self) -> bool: ...
+    def received(self) -> bool: ...
 
     async def run(
-        self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]
+        self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
     ) -> bool:
-        """Send a request, and pass its response to `take` in pieces, up to `End`.
+        """Send a request, and pass its response to `on_actions` in pieces, up to `End`.
 
         Return True if the connection may be used again.
 
         Raises:
             NotProcessed: the server says that it has not begun to process the request.
-            ConnectionLost: the response is incomplete. What arrived was passed to `take`.
+            ConnectionLost: the response is incomplete. What arrived was passed to `on_actions`.
             ValueError: the request cannot be sent in HTTP; nothing was sent.
         """
 
-    def closed_by_server(self) -> bool:
+    def server_closed(self) -> bool:
         """True if an idle connection is known to be closed. This does not wait."""
 
     async def aclose(self) -> None:
@@ -82,17 +82,17 @@ class AuthFlowRunner(Protocol):
     The request then ends with that error.
     """
 
-    async def ready(self) -> None:
+    async def ensure_token(self) -> None:
         """Get a token if one is needed. Called before each request."""
 
-    async def challenged(self, attempt: AuthAttemptLike) -> None:
+    async def handle_challenge(self, attempt: AuthAttemptLike) -> None:
         """Do what the last response to `attempt` demands. The request is then sent again."""
 
 
 class HttpClientRuntime(Protocol[L]):
     """The driver of an `HttpRequestRunner`. Only `dial` waits."""
 
-    async def dial(self) -> L:
+    async def connect(self) -> L:
         """Open a connection to the server.
 
         Raises:
@@ -146,7 +146,7 @@ class HttpRequestRunner(Generic[L]):
     ) -> None:
         self.http = http
         self.pool: Pool[L] = Pool()
-        self.known = False
+        self.has_responded = False
         self.protocol = ""
         self.driver = driver
         self._address = address
@@ -228,17 +228,17 @@ class HttpRequestRunner(Generic[L]):
                 # Requests sent during shutdown (session DELETE, cancellations) never start an
                 # interactive login.
                 if not job.shutting_down:
-                    await rights.ready()
+                    await rights.ensure_token()
                 try:
                     return await self._exchange(call)
                 except _Unauthorized:
                     pass
-                self.http.hold(call.key, None)
+                self.http.pause_timeout(call.key, None)
                 self.driver.pump()
                 try:
-                    await rights.challenged(call.attempt)
+                    await rights.handle_challenge(call.attempt)
                 finally:
-                    self.http.hold(call.key, self.driver.clock())
+                    self.http.pause_timeout(call.key, self.driver.clock())
                     self.driver.pump()
         except McpTrioError as exc:
             return exc
@@ -258,7 +258,7 @@ class HttpRequestRunner(Generic[L]):
             attempt = _RequestAttempt(self, call)
             try:
                 if line is None:
-                    line = await self.driver.dial()
+                    line = await self.driver.connect()
                     was_shared = self.pool.shared
                     self.pool.opened(call, line)
                     self.protocol = line.protocol
@@ -278,10 +278,10 @@ class HttpRequestRunner(Generic[L]):
                     call, exc, reused=reused, answered=attempt.answered, tries=tries
                 ):
                     assert line is not None
-                    return str(exc) if self.known or line.heard else f"{exc}; {_DOUBT}"
+                    return str(exc) if self.has_responded or line.received else f"{exc}; {_DOUBT}"
             finally:
                 if line is None:
-                    self.pool.drop(call)
+                    self.pool.discard(call)
                     self._wake_all()
                 else:
                     await self._release(call, line, whole=whole, lasts=attempt.lasts)
@@ -289,12 +289,12 @@ class HttpRequestRunner(Generic[L]):
     async def _idle_connection(self, call: HttpCall) -> L | None:
         """Wait until a request may have a connection. None stands for a new one."""
         while True:
-            found = self.pool.take(call, self.driver.clock())
+            found = self.pool.acquire(call, self.driver.clock())
             if found is PoolDecision.WAIT:
                 await self._wait(call)
             elif isinstance(found, PoolDecision):
                 return None
-            elif found.closed_by_server():
+            elif found.server_closed():
                 await self._release(call, found, whole=False)
             else:
                 return found
@@ -302,7 +302,9 @@ class HttpRequestRunner(Generic[L]):
     async def _release(
         self, call: HttpCall, line: L, *, whole: bool, lasts: float | None = None
     ) -> None:
-        close = self.pool.give(line, self.driver.clock(), whole=whole, lasts=lasts)
+        close = self.pool.release(
+            line, self.driver.clock(), complete=whole, keep_alive_seconds=lasts
+        )
         self._wake_next(call)
         if close:
             await line.aclose()
@@ -310,7 +312,7 @@ class HttpRequestRunner(Generic[L]):
     async def _wait(self, call: HttpCall) -> None:
         """Wait until a connection may be free."""
         event = self.driver.new_event()
-        waiting = self._waiting[call.long]
+        waiting = self._waiting[call.long_lived]
         waiting.append(event)
         try:
             await event.wait()
@@ -327,7 +329,7 @@ class HttpRequestRunner(Generic[L]):
                 waiting.popleft().set()
 
     def _wake_next(self, call: HttpCall) -> None:
-        queues = self._waiting if self.pool.shared else (self._waiting[call.long],)
+        queues = self._waiting if self.pool.shared else (self._waiting[call.long_lived],)
         for waiting in queues:
             if waiting:
                 waiting.popleft().set()
@@ -389,15 +391,15 @@ class _RequestAttempt:
         runner = self._runner
         key = self._call.key
         self.answered = True
-        runner.known = True
+        runner.has_responded = True
         http = runner.http
         now = runner.driver.clock()
         for action in actions:
             if type(action) is Body:
                 http.response_data(key, action.data, now)
             elif type(action) is Head:
-                self.lasts = idle_time(dict(action.headers).get(b"keep-alive"))
-                if http.refused(self._call, action):
+                self.lasts = keep_alive_seconds(dict(action.headers).get(b"keep-alive"))
+                if http.is_retry_worthwhile(self._call, action):
                     self.refused = True
                     # The rest of the response is not needed. If it has arrived, which is usual,
                     # the connection can be used again; otherwise it is closed.

@@ -74,7 +74,7 @@ class SubscriptionClient:
         self._status.require_alive()
         assert self._conn.peer is not None
         subscription = self._subscriptions.open(self._conn.peer, wanted)
-        subscription.lost = partial(self._reopen_later, subscription)
+        subscription.on_lost = partial(self._reopen_later, subscription)
         self._send_requests()
         return subscription
 
@@ -88,12 +88,12 @@ class SubscriptionClient:
 
     def handle_event(self, event: Event) -> None:
         """Process one event. Responses must have been passed to their tokens before."""
-        self._subscriptions.take(event)
+        self._subscriptions.handle_event(event)
         self._send_requests()
 
     def wants(self, change: Change) -> bool:
         """True if a subscription names this very change, and not a resource that contains it."""
-        return self._subscriptions.wants(change)
+        return self._subscriptions.covers(change)
 
     def _reopen_later(self, subscription: ClientSubscription, error: BaseException) -> bool:
         """Return True if a subscription that ended with `error` will be opened again."""
@@ -101,16 +101,16 @@ class SubscriptionClient:
         busy = isinstance(error, RemoteProtocolError) and error.fault is Fault.BUSY
         if not (lost or busy) or self._conn.state is State.CLOSED:
             return False
-        if subscription.losses >= _ATTEMPTS:
+        if subscription.consecutive_losses >= _ATTEMPTS:
             return False
-        delay = min(_FIRST_DELAY * 2.0**subscription.losses, _MAX_DELAY)
+        delay = min(_FIRST_DELAY * 2.0**subscription.consecutive_losses, _MAX_DELAY)
         self._later(delay, partial(self._reopen, subscription))
         return True
 
     def _reopen(self, subscription: ClientSubscription) -> None:
         if self._conn.state is not State.CLOSED:
             assert self._conn.peer is not None
-            self._subscriptions.take_up(subscription, self._conn.peer)
+            self._subscriptions.reopen(subscription, self._conn.peer)
             self._send_requests()
 
     def _send_requests(self) -> None:
@@ -203,7 +203,7 @@ class Changes:
             yield _ChangeWait(self._waiting, "listen")
 
     def _changed(self) -> CallSteps[None]:
-        if not self._subscription.has_news:
+        if not self._subscription.has_changes:
             yield _ChangeWait(self._waiting)
 
     def _wake(self) -> None:
@@ -219,9 +219,9 @@ class _ChangeWait(CallWait):
         self.name = name
         self._waiter: PendingCall[Any]
 
-    def begin(self, waiter: PendingCall[Any]) -> None:
-        self._waiter = waiter
-        self._waiting.append(waiter)
+    def begin(self, call: PendingCall[Any]) -> None:
+        self._waiter = call
+        self._waiting.append(call)
 
     def stop(self) -> None:
         self._waiting.remove(self._waiter)

@@ -49,7 +49,7 @@ class Runtime(abc.ABC):
     def pump(self) -> None:  # noqa: B027 - not abstract: a driver that pumps after every event has nothing to add
         """Send what is queued and process the connection's events, without waiting."""
 
-    def soon(self, function: Callable[[], object]) -> None:
+    def call_soon(self, function: Callable[[], object]) -> None:
         """Call `function` in the thread of the connection, without waiting.
 
         Any thread may call this. A function that is passed several times before it is called may
@@ -57,7 +57,7 @@ class Runtime(abc.ABC):
         """
         function()
 
-    def full(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId) -> bool:
         """True if progress and logs of the peer's request `id` should wait: much is queued."""
         return False
 
@@ -72,7 +72,7 @@ class Runtime(abc.ABC):
         """
         return False
 
-    def ask(self, asked: NestedRequests[T]) -> Coroutine[Any, Any, T]:
+    def send_nested(self, requests: NestedRequests[T]) -> Coroutine[Any, Any, T]:
         """Send nested requests, wait until they have ended, and return their result.
 
         `NestedRequests` says how. Enter its context before the first wait.

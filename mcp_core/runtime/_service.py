@@ -57,20 +57,20 @@ class RequestJob(Job):
         returned: what a plain `def` has returned already, if that needs nested requests.
     """
 
-    __slots__ = ("_call", "_finished", "_returned", "_service", "asking", "request")
+    __slots__ = ("_call", "_finished", "_returned", "_service", "input_collector", "request")
 
     def __init__(
         self,
         service: Service,
-        asking: InputCollector,
+        input_collector: InputCollector,
         invocation: Invocation | None,
         returned: InputRequiredResult | None = None,
     ) -> None:
         super().__init__()
         self._service = service
-        self.asking = asking
+        self.input_collector = input_collector
         self._returned = returned
-        self.request = asking.request
+        self.request = input_collector.request
         self._call = self._new_call(invocation)
         self._finished = False
 
@@ -85,25 +85,27 @@ class RequestJob(Job):
             if result is None:
                 call = self._call
                 result = await (run_middleware(call, middlewares) if middlewares else call.run())
-            if not self.asking.needs_round(result):
+            if not self.input_collector.needs_nested_requests(result):
                 return result
-            await self.asking.by_hand(result)
+            await self.input_collector.ask_returned(result)
             self._returned = None
             self._call = self._new_call(None)
 
     def _new_call(self, invocation: Invocation | None) -> HandlerCall:
         service = self._service
         wants_context = invocation is None or invocation.wants_context
-        context = Context(self.asking) if wants_context else None
+        context = Context(self.input_collector) if wants_context else None
         return HandlerCall(service.server, self.request, context, service.runtime, invocation)
 
     def done(self, result: Any) -> None:
         """Send the handler's result."""
-        self._finish(self._service.outcome_of(self.asking, self._call.invocation, result))
+        self._finish(self._service.outcome_of(self.input_collector, self._call.invocation, result))
 
     def failed(self, exc: BaseException) -> None:
         """Send what the peer may know of an exception."""
-        self._finish(self._service.outcome_of_error(self.asking, self._call.invocation, exc))
+        self._finish(
+            self._service.outcome_of_error(self.input_collector, self._call.invocation, exc)
+        )
 
     def dropped(self) -> None:
         if self._finished:
@@ -169,7 +171,7 @@ class Service:
         """Send changes to the client soon, if it has subscribed. Any thread may call this."""
         for change in changes:
             self._unsent[change] = None
-        self.runtime.soon(self._send_changes)
+        self.runtime.call_soon(self._send_changes)
 
     def _send_changes(self) -> None:
         # Other threads may add changes meanwhile, so each step here has to be atomic.
@@ -190,7 +192,7 @@ class Service:
         Any thread may call this.
         """
         if self._pages.pop(elicitation_id, self) is None:
-            self.runtime.soon(partial(self._send_page_visited, elicitation_id))
+            self.runtime.call_soon(partial(self._send_page_visited, elicitation_id))
 
     def _send_page_visited(self, elicitation_id: str) -> None:
         params = ElicitationCompleteParams(elicitation_id=elicitation_id)
@@ -209,7 +211,7 @@ class Service:
         for job in list(self._jobs.values()):
             job.stop()
 
-    def take(self, event: Event) -> RequestJob | None:
+    def handle_event(self, event: Event) -> RequestJob | None:
         """Process one event, without waiting. Return the job to run in a task, if there is one.
 
         A plain `def` without `thread=True` runs here and now.
@@ -220,7 +222,7 @@ class Service:
             job = self._jobs.get(event.id)
             if job is not None:
                 job.stop()
-                job.asking.over()
+                job.input_collector.request_ended()
         else:
             deliver(event)
             if isinstance(event, ConnectionClosed):
@@ -231,12 +233,14 @@ class Service:
         asking = InputCollector(self, request)
         if request.method.input_ok and request.params.request_state is not None:
             try:
-                asking.verify()
+                asking.verify_request_state()
             except InvalidRequestState as exc:
                 self.runtime.report(request, self.runtime.reference(), exc.with_traceback(None))
                 self.finish(
                     request,
-                    ErrorData(request.peer.dialect.codes[exc.fault], InvalidRequestState.TOLD),
+                    ErrorData(
+                        request.peer.dialect.codes[exc.fault], InvalidRequestState.PUBLIC_MESSAGE
+                    ),
                 )
                 return None
         if self.server.middlewares:
@@ -261,7 +265,7 @@ class Service:
             outcome = self.outcome_of_error(asking, invocation, exc)
         else:
             if isinstance(outcome, InputRequiredResult):
-                if asking.needs_round(outcome):
+                if asking.needs_nested_requests(outcome):
                     return self._new_job(asking, invocation, outcome)
                 outcome = self.outcome_of(asking, invocation, outcome)
         self.finish(request, outcome)
@@ -294,7 +298,7 @@ class Service:
         if asking.unanswered:
             return self.outcome_of(asking, invocation, None)
         error = single(exc)
-        if error is asking.gone:
+        if error is asking.no_response_error:
             # The client closed the connection while it was asked. That is no fault of the handler,
             # so nothing is logged.
             code = asking.request.peer.dialect.codes[Fault.INTERNAL]
@@ -302,7 +306,7 @@ class Service:
         if not isinstance(error, UrlElicitationRequired):
             return self._outcome_of_fault(asking.request, invocation, exc)
         try:
-            return self.outcome_of(asking, invocation, asking.page_required(error))
+            return self.outcome_of(asking, invocation, asking.url_elicitation_response(error))
         except Exception as worse:  # noqa: BLE001 - rule 2
             return self._outcome_of_fault(asking.request, invocation, worse)
 
@@ -310,7 +314,7 @@ class Service:
         """Send the response of `request`. This is the last thing that happens to it."""
         job = self._jobs.pop(request.id, None)
         if job is not None:
-            job.asking.over()
+            job.input_collector.request_ended()
         send = self.conn.send_error if isinstance(outcome, ErrorData) else self.conn.send_result
         try:
             send(request.id, outcome)
@@ -328,7 +332,7 @@ class Service:
         try:
             error = single(exc)
             if invocation is not None:
-                outcome = invocation.failure(exc, reference)
+                outcome = invocation.exception_response(exc, reference)
             elif isinstance(error, McpError):
                 outcome = ErrorData(error.code, error.message, error.data)
             else:

@@ -25,14 +25,14 @@ from typing import Any, Final, cast
 import msgspec
 
 __all__ = [
-    "DATA",
-    "MAPS",
+    "DATA_KEYWORDS",
+    "SCHEMA_MAP_KEYWORDS",
     "InvalidSchema",
     "JsonSchema",
     "SchemaTooComplex",
     "UntrustedSchema",
     "depth_exceeds",
-    "nodes",
+    "iter_subschemas",
 ]
 
 # A schema is written by hand or by a generator. Larger ones are data, not descriptions.
@@ -45,13 +45,13 @@ MAX_FRAMES: Final = 700
 # Containers and their members in a peer's schema. Checking it against its meta-schema takes a fifth
 # of a millisecond for each part, and some lists are compared with themselves. 1,000 parts are an
 # object with 250 properties of three keywords each.
-MAX_FOREIGN_PARTS: Final = 1_000
+MAX_UNTRUSTED_PARTS: Final = 1_000
 # Steps of validating with a peer's schema, and parts of the value. Each takes a few microseconds.
-MAX_FOREIGN_STEPS: Final = 100_000
+MAX_UNTRUSTED_STEPS: Final = 100_000
 
 # Keywords whose value is data, and those whose value maps arbitrary names to schemas.
-DATA: Final = frozenset({"const", "enum", "default", "examples"})
-MAPS: Final = frozenset(
+DATA_KEYWORDS: Final = frozenset({"const", "enum", "default", "examples"})
+SCHEMA_MAP_KEYWORDS: Final = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 )
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -105,7 +105,7 @@ class JsonSchema:
         """True if the root of the schema has `"type": "object"`."""
         return self.schema.get("type") == "object"
 
-    def fault_of(self, value: Any) -> Violation | None:
+    def find_error(self, value: Any) -> Violation | None:
         """Return where `value` (decoded JSON) is invalid and why, or None if it is valid.
 
         The place reads like `days[0]`; it is "" for the root.
@@ -166,12 +166,12 @@ class JsonSchema:
         validator = bounded(unnamed, registry=Registry())
         self._validator = validator
         _reject_unresolvable_references(self.schema, kind)
-        if self.fault_of({}) == ("", _TOO_MANY_STEPS):
+        if self.find_error({}) == ("", _TOO_MANY_STEPS):
             raise InvalidSchema("the schema refers to itself without end")
         return validator
 
     def _check_keywords(self) -> None:
-        for place, node in nodes(self.schema):
+        for place, node in iter_subschemas(self.schema):
             for pattern in (node.get("pattern"), *_keys(node.get("patternProperties"))):
                 try:
                     re.compile(pattern if isinstance(pattern, str) else "")
@@ -220,13 +220,13 @@ class UntrustedSchema(JsonSchema):
         except Exception as exc:  # jsonschema lets others escape for odd schemas
             raise InvalidSchema(f"it cannot be read: {type(exc).__name__}: {exc}") from exc
 
-    def fault_of(self, value: Any) -> Violation | None:
+    def find_error(self, value: Any) -> Violation | None:
         """Return where `value` (decoded JSON) is invalid and why, or None if no error is found.
 
         The place reads like `days[0]`; it is "" for the root.
         """
         self._steps = 0
-        if not self._checkable or _count_parts(value) > MAX_FOREIGN_STEPS:
+        if not self._checkable or _count_parts(value) > MAX_UNTRUSTED_STEPS:
             return None
         try:
             return self._best_error(value)
@@ -234,9 +234,9 @@ class UntrustedSchema(JsonSchema):
             return None
 
     def _check_keywords(self) -> None:
-        if _count_parts(self.schema) > MAX_FOREIGN_PARTS:
-            raise SchemaTooComplex(f"the schema has more than {MAX_FOREIGN_PARTS} parts")
-        keywords = {key for _, node in nodes(self.schema) for key in node}
+        if _count_parts(self.schema) > MAX_UNTRUSTED_PARTS:
+            raise SchemaTooComplex(f"the schema has more than {MAX_UNTRUSTED_PARTS} parts")
+        keywords = {key for _, node in iter_subschemas(self.schema) for key in node}
         # Properties that match no pattern are "additional". Without the patterns, all would be.
         unclear = "patternProperties" in keywords and "additionalProperties" in keywords
         self._checkable = not (
@@ -262,7 +262,7 @@ class UntrustedSchema(JsonSchema):
             validator: Any, keyword_value: Any, instance: Any, schema: Any
         ) -> Iterator[Any]:
             self._steps += cost * (1 + _length(keyword_value)) + _length(instance)
-            if self._steps > MAX_FOREIGN_STEPS:
+            if self._steps > MAX_UNTRUSTED_STEPS:
                 raise _TooManyReferences
             yield from function(validator, keyword_value, instance, schema) or ()
 
@@ -286,7 +286,7 @@ def _count_parts(value: Any) -> float:
     parts = 0
     for _ in range(MAX_VALUE_DEPTH + 1):
         parts += sum(map(_length, level))
-        if parts > MAX_FOREIGN_STEPS:
+        if parts > MAX_UNTRUSTED_STEPS:
             break
         level = _next_level(level)
         if not level:
@@ -344,7 +344,7 @@ def _check_size(schema: dict[str, Any]) -> None:
         raise SchemaTooComplex(f"the schema has {size} bytes, more than {MAX_SCHEMA_BYTES}")
 
 
-def nodes(schema: Any, path: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
+def iter_subschemas(schema: Any, path: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every schema object in `schema`, itself included, with its path. Data is left out."""
     queue = [(path, schema, False)]
     while queue:
@@ -355,14 +355,14 @@ def nodes(schema: Any, path: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
             if not names:
                 yield place, node
             queue += [
-                (f"{place}/{key}", value, not names and key in MAPS)
+                (f"{place}/{key}", value, not names and key in SCHEMA_MAP_KEYWORDS)
                 for key, value in node.items()
-                if names or key not in DATA
+                if names or key not in DATA_KEYWORDS
             ]
 
 
 def _reject_external_references(schema: dict[str, Any], kind: Any) -> None:
-    for place, node in nodes(schema):
+    for place, node in iter_subschemas(schema):
         for key in _REFERENCES:
             reference = node.get(key, "#")
             if isinstance(reference, str) and not reference.startswith("#"):
@@ -391,7 +391,7 @@ def _reject_unresolvable_references(schema: dict[str, Any], kind: Any) -> None:
     resource = Resource.from_contents(schema, specification_with(kind.ID_OF(kind.META_SCHEMA)))
     base_uri = resource.id() or ""
     resolver = Registry().with_resource(base_uri, resource).resolver(base_uri)
-    for place, node in nodes(schema):
+    for place, node in iter_subschemas(schema):
         for key in _REFERENCES:
             reference = node.get(key)
             if isinstance(reference, str):

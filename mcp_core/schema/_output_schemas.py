@@ -41,7 +41,7 @@ class OutputSchemas:
     def __repr__(self) -> str:
         return f"<OutputSchemas of {len(self._by_tool)} tools>"
 
-    def learn(self, tools: Iterable[Tool]) -> None:
+    def replace_all(self, tools: Iterable[Tool]) -> None:
         """Replace the known schemas by those of `tools`, which is the complete list."""
         self._by_tool = {
             tool.name: encode(tool.output_schema)
@@ -53,12 +53,12 @@ class OutputSchemas:
             data: schema for data, schema in self._compiled.items() if data in current
         }
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Forget all schemas, because the list of tools may have changed."""
         self._by_tool.clear()
         self._compiled.clear()
 
-    def fault_of(self, name: str, result: CallToolResult) -> str | None:
+    def find_error(self, name: str, result: CallToolResult) -> str | None:
         """Return what is wrong with a result of tool `name`.
 
         None if the result is valid or the tool is unknown.
@@ -72,7 +72,7 @@ class OutputSchemas:
             return f"cannot be checked, because its outputSchema is invalid: {exc}"
         if result.structured_content is UNSET:
             return "has an outputSchema and no structuredContent"
-        fault = schema.fault_of(result.structured_content) if schema is not None else None
+        fault = schema.find_error(result.structured_content) if schema is not None else None
         if fault is None:
             return None
         place, problem = fault

@@ -23,17 +23,17 @@ from msgspec import UNSET, Raw, UnsetType
 
 from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, InvalidPayload, encode, reader
 
-from ._json_schema import DATA, MAPS
+from ._json_schema import DATA_KEYWORDS, SCHEMA_MAP_KEYWORDS
 
 __all__ = [
     "ANNOTATION",
     "Arguments",
     "ParamHeaders",
-    "agrees",
+    "header_matches",
     "param_headers",
     "param_values",
-    "said",
-    "values_at",
+    "format_value",
+    "mirrored_values",
 ]
 
 ANNOTATION: Final = "x-mcp-header"
@@ -103,7 +103,7 @@ def _annotated(schema: dict[str, Any]) -> Iterator[tuple[tuple[str, ...] | None,
         if ANNOTATION in node:
             yield path, node
         for key, value in node.items():
-            if key in MAPS and isinstance(value, dict):
+            if key in SCHEMA_MAP_KEYWORDS and isinstance(value, dict):
                 parts = _add_parts(parts, value)
                 # No paths for deeper properties: a path could be as long as the schema is deep.
                 inner = (
@@ -116,7 +116,7 @@ def _annotated(schema: dict[str, Any]) -> Iterator[tuple[tuple[str, ...] | None,
                     for name, child in value.items()
                     if isinstance(child, dict)
                 ]
-            elif key not in DATA and isinstance(value, dict | list):
+            elif key not in DATA_KEYWORDS and isinstance(value, dict | list):
                 queue.append((None, value))
 
 
@@ -166,11 +166,11 @@ def param_values(headers: ParamHeaders, arguments: Arguments) -> list[tuple[str,
             reader of a header can represent.
         TypeError: JSON cannot represent the arguments.
     """
-    texts = ((name, said(value)) for _, name, value in values_at(headers, arguments))
+    texts = ((name, format_value(value)) for _, name, value in mirrored_values(headers, arguments))
     return [(name, text) for name, text in texts if text is not None]
 
 
-def values_at(
+def mirrored_values(
     headers: ParamHeaders, arguments: Arguments
 ) -> list[tuple[tuple[str, ...], str, Any]]:
     """Return path, name and value of each mirrored property; the value is None if absent.
@@ -204,7 +204,7 @@ def _value(value: Any, path: tuple[str, ...]) -> Any:
     return value
 
 
-def said(value: Any) -> str | None:
+def format_value(value: Any) -> str | None:
     """Return the text of a value, or None if it has none.
 
     Null, lists, objects and numbers with a fraction have no text.
@@ -227,7 +227,7 @@ def said(value: Any) -> str | None:
     return str(value)
 
 
-def agrees(text: str, value: Any) -> bool:
+def header_matches(text: str, value: Any) -> bool:
     """Return True if a header with this text matches a value that `format_value` accepts.
 
     Numbers are compared as numbers: `42.0` matches 42.
@@ -239,4 +239,4 @@ def agrees(text: str, value: Any) -> bool:
         if isinstance(value, float) and not value.is_integer():
             return float(text) == value
         return int(whole) == value and not fraction.strip("0")
-    return text == said(value)
+    return text == format_value(value)

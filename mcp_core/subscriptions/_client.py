@@ -38,10 +38,10 @@ from ._server import (
     LISTS,
     UPDATED,
     Change,
-    as_filter,
-    by_asking,
-    named,
-    offered,
+    to_filter,
+    needs_listen,
+    changes_in_filter,
+    announced,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ _MAX_URI_LENGTH: Final = 8 * 1024
 class ClientSubscription(PendingRequest):
     """One subscription of a client, from `ClientSubscriptions.open` to `ClientSubscriptions.close`.
 
-    Set `wake` to a function that wakes the waiting task without calling back. Wait until `settled`
+    Set `wake` to a function that wakes the waiting task without calling back. Wait until `preface_received`
     is true and call `require_open`. Then, each time it is called, call `next_change` until it
     returns None. No more changes come once `over` is true.
 
@@ -78,9 +78,9 @@ class ClientSubscription(PendingRequest):
         self.id: RequestId | None = None
         self.settled = False
         self.over = False
-        self.losses = 0
+        self.consecutive_losses = 0
         self.wake: Callable[[], object] = _nothing
-        self.lost: Callable[[BaseException], bool] = _never_reopen
+        self.on_lost: Callable[[BaseException], bool] = _never_reopen
         self._was_open = False
         self.resources = [change for change in self.wanted if change.uri is not None]
         self._wanted = frozenset(self.wanted)
@@ -95,7 +95,7 @@ class ClientSubscription(PendingRequest):
         return f"<ClientSubscription to {len(self.honoured)} of {len(self.wanted)}, {state}, {len(self._changed)} changed>"
 
     def require_open(self) -> None:
-        """Check, once `settled`, that the server announces anything.
+        """Check, once `preface_received`, that the server announces anything.
 
         Raises:
             PeerError: the server refused.
@@ -108,7 +108,7 @@ class ClientSubscription(PendingRequest):
             raise self._rejection or _not_announced()
 
     @property
-    def has_news(self) -> bool:
+    def has_changes(self) -> bool:
         """True if `next_change` has a change to return, or the subscription is `over`."""
         return bool(self._changed) or self.over
 
@@ -136,8 +136,8 @@ class ClientSubscription(PendingRequest):
         """End the subscription by the result of the listen request, or an error."""
         if self.over:
             return
-        if self._was_open and error is not None and self.lost(error):
-            self.losses += 1
+        if self._was_open and error is not None and self.on_lost(error):
+            self.consecutive_losses += 1
             self.id = None
             return
         self.over = True
@@ -145,7 +145,7 @@ class ClientSubscription(PendingRequest):
         self._error = error
         self.wake()
 
-    def progressed(self, event: ProgressReceived) -> None:
+    def on_progress(self, event: ProgressReceived) -> None:
         """Do nothing: no progress was requested."""
 
     # Called by `ClientSubscriptions`.
@@ -165,16 +165,16 @@ class ClientSubscription(PendingRequest):
     def acknowledged(self, wish: SubscriptionFilter) -> None:
         """Take the server's acknowledgement. Only the first counts, and only what was requested."""
         if not self.settled:
-            honoured = named(wish)
+            honoured = changes_in_filter(wish)
             self.honoured = tuple(change for change in self.wanted if change in honoured)
             self._unanswered.clear()
-            self.losses = 0
+            self.consecutive_losses = 0
             self._settle()
             if self._was_open and not self.honoured:
                 self.end(None, _not_announced())
 
-    def answered(self, change: Change, refusal: BaseException | None) -> None:
-        """Take the response for one resource. `refusal` is None if the server accepted."""
+    def resource_answered(self, change: Change, refusal: BaseException | None) -> None:
+        """Take the response for one resource. `error_response_to` is None if the server accepted."""
         if refusal is None:
             self.honoured += (change,)
         else:
@@ -190,16 +190,16 @@ class ClientSubscription(PendingRequest):
                 self._changed.update(dict.fromkeys(self.honoured))
             self.wake()
 
-    def wants(self, change: Change) -> bool:
+    def covers(self, change: Change) -> bool:
         return change in self._wanted
 
-    def changed(self, change: Change) -> None:
+    def record_change(self, change: Change) -> None:
         """Record a change until it is read. The number of unread changes is bounded."""
-        if self.over or not (self.wants(change) or (change.uri is not None and self.resources)):
+        if self.over or not (self.covers(change) or (change.uri is not None and self.resources)):
             return
         uri = change.uri or ""
         too_many = len(uri) > _MAX_URI_LENGTH or len(self._changed) >= len(self.wanted) + _MAX_PARTS
-        if too_many and not self.wants(change):
+        if too_many and not self.covers(change):
             # Too many parts to keep them apart: report the resources themselves as changed.
             lists = (change for change in self._changed if change.uri is None)
             self._changed = dict.fromkeys([*lists, *self.resources])
@@ -207,13 +207,13 @@ class ClientSubscription(PendingRequest):
             self._changed[change] = None
         self.wake()
 
-    def missed(self) -> None:
+    def mark_all_changed(self) -> None:
         """Count everything that the server announces as changed."""
         if self.settled and not self.over:
             self._changed.update(dict.fromkeys(self.honoured))
             self.wake()
 
-    def closed(self) -> None:
+    def mark_closed(self) -> None:
         self.over = True
         self.settled = True
         self._changed.clear()
@@ -242,7 +242,7 @@ class _ResourceSubscription(PendingRequest):
     def end(self, result: Any, error: BaseException | None) -> None:
         self._answered(self, error)
 
-    def progressed(self, event: ProgressReceived) -> None:
+    def on_progress(self, event: ProgressReceived) -> None:
         """Do nothing: no progress was requested."""
 
 
@@ -286,7 +286,7 @@ class ClientSubscriptions:
             raise LocalProtocolError("only a subscription that has ended can be renewed")
         self._begin(subscription, peer)
 
-    def take_up(self, subscription: ClientSubscription, peer: Peer) -> None:
+    def reopen(self, subscription: ClientSubscription, peer: Peer) -> None:
         """Reopen a lost subscription that is not over, unless it was closed in between."""
         if subscription in self._subscriptions:
             self._begin(subscription, peer)
@@ -304,7 +304,7 @@ class ClientSubscriptions:
             request for request in self._requests if request[2] is not subscription
         )
         cancel = None if subscription.over else subscription.id
-        subscription.closed()
+        subscription.mark_closed()
         for change in subscription.resources:
             resource = self._resources.get(change)
             if resource is not None and subscription in resource.subscriptions:
@@ -321,11 +321,11 @@ class ClientSubscriptions:
         """
         return self._requests.popleft() if self._requests else None
 
-    def wants(self, change: Change) -> bool:
+    def covers(self, change: Change) -> bool:
         """Return True if any subscription covers exactly this change."""
-        return any(subscription.wants(change) for subscription in self._subscriptions)
+        return any(subscription.covers(change) for subscription in self._subscriptions)
 
-    def take(self, event: Event) -> None:
+    def handle_event(self, event: Event) -> None:
         """Handle an event: a change, the end, or a new session. Responses go to the tokens."""
         if isinstance(event, NotificationReceived):
             method = event.method.name
@@ -345,7 +345,7 @@ class ClientSubscriptions:
                 self._begin(subscription, event.peer)
         elif isinstance(event, ChangesMissed):
             for subscription in self._subscriptions:
-                subscription.missed()
+                subscription.mark_all_changed()
         elif isinstance(event, ConnectionClosed):
             reason = "the client was closed" if event.error is None else str(event.error)
             for subscription in self._subscriptions:
@@ -357,12 +357,12 @@ class ClientSubscriptions:
     def _begin(self, subscription: ClientSubscription, peer: Peer) -> None:
         if subscription not in self._subscriptions:
             self._subscriptions.append(subscription)
-        if by_asking(peer.dialect):
+        if needs_listen(peer.dialect):
             subscription.begin((), subscription.wanted)
-            params = t.ListenParams(notifications=as_filter(subscription.wanted))
+            params = t.ListenParams(notifications=to_filter(subscription.wanted))
             self._requests.append((LISTEN, params, subscription))
             return
-        announced = offered(peer.dialect, peer.capabilities, subscription.wanted)
+        announced = announced(peer.dialect, peer.capabilities, subscription.wanted)
         resources = [change for change in announced if change.uri is not None]
         subscription.begin([change for change in announced if change.uri is None], resources)
         for change in resources:
@@ -371,7 +371,7 @@ class ClientSubscriptions:
             )
             resource.subscriptions.append(subscription)
             if resource.subscribed and not resource.in_flight:
-                subscription.answered(change, None)
+                subscription.resource_answered(change, None)
             self._update_server(resource)
 
     def _changed(self, change: Change, params: t.NotificationParams) -> None:
@@ -379,8 +379,8 @@ class ClientSubscriptions:
         # it is of a part of something, and only the server knows of what.
         watched = change in self._resources
         for subscription in self._recipients(params):
-            if not watched or subscription.wants(change):
-                subscription.changed(change)
+            if not watched or subscription.covers(change):
+                subscription.record_change(change)
 
     def _recipients(self, params: t.NotificationParams) -> list[ClientSubscription]:
         """Return the subscriptions that a message is for.
@@ -415,12 +415,12 @@ class ClientSubscriptions:
         elif error is None:
             resource.subscribed = True
             for subscription in resource.subscriptions:
-                subscription.answered(resource.change, None)
+                subscription.resource_answered(resource.change, None)
         else:
             refused = resource.subscriptions
             resource.subscriptions = []
             for subscription in refused:
-                subscription.answered(resource.change, error)
+                subscription.resource_answered(resource.change, error)
         self._update_server(resource)
 
 

@@ -39,8 +39,8 @@ from mcp_core._errors import Fault, LocalProtocolError
 from mcp_core.jsonrpc._codec import encode_notification, encode_result
 from mcp_core.messages._outbox import MessageKind, Outgoing
 from mcp_core.messages._rejection import RequestRejected
-from mcp_core.revisions._capabilities import has
-from mcp_core.revisions._encoding import stamped_result
+from mcp_core.revisions._capabilities import is_declared
+from mcp_core.revisions._encoding import encode_result_parts
 from mcp_core.revisions._methods import Role
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACKNOWLEDGED",
-    "HEARD",
+    "SUBSCRIPTION_METHODS",
     "LISTEN",
     "LISTS",
     "UPDATED",
@@ -61,11 +61,11 @@ __all__ = [
     "SubscriptionEnd",
     "SubscriptionPublisher",
     "SubscriptionTable",
-    "as_filter",
-    "by_asking",
+    "to_filter",
+    "needs_listen",
     "changes",
-    "named",
-    "offered",
+    "changes_in_filter",
+    "announced",
 ]
 
 LISTEN: Final = "subscriptions/listen"
@@ -125,7 +125,7 @@ def changes(
     return tuple(found)
 
 
-def named(subscription_filter: SubscriptionFilter) -> dict[Change, None]:
+def changes_in_filter(subscription_filter: SubscriptionFilter) -> dict[Change, None]:
     """Return the changes that a filter names, each once."""
     flags = (
         subscription_filter.tools_list_changed,
@@ -139,7 +139,7 @@ def named(subscription_filter: SubscriptionFilter) -> dict[Change, None]:
     return found
 
 
-def as_filter(wanted: Iterable[Change]) -> SubscriptionFilter:
+def to_filter(wanted: Iterable[Change]) -> SubscriptionFilter:
     """Return the filter that names these changes."""
     wanted = tuple(wanted)
     return t.SubscriptionFilter(
@@ -150,13 +150,15 @@ def as_filter(wanted: Iterable[Change]) -> SubscriptionFilter:
     )
 
 
-def offered(dialect: Dialect, capabilities: Any, wanted: Iterable[Change]) -> dict[Change, None]:
+def announced(dialect: Dialect, capabilities: Any, wanted: Iterable[Change]) -> dict[Change, None]:
     """Return those of `wanted` that a server with these capabilities announces."""
     rows = dialect.receives[Role.CLIENT]
-    return {change: None for change in wanted if has(capabilities, rows[change.method].needs)}
+    return {
+        change: None for change in wanted if is_declared(capabilities, rows[change.method].needs)
+    }
 
 
-def by_asking(dialect: Dialect) -> bool:
+def needs_listen(dialect: Dialect) -> bool:
     """Return True if this revision sends changes only after a `subscriptions/listen` request."""
     return LISTEN in dialect.receives[Role.SERVER]
 
@@ -181,7 +183,7 @@ class SubscriptionEnd(Struct):
 
     dialect: Dialect
     id: RequestId
-    rest: list[ChangeNotification]
+    remaining: list[ChangeNotification]
     result: t.ListenResult
 
 
@@ -220,27 +222,27 @@ class SubscriptionTable:
 
     def __repr__(self) -> str:
         session = "a session and " if None in self._subscriptions else ""
-        return f"<SubscriptionTable of {session}{self.streams} streams, {self._uri_count} URIs, {len(self._ready)} waiting>"
+        return f"<SubscriptionTable of {session}{self.listen_count} streams, {self._uri_count} URIs, {len(self._ready)} waiting>"
 
     def __contains__(self, id: RequestId) -> bool:
         """Return True if `id` is a listen request that has not ended."""
         return id in self._subscriptions
 
     @property
-    def streams(self) -> int:
+    def listen_count(self) -> int:
         """The number of listen requests that have not ended."""
         return len(self._subscriptions) - (None in self._subscriptions)
 
     # -- Subscribe and unsubscribe ----------------------------------------------------------------
 
-    def remember(self, dialect: Dialect) -> None:
+    def start_session(self, dialect: Dialect) -> None:
         """Subscribe the session to all lists, after a handshake.
 
         Do nothing in revisions where the client has to send a listen request for that.
         """
-        if not by_asking(dialect) and None not in self._subscriptions:
+        if not needs_listen(dialect) and None not in self._subscriptions:
             self._subscriptions[None] = _Subscription(
-                dialect, offered(dialect, self._config.capabilities, LISTS.values())
+                dialect, announced(dialect, self._config.capabilities, LISTS.values())
             )
 
     def subscribe(self, dialect: Dialect, uri: str) -> None:
@@ -249,7 +251,7 @@ class SubscriptionTable:
         Raises:
             LocalProtocolError: the URI is too long, or one too many; `fault` says which.
         """
-        self.remember(dialect)
+        self.start_session(dialect)
         wanted = self._subscriptions[None].wanted
         change = Change(uri=uri)
         if change not in wanted:
@@ -282,14 +284,16 @@ class SubscriptionTable:
         """
         assert id not in self._subscriptions, "an id is in use until its request has ended"
         limit = self._limits.listens
-        if self.streams >= limit:
+        if self.listen_count >= limit:
             raise LocalProtocolError(
                 f"at most {limit} subscriptions at once; end one first", Fault.BUSY
             )
-        wanted = offered(dialect, self._config.capabilities, named(subscription_filter))
+        wanted = announced(
+            dialect, self._config.capabilities, changes_in_filter(subscription_filter)
+        )
         self._reserve_uris([change for change in wanted if change.uri is not None])
         self._subscriptions[id] = _Subscription(dialect, wanted)
-        params = t.AcknowledgedParams(meta=_subscription_meta(id), notifications=as_filter(wanted))
+        params = t.AcknowledgedParams(meta=_subscription_meta(id), notifications=to_filter(wanted))
         return ChangeNotification(dialect, id, ACKNOWLEDGED, params)
 
     def cancel(self, id: RequestId) -> bool:
@@ -304,7 +308,7 @@ class SubscriptionTable:
         self._ready.pop(id, None)
         return True
 
-    def end(self) -> list[SubscriptionEnd]:
+    def end_all(self) -> list[SubscriptionEnd]:
         """End all subscriptions from our side. Return how to end each listen request.
 
         The session needs no message: it just gets no more notifications.
@@ -350,16 +354,16 @@ class SubscriptionTable:
                 covered = True
         return covered
 
-    def next_notice(
-        self, has_room: Callable[[RequestId | None], bool] | None = None
+    def next_notification(
+        self, has_capacity: Callable[[RequestId | None], bool] | None = None
     ) -> ChangeNotification | None:
         """Return the next notification to send, which counts as sent, or None.
 
-        Subscriptions are served in turn. `has_room` returns True if more can be sent now for a
+        Subscriptions are served in turn. `has_capacity` returns True if more can be sent now for a
         listen request, or for the session (None). Without it all have capacity.
         """
         for id in self._ready:
-            if has_room is None or has_room(id):
+            if has_capacity is None or has_capacity(id):
                 break
         else:
             return None
@@ -398,7 +402,7 @@ if TYPE_CHECKING:
     # emptied
     from mcp_core.types import RequestId
 
-HEARD: Final = frozenset({"resources/subscribe", "resources/unsubscribe", LISTEN})
+SUBSCRIPTION_METHODS: Final = frozenset({"resources/subscribe", "resources/unsubscribe", LISTEN})
 
 _MAX_QUEUED: Final = 16 * 1024  # bytes in the outbox above which changes wait
 
@@ -419,20 +423,20 @@ class SubscriptionPublisher:
             (None). Without it only the length of the outbox counts.
     """
 
-    __slots__ = ("_config", "_has_room", "_out", "interests")
+    __slots__ = ("_config", "_has_room", "_out", "table")
 
     def __init__(
         self,
         config: Config,
         out: Outbox,
-        has_room: Callable[[RequestId | None], bool] | None = None,
+        has_capacity: Callable[[RequestId | None], bool] | None = None,
     ) -> None:
         self._config = config
         self._out = out
-        self._has_room = has_room
-        self.interests = SubscriptionTable(config)
+        self._has_room = has_capacity
+        self.table = SubscriptionTable(config)
 
-    def take(self, id: RequestId, method: str, params: Any, terms: DialectConfig) -> None:
+    def handle_request(self, id: RequestId, method: str, params: Any, terms: DialectConfig) -> None:
         """Handle one of the requests in `HEARD`.
 
         The response is queued, except to a listen request: its response is the end of the
@@ -444,38 +448,38 @@ class SubscriptionPublisher:
         dialect = terms.dialect
         try:
             if method == LISTEN:
-                self._send_notification(self.interests.listen(id, dialect, params.notifications))
+                self._send_notification(self.table.listen(id, dialect, params.notifications))
                 return
             if method == "resources/subscribe":
-                self.interests.subscribe(dialect, params.uri)
+                self.table.subscribe(dialect, params.uri)
             else:
-                self.interests.unsubscribe(params.uri)
+                self.table.unsubscribe(params.uri)
         except LocalProtocolError as exc:
             raise RequestRejected(exc.fault, str(exc), dialect=dialect) from None
         self._send_result(id, t.EmptyResult(), terms)
 
-    def fill(self, *, ready: bool) -> None:
+    def queue_notifications(self, *, ready: bool) -> None:
         """Queue notifications while there is capacity; for the session only if `ready`."""
         has_room = self._has_room
         while self._out.queued < _MAX_QUEUED:
-            notice = self.interests.next_notice(
+            notice = self.table.next_notification(
                 lambda id: (ready or id is not None) and (has_room is None or has_room(id))
             )
             if notice is None:
                 return
             self._send_notification(notice)
 
-    def end(self, *, tell: bool) -> None:
+    def end_all(self, *, notify: bool) -> None:
         """End all subscriptions.
 
         With `tell`, each listen request gets its remaining notifications and its result.
         """
-        for ended in self.interests.end():
-            if tell:
-                for notice in ended.rest:
+        for ended in self.table.end_all():
+            if notify:
+                for notice in ended.remaining:
                     self._send_notification(notice)
                 self._send_result(
-                    ended.id, ended.result, self._config.terms[_SERVER][ended.dialect]
+                    ended.id, ended.result, self._config.dialect_configs[_SERVER][ended.dialect]
                 )
 
     def _send_notification(self, notice: ChangeNotification) -> None:
@@ -483,4 +487,6 @@ class SubscriptionPublisher:
         self._out.put(Outgoing(data, _NOTIFICATION, None, notice.related, notice.method))
 
     def _send_result(self, id: RequestId, result: t.Result, terms: DialectConfig) -> None:
-        self._out.put(Outgoing(encode_result(id, *stamped_result(terms, result)), _RESPONSE, id))
+        self._out.put(
+            Outgoing(encode_result(id, *encode_result_parts(terms, result)), _RESPONSE, id)
+        )

@@ -255,11 +255,15 @@ class RequestMeta(Shape, kw_only=True):
     """
 
     progress_token: ProgressToken | None = None
-    protocol_version: str | None = field(name="io.modelcontextprotocol/protocolVersion", default=None)
+    protocol_version: str | None = field(
+        name="io.modelcontextprotocol/protocolVersion", default=None
+    )
     client_capabilities: ClientCapabilities | None = field(
         name="io.modelcontextprotocol/clientCapabilities", default=None
     )
-    client_info: Implementation | None = field(name="io.modelcontextprotocol/clientInfo", default=None)
+    client_info: Implementation | None = field(
+        name="io.modelcontextprotocol/clientInfo", default=None
+    )
     log_level: LoggingLevel | None = field(name="io.modelcontextprotocol/logLevel", default=None)
     related_task: RelatedTaskMetadata | None = field(name=META_RELATED_TASK, default=None)
     traceparent: str | None = None

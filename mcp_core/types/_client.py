@@ -212,7 +212,9 @@ class MultiSelectSchema(Shape, tag_field="type", tag="array", kw_only=True):
     default: list[str] | None = None
 
 
-PrimitiveSchema: TypeAlias = StringSchema | NumberSchema | IntegerSchema | BooleanSchema | MultiSelectSchema
+PrimitiveSchema: TypeAlias = (
+    StringSchema | NumberSchema | IntegerSchema | BooleanSchema | MultiSelectSchema
+)
 
 # Roots --------------------------------------------------------------------------------------------
 

@@ -56,7 +56,9 @@ class ResourceLink(Resource, tag_field="type", tag="resource_link", kw_only=True
     type: ClassVar[Literal["resource_link"]] = "resource_link"
 
 
-ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+ContentBlock: TypeAlias = (
+    TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+)
 
 
 class ToolUseContent(Shape, tag_field="type", tag="tool_use"):
@@ -88,7 +90,9 @@ class ToolResultContent(Shape, tag_field="type", tag="tool_result"):
             self.is_error = False
 
 
-SamplingContent: TypeAlias = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
+SamplingContent: TypeAlias = (
+    TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
+)
 
 
 class PromptMessage(Shape):

@@ -19,15 +19,15 @@ from ._url import DEFAULT_PORTS, effective_port
 
 __all__ = [
     "MAX_URL",
-    "is_local",
+    "is_loopback_url",
     "is_loopback_host",
     "is_private_address",
     "is_public_address",
     "may_fetch",
     "origin_of",
-    "root_of",
+    "origin_text",
     "same_origin_redirect",
-    "url_fault",
+    "find_url_error",
 ]
 
 MAX_URL: Final = 8192  # characters
@@ -53,18 +53,19 @@ _NOT_PUBLIC_6: Final = tuple(
     ip_network(net) for net in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 )
 _PRIVATE: Final = tuple(
-    ip_network(net) for net in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
+    ip_network(net)
+    for net in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
 )
 # NAT64 (RFC 6052): the last 32 bits are an IPv4 address, which decides.
 _NAT64: Final = ip_network("64:ff9b::/96")
 
 
-def url_fault(url: str, *, local: bool) -> str | None:
+def find_url_error(url: str, *, allow_loopback: bool) -> str | None:
     """Return what is wrong with a URL that a peer named, or None if it may be used.
 
     Args:
         url: as the peer wrote it.
-        local: whether the MCP server is on loopback (`is_local`); then `http` on loopback is
+        local: whether the MCP server is on loopback (`is_loopback_url`); then `http` on loopback is
             allowed.
     """
     if len(url) > MAX_URL:
@@ -86,7 +87,7 @@ def url_fault(url: str, *, local: bool) -> str | None:
         return "has no valid host"
     if "#" in url:
         return "has a fragment"
-    if parts.scheme == "http" and not (local and is_loopback_host(host)):
+    if parts.scheme == "http" and not (allow_loopback and is_loopback_host(host)):
         return "is not https"
     return None
 
@@ -104,7 +105,7 @@ def origin_of(url: str) -> tuple[str, str, int]:
     return parts.scheme, parts.hostname or "", effective_port(parts)
 
 
-def root_of(url: str) -> str:
+def origin_text(url: str) -> str:
     """Return the origin of a URL as text, in lower case, with its port as it is written."""
     parts = urlsplit(url)
     return f"{parts.scheme.lower()}://{parts.netloc.lower()}"
@@ -122,7 +123,7 @@ def same_origin_redirect(url: str, location: str) -> str | None:
 # -- Addresses -------------------------------------------------------------------------------------
 
 
-def is_local(url: str) -> bool:
+def is_loopback_url(url: str) -> bool:
     """Return True if the host of a URL is a loopback host, see `is_loopback_host`."""
     return is_loopback_host(urlsplit(url).hostname or "")
 
@@ -169,7 +170,7 @@ def is_private_address(address: str) -> bool:
     return any(ip in net for net in _PRIVATE)
 
 
-def may_fetch(address: str, *, local: bool, near: bool = False) -> bool:
+def may_fetch(address: str, *, allow_loopback: bool, allow_private: bool = False) -> bool:
     """Return True if the driver may connect to a resolved address of a host that a peer named.
 
     Args:
@@ -179,7 +180,9 @@ def may_fetch(address: str, *, local: bool, near: bool = False) -> bool:
     """
     if is_public_address(address):
         return True
-    return (local and is_loopback_host(address)) or (near and is_private_address(address))
+    return (allow_loopback and is_loopback_host(address)) or (
+        allow_private and is_private_address(address)
+    )
 
 
 def _is_ipv6(host: str) -> bool:

@@ -1,7 +1,7 @@
 """The URL of a server or a proxy: where to connect, and the request target to send there.
 
 1. A URL that the user gives may be written as browsers accept it: non-ASCII names become IDNA,
-   other characters are percent-encoded. URLs of OAuth, which a peer names, pass `url_fault` first,
+   other characters are percent-encoded. URLs of OAuth, which a peer names, pass `find_url_error` first,
    which is strict.
 2. Credentials in a URL are refused for a server, and kept apart for a proxy: no `Url` prints them.
 """
@@ -63,7 +63,9 @@ class Url(Struct, frozen=True):
             raise ValueError(f"a URL of http or https is needed, not {text!r}")
         # Before the host is read: the errors below show the URL, which must not contain a password.
         if "@" in parts.netloc:
-            raise ValueError("a URL must not contain a user name or password: send them in a header")
+            raise ValueError(
+                "a URL must not contain a user name or password: send them in a header"
+            )
         try:
             port = effective_port(parts)
             host = parts.hostname or ""
@@ -96,7 +98,9 @@ class Url(Struct, frozen=True):
         except ValueError as exc:
             raise ValueError(f"the proxy {shown} has an invalid port: {exc}") from None
         if parts.scheme not in DEFAULT_PORTS:
-            raise ValueError(f"the proxy {shown} cannot be used: only http:// and https:// proxies can")
+            raise ValueError(
+                f"the proxy {shown} cannot be used: only http:// and https:// proxies can"
+            )
         if not parts.hostname:
             raise ValueError(f"the proxy {shown} has no host")
         credentials = None

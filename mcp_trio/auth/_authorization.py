@@ -31,7 +31,7 @@ from mcp_core.auth import (
     ListenForRedirect,
     Load,
     Save,
-    answers,
+    is_callback_for,
 )
 from mcp_trio.http_client._connector import ENVIRONMENT
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from mcp_core.auth import AuthAttempt, Flow, HttpResponse, Step
     from mcp_core.http import AuthAttemptLike
 
-__all__ = ["ClientAuthorization", "LoginConfig", "login_of"]
+__all__ = ["ClientAuthorization", "LoginConfig", "login_config"]
 
 _log = logging.getLogger("mcp_trio")
 
@@ -89,7 +89,7 @@ class LoginConfig:
             )
 
 
-def login_of(auth: LoginConfig | ClientProfile | bool) -> LoginConfig:
+def login_config(auth: LoginConfig | ClientProfile | bool) -> LoginConfig:
     """Return the settings for an option `auth` that is not False."""
     if isinstance(auth, bool):
         return LoginConfig()
@@ -135,24 +135,24 @@ class ClientAuthorization:
         """Set the nursery in which flows run. Call it before `ready`."""
         self._nursery = nursery
 
-    def met_at(self, address: str | None) -> None:
+    def set_server_address(self, address: str | None) -> None:
         """Set the IP address at which the MCP server was connected to.
 
-        `address` is None if it is not known, as behind a proxy.
+        `absolute_head` is None if it is not known, as behind a proxy.
         """
         self._server_address_known = True
-        self._authorizer.met_at(address)
+        self._authorizer.set_server_address(address)
 
     def attempt(self, operation: str = "") -> AuthAttempt:
         """Return the authorization of one HTTP request, with its retries."""
         return self._authorizer.attempt(operation)
 
-    async def ready(self) -> None:
+    async def ensure_token(self) -> None:
         """Load stored tokens and refresh those about to expire. Await it before each request."""
         if not self._loaded or self._expires_soon():
             await self._run_in_nursery(self._prepare)
 
-    async def challenged(self, attempt: AuthAttemptLike) -> None:
+    async def handle_challenge(self, attempt: AuthAttemptLike) -> None:
         """Get a token as the last response to `attempt` demands. Then send the request again.
 
         Raises:
@@ -179,7 +179,7 @@ class ClientAuthorization:
                 failure = exc
                 _log.info("no access token for %s: %s", self._authorizer, exc)
             finally:
-                for note in self._authorizer.notes():
+                for note in self._authorizer.take_warnings():
                     _log.warning("%s", note)
                 if self._generation != self._authorizer.generation:
                     self._generation = self._authorizer.generation
@@ -235,7 +235,7 @@ class ClientAuthorization:
             finally:
                 self.on_browse(-1)
         if isinstance(step, Load):
-            if step.to_replace:
+            if step.for_update:
                 await self._lock_storage(step.key)
             return await self._access_storage(step)
         # Rule 2: token requests (POST) and their storage are completed. A GET can be repeated.
@@ -279,8 +279,8 @@ class ClientAuthorization:
                 f"the page of the login could not be shown ({type(exc).__name__})"
             ) from exc
         if self._loopback is not None:
-            return await self._loopback.answer(step)
-        if not isinstance(callback, str) or not answers(step, callback):
+            return await self._loopback.wait_for_redirect(step)
+        if not isinstance(callback, str) or not is_callback_for(step, callback):
             raise AuthorizationFailed(
                 "the URL that browse returned is not the redirect of this login. Log in again."
             )

@@ -82,9 +82,9 @@ async def _fetch(
         try:
             response = _FetchResponse()
             await client.run(
-                connector.address(_head(request, url)), request.body, response.handle_actions
+                connector.absolute_head(_head(request, url)), request.body, response.handle_actions
             )
-            return response.reply()
+            return response.response()
         except ConnectionLost as exc:
             raise FetchFailed(str(exc)) from exc
         except ValueError as exc:
@@ -108,7 +108,7 @@ async def _connect(
         left = max(0.0, trio.current_effective_deadline() - trio.current_time())
         try:
             with trio.move_on_after(left / (len(connectors) - index)):
-                return connector, await connector.dial()
+                return connector, await connector.connect()
         except ConnectFailed as exc:
             problem = str(exc)
     raise FetchFailed(problem)
@@ -129,7 +129,7 @@ async def _connectors(
     if proxy is None:
         addresses = await _addresses(url, allow)
         return [
-            Connector(url.scheme, host, port, tls=tls, proxy=None, address=each)
+            Connector(url.scheme, host, port, tls=tls, proxy=None, absolute_head=each)
             for each in addresses
         ]
     address = _literal_address(host)
@@ -219,7 +219,7 @@ class _FetchResponse:
                     raise FetchFailed(f"its answer is longer than {MAX_BODY} bytes")
                 self._body += action.data
 
-    def reply(self) -> HttpResponse:
+    def response(self) -> HttpResponse:
         """Return the response. Call it when the request has completed."""
         head = self._head
         assert head is not None

@@ -22,7 +22,7 @@ import h11
 import trio
 
 from mcp_core import AuthRequired
-from mcp_core.auth import AuthorizationFailed, answers
+from mcp_core.auth import AuthorizationFailed, is_callback_for
 
 if TYPE_CHECKING:
     from mcp_core.auth import Browse
@@ -121,7 +121,7 @@ class LoopbackListener:
         for listener in self._listeners:
             listener.socket.close()
 
-    async def answer(self, step: Browse) -> str:
+    async def wait_for_redirect(self, step: Browse) -> str:
         """Open the login page, wait for its redirect, and return the complete redirect URL.
 
         Raises:
@@ -190,7 +190,7 @@ class LoopbackListener:
             if type(event) is not h11.Request:
                 return None
             callback = self._callback_url(event)
-            accepted = callback is not None and answers(step, callback)
+            accepted = callback is not None and is_callback_for(step, callback)
             head = h11.Response(status_code=200 if accepted else 404, headers=_HEADERS)
             body = _DONE if accepted else _NOT_FOUND
             if event.method == b"HEAD":

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from mcp_core import McpTrioError
 
-from ._errors import INTERRUPTED, NO_CONVERSATION, CliError
+from ._errors import INTERRUPTED, NO_CONNECTION, CliError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,8 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (CliError, McpTrioError) as exc:
         from ._screen import Screen
 
-        Screen(sys.stderr).say(f"mcp-trio: {exc}")
-        return exc.status if isinstance(exc, CliError) else NO_CONVERSATION
+        Screen(sys.stderr).write_line(f"mcp-trio: {exc}")
+        return exc.status if isinstance(exc, CliError) else NO_CONNECTION
     except KeyboardInterrupt:
         return INTERRUPTED
 

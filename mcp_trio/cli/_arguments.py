@@ -20,9 +20,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
-from ._errors import CliError, no_such_argument
+from ._errors import CliError, unknown_argument
 
-__all__ = ["MISFIT", "arguments_from", "describe", "object_in", "value_of"]
+__all__ = ["NO_MATCH", "parse_arguments", "describe_types", "parse_object", "parse_value"]
 
 _Schema = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ _TYPE_NAMES: Final = {
     list: "array",
     dict: "object",
 }
-MISFIT: Final = object()
+NO_MATCH: Final = object()
 _MAX_REFERENCES: Final = 16  # references may form a cycle
 _EXAMPLES: Final = {
     "integer": "3",
@@ -49,7 +49,7 @@ _EXAMPLES: Final = {
 }
 
 
-def arguments_from(words: Sequence[str], schema: _Schema, owner: str) -> dict[str, Any]:
+def parse_arguments(words: Sequence[str], schema: _Schema, owner: str) -> dict[str, Any]:
     """Return the arguments in `words`, with the types that `schema` requires.
 
     Args:
@@ -66,7 +66,7 @@ def arguments_from(words: Sequence[str], schema: _Schema, owner: str) -> dict[st
     for word in words:
         key, equals, text = word.partition("=")
         if word.startswith("{"):
-            given = (given or {}) | object_in(word)
+            given = (given or {}) | parse_object(word)
         elif equals and key:
             typed[key] = _parse_argument(key, text, schema, owner)
         else:
@@ -82,7 +82,7 @@ def arguments_from(words: Sequence[str], schema: _Schema, owner: str) -> dict[st
     return typed
 
 
-def describe(schema: Any, root: _Schema) -> str:
+def describe_types(schema: Any, root: _Schema) -> str:
     """Return the types or values that a schema allows, as text."""
     choices = _allowed_values(schema, root)
     if choices is not None:
@@ -97,11 +97,11 @@ def describe(schema: Any, root: _Schema) -> str:
     ]
     items = _resolve(schema, root).get("items")
     if names == ["array"] and isinstance(items, Mapping):
-        return f"array of {describe(items, root)}"
+        return f"array of {describe_types(items, root)}"
     return " or ".join(names)
 
 
-def object_in(word: str) -> dict[str, Any]:
+def parse_object(word: str) -> dict[str, Any]:
     """Decode a word that begins with `{`.
 
     Raises:
@@ -128,11 +128,11 @@ def _parse_argument(key: str, text: str, schema: _Schema, owner: str) -> Any:
     # more likely a mistake.
     others = schema.get("additionalProperties", not properties)
     if key not in properties and others is False:
-        raise no_such_argument(owner, key, list(properties))
+        raise unknown_argument(owner, key, list(properties))
     wanted = properties.get(key, others)
     allowed, choices = _allowed_types(wanted, schema), _allowed_values(wanted, schema)
-    value = value_of(text, allowed)
-    if value is MISFIT or (choices is not None and value not in choices):
+    value = parse_value(text, allowed)
+    if value is NO_MATCH or (choices is not None and value not in choices):
         examples = [f"{key}={_EXAMPLES[name]}" for name in _TYPE_ORDER if name in allowed]
         if choices is not None:
             examples = [
@@ -140,14 +140,14 @@ def _parse_argument(key: str, text: str, schema: _Schema, owner: str) -> Any:
                 for choice in choices
             ]
         raise CliError(
-            f"{key} must be {describe(wanted, schema)}, not {text!r}."
+            f"{key} must be {describe_types(wanted, schema)}, not {text!r}."
             f" Write for example {' or '.join(examples)}"
         )
     return value
 
 
-def value_of(text: str, allowed: frozenset[str]) -> Any:
-    """Convert `text` to a value of an allowed JSON type; `MISFIT` if it has none of these types.
+def parse_value(text: str, allowed: frozenset[str]) -> Any:
+    """Convert `text` to a value of an allowed JSON type; `NO_MATCH` if it has none of these types.
 
     Raises:
         CliError: the text is not UTF-8.
@@ -160,7 +160,7 @@ def value_of(text: str, allowed: frozenset[str]) -> Any:
         value = int(value)  # 3.0 is an integer in JSON Schema
     if not isinstance(value, str) and _type_of(value) in allowed:
         return value
-    return text if "string" in allowed else MISFIT
+    return text if "string" in allowed else NO_MATCH
 
 
 def _decode_json(text: str) -> Any:

@@ -9,23 +9,23 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 __all__ = [
-    "ANSWERED_ERROR",
+    "SERVER_ERROR",
     "INTERRUPTED",
-    "MISUSED",
-    "NO_CONVERSATION",
+    "MISUSE",
+    "NO_CONNECTION",
     "CliError",
     "check_uri",
-    "did_you_mean",
+    "suggestion",
     "is_uri",
-    "no_such",
-    "no_such_argument",
+    "unknown_name",
+    "unknown_argument",
 ]
 
-ANSWERED_ERROR: Final = 1
+SERVER_ERROR: Final = 1
 
-MISUSED: Final = 2  # the status that argparse uses
+MISUSE: Final = 2  # the status that argparse uses
 
-NO_CONVERSATION: Final = 3
+NO_CONNECTION: Final = 3
 
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 
@@ -33,7 +33,7 @@ INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 class CliError(Exception):
     """An error that is shown to the user: the cause, then the cure."""
 
-    def __init__(self, text: str, status: int = MISUSED) -> None:
+    def __init__(self, text: str, status: int = MISUSE) -> None:
         super().__init__(text)
         self.status = status
 
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def no_such(kind: str, name: str, known: Sequence[str]) -> CliError:
+def unknown_name(kind: str, name: str, known: Sequence[str]) -> CliError:
     """Build the error for a tool, a prompt or a template that the server does not have."""
     has = f"its {kind}s are {', '.join(known)}" if known else "it has none"
-    return CliError(f"the server has no {kind} {name}; {has}.{did_you_mean(name, known)}")
+    return CliError(f"the server has no {kind} {name}; {has}.{suggestion(name, known)}")
 
 
-def no_such_argument(owner: str, name: str, known: Sequence[str]) -> CliError:
+def unknown_argument(owner: str, name: str, known: Sequence[str]) -> CliError:
     """Build the error for an unknown argument. `owner` takes it, such as "the tool price"."""
     takes = f"it takes {', '.join(known)}" if known else "it takes none"
-    return CliError(f"{owner} has no argument {name}; {takes}.{did_you_mean(name, known)}")
+    return CliError(f"{owner} has no argument {name}; {takes}.{suggestion(name, known)}")
 
 
-def did_you_mean(name: str, known: Sequence[str]) -> str:
+def suggestion(name: str, known: Sequence[str]) -> str:
     """Return a question to append to an error about `name`; empty if no known name is similar."""
     close = get_close_matches(name, known, 1)
     return f" Did you mean {close[0]}?" if close else ""

@@ -20,30 +20,30 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from mcp_core import types as t
 
-from ._arguments import MISFIT, value_of
+from ._arguments import NO_MATCH, parse_value
 
 if TYPE_CHECKING:
     from mcp_core import FormSchema
 
-    from ._screen import Part
+    from ._screen import LinePart
 
 __all__ = [
     "Dialogue",
     "InvalidInput",
-    "Prompt",
-    "Say",
-    "default_in",
+    "PromptParts",
+    "PrintLine",
+    "valid_default",
     "fill_in",
-    "value_in",
-    "visit",
+    "parse_field",
+    "ask_to_open_page",
 ]
 
 T = TypeVar("T")
 
-Prompt: TypeAlias = "Sequence[Part]"
-Say: TypeAlias = "Callable[..., object]"  # prints a line, given as its parts
-Steps: TypeAlias = Generator[Prompt, str | None, T]
-Dialogue: TypeAlias = Steps[t.ElicitResult]
+PromptParts: TypeAlias = "Sequence[LinePart]"
+PrintLine: TypeAlias = "Callable[..., object]"  # prints a line, given as its parts
+DialogueSteps: TypeAlias = Generator[PromptParts, str | None, T]
+Dialogue: TypeAlias = DialogueSteps[t.ElicitResult]
 
 _YES: Final = frozenset({"y", "yes", "true"})
 _NO: Final = frozenset({"n", "no", "false"})
@@ -71,7 +71,7 @@ class InvalidInput(Exception):
     """Input that is not a valid value; the text says why."""
 
 
-def value_in(form: FormSchema, name: str, text: str) -> t.ElicitValue:
+def parse_field(form: FormSchema, name: str, text: str) -> t.ElicitValue:
     """Convert `text` to a value of the field `name`.
 
     Raises:
@@ -79,19 +79,19 @@ def value_in(form: FormSchema, name: str, text: str) -> t.ElicitValue:
     """
     kind = _kind_of(form.properties[name])
     value = kind.read(text)
-    problem = form.misfit(name, value)
+    problem = form.find_error(name, value)
     if problem:
         raise InvalidInput(f"{kind.show(value)} {problem}")
     return value
 
 
-def default_in(form: FormSchema, name: str) -> t.ElicitValue | None:
+def valid_default(form: FormSchema, name: str) -> t.ElicitValue | None:
     """Return the default of a field, or None if it has none or an invalid one."""
     default: t.ElicitValue | None = form.properties[name].default
-    return None if default is None or form.misfit(name, default) else default
+    return None if default is None or form.find_error(name, default) else default
 
 
-def fill_in(source: str, message: str, form: FormSchema, print_line: Say) -> Dialogue:
+def fill_in(source: str, message: str, form: FormSchema, print_line: PrintLine) -> Dialogue:
     """Ask for the fields of a form, one by one.
 
     Args:
@@ -112,7 +112,7 @@ def fill_in(source: str, message: str, form: FormSchema, print_line: Say) -> Dia
     return t.ElicitResult(action="accept", content=form_input.content)
 
 
-def visit(source: str, message: str, url: str, print_line: Say) -> Dialogue:
+def ask_to_open_page(source: str, message: str, url: str, print_line: PrintLine) -> Dialogue:
     """Ask the user to open a page.
 
     The command does not open it: it cannot know which browser would start, perhaps in this very
@@ -150,13 +150,13 @@ def visit(source: str, message: str, url: str, print_line: Say) -> Dialogue:
     return t.ElicitResult(action="accept")
 
 
-def _print_request(source: str, message: str, print_line: Say) -> None:
+def _print_request(source: str, message: str, print_line: PrintLine) -> None:
     print_line()
     print_line((f"{source} asks:", _NAME_STYLE))
     print_line("  ", message)
 
 
-def _ask_consent(question: Prompt, print_line: Say) -> Steps[None]:
+def _ask_consent(question: PromptParts, print_line: PrintLine) -> DialogueSteps[None]:
     """Ask until the user types yes.
 
     Raises:
@@ -175,7 +175,7 @@ def _ask_consent(question: Prompt, print_line: Say) -> Steps[None]:
         print_line(("  Write yes or no", _WARNING_STYLE))
 
 
-def _read_line(prompt: Prompt) -> Steps[str]:
+def _read_line(prompt: PromptParts) -> DialogueSteps[str]:
     """Return the typed line.
 
     Raises:
@@ -192,13 +192,13 @@ def _read_line(prompt: Prompt) -> Steps[str]:
 class _FormInput:
     """The input of a form; `content` has the values so far."""
 
-    def __init__(self, form: FormSchema, print_line: Say) -> None:
+    def __init__(self, form: FormSchema, print_line: PrintLine) -> None:
         self._form = form
         self._print_line = print_line
         self._required = frozenset(form.required or ())
         self.content: dict[str, t.ElicitValue] = {}
 
-    def ask_all(self) -> Steps[None]:
+    def ask_all(self) -> DialogueSteps[None]:
         """Ask for each field, then show all values and let the user change them.
 
         Raises:
@@ -214,12 +214,12 @@ class _FormInput:
                 return
             yield from self._ask_field(fields[index])
 
-    def _ask_field(self, name: str) -> Steps[None]:
+    def _ask_field(self, name: str) -> DialogueSteps[None]:
         """Ask for one field until its value is valid."""
         field = self._form.properties[name]
         print_line = self._print_line
         kind = _kind_of(field)
-        default = default_in(self._form, name)
+        default = valid_default(self._form, name)
         print_line(
             (field.title or name, _NAME_STYLE),
             f": {field.description}" if field.description else "",
@@ -233,7 +233,7 @@ class _FormInput:
             text = yield from _read_line((prompt,))
             try:
                 if text.strip():
-                    self.content[name] = value_in(self._form, name, text)
+                    self.content[name] = parse_field(self._form, name, text)
                 elif default is not None:
                     self.content[name] = default
                 elif optional:
@@ -245,7 +245,7 @@ class _FormInput:
             else:
                 return
 
-    def _review(self, fields: list[str]) -> Steps[int | None]:
+    def _review(self, fields: list[str]) -> DialogueSteps[int | None]:
         """Show all values. Return the index of the field to change, None to send the form."""
         print_line = self._print_line
         print_line("This will be sent:")
@@ -313,8 +313,8 @@ def _number_kind(field: t.NumberSchema | t.IntegerSchema) -> _FieldKind:
     allowed = frozenset({"integer"} if whole else {"integer", "number"})
 
     def read(text: str) -> t.ElicitValue:
-        value = value_of(text, allowed)
-        if value is MISFIT:
+        value = parse_value(text, allowed)
+        if value is NO_MATCH:
             raise InvalidInput(
                 f"{text.strip()} is not {'an integer, such as 3' if whole else 'a number, such as 1.5'}"
             )

@@ -24,9 +24,9 @@ from mcp_core import ALL
 from mcp_core._version import __version__
 from mcp_core.types import LOGGING_LEVELS
 
-from ._errors import MISUSED, CliError, is_uri
+from ._errors import MISUSE, CliError, is_uri
 from ._screen import Screen
-from ._session import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT, Target, tracing
+from ._session import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT, Target, trace_printer
 from ._user import User
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def parse(words: Sequence[str]) -> Command:
     parser.add_argument("command", choices=list(_COMMANDS), nargs="?", help=argparse.SUPPRESS)
     parser.parse_args(words)
     parser.print_help(sys.stderr)
-    return lambda: MISUSED
+    return lambda: MISUSE
 
 
 def _demo(words: Sequence[str]) -> Command:
@@ -296,7 +296,9 @@ def _login(words: Sequence[str]) -> Command:
         raise _invalid_url(found.url)
     _require_url(found.url)
     stderr = Screen(sys.stderr)
-    target = Target(server=found.url, stderr=stderr, trace=tracing(stderr) if found.trace else None)
+    target = Target(
+        server=found.url, stderr=stderr, trace=trace_printer(stderr) if found.trace else None
+    )
     from mcp_trio.cli.commands._login import login
 
     return partial(
@@ -602,7 +604,7 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...]) -> Target:
         timeout=found.timeout,
         log_level=getattr(found, "log_level", None),
         stderr=stderr,
-        trace=tracing(stderr) if found.trace else None,
+        trace=trace_printer(stderr) if found.trace else None,
         user=User(name, found.answer, stderr) if "answer" in found else None,
         roots=tuple(getattr(found, "roots", ())),
         headers=_headers(found, server),

@@ -8,20 +8,20 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ._screen import clean
+from ._screen import replace_controls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ._screen import Screen
 
-    Step = Callable[[float, float | None, str | None], object]
+    OnProgress = Callable[[float, float | None, str | None], object]
 
-__all__ = ["progress_on"]
+__all__ = ["show_progress"]
 
 
 @contextmanager
-def progress_on(screen: Screen, name: str) -> Iterator[Step]:
+def show_progress(screen: Screen, name: str) -> Iterator[OnProgress]:
     """Yield the function to call with each progress message.
 
     `name` is displayed for progress without a message.
@@ -29,7 +29,7 @@ def progress_on(screen: Screen, name: str) -> Iterator[Step]:
 
     def print_line(done: float, total: float | None, message: str | None) -> None:
         total_text = f" of {total:g}" if total is not None else ""
-        screen.say(f"{done:g}{total_text}", f"  {message}" if message else "")
+        screen.write_line(f"{done:g}{total_text}", f"  {message}" if message else "")
 
     if screen.terminal:
         with _progress_bar(screen, name) as update:
@@ -39,7 +39,7 @@ def progress_on(screen: Screen, name: str) -> Iterator[Step]:
 
 
 @contextmanager
-def _progress_bar(screen: Screen, name: str) -> Iterator[Step]:
+def _progress_bar(screen: Screen, name: str) -> Iterator[OnProgress]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     columns = (
@@ -61,13 +61,15 @@ def _progress_bar(screen: Screen, name: str) -> Iterator[Step]:
     def update(done: float, total: float | None, message: str | None) -> None:
         if not tasks:
             tasks.append(bar.add_task(name, total=None))
-        bar.update(tasks[0], completed=done, total=total, description=clean(message or name))
-        if not screen.typing:
+        bar.update(
+            tasks[0], completed=done, total=total, description=replace_controls(message or name)
+        )
+        if not screen.prompting:
             bar.start()
 
-    screen.bar = bar
+    screen.progress_bar = bar
     try:
         yield update
     finally:
-        screen.bar = None
+        screen.progress_bar = None
         bar.stop()

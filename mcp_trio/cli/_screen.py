@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.text import Text
 
-    Part = str | tuple[str, str]
+    LinePart = str | tuple[str, str]
     from mcp_core.types import ContentBlock
 
 __all__ = [
     "Screen",
-    "as_document",
-    "clean",
-    "summary",
-    "text_of",
+    "encode_document",
+    "replace_controls",
+    "describe_blob",
+    "content_text",
 ]
 
 _CONTROL_PICTURES: Final = str.maketrans(
@@ -46,12 +46,12 @@ _CONTROL_PICTURES: Final = str.maketrans(
 )
 
 
-def clean(text: str) -> str:
+def replace_controls(text: str) -> str:
     """Replace control characters by symbols, and bidirectional marks by U+FFFD."""
     return text.replace("\r\n", "\n").translate(_CONTROL_PICTURES)
 
 
-def as_document(value: Any) -> bytes:
+def encode_document(value: Any) -> bytes:
     """Encode one indented JSON document, in UTF-8 for every locale (RFC 8259)."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
@@ -63,9 +63,9 @@ class Screen:
         # `sys.stdout` and `sys.stderr` are None if they were closed when Python started.
         self._file = file if isinstance(file, TextIOWrapper) else None
         self.terminal = self._file is not None and self._file.isatty()
-        self.gone = False  # the reader closed its end; further output is discarded
+        self.reader_gone = False  # the reader closed its end; further output is discarded
         # The progress bar that is shown, set by its owner, who must not redraw it during `typing`.
-        self.bar: Progress | None = None
+        self.progress_bar: Progress | None = None
         self._prompt: Text | None = None
         if self._file is not None:
             self._file.reconfigure(errors="replace")  # an ASCII locale must not fail at an arrow
@@ -78,7 +78,7 @@ class Screen:
         return Console(file=self._file, highlight=False, markup=False, emoji=False)
 
     @property
-    def typing(self) -> bool:
+    def prompting(self) -> bool:
         """True while a prompt waits for input."""
         return self._prompt is not None
 
@@ -86,11 +86,14 @@ class Screen:
         """Return the columns of the terminal, or `default` without a terminal."""
         return self.console.width if self.terminal else default
 
-    def say(self, *parts: Part) -> None:
+    def write_line(self, *parts: LinePart) -> None:
         """Write one line. Each part is a text, or a pair of text and style."""
         if not self.terminal:
             self._write(
-                "".join(clean(part if isinstance(part, str) else part[0]) for part in parts) + "\n"
+                "".join(
+                    replace_controls(part if isinstance(part, str) else part[0]) for part in parts
+                )
+                + "\n"
             )
             return
         if self._prompt is not None:
@@ -99,31 +102,31 @@ class Screen:
         if self._prompt is not None:
             self._print(self._prompt, end="")
 
-    def prompt(self, *parts: Part) -> None:
+    def begin_prompt(self, *parts: LinePart) -> None:
         """Write a prompt, for terminals only. Call `typed` when the input has ended.
 
         Until then no progress bar is shown, and the prompt is repeated after each line of other
         output, so that the user never types after a text of the server.
         """
-        if self.bar is not None:
-            self.bar.stop()
+        if self.progress_bar is not None:
+            self.progress_bar.stop()
         self._prompt = _to_rich_text(parts)
         self._print(self._prompt, end="")
 
-    def typed(self, *, ended: bool) -> None:
+    def end_prompt(self, *, ended: bool) -> None:
         """End the prompt. `ended` is True if the user's input ended in a newline."""
         self._prompt = None
         if not ended:
             self._print("")
 
-    def show(self, text: str) -> None:
+    def write_text(self, text: str) -> None:
         """Write a server's text: unchanged to a file, with controls replaced on a terminal."""
         if self.terminal:
-            self.say(text.removesuffix("\n"))
+            self.write_line(text.removesuffix("\n"))
         else:
             self._write(text if text.endswith("\n") else text + "\n")
 
-    def write(self, data: bytes) -> None:
+    def write_bytes(self, data: bytes) -> None:
         """Write bytes unchanged. A terminal must not get a server's bytes: use `show`.
 
         Raises:
@@ -146,11 +149,11 @@ class Screen:
 
     def write_json(self, document: Any) -> None:
         """Write one JSON document."""
-        self.write(as_document(document))
+        self.write_bytes(encode_document(document))
 
     def _write(self, text: str) -> None:
         if self._file is not None:
-            self.write(text.encode(self._file.encoding, "replace"))
+            self.write_bytes(text.encode(self._file.encoding, "replace"))
 
     def _print(self, text: str | Text, *, end: str = "\n") -> None:
         assert self._file is not None
@@ -160,24 +163,26 @@ class Screen:
             self._discard_output(self._file)
 
     def _discard_output(self, file: TextIO) -> None:
-        self.gone = True
+        self.reader_gone = True
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, file.fileno())  # else the flush at exit fails again
         os.close(null)
 
 
-def _to_rich_text(parts: Iterable[Part]) -> Text:
+def _to_rich_text(parts: Iterable[LinePart]) -> Text:
     from rich.text import Text
 
     return Text.assemble(
         *(
-            (clean(part), "") if isinstance(part, str) else (clean(part[0]), part[1])
+            (replace_controls(part), "")
+            if isinstance(part, str)
+            else (replace_controls(part[0]), part[1])
             for part in parts
         )
     )
 
 
-def text_of(block: ContentBlock) -> str:
+def content_text(block: ContentBlock) -> str:
     """Return the text of a content block, or a line that describes it."""
     if isinstance(block, t.TextContent):
         return block.text
@@ -188,12 +193,14 @@ def text_of(block: ContentBlock) -> str:
         return (
             resource.text
             if resource.text is not None
-            else summary(resource.uri, resource.mime_type, resource.blob or "")
+            else describe_blob(resource.uri, resource.mime_type, resource.blob or "")
         )
-    return summary(block.type, block.mime_type, block.data)
+    return describe_blob(block.type, block.mime_type, block.data)
 
 
-def summary(name: str, mime_type: str | None, base64: str, cure: str = "--json shows them") -> str:
+def describe_blob(
+    name: str, mime_type: str | None, base64: str, cure: str = "--json shows them"
+) -> str:
     """Return a line in place of bytes. `cure` says how to get the bytes."""
     size = len(base64.rstrip("=")) * 3 // 4
     return f"[{name}{f', {mime_type}' if mime_type else ''}, {size} bytes; {cure}]"

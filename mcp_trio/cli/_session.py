@@ -34,7 +34,7 @@ from mcp_core.auth import AuthorizationFailed
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 from mcp_trio.streams._stdio import stop_on_signals
 
-from ._errors import ANSWERED_ERROR, MISUSED, NO_CONVERSATION, CliError
+from ._errors import SERVER_ERROR, MISUSE, NO_CONNECTION, CliError
 from ._screen import Screen
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from mcp_trio.auth._authorization import LoginConfig
     from mcp_trio.streams._trace import Trace
 
-    from ._progress import Step
+    from ._progress import OnProgress
     from ._user import User
 
 __all__ = [
@@ -55,10 +55,10 @@ __all__ = [
     "DEFAULT_LOG_LEVEL",
     "DEFAULT_TIMEOUT",
     "Target",
-    "cure_of",
-    "declared_by",
-    "talk",
-    "tracing",
+    "find_cure",
+    "server_capabilities",
+    "run_session",
+    "trace_printer",
 ]
 
 DEFAULT_TIMEOUT: Final = 60.0
@@ -126,12 +126,12 @@ class Target:
         return self.server if isinstance(self.server, str) else shlex.join(self.server)
 
     @property
-    def doubt(self) -> str:
+    def not_mcp_hint(self) -> str:
         """A hint for errors that suggest that this is not an MCP server."""
         return _URL_HINT if isinstance(self.server, str) else _STDIO_HINT
 
     @property
-    def last_words(self) -> str:
+    def stderr_hint(self) -> str:
         """A reference to the server's stderr, to append to errors about a lost connection."""
         return "" if isinstance(self.server, str) else "; its stderr, if any, is above"
 
@@ -140,11 +140,14 @@ class Target:
         if isinstance(self.server, str):
             headers = dict(self.headers)
             if self.server.lower().startswith("ws"):
-                return connect_websocket(self.server, headers=headers, **self.options)
+                return connect_websocket(self.server, headers=headers, **self.client_options)
             return connect_http(
-                self.server, headers=headers, auth=self._auth_unless_given(headers), **self.options
+                self.server,
+                headers=headers,
+                auth=self._auth_unless_given(headers),
+                **self.client_options,
             )
-        return connect_stdio(self.server, cwd=self.cwd, **self.options)
+        return connect_stdio(self.server, cwd=self.cwd, **self.client_options)
 
     def _auth_unless_given(self, headers: dict[str, str]) -> LoginConfig | bool:
         """Return how to get access tokens; False if `headers` has one already."""
@@ -154,15 +157,15 @@ class Target:
 
         return self.auth or LoginConfig(browse=None)
 
-    def call_options(self, progress: Step) -> CallOptions:
+    def call_options(self, progress: OnProgress) -> CallOptions:
         """Return the options of a call that may take long and may ask the user."""
         options: CallOptions = {"timeout": self.timeout, "progress": progress}
-        if self.user is not None and self.user.present:
+        if self.user is not None and self.user.at_terminal:
             options["max_timeout"] = None  # the user may take any time; Ctrl+C ends the wait
         return options
 
     @property
-    def options(self) -> ClientOptions:
+    def client_options(self) -> ClientOptions:
         """The options of the client."""
         options: ClientOptions = {
             "versions": self.versions,
@@ -171,17 +174,17 @@ class Target:
             "log_level": self.log_level,
         }
         if self.user is not None:
-            options |= self.user.options
+            options |= self.user.client_options
         if self.roots:
             options["on_roots"] = self.roots
         return options
 
 
-def tracing(screen: Screen) -> Trace:
+def trace_printer(screen: Screen) -> Trace:
     """Return a trace callback that prints each message to `screen`."""
 
     def show(direction: Literal["sent", "received"], line: bytes) -> None:
-        screen.say(ARROWS[direction], line.decode(errors="replace"))
+        screen.write_line(ARROWS[direction], line.decode(errors="replace"))
 
     return show
 
@@ -193,7 +196,7 @@ def _log_printer(screen: Screen) -> Callable[[LoggingMessageParams], None]:
         data = message.data
         text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
         logger = f" {message.logger}" if message.logger else ""
-        screen.say(
+        screen.write_line(
             (f"[{message.level}{logger}]", _LEVEL_STYLES.get(message.level, _ERROR_STYLE)),
             f" {text}",
         )
@@ -203,16 +206,19 @@ def _log_printer(screen: Screen) -> Callable[[LoggingMessageParams], None]:
 
 def _warn_if_no_logging(client: Client, target: Target) -> None:
     # Only a user who chose a level expects log messages.
-    if target.log_level not in (None, DEFAULT_LOG_LEVEL) and declared_by(client).logging is None:
-        target.stderr.say("mcp-trio: the server did not declare that it sends log messages")
+    if (
+        target.log_level not in (None, DEFAULT_LOG_LEVEL)
+        and server_capabilities(client).logging is None
+    ):
+        target.stderr.write_line("mcp-trio: the server did not declare that it sends log messages")
 
 
-def declared_by(client: Client) -> ServerCapabilities:
+def server_capabilities(client: Client) -> ServerCapabilities:
     """Return the capabilities that the server declared."""
     return cast("ServerCapabilities", client.peer.capabilities)
 
 
-def cure_of(error: PeerError) -> str:
+def find_cure(error: PeerError) -> str:
     """Return what the user can do about a server's error, to append to it; empty if unknown."""
     for path, cure in _CURES.items():
         found: Any = error.data
@@ -231,7 +237,7 @@ def cure_of(error: PeerError) -> str:
     )
 
 
-def talk(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
+def run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
     """Connect, run `body` with the client, and close the connection.
 
     Returns:
@@ -253,7 +259,7 @@ async def _run_session(target: Target, body: Callable[[Client], Awaitable[int]])
                 connecting.deadline = math.inf
                 _warn_if_no_logging(client, target)
                 if target.trace is not None and client.protocol:
-                    target.stderr.say(f"mcp-trio: connected over {client.protocol}")
+                    target.stderr.write_line(f"mcp-trio: connected over {client.protocol}")
                 # An inner scope: the connection must outlive it to send `notifications/cancelled`.
                 with trio.CancelScope() as running:
                     stops.append(signals.enter_context(stop_on_signals(running.cancel)))
@@ -261,11 +267,13 @@ async def _run_session(target: Target, body: Callable[[Client], Awaitable[int]])
         stopped = max(stop.exit_code for stop in stops)
         if connecting.cancelled_caught and not stopped:
             raise CliError(
-                f"{target.name} did not answer within {target.timeout:g} s. {target.doubt},"
+                f"{target.name} did not answer within {target.timeout:g} s. {target.not_mcp_hint},"
                 " a larger --timeout allows more time",
-                NO_CONVERSATION,
+                NO_CONNECTION,
             )
-    return stopped or (MISUSED if target.user is not None and target.user.misused else status)
+    return stopped or (
+        MISUSE if target.user is not None and target.user.answers_invalid else status
+    )
 
 
 def _login_hint(target: Target, error: AuthRequired) -> str:
@@ -284,34 +292,34 @@ def _explain_errors(target: Target) -> Iterator[None]:
         yield
     except AuthRequired as exc:
         raise CliError(
-            f"{str(exc).removesuffix('.')}{_login_hint(target, exc)}", NO_CONVERSATION
+            f"{str(exc).removesuffix('.')}{_login_hint(target, exc)}", NO_CONNECTION
         ) from exc
     except AuthorizationFailed as exc:
-        raise CliError(f"{target.name}: {exc}", NO_CONVERSATION) from exc
+        raise CliError(f"{target.name}: {exc}", NO_CONNECTION) from exc
     except ConnectFailed as exc:
         if isinstance(exc.__cause__, AuthRequired):
             hint = _login_hint(target, exc.__cause__)
             raise CliError(
-                f"{target.name}: {str(exc).removesuffix('.')}{hint}", NO_CONVERSATION
+                f"{target.name}: {str(exc).removesuffix('.')}{hint}", NO_CONNECTION
             ) from exc
         if isinstance(exc.__cause__, AuthorizationFailed):
-            raise CliError(f"{target.name}: {exc}", NO_CONVERSATION) from exc
+            raise CliError(f"{target.name}: {exc}", NO_CONNECTION) from exc
         cause, _, _ = str(exc).partition("\n")  # further lines repeat the server's stderr
         if not isinstance(exc.__cause__, OSError):  # the server started, or the URL answered
-            hint = "" if "?" in cause else f". {target.doubt}"  # it may have a hint already
+            hint = "" if "?" in cause else f". {target.not_mcp_hint}"  # it may have a hint already
             cause = f"{target.name}: {cause.removesuffix('.')}{hint}"
-        raise CliError(cause, NO_CONVERSATION) from exc
+        raise CliError(cause, NO_CONNECTION) from exc
     except CallTimeout as exc:
-        raise CliError(f"{exc}; a larger --timeout allows more time", NO_CONVERSATION) from exc
+        raise CliError(f"{exc}; a larger --timeout allows more time", NO_CONNECTION) from exc
     except ConnectionLost as exc:
-        raise CliError(f"{exc} before it answered{target.last_words}", NO_CONVERSATION) from exc
+        raise CliError(f"{exc} before it answered{target.stderr_hint}", NO_CONNECTION) from exc
     except PeerError as exc:
         raise CliError(
-            f"the server answered with an error: {exc}{cure_of(exc)}", ANSWERED_ERROR
+            f"the server answered with an error: {exc}{find_cure(exc)}", SERVER_ERROR
         ) from exc
     except LocalProtocolError as exc:
         raise CliError(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
     except RemoteProtocolError as exc:
         raise CliError(
-            f"the server broke the protocol: {exc}. --trace shows the messages", NO_CONVERSATION
+            f"the server broke the protocol: {exc}. --trace shows the messages", NO_CONNECTION
         ) from exc

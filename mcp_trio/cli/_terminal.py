@@ -20,7 +20,7 @@ import trio
 if TYPE_CHECKING:
     from mcp_core.types import ElicitResult
 
-    from ._forms import Dialogue, Prompt, Say
+    from ._forms import Dialogue, PromptParts, PrintLine
     from ._screen import Screen
 
 __all__ = ["Terminal"]
@@ -38,14 +38,14 @@ class Terminal:
         self._encoding = keyboard.encoding
         self._dialogue_lock = trio.Lock()
 
-    async def hold(self, begin: Callable[[Say], Dialogue]) -> ElicitResult:
+    async def run_dialogue(self, begin: Callable[[PrintLine], Dialogue]) -> ElicitResult:
         """Run a dialogue, after those that already wait, and return its result."""
         async with self._dialogue_lock:
             # Discard what was typed before the question was shown: it is not an answer to it. The
             # first read reports a closed terminal.
             with suppress(termios.error):
                 termios.tcflush(self._fd, termios.TCIFLUSH)
-            dialogue = begin(self._screen.say)
+            dialogue = begin(self._screen.write_line)
             try:
                 prompt = next(dialogue)
                 while True:
@@ -54,7 +54,7 @@ class Terminal:
                 result: ElicitResult = end.value
                 return result
 
-    async def _read_line(self, prompt: Prompt) -> str | None:
+    async def _read_line(self, prompt: PromptParts) -> str | None:
         """Return the line typed after the prompt; None for Ctrl+D or if the terminal is closed."""
         while True:
             data = await self._read_bytes(prompt)
@@ -63,16 +63,16 @@ class Terminal:
             try:
                 text = data.rstrip(b"\r\n").decode(self._encoding)
             except UnicodeDecodeError:
-                self._screen.say((f"  That is not {self._encoding}", "yellow"))
+                self._screen.write_line((f"  That is not {self._encoding}", "yellow"))
                 continue
             if _CONTROLS.isdisjoint(text):
                 return text
-            self._screen.say(
+            self._screen.write_line(
                 ("  That contains a control character, as of an arrow key: ", "yellow"), text
             )
 
-    async def _read_bytes(self, prompt: Prompt) -> bytes | None:
-        self._screen.prompt(*prompt)
+    async def _read_bytes(self, prompt: PromptParts) -> bytes | None:
+        self._screen.begin_prompt(*prompt)
         data = b""
         try:
             while not data.endswith(b"\n"):
@@ -84,5 +84,5 @@ class Terminal:
         except OSError:  # the terminal is closed
             return None
         finally:
-            self._screen.typed(ended=data.endswith(b"\n"))
+            self._screen.end_prompt(ended=data.endswith(b"\n"))
         return data

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from mcp_core.runtime import answer_form
 from mcp_core.types import ElicitationCapability, ElicitResult
 
-from ._arguments import object_in
-from ._errors import CliError, no_such_argument
-from ._forms import InvalidInput, default_in, fill_in, value_in, visit
+from ._arguments import parse_object
+from ._errors import CliError, unknown_argument
+from ._forms import InvalidInput, valid_default, fill_in, parse_field, ask_to_open_page
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -42,7 +42,7 @@ class User:
         given: the values of `--answer`.
         stderr: for questions and errors.
 
-    `present` is True if there is a terminal to ask at. `misused` is True after a form for which
+    `at_terminal` is True if there is a terminal to ask at. `answers_invalid` is True after a form for which
     `given` had no valid answer; the reason was written to `stderr`.
 
     Raises:
@@ -55,13 +55,13 @@ class User:
         self._stderr = stderr
         self._terminal = _open_terminal(stderr)
         self._form_callback = answer_form(self._answer_form)
-        self.present = self._terminal is not None
-        self.misused = False
+        self.at_terminal = self._terminal is not None
+        self.answers_invalid = False
 
     @property
-    def options(self) -> ClientOptions:
+    def client_options(self) -> ClientOptions:
         """The elicitation options of the client."""
-        if self.present:
+        if self.at_terminal:
             return {
                 "on_elicit": self._on_elicit,
                 "elicitation": ElicitationCapability(form={}, url={}),
@@ -73,7 +73,9 @@ class User:
             return self._form_callback(params)
         assert self._terminal is not None, "pages are declared only with a terminal"
         assert params.url is not None
-        return self._terminal.hold(partial(visit, self._source, params.message, params.url))
+        return self._terminal.run_dialogue(
+            partial(ask_to_open_page, self._source, params.message, params.url)
+        )
 
     def _answer_form(
         self, message: str, form: FormSchema
@@ -82,13 +84,15 @@ class User:
             try:
                 return ElicitResult(action="accept", content=self._form_content(form))
             except CliError as exc:
-                self.misused = True
-                self._stderr.say(f"mcp-trio: {exc}")
+                self.answers_invalid = True
+                self._stderr.write_line(f"mcp-trio: {exc}")
         elif self._terminal is None:
-            self.misused = True
-            self._stderr.say("mcp-trio: no --answer is left for this form of the server: ", message)
+            self.answers_invalid = True
+            self._stderr.write_line(
+                "mcp-trio: no --answer is left for this form of the server: ", message
+            )
         else:
-            return self._terminal.hold(partial(fill_in, self._source, message, form))
+            return self._terminal.run_dialogue(partial(fill_in, self._source, message, form))
         return ElicitResult(action="cancel")
 
     def _form_content(self, form: FormSchema) -> dict[str, Any]:
@@ -97,13 +101,13 @@ class User:
         Raises:
             CliError: a value is invalid, or a required field is missing.
         """
-        content = {name: default_in(form, name) for name in form.properties}
+        content = {name: valid_default(form, name) for name in form.properties}
         texts, self._field_texts = self._field_texts, {}
         values = {name: _parse_field(form, name, text) for name, text in texts.items()}
         if not texts:
             values = self._forms.popleft()
         for name, value in values.items():
-            problem = form.misfit(name, value) if name in form.properties else None
+            problem = form.find_error(name, value) if name in form.properties else None
             if problem:
                 raise CliError(f"--answer: {name} {problem}")
         content |= values
@@ -115,7 +119,7 @@ class User:
 
 def _parse_answers(given: Sequence[str]) -> tuple[dict[str, str], deque[dict[str, Any]]]:
     """Return texts for the fields of the first form, or the values of each form."""
-    objects = deque(object_in(word) for word in given if word.startswith("{"))
+    objects = deque(parse_object(word) for word in given if word.startswith("{"))
     texts: dict[str, str] = {}
     for word in given:
         key, equals, text = word.partition("=")
@@ -135,9 +139,9 @@ def _parse_answers(given: Sequence[str]) -> tuple[dict[str, str], deque[dict[str
 
 def _parse_field(form: FormSchema, name: str, text: str) -> Any:
     if name not in form.properties:
-        raise no_such_argument("the form", name, list(form.properties))
+        raise unknown_argument("the form", name, list(form.properties))
     try:
-        return value_in(form, name, text)
+        return parse_field(form, name, text)
     except InvalidInput as misfit:
         raise CliError(f"--answer {name}={text}: {misfit}") from None
 

@@ -21,7 +21,7 @@ from mcp_core import ConnectFailed
 from mcp_core.http import RequestHead
 from mcp_core.urls import Url, is_loopback_host
 
-from ._h11_connection import H11ClientConnection, ask_to_switch, open_tunnel
+from ._h11_connection import H11ClientConnection, request_upgrade, open_tunnel
 
 if TYPE_CHECKING:
     from mcp_core.http import Headers, WebSocketUpgrade
@@ -82,7 +82,7 @@ class Connector:
     """A factory of connections to one server.
 
     `nursery` runs the tasks of HTTP/2 connections. Until it is set, only HTTP/1.1 is used.
-    `reached` is the IP address of the last connection, or None if unknown, as behind a proxy.
+    `server_address` is the IP address of the last connection, or None if unknown, as behind a proxy.
 
     Args:
         scheme: `http` or `https`.
@@ -110,18 +110,18 @@ class Connector:
         *,
         tls: ssl.SSLContext | None = None,
         proxy: str | None = ENVIRONMENT,
-        address: str | None = None,
+        absolute_head: str | None = None,
         tunnel: bool = False,
         prior_knowledge: bool = False,
     ) -> None:
         self.nursery: trio.Nursery | None = None
-        self.reached: str | None = None
+        self.server_address: str | None = None
         self._scheme = scheme
         self._prior_knowledge = prior_knowledge and scheme == "http"
         self._tunnel = tunnel or self._prior_knowledge
         self.host = host
         self.port = port
-        self._address = address or host
+        self._address = absolute_head or host
         self._tls: ssl.SSLContext | None = None
         self._system_tls = tls is None
         if scheme == "https":
@@ -141,7 +141,7 @@ class Connector:
         through = f" through {self._proxy}" if self._proxy is not None else ""
         return f"<Connector to {_authority(self.host, self.port)}{secure}{through}>"
 
-    def address(self, head: RequestHead) -> RequestHead:
+    def absolute_head(self, head: RequestHead) -> RequestHead:
         """Return the request head as it must be sent on a connection made here.
 
         A proxy that forwards requests needs the absolute URL and our credentials (RFC 9112 3.2.2).
@@ -151,7 +151,7 @@ class Connector:
         target = f"http://{_authority(self.host, self.port)}".encode() + head.target
         return RequestHead(head.method, target, [*head.headers, *self._proxy.headers])
 
-    async def dial(self) -> H11ClientConnection | H2ClientConnection:
+    async def connect(self) -> H11ClientConnection | H2ClientConnection:
         """Open a connection. It takes at most ten seconds.
 
         Raises:
@@ -166,7 +166,7 @@ class Connector:
         first_hop = self._proxy or _authority(self.host, self.port)
         raise ConnectFailed(f"{first_hop} did not let us connect within {_CONNECT_TIMEOUT:g} s")
 
-    async def switch(self, upgrade: WebSocketUpgrade) -> tuple[trio.abc.Stream, bytes]:
+    async def connect_websocket(self, upgrade: WebSocketUpgrade) -> tuple[trio.abc.Stream, bytes]:
         """Open a connection and upgrade it to a WebSocket. It takes at most ten seconds.
 
         Returns:
@@ -178,8 +178,8 @@ class Connector:
         with trio.move_on_after(_CONNECT_TIMEOUT):
             stream = await self._connect(_HTTP1)
             try:
-                head, remainder = await ask_to_switch(stream, upgrade.head)
-                refused = upgrade.refused(head, remainder)
+                head, remainder = await request_upgrade(stream, upgrade.head)
+                refused = upgrade.find_error(head, remainder)
                 if refused is not None:
                     raise ConnectFailed(str(refused)) from refused
             except BaseException:
@@ -221,7 +221,7 @@ class Connector:
         proxy = self._proxy
         if proxy is None:
             stream = await _open(self._address, self.port, _authority(self.host, self.port))
-            self.reached = _address_of(stream)
+            self.server_address = _address_of(stream)
         else:
             stream = await _open(proxy.host, proxy.port, str(proxy))
         try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http import Action, Headers, RequestHead
 
-__all__ = ["H11ClientConnection", "ask_to_switch", "open_tunnel"]
+__all__ = ["H11ClientConnection", "request_upgrade", "open_tunnel"]
 
 _READ_SIZE: Final = 65_536
 _MAX_HEAD: Final = 65_536  # bytes
@@ -46,11 +46,11 @@ class H11ClientConnection:
     """
 
     protocol = "HTTP/1.1"
-    room = 1  # requests at a time
+    capacity = 1  # requests at a time
 
     def __init__(self, stream: trio.abc.Stream) -> None:
-        self.used = 0
-        self.heard = False
+        self.response_count = 0
+        self.received = False
         self._stream = stream
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
         self._sent = False
@@ -58,33 +58,33 @@ class H11ClientConnection:
         self._problem: ConnectionLost | None = None
 
     def __repr__(self) -> str:
-        return f"<H11ClientConnection {self._http.our_state}, {self.used} responses>"
+        return f"<H11ClientConnection {self._http.our_state}, {self.response_count} responses>"
 
     async def run(
-        self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]
+        self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
     ) -> bool:
-        """Send a request, and pass its response to `take` in pieces, until `End`.
+        """Send a request, and pass its response to `on_actions` in pieces, until `End`.
 
         Returns:
             True if the connection may be used again.
 
         Raises:
-            ConnectionLost: the response is incomplete. What has arrived was passed to `take`.
+            ConnectionLost: the response is incomplete. What has arrived was passed to `on_actions`.
             ValueError: the request is invalid in HTTP; nothing was sent.
         """
         data = self._encode(head, body)
-        self.heard = False
+        self.received = False
         if len(data) <= _ONE_WRITE:
             await self._send(data)
-            await self._receive(take)
+            await self._receive(on_actions)
         else:
             async with open_quiet_nursery() as nursery:
                 nursery.start_soon(self._send, data)
-                await self._receive(take)
-        self.used += 1
+                await self._receive(on_actions)
+        self.response_count += 1
         return self._start_next_cycle()
 
-    def closed_by_server(self) -> bool:
+    def server_closed(self) -> bool:
         """Return True if an idle connection has something to read: that can only be its end.
 
         Known for sockets only; False for other streams.
@@ -123,11 +123,11 @@ class H11ClientConnection:
             return  # the server may have sent a response before it closed; `_receive` reads it
         self._sent = True
 
-    async def _receive(self, take: Callable[[list[Action]], None]) -> None:
+    async def _receive(self, on_actions: Callable[[list[Action]], None]) -> None:
         while True:
             actions = self._decode()
             if actions:
-                take(actions)
+                on_actions(actions)
                 if type(actions[-1]) is End:
                     return
             if self._problem is not None:
@@ -137,8 +137,8 @@ class H11ClientConnection:
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 data = b""
             self._eof = not data
-            if data and not self.heard:
-                self.heard = True
+            if data and not self.received:
+                self.received = True
                 _require_http(data)
             self._http.receive_data(data)
 
@@ -166,7 +166,7 @@ class H11ClientConnection:
     def _error_text(self, exc: h11.RemoteProtocolError) -> str:
         if not self._eof:
             return f"the server's answer is not HTTP/1.1: {_without_quoted_bytes(exc)}"
-        if not self.heard:
+        if not self.received:
             return "the server closed the connection without an answer"
         return "the server closed the connection in the middle of its answer"
 
@@ -235,7 +235,7 @@ async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers)
         raise ConnectFailed("it sent data right after its answer")
 
 
-async def ask_to_switch(stream: trio.abc.Stream, head: RequestHead) -> tuple[Head, bytes]:
+async def request_upgrade(stream: trio.abc.Stream, head: RequestHead) -> tuple[Head, bytes]:
     """Send an upgrade request, and return the head of its response with the bytes that follow.
 
     After status 101 these are bytes of the new protocol. After an error status they are the body,

@@ -36,7 +36,7 @@ from mcp_core.http import (
     Head,
     NotProcessed,
     goaway,
-    request_fields,
+    encode_request_head,
     response_head,
 )
 from mcp_trio._h2_protocol import H2Protocol
@@ -82,7 +82,7 @@ _OTHER_PROTOCOLS: Final = {
 class _H2ClientStream:
     """One request and its response.
 
-    `done` is set when nothing more comes. `problem` is then the reason if the response is
+    `done` is set when nothing more comes. `find_error` is then the reason if the response is
     incomplete, or None.
     """
 
@@ -126,8 +126,8 @@ class H2ClientConnection:
     protocol = "HTTP/2"
 
     def __init__(self, stream: trio.abc.Stream, scheme: str) -> None:
-        self.used = 0
-        self.heard = False
+        self.response_count = 0
+        self.received_any = False
         self._stream = stream
         self._scheme = scheme
         self._watch = FrameWatch(is_server=False)
@@ -150,10 +150,10 @@ class H2ClientConnection:
 
     def __repr__(self) -> str:
         state = "over" if self._over else "going" if self._goaway is not None else "open"
-        return f"<H2ClientConnection {state}, {len(self._streams)} streams, {self.used} responses>"
+        return f"<H2ClientConnection {state}, {len(self._streams)} streams, {self.response_count} responses>"
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """The number of requests that may run at once; 0 if it is closing or may be dead."""
         is_open = not (self._over or self._closing or self._suspect) and self._goaway is None
         return self._max_concurrent if is_open else 0
@@ -172,19 +172,19 @@ class H2ClientConnection:
             raise ConnectFailed(self._lost_text(response_started=False))
 
     async def run(
-        self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]
+        self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
     ) -> bool:
-        """Send a request, and pass its response to `take` in pieces, until `End`.
+        """Send a request, and pass its response to `on_actions` in pieces, until `End`.
 
         Returns:
             True if the connection may be used again.
 
         Raises:
             NotProcessed: the server has not processed the request; it can be sent again.
-            ConnectionLost: the response is incomplete. What has arrived was passed to `take`.
+            ConnectionLost: the response is incomplete. What has arrived was passed to `on_actions`.
             ValueError: the request is invalid in HTTP; nothing was sent.
         """
-        stream = self._begin(head, body, take)
+        stream = self._begin(head, body, on_actions)
         try:
             await stream.done.wait()
         finally:
@@ -194,11 +194,11 @@ class H2ClientConnection:
                 self._check_alive(stream)
         if stream.problem is not None:
             raise stream.problem
-        return self.room > 0
+        return self.capacity > 0
 
-    def closed_by_server(self) -> bool:
+    def server_closed(self) -> bool:
         """Return True if no new request may use the connection."""
-        return not self.room
+        return not self.capacity
 
     async def aclose(self) -> None:
         """Send GOAWAY and close the stream.
@@ -220,11 +220,11 @@ class H2ClientConnection:
     def _begin(
         self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
     ) -> _H2ClientStream:
-        fields = request_fields(head, self._scheme)
+        fields = encode_request_head(head, self._scheme)
         if body:
             fields.append((b"content-length", b"%d" % len(body)))
         try:
-            if not self.room:
+            if not self.capacity:
                 raise NotProcessed("the server takes no more requests on this connection")
             id = self._http.get_next_available_stream_id()
             self._http.send_headers(id, _protect_secrets(fields), end_stream=not body)
@@ -282,7 +282,7 @@ class H2ClientConnection:
                 if not stream.unsent:
                     break
                 self._unsent[stream] = None  # behind the others
-        self._watch.sent(frames)
+        self._watch.data_sent(frames)
 
     def _sendable(self, stream: _H2ClientStream, limit: int) -> int:
         http = self._http
@@ -335,8 +335,8 @@ class H2ClientConnection:
                 return
             if not data:
                 return
-            if not self.heard:
-                self.heard = True
+            if not self.received_any:
+                self.received_any = True
                 for prefix, problem in _OTHER_PROTOCOLS.items():
                     if data.startswith(prefix):
                         self._fault = problem
@@ -352,8 +352,8 @@ class H2ClientConnection:
         self._last_received = now
         self._suspect = False
         passed = watch.receive(data, now)
-        if watch.fault is not None:
-            self._fail(watch.fault.code, watch.fault.reason)
+        if watch.error is not None:
+            self._fail(watch.error.code, watch.error.reason)
             return
         try:
             events = self._http.receive_data(passed)
@@ -394,7 +394,7 @@ class H2ClientConnection:
                 current = stream
                 actions = []
             if kind is StreamReset:
-                self._watch.answered()  # the stream was ours, so its reset is no flood of resets
+                self._watch.stream_completed()  # the stream was ours, so its reset is no flood of resets
                 problem: ConnectionLost | None = _reset_by_server(event.error_code)
             else:
                 problem = _decode(stream, event, actions)
@@ -418,8 +418,8 @@ class H2ClientConnection:
             self._reset(stream, ErrorCodes.CANCEL)
             return
         if type(actions[-1]) is End:
-            self.used += 1
-            self._watch.answered()
+            self.response_count += 1
+            self._watch.stream_completed()
             unsent = stream in self._unsent
             self._end_stream(stream)
             if unsent:

@@ -71,7 +71,7 @@ class HttpTransport:
                 self,
                 lambda event: context.run(take, event),
                 sent=sent,
-                address=way.address,
+                address=way.absolute_head,
                 rights=authorization,
             )
         )
@@ -123,19 +123,19 @@ class HttpTransport:
             self._requests.handle_timeout(trio.current_time())
             self.pump()
 
-    async def dial(self) -> H11ClientConnection | H2ClientConnection:
+    async def connect(self) -> H11ClientConnection | H2ClientConnection:
         """Open a connection to the server, for the core's connection pool."""
-        connection = await self._connector.dial()
+        connection = await self._connector.connect()
         if self._authorization is not None:
-            self._authorization.met_at(self._connector.reached)
+            self._authorization.set_server_address(self._connector.server_address)
         return connection
 
     clock = staticmethod(trio.current_time)
     new_event = trio.Event
 
-    def discard(self, lines: list[H11ClientConnection | H2ClientConnection]) -> None:
+    def discard(self, connections: list[H11ClientConnection | H2ClientConnection]) -> None:
         """Close connections that the pool has dropped, in the background."""
-        self._nursery.start_soon(_close, lines)
+        self._nursery.start_soon(_close, connections)
 
     def start_job(self, job: HttpRequestJob) -> None:
         """Start the task of a request."""

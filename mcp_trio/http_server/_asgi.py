@@ -21,7 +21,7 @@ import trio
 from mcp_core.http import HttpOptions
 from mcp_core.runtime import AsgiApplication, AsgiRequest
 
-from ._driver import ServedEndpoint, open_reception
+from ._driver import ServedEndpoint, open_http_server_driver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -95,7 +95,7 @@ class AsgiApp(AsgiApplication):
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[HttpServerDriver]:
         async with self._server.lifespan() as value:
-            site = self._site(secrets.token_bytes, time.time, ServedEndpoint(self._server, value))
-            async with open_reception(site) as reception:
+            site = self._router(secrets.token_bytes, time.time, ServedEndpoint(self._server, value))
+            async with open_http_server_driver(site) as reception:
                 yield reception
                 await reception.wind_down(_GRACE)

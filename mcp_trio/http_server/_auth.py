@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcp_core.auth import HttpRequest, HttpResponse
     from mcp_core.http import AuthCheck, ResourceServerLike
 
-__all__ = ["AuthStepRunner", "door_of"]
+__all__ = ["AuthStepRunner", "endpoint_auth"]
 
 _FETCH_TIMEOUT: Final = 8.0  # seconds for one fetch, with its DNS look-ups
 _MOST_FETCHES: Final = 200
@@ -32,7 +32,7 @@ _MOST_FETCHES: Final = 200
 _log = logging.getLogger("mcp_trio")
 
 
-def door_of(guard: ResourceServerLike | None) -> EndpointAuth | None:
+def endpoint_auth(guard: ResourceServerLike | None) -> EndpointAuth | None:
     """Return the authorization of an endpoint by `guard`; None without one."""
     return None if guard is None else EndpointAuth(guard, time, _log.log)
 
@@ -51,7 +51,7 @@ class AuthStepRunner:
         """Run the steps of a check until the request is granted or denied."""
         with trio.move_on_after(AUTH_CHECK_TIMEOUT):
             await run_auth_check(admission, self._get, trio.current_time)
-        admission.give_up(trio.current_time())
+        admission.time_out(trio.current_time())
 
     async def _get(self, step: Any) -> Any:
         from mcp_core.auth import FetchFailed

@@ -35,8 +35,8 @@ __all__ = [
     "HEAD_SECONDS",
     "IDLE_SECONDS",
     "LINGER_SECONDS",
-    "PLAIN",
-    "UNWANTED",
+    "TEXT_PLAIN",
+    "MAX_UNWANTED",
     "WITHOUT_BODY",
     "WRITE_SECONDS",
     "WRITE_SIZE",
@@ -51,7 +51,7 @@ _MAX_UNUSED: Final = 64 * 1024
 WRITE_SIZE: Final = 256 * 1024
 # Bytes of an unwanted request body that are read and dropped, so that the client, which is still
 # sending, gets to read the error response.
-UNWANTED: Final = 64 * 1024
+MAX_UNWANTED: Final = 64 * 1024
 
 HEAD_SECONDS: Final = 10.0  # for a request head, and for the first bytes of a connection
 BODY_SECONDS: Final = 30.0  # for each BODY_PROGRESS bytes of a request body
@@ -61,7 +61,7 @@ WRITE_SECONDS: Final = 30.0
 LINGER_SECONDS: Final = 1.0  # for closing, while the client may still be sending
 
 WITHOUT_BODY: Final = frozenset({204, 304})
-PLAIN: Final = (b"content-type", b"text/plain; charset=utf-8")
+TEXT_PLAIN: Final = (b"content-type", b"text/plain; charset=utf-8")
 
 _log = logging.getLogger("mcp_trio")
 
@@ -86,7 +86,7 @@ class AccessLogEntry(Struct, frozen=True, gc=False):
 class HttpServerConnection(abc.ABC):
     """A server connection on `stream`, whose requests go to the driver `reception`.
 
-    Await `serve`, and call `wind_down` to shut down. `incoming` has bytes that were already read.
+    Await `serve`, and call `shutdown` to shut down. `incoming` has bytes that were already read.
     `on_exchange` is called with the log entry of every exchange when it has ended.
     """
 
@@ -116,7 +116,7 @@ class HttpServerConnection(abc.ABC):
         self._lingers = False  # the client may still be sending when we close
 
     @abc.abstractmethod
-    def wind_down(self) -> None:
+    def shutdown(self) -> None:
         """Take no new requests, and close once the running exchanges have ended."""
 
     @abc.abstractmethod
@@ -157,7 +157,7 @@ class HttpServerConnection(abc.ABC):
             _log.exception("internal error on %r", self)
         finally:
             self._closing = True
-            self._deadline.drop()
+            self._deadline.discard()
             try:
                 self._abandon_exchanges()
             except Exception:  # noqa: BLE001 - as above
@@ -249,7 +249,7 @@ class HttpServerConnection(abc.ABC):
             if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 await self._stream.send_eof()
             unwanted = len(self._incoming)
-            while unwanted < UNWANTED and (data := await self._stream.receive_some(_READ_SIZE)):
+            while unwanted < MAX_UNWANTED and (data := await self._stream.receive_some(_READ_SIZE)):
                 unwanted += len(data)
         await self._stream.aclose()
 
@@ -286,7 +286,7 @@ class HttpServerConnection(abc.ABC):
     def _pump_quietly(self) -> None:
         if self._pump_needed:
             self._pump_needed = False
-            self._reception.pump_quietly()
+            self._reception.pump_logging_errors()
 
     def _write_access_log(
         self, request: RequestHead, status: int, seconds: float, size: int, rpc_method: str

@@ -24,7 +24,7 @@ from mcp_core.runtime import Service
 from mcp_core.types import ErrorData
 from mcp_trio._deadlines import DeadlineRunner
 from mcp_trio._nursery import open_quiet_nursery
-from mcp_trio._runtime import TrioRuntime, act_on, start_job
+from mcp_trio._runtime import TrioRuntime, handle_event, start_job
 
 from ._auth import AuthStepRunner
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     Write = Callable[[], Coroutine[Any, Any, None]]
 
-__all__ = ["HttpServerDriver", "ServedEndpoint", "open_reception"]
+__all__ = ["HttpServerDriver", "ServedEndpoint", "open_http_server_driver"]
 
 _CANCELLED_GRACE: Final = 1.0  # seconds for cancelled handlers to end
 
@@ -55,7 +55,7 @@ class ServedEndpoint(NamedTuple):
 class ExchangeWakeup(Protocol):
     """The token of an `Exchange`."""
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """Report that there are actions to take. It must not wait."""
 
 
@@ -66,8 +66,8 @@ class HttpServerDriver:
     `stopping`: no new request is accepted, and a connection closes after its current exchange.
     """
 
-    def __init__(self, site: Router, nursery: trio.Nursery) -> None:
-        self.site = site
+    def __init__(self, router: Router, nursery: trio.Nursery) -> None:
+        self.router = router
         self.stopping = False
         self.trio_token = trio.lowlevel.current_trio_token()
         self.deadlines = DeadlineRunner()
@@ -90,19 +90,19 @@ class HttpServerDriver:
 
         It raises only a fault of our own, for the connection whose request brings it about.
         """
-        site = self.site
+        site = self.router
         site.pump(self._on_event)
         deadline = site.next_deadline()
         self._timer.move(math.inf if deadline is None else deadline)
 
-    def pump_quietly(self) -> None:
+    def pump_logging_errors(self) -> None:
         """Call `pump` where no caller could handle such a fault: it goes to the log."""
         try:
             self.pump()
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("our own fault on %r", self)
 
-    def taken(self, exchange: Exchange) -> None:
+    def output_sent(self, exchange: Exchange) -> None:
         """Let handlers continue that wait for capacity, and process events.
 
         Call it when output of `exchange` was sent, or never will be.
@@ -116,13 +116,13 @@ class HttpServerDriver:
                 service.close()
                 return
             runtime: _ConversationRuntime = service.runtime  # type: ignore[assignment]
-            runtime.go_on()
+            runtime.capacity_changed()
         try:
-            self.site.pump(self._on_event)  # no deadline moves nearer when something is sent
+            self.router.pump(self._on_event)  # no deadline moves nearer when something is sent
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("our own fault on %r", self)
 
-    def admit(self, exchange: Exchange) -> trio.CancelScope:
+    def start_auth_check(self, exchange: Exchange) -> trio.CancelScope:
         """Run the authorization check of `exchange` in a task, then poke it.
 
         Cancel the scope that this returns when the client disconnects.
@@ -133,15 +133,15 @@ class HttpServerDriver:
 
     async def _admit(self, exchange: Exchange, scope: trio.CancelScope) -> None:
         with scope:
-            await self.judged(exchange)
+            await self.authorize(exchange)
             token: ExchangeWakeup = exchange.token
-            token.poke()
+            token.wake()
 
-    async def judged(self, exchange: Exchange) -> None:
+    async def authorize(self, exchange: Exchange) -> None:
         """Run the authorization check of `exchange`, if it has one, until it is decided."""
-        if exchange.needs_grant is not None:
-            await self._admitting.run(exchange.needs_grant)
-            self.pump_quietly()
+        if exchange.auth_check is not None:
+            await self._admitting.run(exchange.auth_check)
+            self.pump_logging_errors()
 
     clock = staticmethod(trio.current_time)
     new_event = trio.Event
@@ -180,9 +180,9 @@ class HttpServerDriver:
                     return
                 service = self._start_service(conversation)
             if isinstance(event, RequestReceived):
-                job = service.take(event)
+                job = service.handle_event(event)
             else:
-                job = act_on(event, service)  # which writes it to the log
+                job = handle_event(event, service)  # which writes it to the log
             if job is not None:
                 self._jobs += 1
                 runtime: _ConversationRuntime = conversation.service.runtime
@@ -213,16 +213,16 @@ class HttpServerDriver:
         """Forget the service of a conversation that has ended, once its handlers have ended too."""
         runtime: _ConversationRuntime = service.runtime  # type: ignore[assignment]
         runtime.closed = True
-        runtime.go_on()
+        runtime.capacity_changed()
         if service.idle:
             self._services.discard(service)
 
-    def after(self, runtime: _ConversationRuntime) -> Write | None:
+    def job_ended(self, runtime: _ConversationRuntime) -> Write | None:
         """Process the end of a job. Return what its task should still write, if anything."""
         self._jobs -= 1
-        runtime.conversation.touch()
+        runtime.conversation.mark_dirty()
         writes = self._writes = []
-        self.pump_quietly()
+        self.pump_logging_errors()
         self._writes = None
         for write in writes[1:]:
             self._nursery.start_soon(write)
@@ -234,11 +234,11 @@ class HttpServerDriver:
 
     def _handle_timeout(self) -> None:
         try:
-            self.site.handle_timeout(trio.current_time())
+            self.router.handle_timeout(trio.current_time())
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("our own fault at a deadline of %r", self)
         else:
-            self.pump_quietly()
+            self.pump_logging_errors()
 
     # -- The end -----------------------------------------------------------------------------------
 
@@ -249,16 +249,16 @@ class HttpServerDriver:
         not delay this.
         """
         self.stopping = True
-        self.site.wind_down()
-        self.pump_quietly()
+        self.router.wind_down()
+        self.pump_logging_errors()
         with trio.move_on_after(grace):
             await self._wait_for_jobs()
         for service in list(self._services):
             service.stop()
         with trio.move_on_after(_CANCELLED_GRACE):
             await self._wait_for_jobs()
-        self.site.close()
-        self.pump_quietly()
+        self.router.close()
+        self.pump_logging_errors()
 
     async def _wait_for_jobs(self) -> None:
         while self._jobs:
@@ -267,15 +267,15 @@ class HttpServerDriver:
     def close(self) -> None:
         """Close the site and forget all services, in any state."""
         self.stopping = True
-        self.site.close()
-        self.pump_quietly()
-        self._timer.drop()
+        self.router.close()
+        self.pump_logging_errors()
+        self._timer.discard()
         while self._services:
             self._services.pop().close()
 
 
 @asynccontextmanager
-async def open_reception(site: Router) -> AsyncIterator[HttpServerDriver]:
+async def open_http_server_driver(site: Router) -> AsyncIterator[HttpServerDriver]:
     """Open a driver for `site`. On exit whatever still runs is cancelled."""
     async with open_quiet_nursery() as nursery:
         reception = HttpServerDriver(site, nursery)
@@ -299,15 +299,15 @@ class _ConversationRuntime(TrioRuntime):
         self._capacity_changed: trio.lowlevel.ParkingLot | None = None
 
     def pump(self) -> None:
-        self.conversation.touch()
-        self._reception.pump_quietly()
+        self.conversation.mark_dirty()
+        self._reception.pump_logging_errors()
 
-    def full(self, id: RequestId) -> bool:
-        return not self.closed and self.conversation.full(id)
+    def write_blocked(self, id: RequestId) -> bool:
+        return not self.closed and self.conversation.write_blocked(id)
 
     async def drain(self, id: RequestId) -> None:
-        await self.breathe()
-        while self.full(id):
+        await self.checkpoint_if_due()
+        while self.write_blocked(id):
             if self._capacity_changed is None:
                 self._capacity_changed = trio.lowlevel.ParkingLot()
             await self._capacity_changed.park()
@@ -315,9 +315,9 @@ class _ConversationRuntime(TrioRuntime):
     def release(self, id: RequestId, retry: float | None) -> bool:
         return self.conversation.release(id, retry)
 
-    def go_on(self) -> None:
+    def capacity_changed(self) -> None:
         if self._capacity_changed is not None:
             self._capacity_changed.unpark_all()
 
     def after(self) -> Write | None:
-        return self._reception.after(self)
+        return self._reception.job_ended(self)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import h11
 import trio
 
-from mcp_core.http import Body, End, Head, head_end, unfinished_fault
+from mcp_core.http import Body, End, Head, head_end, find_partial_head_error
 
 from ._connection import (
     BODY_PROGRESS,
@@ -25,13 +25,13 @@ from ._connection import (
     HEAD_SECONDS,
     IDLE_SECONDS,
     LINGER_SECONDS,
-    PLAIN,
-    UNWANTED,
+    TEXT_PLAIN,
+    MAX_UNWANTED,
     WITHOUT_BODY,
     WRITE_SIZE,
     HttpServerConnection,
 )
-from ._h11_heads import CHUNKED, BadRequest, HeadReader, chunks, date_line, status_lines
+from ._h11_heads import CHUNKED, BadRequest, HeadReader, chunk_parser, date_line, status_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,9 +98,9 @@ class H11ServerConnection(HttpServerConnection):
     # -- Called from outside ---------------------------------------------------------------------
 
     # As the token of its exchange: the exchange has output.
-    poke = HttpServerConnection._schedule_write
+    wake = HttpServerConnection._schedule_write
 
-    def wind_down(self) -> None:
+    def shutdown(self) -> None:
         if self._exchange is None and not self._writing:
             self._close()
 
@@ -118,7 +118,7 @@ class H11ServerConnection(HttpServerConnection):
             from mcp_trio._websocket import WebSocketServerConnection
 
             assert self._exchange is not None
-            await WebSocketServerConnection(self._reception, self._stream, self._exchange).carry(
+            await WebSocketServerConnection(self._reception, self._stream, self._exchange).run(
                 self._incoming
             )
 
@@ -179,7 +179,7 @@ class H11ServerConnection(HttpServerConnection):
         incoming = self._incoming
         end = head_end(incoming, self._searched)
         if end is None:
-            fault = unfinished_fault(incoming)
+            fault = find_partial_head_error(incoming)
             if fault is not None:
                 raise BadRequest(fault.status, fault.reason)
             self._searched = len(incoming)
@@ -197,18 +197,18 @@ class H11ServerConnection(HttpServerConnection):
         self._chunked = False
         self._close_after = False
         self._started_at = now
-        exchange = self._exchange = self._reception.site.begin(
-            head.request, now, token=self, may_switch=head.speaks_1_1
+        exchange = self._exchange = self._reception.router.begin(
+            head.request, now, token=self, may_upgrade=head.is_http_1_1
         )
         self._pump_needed = True
-        if exchange.needs_grant is not None:
-            self._auth_scope = self._reception.admit(exchange)
-        self._expects_continue = head.expects
+        if exchange.auth_check is not None:
+            self._auth_scope = self._reception.start_auth_check(exchange)
+        self._expects_continue = head.expects_continue
         if not head.length:
             return True
         self._body_deadline = now + BODY_SECONDS
         if head.length == CHUNKED:
-            self._chunk_parser = chunks(incoming[:end])
+            self._chunk_parser = chunk_parser(incoming[:end])
             self._chunk_parser.next_event()
         return True
 
@@ -218,7 +218,7 @@ class H11ServerConnection(HttpServerConnection):
         assert exchange is not None
         if exchange.reading:
             if not self._body_left:
-                self._reception.site.receive_data(exchange, b"", now)
+                self._reception.router.receive_data(exchange, b"", now)
                 self._pump_needed = True
             elif self._incoming:
                 self._read_body(exchange, now)
@@ -228,9 +228,9 @@ class H11ServerConnection(HttpServerConnection):
             self._expects_continue = False
         if self._pump_needed:
             self._pump()
-        actions = self._reception.site.actions_to_send(exchange)
+        actions = self._reception.router.actions_to_send(exchange)
         if actions:
-            self._reception.taken(exchange)
+            self._reception.output_sent(exchange)
             if exchange.socket is not None:
                 self._send_switching_head(actions)
                 return False
@@ -244,7 +244,7 @@ class H11ServerConnection(HttpServerConnection):
         if self._body_left and self._incoming:
             self._read_body(exchange, now)
         if self._body_left:
-            if self._close_after or self._body_received >= UNWANTED:
+            if self._close_after or self._body_received >= MAX_UNWANTED:
                 self._closing = True
                 self._lingers = True
             return False
@@ -272,11 +272,11 @@ class H11ServerConnection(HttpServerConnection):
         self._body_received += len(data)
         self._body_left -= len(data)
         if exchange.reading:
-            self._reception.site.receive_data(exchange, data, now, end=not self._body_left)
+            self._reception.router.receive_data(exchange, data, now, end=not self._body_left)
 
     def _read_chunks(self, exchange: Exchange, data: bytes, now: float) -> None:
         connection = self._chunk_parser
-        site = self._reception.site
+        site = self._reception.router
         assert connection is not None
         try:
             connection.receive_data(data)
@@ -301,9 +301,9 @@ class H11ServerConnection(HttpServerConnection):
         if exchange is not None:
             now = trio.current_time()
             if not exchange.over or self._switched:
-                self._reception.site.disconnected(exchange, now)
+                self._reception.router.disconnected(exchange, now)
                 self._pump_needed = True
-                self._reception.taken(exchange)
+                self._reception.output_sent(exchange)
             self._log_exchange(exchange, now)
         self._pump_quietly()
 
@@ -313,7 +313,7 @@ class H11ServerConnection(HttpServerConnection):
             self._status,
             now - self._started_at,
             self._response_size,
-            exchange.method,
+            exchange.mcp_method,
         )
 
     # -- Responding ------------------------------------------------------------------------------
@@ -350,18 +350,21 @@ class H11ServerConnection(HttpServerConnection):
         is_head = request_head.request.method == b"HEAD"
         self._body_omitted = is_head or status in WITHOUT_BODY
         if (
-            exchange.hang_up
+            exchange.close_after
             or self._reception.stopping
-            or not request_head.persists
-            or (self._body_left and (request_head.expects or self._body_left > UNWANTED))
+            or not request_head.keep_alive
+            or (
+                self._body_left
+                and (request_head.expects_continue or self._body_left > MAX_UNWANTED)
+            )
         ):
             self._close_after = True
         if self._body_omitted or type(actions[-1]) is not End:
             lines, has_length = status_lines(status, tuple(headers))
             framing = b""
             if not (self._body_omitted or has_length):
-                self._chunked = request_head.speaks_1_1
-                self._close_after = self._close_after or not request_head.speaks_1_1
+                self._chunked = request_head.is_http_1_1
+                self._close_after = self._close_after or not request_head.is_http_1_1
                 framing = _CHUNKED if self._chunked else b""
         else:
             # The response is complete, so its length is known. Content-Length differs by response
@@ -387,7 +390,7 @@ class H11ServerConnection(HttpServerConnection):
         self._lingers = True
         if not answered:
             text = why.encode() + b"\n"
-            lines, _ = status_lines(status, (PLAIN,))
+            lines, _ = status_lines(status, (TEXT_PLAIN,))
             self._parts += (
                 lines,
                 b"content-length: %d\r\n" % len(text),

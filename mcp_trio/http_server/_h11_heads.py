@@ -6,7 +6,7 @@ response heads. Parsing and checking them every time would cost more than the re
 1. A cached result is a pure function of the bytes. Each connection has its own cache of request
    heads, so that timing reveals nothing about other clients' requests.
 2. h11 decides: a head is used only if h11 has parsed or written it, or one that differs from it
-   only in the digits of a plain `Content-Length`. `head_fault` rejects more than h11 does.
+   only in the digits of a plain `Content-Length`. `find_head_error` rejects more than h11 does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import h11
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mcp_core.http import RequestHead, head_fault, origin_form
+from mcp_core.http import RequestHead, find_head_error, origin_form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ __all__ = [
     "BadRequest",
     "HeadReader",
     "ReceivedHead",
-    "chunks",
+    "chunk_parser",
     "date_line",
     "date_value",
     "status_lines",
@@ -63,16 +63,16 @@ class BadRequest(Exception):
 class ReceivedHead(Struct, frozen=True, gc=False):
     """A request head, with what it means for the connection.
 
-    `length` is the length of the body in bytes, or `CHUNKED`. `speaks_1_1` is True if the client
-    has HTTP/1.1, so that chunks may be sent to it. `persists` is True if the client keeps the
-    connection open. `expects` is True if it waits for "100 Continue" before it sends the body.
+    `length` is the length of the body in bytes, or `CHUNKED`. `is_http_1_1` is True if the client
+    has HTTP/1.1, so that chunks may be sent to it. `keep_alive` is True if the client keeps the
+    connection open. `expects_continue` is True if it waits for "100 Continue" before it sends the body.
     """
 
     request: RequestHead
     length: int
-    speaks_1_1: bool
-    persists: bool
-    expects: bool
+    is_http_1_1: bool
+    keep_alive: bool
+    expects_continue: bool
 
 
 class HeadReader:
@@ -120,14 +120,14 @@ def _with_length(head: ReceivedHead, digits: bytes) -> ReceivedHead:
 
 def _parse(block: bytes) -> ReceivedHead:
     """Parse a head without the cache."""
-    fault = head_fault(block)
+    fault = find_head_error(block)
     if fault is not None:
         raise BadRequest(fault.status, fault.reason)
     try:
-        event = chunks(block).next_event()
+        event = chunk_parser(block).next_event()
     except h11.RemoteProtocolError as exc:
         raise BadRequest(exc.error_status_hint, str(exc)) from None
-    # The head is complete, and `head_fault` has rejected those that h11 reads as something else.
+    # The head is complete, and `find_head_error` has rejected those that h11 reads as something else.
     assert isinstance(event, h11.Request)
     length = 0
     persists = True
@@ -154,7 +154,7 @@ def _parse(block: bytes) -> ReceivedHead:
     )
 
 
-def chunks(block: bytes) -> h11.Connection:
+def chunk_parser(block: bytes) -> h11.Connection:
     """Return an h11 parser that has received the head `block`, and expects its body."""
     connection = h11.Connection(h11.SERVER, _MAX_INCOMPLETE)
     connection.receive_data(block)

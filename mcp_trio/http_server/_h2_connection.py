@@ -30,7 +30,7 @@ from h2.events import (
 from h2.exceptions import ProtocolError, StreamClosedError
 
 from mcp_core.http import (
-    HTTP2_STREAMS,
+    MAX_CONCURRENT_STREAMS,
     Body,
     End,
     FrameWatch,
@@ -38,7 +38,7 @@ from mcp_core.http import (
     HeadError,
     goaway,
     rst_stream,
-    trailer_fault,
+    find_trailer_error,
 )
 
 from ._connection import (
@@ -47,13 +47,13 @@ from ._connection import (
     HEAD_SECONDS,
     IDLE_SECONDS,
     LINGER_SECONDS,
-    PLAIN,
+    TEXT_PLAIN,
     WITHOUT_BODY,
     WRITE_SECONDS,
     WRITE_SIZE,
     HttpServerConnection,
 )
-from ._h2_streams import STREAM_WINDOW, H2ServerProtocol, H2ServerStream, fields
+from ._h2_streams import STREAM_WINDOW, H2ServerProtocol, H2ServerStream, response_head_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -138,12 +138,12 @@ class H2ServerConnection(HttpServerConnection):
 
     # -- Called from outside ---------------------------------------------------------------------
 
-    def poke(self, stream: H2ServerStream) -> None:
+    def wake(self, stream: H2ServerStream) -> None:
         """Wake the connection: the exchange of `stream` has output."""
         self._ready[stream] = None
         self._schedule_write()
 
-    def wind_down(self) -> None:
+    def shutdown(self) -> None:
         """Shut down in two steps (RFC 9113 6.8): announce GOAWAY, then send the last stream id.
 
         Requests that crossed the first GOAWAY are still answered. Call this again when no exchange
@@ -165,7 +165,7 @@ class H2ServerConnection(HttpServerConnection):
             self._deadline.move(
                 min(_earliest(self._stream_deadlines), _earliest(self._drain_deadlines))
             )
-        elif self._watch.midway or not self._watch.settled:
+        elif self._watch.in_frame or not self._watch.preface_received:
             if self._head_deadline == math.inf:
                 self._head_deadline = now + HEAD_SECONDS
             self._deadline.move(self._head_deadline)
@@ -232,8 +232,8 @@ class H2ServerConnection(HttpServerConnection):
         self._incoming = b""
         watch = self._watch
         passed = watch.receive(incoming, now)
-        if watch.fault is not None:
-            self._fail(watch.fault.code, watch.fault.reason)
+        if watch.error is not None:
+            self._fail(watch.error.code, watch.error.reason)
             return
         if watch.goaway is not None:
             self._goaway_announced = True  # the client will send no more requests
@@ -266,7 +266,7 @@ class H2ServerConnection(HttpServerConnection):
         id = event.stream_id
         if id in self._reset_in_batch:
             return
-        if self._goaway_sent or len(self._streams) >= HTTP2_STREAMS:
+        if self._goaway_sent or len(self._streams) >= MAX_CONCURRENT_STREAMS:
             self._reject_stream(id, ErrorCodes.REFUSED_STREAM, now)
             return
         self._request_count += 1
@@ -293,10 +293,10 @@ class H2ServerConnection(HttpServerConnection):
         stream.expects_continue = not ended and b"expect" in headers
         self._ready[stream] = None
         try:
-            exchange = stream.exchange = self._reception.site.begin(head, now, token=stream)
+            exchange = stream.exchange = self._reception.router.begin(head, now, token=stream)
             self._pump_needed = True
-            if exchange.needs_grant is not None:
-                stream.auth_scope = self._reception.admit(exchange)
+            if exchange.auth_check is not None:
+                stream.auth_scope = self._reception.start_auth_check(exchange)
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("internal error on %r", self)
             self._reject(stream, 500, "Internal error.", now)
@@ -320,7 +320,7 @@ class H2ServerConnection(HttpServerConnection):
                 self._forget_stream(stream)
             return
         exchange = stream.exchange
-        if exchange is not None and (exchange.reading or exchange.needs_grant is not None):
+        if exchange is not None and (exchange.reading or exchange.auth_check is not None):
             if not stream.body:
                 stream.body = data
             else:
@@ -337,7 +337,7 @@ class H2ServerConnection(HttpServerConnection):
             return  # the stream was reset
         if stream.response_complete:
             self._forget_stream(stream)
-        elif trailer_fault(event.headers) is not None or stream.body_left > 0:
+        elif find_trailer_error(event.headers) is not None or stream.body_left > 0:
             self._abort_stream(stream, now)
         else:
             stream.request_complete = True
@@ -363,10 +363,10 @@ class H2ServerConnection(HttpServerConnection):
             if exchange.reading:
                 self._feed_exchange(stream, exchange, now)
             self._pump()
-            if not stream.unsent and (actions := self._reception.site.actions_to_send(exchange)):
+            if not stream.unsent and (actions := self._reception.router.actions_to_send(exchange)):
                 self._send_actions(stream, actions, now)
                 if not stream.unsent:
-                    self._reception.taken(exchange)
+                    self._reception.output_sent(exchange)
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("internal error on %r", self)
             if stream.id in self._streams:
@@ -377,10 +377,10 @@ class H2ServerConnection(HttpServerConnection):
         data = stream.body
         stream.body = b""
         if data:
-            self._reception.site.receive_data(exchange, bytes(data), now)
+            self._reception.router.receive_data(exchange, bytes(data), now)
         if stream.request_complete:
             self._end_body(stream)
-            self._reception.site.receive_data(exchange, b"", now)
+            self._reception.router.receive_data(exchange, b"", now)
         elif exchange.reading:
             if stream.expects_continue and not stream.received:
                 self._h2.send_headers(stream.id, _CONTINUE)
@@ -419,7 +419,7 @@ class H2ServerConnection(HttpServerConnection):
     def _finish_response(self, stream: H2ServerStream, now: float) -> None:
         """End the exchange of a stream whose response is completely sent."""
         stream.response_complete = True
-        self._watch.answered()
+        self._watch.stream_completed()
         self._detach(stream, now)
         self._log_exchange(stream, now)
         if stream.request_complete:
@@ -472,11 +472,11 @@ class H2ServerConnection(HttpServerConnection):
         exchange = stream.exchange
         stream.exchange = None
         if exchange is not None:
-            stream.rpc_method = exchange.method
+            stream.rpc_method = exchange.mcp_method
             if not exchange.over:
-                self._reception.site.disconnected(exchange, now)
+                self._reception.router.disconnected(exchange, now)
                 self._pump_needed = True
-            self._reception.taken(exchange)
+            self._reception.output_sent(exchange)
 
     def _abandon_exchanges(self) -> None:
         now = trio.current_time()
@@ -546,7 +546,9 @@ class H2ServerConnection(HttpServerConnection):
             )
             stream.response_complete = body_omitted or (over and not body)
             self._h2.send_headers(
-                stream.id, fields(head.status, head.headers), end_stream=stream.response_complete
+                stream.id,
+                response_head_fields(head.status, head.headers),
+                end_stream=stream.response_complete,
             )
             stream.status = head.status
         if stream.response_complete:
@@ -583,7 +585,7 @@ class H2ServerConnection(HttpServerConnection):
         is_last = size == left
         data = unsent if size == len(unsent) else unsent[offset : offset + size]
         self._h2.send_data(stream.id, data, end_stream=is_last and stream.end_after)
-        self._watch.sent(1)
+        self._watch.data_sent(1)
         self._write_capacity -= size
         stream.sent += size
         del self._unsent[stream]
@@ -600,7 +602,7 @@ class H2ServerConnection(HttpServerConnection):
         else:
             self._ready[stream] = None
         if exchange is not None:
-            self._reception.taken(exchange)
+            self._reception.output_sent(exchange)
         return False
 
     def _reject(self, stream: H2ServerStream, status: int, why: str, now: float) -> None:
@@ -611,7 +613,7 @@ class H2ServerConnection(HttpServerConnection):
             self._abandon_stream(stream, now)
         else:
             text = why.encode() + b"\n"
-            headers = [PLAIN, (b"content-length", b"%d" % len(text))]
+            headers = [TEXT_PLAIN, (b"content-length", b"%d" % len(text))]
             self._send_actions(stream, [Head(status, headers), Body(text), End()], now)
 
     def _reject_stream(self, id: int, code: ErrorCodes, now: float) -> None:
@@ -621,8 +623,8 @@ class H2ServerConnection(HttpServerConnection):
 
     def _count_reset(self, now: float) -> None:
         """Count a reset that the client caused. Too many of them end the connection."""
-        self._watch.reset(now)
-        if (fault := self._watch.fault) is not None:
+        self._watch.stream_reset(now)
+        if (fault := self._watch.error) is not None:
             self._fail(fault.code, fault.reason)
 
     def _reset(self, id: int, code: ErrorCodes) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from h2.settings import SettingCodes
 from hpack import Decoder, Encoder
 
-from mcp_core.http import HTTP2_STREAMS, RequestHead, request_head, response_fields
+from mcp_core.http import MAX_CONCURRENT_STREAMS, RequestHead, request_head, encode_response_head
 from mcp_trio._h2_protocol import H2Protocol
 
 from ._h11_heads import date_value
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from mcp_core.http import Exchange, HeadError, Headers
 
-__all__ = ["STREAM_WINDOW", "H2ServerProtocol", "H2ServerStream", "fields"]
+__all__ = ["STREAM_WINDOW", "H2ServerProtocol", "H2ServerStream", "response_head_fields"]
 
 STREAM_WINDOW: Final = 65_535  # bytes; the initial window of RFC 9113 6.9.2
 _SETTINGS: Final = {
     SettingCodes.ENABLE_PUSH: 0,
-    SettingCodes.MAX_CONCURRENT_STREAMS: HTTP2_STREAMS,
+    SettingCodes.MAX_CONCURRENT_STREAMS: MAX_CONCURRENT_STREAMS,
     SettingCodes.MAX_HEADER_LIST_SIZE: 32 * 1024,
 }
 # Heads that one connection caches: about as many as a client has kinds of requests.
@@ -216,12 +216,12 @@ class H2ServerStream:
     def __repr__(self) -> str:
         return f"<H2ServerStream {self.id}, {self.exchange!r}>"
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """Wake the connection: the exchange has output for this stream."""
-        self.connection.poke(self)
+        self.connection.wake(self)
 
 
-def fields(status: int, headers: Headers) -> Headers:
+def response_head_fields(status: int, headers: Headers) -> Headers:
     """Return the header fields of a response head, with the date.
 
     Raises:
@@ -237,4 +237,4 @@ def fields(status: int, headers: Headers) -> Headers:
 
 @lru_cache(maxsize=256)
 def _checked(status: int, headers: Sequence[tuple[bytes, bytes]]) -> Headers:
-    return response_fields(status, headers)
+    return encode_response_head(status, headers)

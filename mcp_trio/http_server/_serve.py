@@ -25,8 +25,8 @@ from mcp_core.registry import Server
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._stdio import stop_on_signals
 
-from ._auth import door_of
-from ._driver import ServedEndpoint, open_reception
+from ._auth import endpoint_auth
+from ._driver import ServedEndpoint, open_http_server_driver
 from ._h11_connection import H11ServerConnection
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def serve_http(
     reply: Literal["auto", "json", "sse"] = "auto",
     sessions: bool = True,
     auth: ResourceServerLike | Mapping[str, ResourceServerLike | None] | None = None,
-    connections: int = _MAX_CONNECTIONS,
+    max_connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[AccessLogEntry], object] | None = None,
     stop: trio.Event | None = None,
     grace: float = _GRACE,
@@ -81,7 +81,7 @@ async def serve_http(
 ) -> None:
     """Serve MCP over HTTP/1.1 and HTTP/2, and WebSockets at the same paths, until `stop` is set.
 
-    Every revision is served. `address = await nursery.start(serve_http, server)` returns an
+    Every revision is served. `absolute_head = await nursery.start(serve_http, server)` returns an
     `HttpAddress` once the server listens.
 
     Args:
@@ -148,14 +148,14 @@ async def serve_http(
             host,
         )
     address = _address(listeners[0], host, next(iter(servers)), "http" if tls is None else "https")
-    await serve_listening(
+    await serve_http_listeners(
         listeners,
         servers,
         options,
         guards=guards,
         tls=tls,
         routes=routes or {},
-        connections=connections,
+        connections=max_connections,
         on_exchange=on_exchange,
         stop=stop,
         grace=grace,
@@ -163,7 +163,7 @@ async def serve_http(
     )
 
 
-async def serve_listening(
+async def serve_http_listeners(
     listeners: Sequence[trio.abc.Listener[trio.SocketStream]],
     servers: Mapping[str, Server],
     options: HttpOptions,
@@ -190,9 +190,11 @@ async def serve_listening(
                 entropy=secrets.token_bytes,
                 param_headers=server.param_headers,
                 token=ServedEndpoint(server, value),
-                door=door_of(guards.get(path)),
+                auth=endpoint_auth(guards.get(path)),
             )
-        reception = await opened.enter_async_context(open_reception(Router(endpoints, routes)))
+        reception = await opened.enter_async_context(
+            open_http_server_driver(Router(endpoints, routes))
+        )
         server_connections = ServerConnections(reception, tls, connections, on_exchange)
         nursery = await opened.enter_async_context(open_quiet_nursery())
         accept_scope = trio.CancelScope()
@@ -211,12 +213,12 @@ async def serve_listening(
         accept_scope.cancel()
         for listener in listeners:
             await listener.aclose()
-        server_connections.wind_down()
+        server_connections.shutdown()
         await reception.wind_down(grace)
         # Again, for the connections that have become idle since.
-        server_connections.wind_down()
+        server_connections.shutdown()
         with trio.move_on_after(_CLOSE_TIMEOUT):
-            await server_connections.all_gone()
+            await server_connections.wait_closed()
 
 
 class ServerConnections:
@@ -307,14 +309,14 @@ class ServerConnections:
 
         return H2ServerConnection(self._reception, stream, self._on_exchange, incoming)
 
-    def wind_down(self) -> None:
+    def shutdown(self) -> None:
         """Close idle connections, and let the others end after their running exchanges."""
         for scope in self._silent:
             scope.cancel()
         for connection in list(self._open):
-            connection.wind_down()
+            connection.shutdown()
 
-    async def all_gone(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait until no connection is open."""
         while self._count:
             await self._all_closed.park()

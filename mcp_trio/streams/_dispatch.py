@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from mcp_core.runtime import Service
-from mcp_trio._runtime import TrioRuntime, act_on, start_job
+from mcp_trio._runtime import TrioRuntime, handle_event, start_job
 
 if TYPE_CHECKING:
     from mcp_core import Event
@@ -38,11 +38,11 @@ class _LinkRuntime(TrioRuntime):
     def pump(self) -> None:
         self._link.pump()
 
-    def full(self, id: RequestId) -> bool:
-        return self._link.full
+    def write_blocked(self, id: RequestId) -> bool:
+        return self._link.write_blocked
 
     async def drain(self, id: RequestId) -> None:
-        await self.breathe()
+        await self.checkpoint_if_due()
         await self._link.drain()
 
 
@@ -66,9 +66,9 @@ class Dispatch:
         self._link = link
         self._service = Service(self._server, link.conn, _LinkRuntime(link), self._lifespan)
 
-    def take(self, event: Event) -> None:
+    def handle_event(self, event: Event) -> None:
         """Handle one event of the connection. It may start a task, and never waits."""
-        job = contextvars.copy_context().run(act_on, event, self._service)
+        job = contextvars.copy_context().run(handle_event, event, self._service)
         if job is not None:
             start_job(job, self._nursery, self._job_ended)
 

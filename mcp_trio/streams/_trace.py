@@ -37,7 +37,7 @@ class TraceCallback:
     def __init__(self, trace: Trace) -> None:
         self._trace: Trace | None = trace
 
-    def tell(self, direction: Literal["sent", "received"], message: bytes) -> None:
+    def report(self, direction: Literal["sent", "received"], message: bytes) -> None:
         """Call the trace callback, unless it has failed before."""
         if self._trace is not None:
             try:
@@ -88,4 +88,4 @@ class TracedStream(trio.abc.Stream):
     def _report_line(self, direction: Literal["sent", "received"], line: bytes) -> None:
         line = line.removesuffix(b"\r")
         if line:
-            self._watcher.tell(direction, line)
+            self._watcher.report(direction, line)

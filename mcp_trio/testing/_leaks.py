@@ -55,7 +55,7 @@ class Leak(NamedTuple):
     """One leaked resource: one of `KINDS`, and its description."""
 
     kind: str
-    what: str
+    description: str
 
 
 class LeakDetector(trio.abc.Instrument):
@@ -92,8 +92,8 @@ class LeakDetector(trio.abc.Instrument):
     def __exit__(self, *_: object) -> None:
         Connection.__init__ = self._original_init  # type: ignore[method-assign]
 
-    def left(self, allowed: Collection[str] = ()) -> list[Leak]:
-        """Return what was left behind, except the kinds in `allowed`.
+    def leaks(self, allowed: Collection[str] = ()) -> list[Leak]:
+        """Return what was left behind, except the kinds in `supported_methods`.
 
         Call it when the trio run has ended: it may block for a second.
         """
@@ -121,7 +121,7 @@ class LeakDetector(trio.abc.Instrument):
 
     def _new_descriptors(self) -> list[str]:
         new = descriptors().items() - self._descriptors.items()
-        return [f"{fd}: {described(fd)}" for fd, _ in sorted(new)]
+        return [f"{fd}: {describe_descriptor(fd)}" for fd, _ in sorted(new)]
 
     def _new_threads(self) -> list[str]:
         new = threads().items() - self._threads.items()
@@ -132,7 +132,7 @@ class LeakDetector(trio.abc.Instrument):
 
     # -- Tasks -----------------------------------------------------------------------------------
 
-    def joined(
+    def watched(
         self, function: Callable[..., Coroutine[Any, Any, Any]]
     ) -> Callable[..., Coroutine[Any, Any, Any]]:
         """Return `function` wrapped so that its run, if it is in trio, is checked for tasks."""
@@ -205,7 +205,7 @@ def descriptors() -> dict[int, tuple[int, int]]:
     return found
 
 
-def described(fd: int) -> str:
+def describe_descriptor(fd: int) -> str:
     """Describe the file behind a descriptor, as far as the system knows it."""
     try:
         return os.readlink(f"/dev/fd/{fd}")  # noqa: PTH115  not a path, but e.g. `pipe:[4711]`

@@ -98,7 +98,11 @@ class ScriptedPeer:
 
         The id is the next number unless one is given.
         """
-        request: Message = {"jsonrpc": "2.0", "id": next(self._ids) if id is None else id, "method": method}
+        request: Message = {
+            "jsonrpc": "2.0",
+            "id": next(self._ids) if id is None else id,
+            "method": method,
+        }
         all_params = dict(params or {})
         if self.meta:
             all_params["_meta"] = self.meta | all_params.get("_meta", {})
@@ -120,9 +124,11 @@ class ScriptedPeer:
         An ordinary `resultType` is added if the revision requires one.
         """
         result_type = {"resultType": self._dialect.result_type} if self._dialect.result_type else {}
-        await self.send({"jsonrpc": "2.0", "id": request["id"], "result": {**result_type, **(result or {})}})
+        await self.send(
+            {"jsonrpc": "2.0", "id": request["id"], "result": {**result_type, **(result or {})}}
+        )
 
-    async def refuse(
+    async def send_error(
         self, request: Message, code: int = -32603, message: str = "refused", **more: Any
     ) -> None:
         """Send an error response to a received request; `more` may be `data=...`."""
@@ -144,15 +150,21 @@ class ScriptedPeer:
         if message.get("method") != method:
             raise self._failure(f"expected {method}, got {_describe(message)}")
         received = message.get("params", {})
-        if params is not None and not (isinstance(received, dict) and received | params == received):
-            raise self._failure(f"expected {method} with {_text(params)}, got it with {_text(received)}")
+        if params is not None and not (
+            isinstance(received, dict) and received | params == received
+        ):
+            raise self._failure(
+                f"expected {method} with {_text(params)}, got it with {_text(received)}"
+            )
         return message
 
     async def expect_result(self, request: Message) -> Any:
         """Return the result of `request`. The next message must be its response."""
         message = await self._response(request, "the result")
         if "result" not in message:
-            raise self._failure(f"expected the result of {_describe(request)}, got {_describe(message)}")
+            raise self._failure(
+                f"expected the result of {_describe(request)}, got {_describe(message)}"
+            )
         return message["result"]
 
     async def expect_error(self, request: Message, code: int | None = None) -> Message:
@@ -164,7 +176,9 @@ class ScriptedPeer:
         message = await self._response(request, wanted)
         error = message.get("error")
         if not isinstance(error, dict) or code not in (None, error.get("code")):
-            raise self._failure(f"expected {wanted} for {_describe(request)}, got {_describe(message)}")
+            raise self._failure(
+                f"expected {wanted} for {_describe(request)}, got {_describe(message)}"
+            )
         return error
 
     async def result_of(self, method: str, params: Message | None = None) -> Any:
@@ -191,7 +205,9 @@ class ScriptedPeer:
                 await trio.testing.wait_all_tasks_blocked()
                 nursery.cancel_scope.cancel()
         if self._buffer:
-            raise self._failure(f"expected silence, got {_cut(bytes(self._buffer).decode(errors='replace'))}")
+            raise self._failure(
+                f"expected silence, got {_cut(bytes(self._buffer).decode(errors='replace'))}"
+            )
         if ended:
             raise self._failure("expected silence, but the stream has ended")
 
@@ -262,7 +278,7 @@ class ScriptedPeer:
             return request
         request = await self._message("initialize")
         if request.get("method") == "server/discover":
-            await self.refuse(request, _METHOD_NOT_FOUND, "Method not found")
+            await self.send_error(request, _METHOD_NOT_FOUND, "Method not found")
             request = await self._message("initialize")
         if request.get("method") != "initialize":
             raise self._failure(f"expected initialize, got {_describe(request)}")
@@ -303,7 +319,9 @@ class ScriptedPeer:
         id = message.get("id")
         # An id of another type is another id: 1 is neither "1" nor true, which equals 1 in Python.
         if "method" in message or id != request["id"] or type(id) is not type(request["id"]):
-            raise self._failure(f"expected {wanted} for {_describe(request)}, got {_describe(message)}")
+            raise self._failure(
+                f"expected {wanted} for {_describe(request)}, got {_describe(message)}"
+            )
         return message
 
     def _decode(self, line: bytes, wanted: str) -> Message:
@@ -329,7 +347,9 @@ class ScriptedPeer:
         ]
         if len(self.transcript) > _SHOWN_MESSAGES:
             lines.insert(0, f"  ... {len(self.transcript) - _SHOWN_MESSAGES} more before")
-        return AssertionError("\n".join([what, "so far (-> sent, <- received):", *(lines or ["  nothing"])]))
+        return AssertionError(
+            "\n".join([what, "so far (-> sent, <- received):", *(lines or ["  nothing"])])
+        )
 
 
 def _line(message: Message | list[Any] | str | bytes) -> bytes:

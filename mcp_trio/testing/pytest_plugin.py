@@ -61,10 +61,10 @@ def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
     with LeakDetector() as watch:
         # The plugin that runs the test in trio reads `item.obj` after the fixtures.
         if inspect.iscoroutinefunction(getattr(item, "obj", None)):
-            item.obj = watch.joined(item.obj)
+            item.obj = watch.watched(item.obj)
         yield
     # Check passed tests only: the traceback of a failure keeps its objects alive.
-    if item.stash.get(_call_passed, False) and (left := watch.left(allowed)):
+    if item.stash.get(_call_passed, False) and (left := watch.leaks(allowed)):
         pytest.fail(
             "\n".join(["left behind:", *(f"  {kind} {what}" for kind, what in left)]), pytrace=False
         )

@@ -17,5 +17,7 @@ def _asyncio_has_nothing_to_complain_of(caplog: pytest.LogCaptureFixture) -> Ite
     yield
     gc.collect()  # tasks and transports complain when they are destroyed
     gc.unfreeze()
-    complaints = [record.getMessage() for record in caplog.get_records("call") if record.name == "asyncio"]
+    complaints = [
+        record.getMessage() for record in caplog.get_records("call") if record.name == "asyncio"
+    ]
     assert complaints == []

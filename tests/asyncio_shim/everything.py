@@ -35,7 +35,9 @@ class Reindex(RequestParams):
 
 def everything(*versions: str) -> Server:
     """The server."""
-    server = Server("everything", "1.2.3", title="One of all", instructions="Call.", versions=versions or ALL)
+    server = Server(
+        "everything", "1.2.3", title="One of all", instructions="Call.", versions=versions or ALL
+    )
 
     @server.tool
     def echo(text: str) -> str:
@@ -110,4 +112,6 @@ def everything(*versions: str) -> Server:
 
 if __name__ == "__main__":
     runtime, *spoken = sys.argv[1:]
-    import_module({"trio": "mcp_trio", "asyncio": "mcp_asyncio_shim"}[runtime]).run(everything(*spoken))
+    import_module({"trio": "mcp_trio", "asyncio": "mcp_asyncio_shim"}[runtime]).run(
+        everything(*spoken)
+    )

@@ -14,7 +14,16 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_asyncio_shim import serve_streams
-from tests.core.helpers import INITIALIZED, D, E, Message, initialize, line, modern, request
+from tests.core.helpers import (
+    INITIALIZED,
+    D,
+    E,
+    Message,
+    initialize,
+    line,
+    stateless_request,
+    request,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -50,7 +59,9 @@ class Wire:
 
     serving: asyncio.Task[None]  # what ends with the server
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, version: str = D) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, version: str = D
+    ) -> None:
         self.reader, self.writer, self.version = reader, writer, version
 
     def tell(self, *messages: Message | list[Any] | str | bytes) -> None:
@@ -70,7 +81,7 @@ class Wire:
         """Build a tool call in this wire's revision; `meta` are members of its `_meta`."""
         params = {"name": name} | ({} if arguments is None else {"arguments": arguments})
         if self.version == E:
-            return modern(id, "tools/call", params, **meta)
+            return stateless_request(id, "tools/call", params, **meta)
         return request(id, "tools/call", params | ({"_meta": meta} if meta else {}))
 
     async def call(self, id: Any, name: str, arguments: Any = None) -> Message:
@@ -80,7 +91,9 @@ class Wire:
 
     async def is_alive(self) -> bool:
         """True if the very next message is the response to a request sent now."""
-        self.tell(modern("?", "server/discover") if self.version == E else request("?", "ping"))
+        self.tell(
+            stateless_request("?", "server/discover") if self.version == E else request("?", "ping")
+        )
         return bool((await self.hear())["id"] == "?")
 
 

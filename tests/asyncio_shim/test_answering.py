@@ -41,7 +41,11 @@ class Hotel:
         async def book(context: Context) -> str:
             """Ask who comes."""
             answer = await context.elicit("Who comes?", Guest)
-            return f"{answer.data.name}, {answer.data.nights}" if answer.action == "accept" else answer.action
+            return (
+                f"{answer.data.name}, {answer.data.nights}"
+                if answer.action == "accept"
+                else answer.action
+            )
 
         @self.server.tool
         async def describe(context: Context) -> str:
@@ -266,7 +270,10 @@ def test_aclose_ends_listen_loop(version: str) -> None:
 
 def test_change_arriving_with_cancellation_is_kept() -> None:
     async def main() -> None:
-        async with connect(Hotel().server, versions=[C]) as client, client.listen(tools=True) as changes:
+        async with (
+            connect(Hotel().server, versions=[C]) as client,
+            client.listen(tools=True) as changes,
+        ):
 
             async def wait() -> Change:
                 return await anext(changes)

@@ -6,7 +6,7 @@ import asyncio
 
 from mcp_asyncio_shim import AsgiApp, asgi
 from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
-from tests.asgi import Call, Lived, Neutral, hosting, text_of
+from tests.asgi import Call, Lived, Neutral, serve_app, text_of
 from tests.asyncio_shim.loop import run
 
 
@@ -31,9 +31,11 @@ def test_asgi_keep_alive_comments_and_session_timeout() -> None:
     async def main() -> None:
         neutral = Neutral()
         options = HttpOptions(
-            gate=HostOriginPolicy(None), comment=0.01, limits=HttpLimits(idle=0.05)
+            host_origin_policy=HostOriginPolicy(None),
+            comment_interval=0.01,
+            limits=HttpLimits(idle=0.05),
         )
-        async with hosting(AsgiApp(neutral.server, "/mcp", options)) as host:
+        async with serve_app(AsgiApp(neutral.server, "/mcp", options)) as host:
             session = await host.session()
             call = session.calling(1, "wait")
             await call.until(lambda: call.raw.count(b":\n\n") >= 3)

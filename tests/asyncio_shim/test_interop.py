@@ -35,13 +35,21 @@ async def test_trio_client_talks_to_asyncio_server(version: str) -> None:
             assert (await client.call_tool("echo", {"text": "☃"})).content == [TextContent("☃")]
             for tool in ("count", "block"):
                 told: list[tuple[Any, ...]] = []
-                await client.call_tool(tool, {"to": 3}, progress=lambda *args, told=told: told.append(args))
-                assert [(progress, total) for progress, total, _ in told] == [(1, 3), (2, 3), (3, 3)]
+                await client.call_tool(
+                    tool, {"to": 3}, progress=lambda *args, told=told: told.append(args)
+                )
+                assert [(progress, total) for progress, total, _ in told] == [
+                    (1, 3),
+                    (2, 3),
+                    (3, 3),
+                ]
             with trio.move_on_after(0.02):
                 await client.call_tool("count", {"to": 1_000_000}, progress=lambda *_: None)
             with pytest.raises(PeerError, match="not today"):
                 await client.call_tool("fail", {"how": "error"})
-            assert (await client.read_resource("memo://may-1/notes")).contents[0].text == "Notes of may-1."
+            assert (await client.read_resource("memo://may-1/notes")).contents[
+                0
+            ].text == "Notes of may-1."
 
 
 @pytest.mark.interop
@@ -51,7 +59,9 @@ def test_sdk_server_on_stdio(version: str) -> None:
         argv = [sys.executable, str(HERE.parent / "interop" / "sdk_server.py")]
         async with mcp_asyncio_shim.connect(argv, versions=[version]) as client:
             told: list[float] = []
-            counted = await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
+            counted = await client.call_tool(
+                "count", {"to": 3}, progress=lambda step, *_: told.append(step)
+            )
             assert counted.content == [TextContent("3")]
             assert told == [1, 2, 3]
             with pytest.raises(TimeoutError):
@@ -125,7 +135,9 @@ async def changes_in_a_session(client: Client) -> None:
 
 
 async def changes_that_are_listened_to(client: Client) -> None:
-    async with client.listen(tools_list_changed=True, resource_subscriptions=["memo://today"]) as changes:
+    async with client.listen(
+        tools_list_changed=True, resource_subscriptions=["memo://today"]
+    ) as changes:
         await client.call_tool("change", {"what": "memo://today"})
         await anext(changes)
         await client.call_tool("learn", {"name": "more"})
@@ -156,7 +168,9 @@ def lines_of(file: Path) -> list[bytes]:
 @pytest.mark.interop
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @official.ways(*VERSIONS, places=["stdio"])
-async def test_sdk_client_gets_same_bytes_from_both_drivers(way: official.Way, tmp_path: Path) -> None:
+async def test_sdk_client_gets_same_bytes_from_both_drivers(
+    way: official.Way, tmp_path: Path
+) -> None:
     told, said = await transcript(way, tmp_path)
     assert await transcript(way._replace(over="stdio-asyncio"), tmp_path) == (told, said)
     heard = Counter(json.loads(line).get("method", "an answer") for line in said)

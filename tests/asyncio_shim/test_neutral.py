@@ -19,7 +19,7 @@ from tests.core.helpers import (
     Message,
     initialize,
     line,
-    modern,
+    stateless_request,
     request,
 )
 
@@ -109,7 +109,9 @@ def recorded(version: str) -> Iterator[tuple[bytes, Any]]:
         nonlocal number
         number += 1
         if version == E:
-            return line(modern(number, method, params, **params.get("_meta", {}))), number
+            return line(
+                stateless_request(number, method, params, **params.get("_meta", {}))
+            ), number
         return line(request(number, method, params)), number
 
     if version in STATEFUL:

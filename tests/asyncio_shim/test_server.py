@@ -104,7 +104,14 @@ class Handlers:
 @pytest.mark.parametrize("thread", [False, True], ids=["task", "thread"])
 @pytest.mark.parametrize(
     "error",
-    [ZeroDivisionError, SystemExit, KeyboardInterrupt, StopIteration, asyncio.CancelledError, GeneratorExit],
+    [
+        ZeroDivisionError,
+        SystemExit,
+        KeyboardInterrupt,
+        StopIteration,
+        asyncio.CancelledError,
+        GeneratorExit,
+    ],
 )
 def test_handler_raising_ends_only_its_call(error: type[BaseException], thread: bool) -> None:
     async def main() -> None:
@@ -176,7 +183,9 @@ def asking() -> tuple[Server, list[str]]:
     async def ask(context: Context) -> str:
         """Ask two questions side by side."""
         try:
-            answer, roots = await asyncio.gather(context.elicit("How many?", Seats), context.roots())
+            answer, roots = await asyncio.gather(
+                context.elicit("How many?", Seats), context.roots()
+            )
         except BaseException as exc:
             came.append(type(exc).__name__)
             raise
@@ -189,7 +198,9 @@ def asking() -> tuple[Server, list[str]]:
             return InputRequiredResult(request_state="later")
         found = context.input_response("roots", ListRootsResult)
         if found is None:
-            return InputRequiredResult(input_requests={"roots": ListRootsRequest()}, request_state="asked")
+            return InputRequiredResult(
+                input_requests={"roots": ListRootsRequest()}, request_state="asked"
+            )
         return f"{context.request_state} {len(found.roots)}"
 
     @server.tool
@@ -233,7 +244,9 @@ def test_handler_asks_client_for_input(tool: str, text: str) -> None:
                 again = wire.calling(1, tool, **OFFERS)
                 again["params"] |= {
                     "requestState": message["result"]["requestState"],
-                    "inputResponses": {key: ANSWERS[asked["method"]] for key, asked in questions.items()},
+                    "inputResponses": {
+                        key: ANSWERS[asked["method"]] for key, asked in questions.items()
+                    },
                 }
                 wire.tell(again)
             assert text_of(message) == text
@@ -349,7 +362,9 @@ def test_client_closing_ends_server() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server, grace=0.05) as wire:
-            wire.tell(wire.calling(1, "wait"), wire.calling(2, "flood", {"number": 100}, progressToken=1))
+            wire.tell(
+                wire.calling(1, "wait"), wire.calling(2, "flood", {"number": 100}, progressToken=1)
+            )
             await handlers.started.wait()
             wire.writer.transport.abort()
         assert handlers.seen.count("cancelled") == 1
@@ -390,7 +405,12 @@ def test_serve_streams_may_be_cancelled() -> None:
 
 def test_worker_thread_of_cancelled_call_continues() -> None:
     async def main() -> None:
-        server, started, go, said = Server("s"), threading.Event(), threading.Event(), threading.Event()
+        server, started, go, said = (
+            Server("s"),
+            threading.Event(),
+            threading.Event(),
+            threading.Event(),
+        )
 
         @server.tool(thread=True)
         def block(context: Context) -> str:
@@ -446,7 +466,9 @@ def test_link_at_request_limit_stops_reading() -> None:
             answers = [await wire.hear() for _ in range(6)]
             ids = [answer["id"] for answer in answers]
             assert [id for id in ids if id != "late"] == [0, 1, 2, 3, 4]
-            assert ids.index("late") > 2  # it had to wait before it was read, and then needed no place
+            assert (
+                ids.index("late") > 2
+            )  # it had to wait before it was read, and then needed no place
             assert all("result" in answer for answer in answers)
 
     run(main())

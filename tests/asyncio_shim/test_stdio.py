@@ -73,7 +73,9 @@ class Started:
     def __init__(self, program: str = RUN, **options: Any) -> None:
         words = [sys.executable, "-W", "error", "-c", program]
         pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        environment = {
+            name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"
+        }
         self.process = subprocess.Popen(words, env=environment, **(pipes | options))
 
     def tell(self, *messages: Message) -> None:
@@ -109,7 +111,9 @@ class Started:
 
 
 def test_print_goes_to_stderr() -> None:
-    server = Started(SERVER + "print('early')\nmcp_asyncio_shim.run(server)\nprint('late')\n").open()
+    server = Started(
+        SERVER + "print('early')\nmcp_asyncio_shim.run(server)\nprint('late')\n"
+    ).open()
     server.call("noise")
     assert server.hear()["result"]["content"][0]["text"] == "done"
     stdout, stderr = server.end()
@@ -207,7 +211,11 @@ def test_second_signal_ends_hanging_server() -> None:
 
 def memory(pid: int) -> int:
     """Return the peak memory of a process, in KiB."""
-    (peak,) = [row for row in Path(f"/proc/{pid}/status").read_text().splitlines() if row.startswith("VmHWM")]
+    (peak,) = [
+        row
+        for row in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if row.startswith("VmHWM")
+    ]
     return int(peak.split()[1])
 
 
@@ -233,7 +241,9 @@ def test_unread_responses_are_bounded() -> None:
     assert memory(server.process.pid) - before < 32 * 1024
     assert server.process.stdout
     for number in range(200_000):
-        assert server.process.stdout.readline() == b'{"jsonrpc":"2.0","id":%d,"result":{}}\n' % number
+        assert (
+            server.process.stdout.readline() == b'{"jsonrpc":"2.0","id":%d,"result":{}}\n' % number
+        )
     writer.join()
     assert memory(server.process.pid) - before < 32 * 1024
     assert server.end() == ("", "")
@@ -262,7 +272,9 @@ def test_trio_server_on_stdio(version: str) -> None:
         async with connect([sys.executable, EVERYTHING, "trio"], versions=[version]) as client:
             assert client.peer.dialect.version == version
             told: list[float] = []
-            counted = await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
+            counted = await client.call_tool(
+                "count", {"to": 3}, progress=lambda step, *_: told.append(step)
+            )
             assert counted.content == [TextContent("3")]
             assert told == [1, 2, 3]
             with pytest.raises(TimeoutError):
@@ -322,7 +334,9 @@ def test_child_exiting_ends_pending_calls() -> None:
 
     async def main() -> None:
         async with connect(python(program)) as client:
-            calls = [asyncio.create_task(client.call_tool(name)) for name in ("wait", "wait", "die")]
+            calls = [
+                asyncio.create_task(client.call_tool(name)) for name in ("wait", "wait", "die")
+            ]
             async with asyncio.timeout(2):
                 for ended in await asyncio.gather(*calls, return_exceptions=True):
                     assert isinstance(ended, ConnectionLost)

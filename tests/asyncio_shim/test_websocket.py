@@ -28,11 +28,11 @@ from mcp_core import (
 )
 from mcp_core.registry import Server
 from mcp_core.types import ClientCapabilities, Implementation, TextContent
-from tests.asgi import Neutral, hosting
+from tests.asgi import Neutral, serve_app
 from tests.asyncio_shim.everything import everything
 from tests.asyncio_shim.loop import run
 from tests.asyncio_shim.test_http import DISCOVERED, DONE, on_trio
-from tests.core.helpers import VERSIONS, D, E, modern, request
+from tests.core.helpers import VERSIONS, D, E, stateless_request, request
 from tests.core.http.site import initialize
 from tests.core.http.test_guarded import guard
 from tests.trio_.test_asgi_socket import ACCEPT, heard, socket, text
@@ -121,7 +121,7 @@ def test_long_message_in_pieces_restarts_write_timeout(monkeypatch: pytest.Monke
             now += 25.0
             socket.handle_timeout(now)
         assert [len(piece) for piece in pieces] == [100] * 6
-        assert not socket.gone
+        assert not socket.disconnected
         socket.conn.close()
         Pump(socket, lambda event: None).run()
 
@@ -284,7 +284,7 @@ def test_trio_server_over_websocket(version: str) -> None:
 
 def test_asgi_websocket_carries_connection() -> None:
     async def main() -> None:
-        async with hosting(asgi(Neutral().server)) as host:
+        async with serve_app(asgi(Neutral().server)) as host:
             call = socket(host)
             call.tell(text(initialize(D)))
             await call.until(lambda: len(call.said) == 2)
@@ -311,12 +311,14 @@ def test_asgi_websocket_not_writable_stops_receiving() -> None:
         return "x" * 100_000
 
     async def main() -> None:
-        async with hosting(asgi(server)) as host:
+        async with serve_app(asgi(server)) as host:
             call = socket(host)
             await call.until(lambda: call.said)
             call.taking = type(call.taking)()
             for id in range(40):
-                call.tell(text(modern(id, "tools/call", {"name": "shout", "arguments": {}})))
+                call.tell(
+                    text(stateless_request(id, "tools/call", {"name": "shout", "arguments": {}}))
+                )
             await asyncio.sleep(0.05)
             assert len(call._told) > 10
             call.taking.set()
@@ -332,7 +334,7 @@ def test_asgi_websocket_disconnected_sends_nothing() -> None:
     """Some servers raise an exception then, and log it."""
 
     async def main() -> None:
-        async with hosting(asgi(Neutral().server)) as host:
+        async with serve_app(asgi(Neutral().server)) as host:
             call = socket(host)
             await call.until(lambda: call.said)
             call.taking = type(call.taking)()

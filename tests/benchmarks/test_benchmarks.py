@@ -61,7 +61,12 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
             "bench_stdio.py",
             ["--rounds", "1", "--seconds", "0.01", "--events", "20", "--apart"],
             {
-                *(f"{e}_{m}_{who}" for e in ("legacy", "modern") for m in MEASURES for who in MEASURED),
+                *(
+                    f"{e}_{m}_{who}"
+                    for e in ("legacy", "modern")
+                    for m in MEASURES
+                    for who in MEASURED
+                ),
                 *(f"client_{m}_{who}" for m in ASKED for who in ("ours", "sdk", "ratio")),
             },
             marks=SLOW,
@@ -86,7 +91,11 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
                     for e in ("session_sse", "modern")
                     for who in ("ours", "sdk", "ratio")
                 ),
-                *(f"sessions_{m}_{who}" for m in ("few", "many") for who in ("ours", "sdk", "ratio")),
+                *(
+                    f"sessions_{m}_{who}"
+                    for m in ("few", "many")
+                    for who in ("ours", "sdk", "ratio")
+                ),
                 *(
                     f"client_{e}_{m}_{who}"
                     for e in ("session_json", "modern")
@@ -129,7 +138,9 @@ async def check_tools(client: Client, *, streams: bool = True) -> None:
     assert tools["add"].input_schema["required"] == ["a", "b"]
     assert (await client.call_tool("echo", {"text": "x"})).content == [TextContent("x")]
     assert (await client.call_tool("add", {"a": 2, "b": 3})).content == [TextContent("5")]
-    done = await client.call_tool("progress", {"n": 3}, progress=lambda *step: reported.append(step))
+    done = await client.call_tool(
+        "progress", {"n": 3}, progress=lambda *step: reported.append(step)
+    )
     assert done.content == [TextContent("done")]
     if streams:
         assert reported == [(1, 3, None), (2, 3, None), (3, 3, None)]
@@ -138,7 +149,9 @@ async def check_tools(client: Client, *, streams: bool = True) -> None:
 @pytest.mark.parametrize("script", SERVERS)
 async def test_benchmark_stdio_servers_behave_alike(script: str) -> None:
     with trio.fail_after(20):
-        async with connect_stdio([sys.executable, BENCHMARKS / script, "stdio", "--tools", "2"]) as client:
+        async with connect_stdio(
+            [sys.executable, BENCHMARKS / script, "stdio", "--tools", "2"]
+        ) as client:
             await check_tools(client)
 
 
@@ -158,14 +171,26 @@ async def test_benchmark_http_servers_behave_alike(script: str, mode: str) -> No
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    argv = [sys.executable, BENCHMARKS / script, "http", "--port", str(port), "--mode", mode, "--tools", "2"]
+    argv = [
+        sys.executable,
+        BENCHMARKS / script,
+        "http",
+        "--port",
+        str(port),
+        "--mode",
+        mode,
+        "--tools",
+        "2",
+    ]
     version = "2026-07-28" if mode == "modern" else "2025-11-25"
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             await nursery.start(partial(trio.run_process, argv, check=False))
             while True:
                 try:
-                    async with connect_http(f"http://127.0.0.1:{port}/mcp", versions=[version]) as client:
+                    async with connect_http(
+                        f"http://127.0.0.1:{port}/mcp", versions=[version]
+                    ) as client:
                         await check_tools(client, streams=not mode.endswith("json"))
                     break
                 except ConnectFailed:

@@ -35,8 +35,8 @@ class Bridge:
 
     async def connection(self) -> H2ClientConnection:
         async with self._connecting:
-            if self.client is None or self.client.closed_by_server():
-                client = await self.way.dial()
+            if self.client is None or self.client.server_closed():
+                client = await self.way.connect()
                 assert isinstance(client, H2ClientConnection)
                 self.client = client
             return self.client

@@ -124,7 +124,9 @@ def json_schema_2020_12_tool(arguments: dict[str, Any]) -> str:
 
 
 @server.tool
-def test_x_mcp_header(region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})]) -> str:
+def test_x_mcp_header(
+    region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})],
+) -> str:
     """Take an argument that HTTP clients repeat in a header.
 
     Args:
@@ -212,7 +214,9 @@ class Contact(Struct):
     """The user's name and address."""
 
     username: Annotated[str, "User's response"]
-    email: Annotated[str, Meta(description="User's email address", extra_json_schema={"format": "email"})]
+    email: Annotated[
+        str, Meta(description="User's email address", extra_json_schema={"format": "email"})
+    ]
 
 
 @server.tool
@@ -248,7 +252,9 @@ class Defaults(Struct):
 @server.tool
 async def test_elicitation_sep1034_defaults(context: Context) -> str:
     """Request a form with defaults of every type."""
-    answer = await context.elicit("Please review and update the form fields with defaults", Defaults)
+    answer = await context.elicit(
+        "Please review and update the form fields with defaults", Defaults
+    )
     return f"Elicitation completed: {answer}"
 
 
@@ -350,7 +356,9 @@ def test_input_required_result_multiple_inputs(context: Context) -> str | InputR
         return InputRequiredResult(
             input_requests={
                 "user_name": NAME.question("What is your name?"),
-                "greeting": CreateMessageRequest(CreateMessageParams(messages=[message], max_tokens=50)),
+                "greeting": CreateMessageRequest(
+                    CreateMessageParams(messages=[message], max_tokens=50)
+                ),
                 "client_roots": ListRootsRequest(),
             },
             request_state="three",
@@ -392,8 +400,12 @@ class UserContext(Struct):
 @server.prompt
 async def test_input_required_result_prompt(context: Context) -> str:
     """A prompt that requests input first."""
-    answer = await context.elicit("What context should the prompt use?", UserContext, key="user_context")
-    return f"Use this: {answer.data.context}" if answer.action == "accept" else "No context was given."
+    answer = await context.elicit(
+        "What context should the prompt use?", UserContext, key="user_context"
+    )
+    return (
+        f"Use this: {answer.data.context}" if answer.action == "accept" else "No context was given."
+    )
 
 
 # -- Prompts ---------------------------------------------------------------------------------------

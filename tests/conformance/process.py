@@ -24,7 +24,13 @@ def everything_at(stderr: Path, *options: str) -> Iterator[str]:
     """Serve over HTTP and yield the URL. Stderr goes to the file `stderr`."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = free.getsockname()
-    command = [sys.executable, everything_server.__file__, "--http", f"127.0.0.1:{address[1]}", *options]
+    command = [
+        sys.executable,
+        everything_server.__file__,
+        "--http",
+        f"127.0.0.1:{address[1]}",
+        *options,
+    ]
     with stderr.open("wb") as log, subprocess.Popen(command, stderr=log) as process:
         try:
             _wait_for(address, process, stderr)
@@ -33,7 +39,9 @@ def everything_at(stderr: Path, *options: str) -> Iterator[str]:
             process.send_signal(signal.SIGTERM)
     # The log may report a tampered request state, but no exception of a handler or of the engine.
     assert [
-        line for line in stderr.read_text().splitlines() if line.startswith(("Traceback", "our own"))
+        line
+        for line in stderr.read_text().splitlines()
+        if line.startswith(("Traceback", "our own"))
     ] == []
     assert process.returncode == 128 + signal.SIGTERM
 

@@ -137,7 +137,13 @@ async def list_resources(peer: ScriptedPeer) -> None:
 @scenario("caching", E)
 async def cache(peer: ScriptedPeer) -> None:
     first = (await peer.result_of("resources/list"))["resources"][0]["uri"]
-    methods = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
+    methods = (
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+    )
     for method in methods:
         result = await peer.result_of(method, {"uri": first} if method == "resources/read" else {})
         assert result["resultType"] == "complete"
@@ -201,7 +207,10 @@ async def mixed_content(peer: ScriptedPeer) -> None:
     blocks = (await call(peer, "test_multiple_content_types"))["content"]
     assert [block["type"] for block in blocks] == ["text", "image", "resource"]
     resource = blocks[2]["resource"]
-    assert (resource["uri"], resource["mimeType"]) == ("test://mixed-content-resource", "application/json")
+    assert (resource["uri"], resource["mimeType"]) == (
+        "test://mixed-content-resource",
+        "application/json",
+    )
     assert json.loads(resource["text"]) == {"test": "data", "value": 123}
 
 
@@ -317,7 +326,9 @@ async def prompts_change(peer: ScriptedPeer) -> None:
     before = (await peer.result_of("prompts/list"))["prompts"]
     meta = await listen(peer, promptsListChanged=True)
     assert await notifications_during(peer, "test_trigger_tool_change") == []
-    for message in (notifications := await notifications_during(peer, "test_trigger_prompt_change")):
+    for message in (
+        notifications := await notifications_during(peer, "test_trigger_prompt_change")
+    ):
         assert message["method"] == "notifications/prompts/list_changed"
         assert message["params"]["_meta"] == meta
     assert notifications
@@ -345,7 +356,9 @@ async def simple_prompt(peer: ScriptedPeer) -> None:
 
 @scenario("prompts-get-with-args")
 async def prompt_with_arguments(peer: ScriptedPeer) -> None:
-    (content,) = await prompt(peer, "test_prompt_with_arguments", arg1="testValue1", arg2="testValue2")
+    (content,) = await prompt(
+        peer, "test_prompt_with_arguments", arg1="testValue1", arg2="testValue2"
+    )
     assert content["text"] == "Prompt with arguments: arg1='testValue1', arg2='testValue2'"
 
 
@@ -388,7 +401,10 @@ async def read_binary(peer: ScriptedPeer) -> None:
 @scenario("resources-templates-read")
 async def read_template(peer: ScriptedPeer) -> None:
     (template,) = (await peer.result_of("resources/templates/list"))["resourceTemplates"]
-    assert (template["uriTemplate"], template["name"]) == ("test://template/{id}/data", "template_data")
+    assert (template["uriTemplate"], template["name"]) == (
+        "test://template/{id}/data",
+        "template_data",
+    )
     contents = await read(peer, "test://template/123/data")
     assert contents["mimeType"] == "application/json"
     assert json.loads(contents["text"])["id"] == "123"

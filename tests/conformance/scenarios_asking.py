@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 # -- Input by requests -----------------------------------------------------------------------------
 
 
-SAMPLED: Final = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "test-model"}
+SAMPLED: Final = {
+    "role": "assistant",
+    "content": {"type": "text", "text": "Paris"},
+    "model": "test-model",
+}
 
 
 @scenario("tools-call-sampling", D)
 async def sampling(peer: ScriptedPeer) -> None:
-    request = await peer.request("tools/call", calling("test_sampling", prompt="Capital of France?"))
+    request = await peer.request(
+        "tools/call", calling("test_sampling", prompt="Capital of France?")
+    )
     input_request = await peer.expect("sampling/createMessage", {"maxTokens": 100})
     (message,) = input_request["params"]["messages"]
     assert message == {"role": "user", "content": {"type": "text", "text": "Capital of France?"}}
@@ -30,7 +36,9 @@ async def sampling(peer: ScriptedPeer) -> None:
     assert text_of(await peer.expect_result(request)) == "LLM response: Paris"
 
 
-async def fill_in(peer: ScriptedPeer, params: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
+async def fill_in(
+    peer: ScriptedPeer, params: dict[str, Any], content: dict[str, Any]
+) -> dict[str, Any]:
     """Call a tool, accept its form with `content`, and return the schema of the form."""
     request = await peer.request("tools/call", params)
     input_request = await peer.expect("elicitation/create")
@@ -56,7 +64,9 @@ async def elicitation(peer: ScriptedPeer) -> None:
 @scenario("elicitation-sep1034-defaults", D)
 async def defaults(peer: ScriptedPeer) -> None:
     schema = await fill_in(peer, calling("test_elicitation_sep1034_defaults"), {})
-    assert {name: (field["type"], field["default"]) for name, field in schema["properties"].items()} == {
+    assert {
+        name: (field["type"], field["default"]) for name, field in schema["properties"].items()
+    } == {
         "name": ("string", "John Doe"),
         "age": ("integer", 30),
         "score": ("number", 95.5),
@@ -133,7 +143,9 @@ async def complete(peer: ScriptedPeer, params: dict[str, Any]) -> str:
 async def missing_capability(peer: ScriptedPeer) -> None:
     lacking: list[dict[str, Any]] = [{}, {"elicitation": {}, "roots": {}}]
     for capabilities in lacking:
-        params = calling("test_missing_capability") | {"_meta": {META + "clientCapabilities": capabilities}}
+        params = calling("test_missing_capability") | {
+            "_meta": {META + "clientCapabilities": capabilities}
+        }
         refused = await peer.expect_error(await peer.request("tools/call", params), -32021)
         assert refused["data"] == {"requiredCapabilities": {"sampling": {}}}
 
@@ -192,7 +204,9 @@ async def input_invalid(peer: ScriptedPeer) -> None:
     _, state = await input_requests_of(peer, params)
     for wrong in (12345, {"action": "shrug"}, {"content": {"name": "Alice"}}):
         for known in (state, {}):
-            refused = await peer.request("tools/call", params | known | input_responses(user_name=wrong))
+            refused = await peer.request(
+                "tools/call", params | known | input_responses(user_name=wrong)
+            )
             await peer.expect_error(refused, -32602)
     for invalid in (accepted(), accepted(name=5)):
         await input_requests_of(peer, params | state | input_responses(user_name=invalid))
@@ -206,7 +220,9 @@ async def input_sampling(peer: ScriptedPeer) -> None:
     assert questions.keys() == {"capital_question"}
     assert questions["capital_question"]["method"] == "sampling/createMessage"
     assert questions["capital_question"]["params"]["maxTokens"] == 100
-    assert await complete(peer, params | state | input_responses(capital_question=SAMPLED)) == "Paris"
+    assert (
+        await complete(peer, params | state | input_responses(capital_question=SAMPLED)) == "Paris"
+    )
 
 
 ROOTS: Final = {"roots": [{"uri": "file:///test/root", "name": "Test Root"}]}
@@ -225,9 +241,14 @@ async def input_roots(peer: ScriptedPeer) -> None:
 async def input_state(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_request_state")
     questions, state = await input_requests_of(peer, params)
-    assert questions["confirm"]["params"]["requestedSchema"]["properties"] == {"ok": {"type": "boolean"}}
+    assert questions["confirm"]["params"]["requestedSchema"]["properties"] == {
+        "ok": {"type": "boolean"}
+    }
     assert state
-    assert await complete(peer, params | state | input_responses(confirm=accepted(ok=True))) == "state-ok"
+    assert (
+        await complete(peer, params | state | input_responses(confirm=accepted(ok=True)))
+        == "state-ok"
+    )
 
 
 @scenario(PREFIX + "multiple-input-requests", E)
@@ -241,14 +262,19 @@ async def input_three(peer: ScriptedPeer) -> None:
     }
     state = {"requestState": result["requestState"]}
     three = {"user_name": accepted(name="Alice"), "greeting": SAMPLED, "client_roots": ROOTS}
-    assert await complete(peer, params | state | {"inputResponses": three}) == "Paris (accept, 1 roots)"
+    assert (
+        await complete(peer, params | state | {"inputResponses": three})
+        == "Paris (accept, 1 roots)"
+    )
 
 
 @scenario(PREFIX + "multi-round", E)
 async def input_rounds(peer: ScriptedPeer) -> None:
     params = calling("test_input_required_result_multi_round")
     first, one = await input_requests_of(peer, params)
-    second, two = await input_requests_of(peer, params | one | input_responses(step1=accepted(name="Alice")))
+    second, two = await input_requests_of(
+        peer, params | one | input_responses(step1=accepted(name="Alice"))
+    )
     assert (list(first), list(second)) == (["step1"], ["step2"])
     assert one
     assert two

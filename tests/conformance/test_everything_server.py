@@ -42,11 +42,15 @@ async def play(peer: ScriptedPeer, name: str) -> None:
         if direction == "received" and peer.version == E:
             message = json.loads(line)
             assert "resultType" in message.get("result", {"resultType": "none"})
-            assert not ("method" in message and "id" in message), "a stateless server sends no requests"
+            assert not ("method" in message and "id" in message), (
+                "a stateless server sends no requests"
+            )
 
 
 @pytest.mark.parametrize(("name", "version"), SCENARIOS)
-async def test_everything_server_scenario_passes(name: str, version: str, autojump_clock: object) -> None:
+async def test_everything_server_scenario_passes(
+    name: str, version: str, autojump_clock: object
+) -> None:
     async with play_client(everything_server.server, version) as peer:
         await play(peer, name)
 
@@ -63,7 +67,9 @@ async def test_everything_server_all_scenarios_pass_in_one_process(version: str)
 async def served(version: str) -> AsyncIterator[ScriptedPeer]:
     """Run the server in a process, and yield its client."""
     command = [sys.executable, everything_server.__file__, "--stdio"]
-    process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = await trio.lowlevel.open_process(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     try:
         assert process.stdio is not None
         peer = ScriptedPeer(process.stdio, version)
@@ -79,7 +85,11 @@ async def served(version: str) -> AsyncIterator[ScriptedPeer]:
 
 
 ARGUMENTS: Final = {
-    "json_schema_2020_12_tool": {"name": "Ada", "contactMethod": "email", "email": "ada@example.org"},
+    "json_schema_2020_12_tool": {
+        "name": "Ada",
+        "contactMethod": "email",
+        "email": "ada@example.org",
+    },
     "test_elicitation": {"message": "Who are you?"},
     "test_sampling": {"prompt": "Who are you?"},
     "test_x_mcp_header": {"region": "everywhere"},

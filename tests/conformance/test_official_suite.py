@@ -72,7 +72,9 @@ OPTIONAL: Final = {
     D: ["server-session-lifecycle", "server-sse-polling", "json-schema-2020-12"],
     E: ["json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation"],
 }
-SERVER: Final = [(version, name) for version in (D, E) for name in REQUIRED[version][0] + OPTIONAL[version]]
+SERVER: Final = [
+    (version, name) for version in (D, E) for name in REQUIRED[version][0] + OPTIONAL[version]
+]
 
 # Client scenarios, and how many checks succeed: an operation that a client omits is not checked at
 # all.
@@ -118,8 +120,12 @@ _RESULT: Final = re.compile(r"(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z")  # the name of a 
 _TIMEOUT: Final = 300.0  # seconds for a set of scenarios on a busy machine
 
 
-@pytest.fixture(scope="module", params=["auto", "sse", pytest.param("http2", marks=pytest.mark.slow)])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture(
+    scope="module", params=["auto", "sse", pytest.param("http2", marks=pytest.mark.slow)]
+)
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     """The URL of the everything server."""
     place = tmp_path_factory.mktemp("server")
     reply = "auto" if request.param == "http2" else request.param
@@ -185,7 +191,15 @@ def test_official_suite_authorization_scenario_passes(
     suite: list[str], tmp_path: Path, version: str | None, scenario: str
 ) -> None:
     command = shlex.join([sys.executable, everything_client.__file__])
-    words = ["client", "--command", command, "--scenario", f"auth/{scenario}", "--output-dir", str(tmp_path)]
+    words = [
+        "client",
+        "--command",
+        command,
+        "--scenario",
+        f"auth/{scenario}",
+        "--output-dir",
+        str(tmp_path),
+    ]
     if version is not None:
         words += ["--spec-version", version]
     done = run(suite, *words)
@@ -204,7 +218,10 @@ def test_official_suite_required_scenarios_are_all_played(suite: list[str], vers
 
 
 def test_everything_client_unknown_scenario_fails() -> None:
-    env = os.environ | {"MCP_CONFORMANCE_SCENARIO": "auth/dance", "MCP_CONFORMANCE_PROTOCOL_VERSION": E}
+    env = os.environ | {
+        "MCP_CONFORMANCE_SCENARIO": "auth/dance",
+        "MCP_CONFORMANCE_PROTOCOL_VERSION": E,
+    }
     command = [sys.executable, everything_client.__file__, "http://127.0.0.1:9/mcp"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -212,7 +229,9 @@ def test_everything_client_unknown_scenario_fails() -> None:
 
 
 def run(suite: list[str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*suite, *words], capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    return subprocess.run(
+        [*suite, *words], capture_output=True, text=True, timeout=_TIMEOUT, check=False
+    )
 
 
 def checks_in(place: Path) -> list[tuple[str, Checks]]:

@@ -14,9 +14,9 @@ from tests.core.helpers import (
     Message,
     Talk,
     client_config,
-    modern,
+    stateless_request,
     notification,
-    only,
+    single,
     opened,
     result,
     server,
@@ -53,12 +53,12 @@ def opening_client(*versions: str, **options: Any) -> tuple[Talk, Message]:
     talk = Talk(Connection(CLIENT, client_config(*versions, **options)))
     talk.now = 100.0
     talk.conn.open(talk.now)
-    return talk, only(talk.says())
+    return talk, single(talk.take_sent())
 
 
 def initialize_response(talk: Talk, version: str) -> Message:
     """Return the response to the `initialize` that the client has just sent."""
-    request = only(talk.says())
+    request = single(talk.take_sent())
     assert request["method"] == "initialize"
     value = {
         "protocolVersion": version,
@@ -80,13 +80,15 @@ def keep_alive_connection(role: Role, version: str) -> Talk:
 
 def listen_request(id: Any, **changes: Any) -> Message:
     """Return a request to be notified of these changes."""
-    return modern(id, "subscriptions/listen", {"notifications": changes})
+    return stateless_request(id, "subscriptions/listen", {"notifications": changes})
 
 
 def subscribed_server(id: Any = 1, **limits: Any) -> Talk:
     """Return a server whose client is subscribed to the list of tools and to one resource."""
     talk = server(E, **limits)
-    answer = talk.answer(listen_request(id, toolsListChanged=True, resourceSubscriptions=["x:1"]))
+    answer = talk.response_to(
+        listen_request(id, toolsListChanged=True, resourceSubscriptions=["x:1"])
+    )
     accepted = {"toolsListChanged": True, "resourceSubscriptions": ["x:1"]}
     assert answer == notification(
         "notifications/subscriptions/acknowledged",
@@ -102,13 +104,13 @@ def sent_changes(talk: Talk) -> list[tuple[str, Any]]:
             message["method"],
             message.get("params", {}).get("uri", message.get("params", {}).get("_meta")),
         )
-        for message in talk.says()
+        for message in talk.take_sent()
     ]
 
 
 def sent_levels(talk: Talk) -> list[Any]:
     """Return the levels of the log messages that were sent."""
-    return [message["params"]["level"] for message in talk.says()]
+    return [message["params"]["level"] for message in talk.take_sent()]
 
 
 def log_at_all_levels(talk: Talk, related: Any = None) -> list[Any]:

@@ -56,12 +56,12 @@ Message = dict[str, Any]
 T = TypeVar("T")
 
 # All capabilities, so that only tests of capabilities have to declare some.
-CLIENT_OFFERS: Final = t.ClientCapabilities(
+CLIENT_CAPABILITIES: Final = t.ClientCapabilities(
     roots=t.RootsCapability(list_changed=True),
     sampling=t.SamplingCapability(),
     elicitation=t.ElicitationCapability(),
 )
-SERVER_OFFERS: Final = t.ServerCapabilities(
+SERVER_CAPABILITIES: Final = t.ServerCapabilities(
     tools=t.ToolsCapability(list_changed=True),
     resources=t.ResourcesCapability(subscribe=True, list_changed=True),
     prompts=t.PromptsCapability(list_changed=True),
@@ -74,7 +74,7 @@ SERVER_INFO: Final = t.Implementation(name="server", version="2")
 
 def client_config(
     *versions: str,
-    capabilities: t.ClientCapabilities = CLIENT_OFFERS,
+    capabilities: t.ClientCapabilities = CLIENT_CAPABILITIES,
     limits: Limits | None = None,
     methods: Iterable[Method] = (),
     initialize_timeout: float | None = None,
@@ -94,7 +94,7 @@ def client_config(
 
 def server_config(
     *versions: str,
-    capabilities: t.ServerCapabilities = SERVER_OFFERS,
+    capabilities: t.ServerCapabilities = SERVER_CAPABILITIES,
     limits: Limits | None = None,
     methods: Iterable[Method] = (),
     instructions: str | None = None,
@@ -119,7 +119,7 @@ META_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 META_CLIENT: Final = "io.modelcontextprotocol/clientInfo"
 META_SERVER: Final = "io.modelcontextprotocol/serverInfo"
 # The members of `_meta` that make a request stateless.
-ENVELOPE: Final[Message] = {META_VERSION: E, META_CAPABILITIES: {}}
+STATELESS_META: Final[Message] = {META_VERSION: E, META_CAPABILITIES: {}}
 TOOL_CALL: Final[Message] = {"name": "t"}
 
 
@@ -130,9 +130,11 @@ def request(id: Any, method: str, params: Any = None, **members: Any) -> Message
     return message | members
 
 
-def modern(id: Any, method: str, params: Mapping[str, Any] | None = None, **meta: Any) -> Message:
+def stateless_request(
+    id: Any, method: str, params: Mapping[str, Any] | None = None, **meta: Any
+) -> Message:
     """Return a stateless request."""
-    return request(id, method, {**(params or {}), "_meta": ENVELOPE | meta})
+    return request(id, method, {**(params or {}), "_meta": STATELESS_META | meta})
 
 
 def notification(method: str, params: Any = None) -> Message:
@@ -165,7 +167,9 @@ INITIALIZED: Final = notification("notifications/initialized")
 
 
 def cancelled(id: Any, reason: str | None = None) -> Message:
-    return notification("notifications/cancelled", {"requestId": id} | ({"reason": reason} if reason else {}))
+    return notification(
+        "notifications/cancelled", {"requestId": id} | ({"reason": reason} if reason else {})
+    )
 
 
 def encoded(message: Message | list[Any] | str | bytes) -> bytes:
@@ -205,22 +209,22 @@ class Talk:
     def probing(self) -> bool:
         return self.conn.probing
 
-    def hears(self, *messages: Message | list[Any] | str | bytes) -> list[Event]:
+    def receive(self, *messages: Message | list[Any] | str | bytes) -> list[Event]:
         """Receive messages, one per line, and return the events."""
-        return self.reads(b"".join(map(line, messages)))
+        return self.receive_bytes(b"".join(map(line, messages)))
 
-    def reads(self, data: bytes) -> list[Event]:
+    def receive_bytes(self, data: bytes) -> list[Event]:
         """Receive bytes and return the events. `b""` is nothing here, not the end of file."""
         if data:
             self.conn.receive_data(data, self.now)
         return self.events()
 
-    def ends(self) -> list[Event]:
+    def receive_eof(self) -> list[Event]:
         """Receive the end of file and return the events."""
         self.conn.receive_data(b"", self.now)
         return self.events()
 
-    def waits(self, seconds: float) -> list[Event]:
+    def advance_time(self, seconds: float) -> list[Event]:
         """Advance the time, process timeouts and return the events."""
         self.now += seconds
         self.conn.handle_timeout(self.now)
@@ -235,21 +239,21 @@ class Talk:
                 return found
             found.append(event)
 
-    def says(self) -> list[Message]:
+    def take_sent(self) -> list[Message]:
         """Return the messages sent since the last call."""
         data = self.conn.data_to_send()
         assert data[-1:] in (b"", b"\n")
         return [json.loads(said) for said in data.split(b"\n")[:-1]]
 
-    def answer(self, message: Message | list[Any] | str | bytes) -> Message:
+    def response_to(self, message: Message | list[Any] | str | bytes) -> Message:
         """Receive a message that causes no event, and return the one response."""
-        assert self.hears(message) == []
-        return only(self.says())
+        assert self.receive(message) == []
+        return single(self.take_sent())
 
-    def refusal(self, message: Message | list[Any] | str | bytes) -> Message:
+    def error_response_to(self, message: Message | list[Any] | str | bytes) -> Message:
         """Receive a message that is rejected, and return the one error response."""
-        assert_rejected(self.hears(message))
-        return only(self.says())
+        assert_rejected(self.receive(message))
+        return single(self.take_sent())
 
 
 def opened(role: Role, version: str, config: Config | None = None) -> Talk:
@@ -257,14 +261,14 @@ def opened(role: Role, version: str, config: Config | None = None) -> Talk:
     if role is Role.SERVER:
         talk = Talk(Connection(role, config or server_config()))
         if DIALECTS[version].stateful:
-            assert talk.answer(initialize(version))["result"]["protocolVersion"] == version
-            (ready,) = talk.hears(INITIALIZED)
+            assert talk.response_to(initialize(version))["result"]["protocolVersion"] == version
+            (ready,) = talk.receive(INITIALIZED)
             assert isinstance(ready, PeerReady)
         return talk
     talk = Talk(Connection(role, config or client_config(version)))
     talk.conn.open(talk.now)
-    asked = only(talk.says())
-    offers = json.loads(DIALECTS[version].encode(SERVER_OFFERS))
+    asked = single(talk.take_sent())
+    offers = json.loads(DIALECTS[version].encode(SERVER_CAPABILITIES))
     if DIALECTS[version].stateful:
         answer = {
             "protocolVersion": version,
@@ -273,9 +277,9 @@ def opened(role: Role, version: str, config: Config | None = None) -> Talk:
         }
     else:
         answer = {"resultType": "complete", "supportedVersions": [version], "capabilities": offers}
-    (ready,) = talk.hears(result(asked["id"], answer))
+    (ready,) = talk.receive(result(asked["id"], answer))
     assert isinstance(ready, PeerReady)
-    talk.says()
+    talk.take_sent()
     return talk
 
 
@@ -283,7 +287,7 @@ def call(id: Any, version: str = D, **meta: Any) -> Message:
     """Return a request that causes an event in this revision."""
     if DIALECTS[version].stateful:
         return request(id, "tools/call", TOOL_CALL | ({"_meta": meta} if meta else {}))
-    return modern(id, "tools/call", TOOL_CALL, **meta)
+    return stateless_request(id, "tools/call", TOOL_CALL, **meta)
 
 
 def server(version: str = D, **limits: Any) -> Talk:
@@ -299,18 +303,18 @@ def client(version: str = D) -> Talk:
 # -- Assertions ------------------------------------------------------------------------------------
 
 
-def only(things: list[T]) -> T:
+def single(things: list[T]) -> T:
     assert len(things) == 1, things
     return things[0]
 
 
-def kinds(events: Iterable[Event]) -> list[str]:
+def type_names(events: Iterable[Event]) -> list[str]:
     return [type(event).__name__ for event in events]
 
 
-def received(events: list[Event], kind: type[T]) -> T:
+def only_event(events: list[Event], kind: type[T]) -> T:
     """Return the only event, and assert its type."""
-    event = only(events)
+    event = single(events)
     assert isinstance(event, kind), event
     return event
 
@@ -326,13 +330,15 @@ def assert_error(message: Message, code: int, id: Any = ..., text: str = "") -> 
 
 
 def assert_rejected(events: list[Event], text: str = "") -> MessageRejected:
-    event = received(events, MessageRejected)
+    event = only_event(events, MessageRejected)
     assert text in str(event.error), event
     return event
 
 
-def assert_closed(events: list[Event], *lost: Any, error: type[Exception] | None, text: str = "") -> None:
-    event = received(events, ConnectionClosed)
+def assert_closed(
+    events: list[Event], *lost: Any, error: type[Exception] | None, text: str = ""
+) -> None:
+    event = only_event(events, ConnectionClosed)
     assert event.lost == list(lost)
     assert type(event.error) is (error or type(None)), event
     assert text in str(event.error)
@@ -349,11 +355,13 @@ class ConnectionPair:
     connections themselves, with `move` and `deliver`.
     """
 
-    def __init__(self, *versions: str, client: Config | None = None, server: Config | None = None) -> None:
+    def __init__(
+        self, *versions: str, client: Config | None = None, server: Config | None = None
+    ) -> None:
         self.client = Connection(Role.CLIENT, client or client_config(*versions))
         self.server = Connection(Role.SERVER, server or server_config(*versions))
         self.now = 0.0
-        self.spoken: list[tuple[Role, Message]] = []  # the transcript
+        self.transcript: list[tuple[Role, Message]] = []  # the transcript
         self._talks = {Role.CLIENT: Talk(self.client), Role.SERVER: Talk(self.server)}
 
     def __getitem__(self, role: Role) -> Connection:
@@ -372,21 +380,21 @@ class ConnectionPair:
 
     def take(self, by: Role) -> list[Message]:
         """Take the queued messages of `by` without delivering them."""
-        said = self._talks[by].says()
-        self.spoken += [(by, message) for message in said]
+        said = self._talks[by].take_sent()
+        self.transcript += [(by, message) for message in said]
         return said
 
     def deliver(self, messages: list[Message], *, by: Role) -> list[Event]:
         """Deliver messages of `by` to the other side, and return its events."""
         talk = self._talks[by.other]
         talk.now = self.now
-        return talk.hears(*messages)
+        return talk.receive(*messages)
 
     def move(self, by: Role) -> list[Event]:
         """Deliver the queued messages of `by`, and return the events of the other side."""
         return self.deliver(self.take(by), by=by)
 
-    def settle(self) -> dict[Role, list[Event]]:
+    def deliver_all(self) -> dict[Role, list[Event]]:
         """Deliver messages in both directions until neither side has any."""
         found: dict[Role, list[Event]] = {role: self._talks[role].events() for role in Role}
         while any(self[role].queued() for role in Role):
@@ -398,13 +406,13 @@ class ConnectionPair:
 
     def open(self, **options: Any) -> ConnectionPair:
         self.client.open(self.now, **options)
-        found = self.settle()
+        found = self.deliver_all()
         peer = self.client.peer
         assert peer is not None
         assert found[Role.CLIENT] == [PeerReady(peer)]
         # A server may not know the probe, and a stateless one has no PeerReady.
         ready = [event for event in found[Role.SERVER] if not isinstance(event, MessageRejected)]
-        assert kinds(ready) == (["PeerReady"] if peer.dialect.stateful else [])
+        assert type_names(ready) == (["PeerReady"] if peer.dialect.stateful else [])
         assert self.client.state is State.READY
         return self
 
@@ -419,7 +427,7 @@ class ConnectionPair:
     ) -> RequestReceived:
         """Send a request, and assert that it arrives with its params."""
         id = self[by].send_request(method, params, token=token, **options)
-        event = received(self.move(by), RequestReceived)
+        event = only_event(self.move(by), RequestReceived)
         assert (event.id, event.method.name) == (id, method)
         assert type(event.id) is type(id)
         assert_same_params(params, event.params)
@@ -430,26 +438,32 @@ class ConnectionPair:
     ) -> Any:
         """Send a result, and return it as it arrives."""
         assert self[by].send_result(asked.id, value)
-        event = received(self.move(by), ResultReceived)
+        event = only_event(self.move(by), ResultReceived)
         assert event.id == asked.id
         return event.result
 
-    def error(self, asked: RequestReceived, code: int, text: str, *, by: Role = Role.SERVER) -> ErrorReceived:
+    def error(
+        self, asked: RequestReceived, code: int, text: str, *, by: Role = Role.SERVER
+    ) -> ErrorReceived:
         """Send an error response, and assert that it arrives."""
         assert self[by].send_error(asked.id, t.ErrorData(code=code, message=text))
-        event = received(self.move(by), ErrorReceived)
+        event = only_event(self.move(by), ErrorReceived)
         assert event.id == asked.id
         assert str(event.error) == f"{text} ({code})"
         return event
 
-    def progress(self, asked: RequestReceived, *told: Any, by: Role = Role.SERVER) -> ProgressReceived:
+    def progress(
+        self, asked: RequestReceived, *told: Any, by: Role = Role.SERVER
+    ) -> ProgressReceived:
         """Send progress, and assert that it arrives."""
         assert self[by].send_progress(asked.id, *told)
-        event = received(self.move(by), ProgressReceived)
+        event = only_event(self.move(by), ProgressReceived)
         assert (event.id, event.progress) == (asked.id, told[0])
         return event
 
-    def cancel(self, asked: RequestReceived, reason: str | None = None, *, by: Role = Role.CLIENT) -> None:
+    def cancel(
+        self, asked: RequestReceived, reason: str | None = None, *, by: Role = Role.CLIENT
+    ) -> None:
         """Cancel the request, and assert that the handler is cancelled."""
         self[by].send_cancel(asked.id, reason)
         assert self.move(by) == [RequestCancelled(asked.id, reason)]
@@ -458,12 +472,12 @@ class ConnectionPair:
         self, method: str, params: Struct | None = None, *, by: Role = Role.SERVER, **options: Any
     ) -> NotificationReceived:
         self[by].send_notification(method, params, **options)
-        event = received(self.move(by), NotificationReceived)
+        event = only_event(self.move(by), NotificationReceived)
         assert event.method.name == method
         assert_same_params(params, event.params)
         return event
 
-    def silent(self) -> bool:
+    def is_idle(self) -> bool:
         """Return True if neither side has queued messages."""
         return not (self.client.queued() or self.server.queued())
 

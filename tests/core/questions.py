@@ -16,7 +16,9 @@ NAME_FORM: dict[str, Any] = {
     "required": ["name"],
 }
 NAME = t.ElicitRequest(t.ElicitParams(message="What is your name?", requested_schema=NAME_FORM))
-PAGE = t.ElicitRequest(t.ElicitParams(message="Please log in", mode="url", url="https://example.com/login"))
+PAGE = t.ElicitRequest(
+    t.ElicitParams(message="Please log in", mode="url", url="https://example.com/login")
+)
 HELLO = t.SamplingMessage("user", t.TextContent("hello"))
 MODEL = t.CreateMessageRequest(t.CreateMessageParams(messages=[HELLO], max_tokens=10))
 ROOTS = t.ListRootsRequest()
@@ -25,7 +27,11 @@ TOOL = t.Tool(name="t", input_schema={"type": "object"})
 ALICE = t.ElicitResult(action="accept", content={"name": "Alice"})
 SAID = t.CreateMessageResult(role="assistant", content=t.TextContent("hi"), model="m")
 FILES = t.ListRootsResult(roots=[t.Root("file:///home")])
-ANSWER_TO: dict[type, Any] = {t.ElicitRequest: ALICE, t.CreateMessageRequest: SAID, t.ListRootsRequest: FILES}
+ANSWER_TO: dict[type, Any] = {
+    t.ElicitRequest: ALICE,
+    t.CreateMessageRequest: SAID,
+    t.ListRootsRequest: FILES,
+}
 
 EVERYTHING = t.ClientCapabilities(
     roots=t.RootsCapability(),
@@ -66,7 +72,9 @@ TEXT = t.TextContent("x")
 def dialogue(*contents: Any, first: str = "user") -> t.CreateMessageRequest:
     """Build messages with these contents, from user and assistant in turn."""
     roles: Any = ["user", "assistant"] if first == "user" else ["assistant", "user"]
-    messages = [t.SamplingMessage(roles[place % 2], content) for place, content in enumerate(contents)]
+    messages = [
+        t.SamplingMessage(roles[place % 2], content) for place, content in enumerate(contents)
+    ]
     return t.CreateMessageRequest(t.CreateMessageParams(messages=messages, max_tokens=1))
 
 

@@ -31,7 +31,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from tests.core.helpers import (
-    ENVELOPE,
+    STATELESS_META,
     INITIALIZED,
     META_CAPABILITIES,
     META_VERSION,
@@ -50,9 +50,9 @@ from tests.core.helpers import (
     encoded,
     error,
     initialize,
-    kinds,
-    modern,
-    only,
+    type_names,
+    stateless_request,
+    single,
     opened,
     ping,
     request,
@@ -168,8 +168,8 @@ ROWS: list[Any] = [
     # Incomplete `_meta`
     bad_row("version without capabilities", request(1, "tools/call", {"_meta": {META_VERSION: E}}), -32602, 1, "lacks"),
     bad_row("capabilities without version", request(1, "tools/call", {"_meta": {META_CAPABILITIES: {}}}), -32602, 1, "lacks"),
-    bad_row("of no known revision", request(1, "tools/call", {"_meta": ENVELOPE | {META_VERSION: "x"}}), -32022, 1, "x is not served"),
-    bad_row("initialize with an envelope", request(1, "initialize", initialize()["params"] | {"_meta": ENVELOPE}), -32601, 1),
+    bad_row("of no known revision", request(1, "tools/call", {"_meta": STATELESS_META | {META_VERSION: "x"}}), -32022, 1, "x is not served"),
+    bad_row("initialize with an envelope", request(1, "initialize", initialize()["params"] | {"_meta": STATELESS_META}), -32601, 1),
     # No response
     bad_row("empty line", "", None),
     bad_row("blank line", " \t ", None),
@@ -205,11 +205,13 @@ def server_of(version: str, limits: Limits = LIMITS) -> Talk:
 def request_builder(version: str) -> Ask:
     """Return a function that builds valid requests, which are stateless for a new server."""
     if version in STATEFUL:
-        return lambda id, method, params=None, **more: request(id, method, *_with_token(params, more), **more)
+        return lambda id, method, params=None, **more: request(
+            id, method, *_with_token(params, more), **more
+        )
 
     def ask(id: Any, method: Any, params: Message | None = None, **more: Any) -> Message:
         meta = {"progressToken": more.pop("progressToken")} if "progressToken" in more else {}
-        return modern(id, method, params, **meta) | more
+        return stateless_request(id, method, params, **meta) | more
 
     return ask
 
@@ -223,10 +225,13 @@ def _with_token(params: Message | None, more: Message) -> list[Message]:
 def still_answers(talk: Talk, version: str) -> bool:
     """True if the next valid message is answered."""
     if version in STATEFUL:
-        return talk.answer(ping("next")) == result("next")
-    if version == NEW and talk.answer(ping("next")) != result("next"):
+        return talk.response_to(ping("next")) == result("next")
+    if version == NEW and talk.response_to(ping("next")) != result("next"):
         return False
-    return "supportedVersions" in talk.answer(modern("next", "server/discover"))["result"]
+    return (
+        "supportedVersions"
+        in talk.response_to(stateless_request("next", "server/discover"))["result"]
+    )
 
 
 @pytest.mark.requirement(
@@ -252,12 +257,12 @@ def still_answers(talk: Talk, version: str) -> bool:
 def test_bad_input_at_server_gets_one_error_response(row: Bad, version: str) -> None:
     talk = server_of(version)
     before = talk.conn.state
-    events = talk.hears(row.message(request_builder(version)))
+    events = talk.receive(row.message(request_builder(version)))
     if row.rejected:
         assert_rejected(events, row.text)
     else:
         assert events == []
-    said = talk.says()
+    said = talk.take_sent()
     if row.code is None:
         assert said == []
     else:
@@ -272,9 +277,9 @@ def test_bad_input_at_server_gets_one_error_response(row: Bad, version: str) -> 
             and _no_meta(row, version)
         ):
             code = -32600  # without `_meta` it belongs to a session that was not opened
-        assert_error(only(said), code, id, row.text if code == row.code else "")
-        assert "\n" not in only(said)["error"]["message"]
-        assert len(only(said)["error"]["message"]) < 300
+        assert_error(single(said), code, id, row.text if code == row.code else "")
+        assert "\n" not in single(said)["error"]["message"]
+        assert len(single(said)["error"]["message"]) < 300
     assert talk.conn.state is before
     assert still_answers(talk, version)
 
@@ -291,20 +296,20 @@ def test_bad_input_at_client_is_reported_and_rarely_answered(row: Bad, version: 
     """A client answers only messages with an id, and in a stateless revision none."""
     talk = opened(CLIENT, version, client_config(version, limits=LIMITS))
     before = talk.conn.state
-    events = talk.hears(row.message(request_builder(version)))
+    events = talk.receive(row.message(request_builder(version)))
     assert all(isinstance(event, MessageRejected) for event in events)
     assert len(events) <= 1
     assert [event.error for event in events] != [] or not row.rejected  # type: ignore[union-attr]
-    for said in talk.says():
+    for said in talk.take_sent():
         assert DIALECTS[version].stateful
         assert said["id"] == row.id
         assert "error" in said
     assert talk.conn.state is before
     id = talk.conn.send_request("tools/list")
-    talk.says()
-    assert kinds(talk.hears(result(id, {"tools": []}))) == ["ResultReceived"]
+    talk.take_sent()
+    assert type_names(talk.receive(result(id, {"tools": []}))) == ["ResultReceived"]
     if DIALECTS[version].stateful:
-        assert talk.answer(ping("next")) == result("next")
+        assert talk.response_to(ping("next")) == result("next")
 
 
 @pytest.mark.requirement("RPC-19", "STDIO-6")
@@ -317,33 +322,39 @@ def test_bad_input_at_client_is_reported_and_rarely_answered(row: Bad, version: 
         pytest.param(lambda data: data.replace(b",", b",\r"), id="CR inside"),
         pytest.param(lambda data: data.replace(b'"method"', b'"met\\u0068od"'), id="escaped key"),
         pytest.param(
-            lambda data: data.replace(b"{", b'{"more":{"id":5,"method":"x"},', 1), id="unknown member"
+            lambda data: data.replace(b"{", b'{"more":{"id":5,"method":"x"},', 1),
+            id="unknown member",
         ),
         pytest.param(
-            lambda data: data.replace(b'"2.0"', b'"2.0","more":"\\ud83d\\ude00"'), id="a pair of surrogates"
+            lambda data: data.replace(b'"2.0"', b'"2.0","more":"\\ud83d\\ude00"'),
+            id="a pair of surrogates",
         ),
         pytest.param(lambda data: b"\n\n" + data + b"\n\n", id="empty lines around"),
     ],
 )
 def test_odd_but_valid_input_accepted(version: str, change: Callable[[bytes], bytes]) -> None:
     talk = server_of(version)
-    assert kinds(talk.hears(change(encoded(request_builder(version)(1, "tools/call", {"name": "t"}))))) == [
-        "RequestReceived"
-    ]
+    assert type_names(
+        talk.receive(change(encoded(request_builder(version)(1, "tools/call", {"name": "t"}))))
+    ) == ["RequestReceived"]
 
 
 @pytest.mark.requirement("RPC-25")
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
-@pytest.mark.parametrize("array", ["[]", "[1]", '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', " [", "[[[]]]"])
+@pytest.mark.parametrize(
+    "array", ["[]", "[1]", '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', " [", "[[[]]]"]
+)
 def test_array_message_without_batches_rejected(version: str, array: str) -> None:
     """In 2025-03-26 an array is a batch."""
     talk = server_of(version)
-    talk.hears(array)
-    said = talk.says()
+    talk.receive(array)
+    said = talk.take_sent()
     if version == B:
         assert len(said) == 1
     else:
-        assert_error(only(said), -32600, None if version == NEW or DIALECTS[version].null_error_id else ...)
+        assert_error(
+            single(said), -32600, None if version == NEW or DIALECTS[version].null_error_id else ...
+        )
     assert still_answers(talk, version)
 
 
@@ -351,12 +362,12 @@ def test_array_message_without_batches_rejected(version: str, array: str) -> Non
 @pytest.mark.parametrize("version", VERSIONS)
 def test_request_id_in_use_rejected(version: str) -> None:
     talk = server_of(version)
-    assert kinds(talk.hears(call(1, version), call("1", version))) == ["RequestReceived"] * 2
+    assert type_names(talk.receive(call(1, version), call("1", version))) == ["RequestReceived"] * 2
     for id in (1, "1"):
-        assert_error(talk.refusal(call(id, version)), -32600, id, "still in use")
+        assert_error(talk.error_response_to(call(id, version)), -32600, id, "still in use")
     # This also holds for requests that the connection answers itself.
-    own = ping(1) if version in STATEFUL else modern(1, "server/discover")
-    assert_error(talk.refusal(own), -32600, 1, "still in use")
+    own = ping(1) if version in STATEFUL else stateless_request(1, "server/discover")
+    assert_error(talk.error_response_to(own), -32600, 1, "still in use")
     assert still_answers(talk, version)
 
 
@@ -364,18 +375,20 @@ def test_request_id_in_use_rejected(version: str) -> None:
 @pytest.mark.parametrize("version", STATEFUL)
 def test_handshake_out_of_order_rejected(version: str) -> None:
     talk = Talk(Connection(SERVER, server_config(*STATEFUL)))
-    assert_error(talk.refusal(call(1, version)), -32600, 1, "send initialize first")
-    assert_error(talk.refusal(request(2, "odd")), -32600, 2, "send initialize first")
-    assert talk.hears(INITIALIZED) == []
-    assert_error(talk.refusal(initialize(version, 3, capabilities=[])), -32602, 3, "initialize")
-    assert_error(talk.refusal([initialize(version, 4)]), -32600, None)
+    assert_error(talk.error_response_to(call(1, version)), -32600, 1, "send initialize first")
+    assert_error(talk.error_response_to(request(2, "odd")), -32600, 2, "send initialize first")
+    assert talk.receive(INITIALIZED) == []
+    assert_error(
+        talk.error_response_to(initialize(version, 3, capabilities=[])), -32602, 3, "initialize"
+    )
+    assert_error(talk.error_response_to([initialize(version, 4)]), -32600, None)
     assert talk.conn.state is State.NEW
-    assert talk.answer(initialize(version, 5))["result"]["protocolVersion"] == version
-    assert_error(talk.refusal(initialize(version, 6)), -32600, 6, "already sent")
+    assert talk.response_to(initialize(version, 5))["result"]["protocolVersion"] == version
+    assert_error(talk.error_response_to(initialize(version, 6)), -32600, 6, "already sent")
     assert still_answers(talk, version)
-    assert kinds(talk.hears(INITIALIZED)) == ["PeerReady"]
+    assert type_names(talk.receive(INITIALIZED)) == ["PeerReady"]
     for other in STATEFUL:
-        assert_error(talk.refusal(initialize(other, 7)), -32600, 7, "already initialized")
+        assert_error(talk.error_response_to(initialize(other, 7)), -32600, 7, "already initialized")
     assert talk.conn.peer is not None
     assert talk.conn.peer.dialect.version == version
     assert still_answers(talk, version)
@@ -389,9 +402,9 @@ def test_line_over_limit_in_chunks_reported_once(version: str, size: int) -> Non
     data = b"x" * 9000 + b"\n"
     events: list[Any] = []
     for start in range(0, len(data), size):
-        events += talk.reads(data[start : start + size])
+        events += talk.receive_bytes(data[start : start + size])
     assert_rejected(events, "longer than 2000 bytes")
-    assert only(talk.says())["error"]["code"] == -32700
+    assert single(talk.take_sent())["error"]["code"] == -32700
     assert still_answers(talk, version)
 
 
@@ -404,17 +417,17 @@ def test_endless_line_uses_constant_memory() -> None:
     tracemalloc.start()
     started = time.perf_counter()
     for _ in range(300):
-        reported += len(talk.reads(chunk))
+        reported += len(talk.receive_bytes(chunk))
         held = max(held, len(talk.conn._input))
     took = time.perf_counter() - started
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert reported == 1
-    assert len(talk.says()) == 1
+    assert len(talk.take_sent()) == 1
     assert held <= Limits().message + len(chunk)
     assert peak < 20_000_000
     assert took < 2
-    assert talk.reads(b"\n") == []
+    assert talk.receive_bytes(b"\n") == []
     assert still_answers(talk, NEW)
 
 
@@ -428,19 +441,19 @@ def test_unread_ping_responses_pause_reading() -> None:
     limit, chunk, read = Limits().queued, 65_536, 0
     assert len(flood) > 5 * limit
     while not talk.paused():
-        assert talk.reads(bytes(view[read : read + chunk])) == []
+        assert talk.receive_bytes(bytes(view[read : read + chunk])) == []
         read += chunk
     assert read < 3 * limit
     assert limit < talk.conn.queued() < limit + 100
     assert len(talk.conn._input) <= chunk
-    assert talk.waits(3600.0) == []  # no timeout ends this pause: the peer has to read
+    assert talk.advance_time(3600.0) == []  # no timeout ends this pause: the peer has to read
     assert talk.paused()
     answered = 0
     while talk.conn.queued():
         answered += talk.conn.data_to_send().count(b"\n")
         assert talk.events() == []
         while not talk.paused() and read < len(flood):
-            talk.reads(bytes(view[read : read + chunk]))
+            talk.receive_bytes(bytes(view[read : read + chunk]))
             read += chunk
         assert talk.conn.queued() < limit + 100
     assert answered == count
@@ -451,29 +464,31 @@ def test_request_flood_without_pause_stays_bounded(version: str) -> None:
     """Requests in flight and waiting stay within their limits."""
     talk = opened(SERVER, version, server_config(limits=Limits(in_flight=5, waiting=5, pause=1.0)))
     flood = [call(i, version) for i in range(1000)]
-    assert kinds(talk.hears(*flood)) == ["RequestReceived"] * 5
+    assert type_names(talk.receive(*flood)) == ["RequestReceived"] * 5
     assert talk.paused()
-    refused = talk.waits(1.0)
-    assert kinds(refused) == ["MessageRejected"] * 990
-    assert [message["id"] for message in talk.says()] == list(range(10, 1000))
+    refused = talk.advance_time(1.0)
+    assert type_names(refused) == ["MessageRejected"] * 990
+    assert [message["id"] for message in talk.take_sent()] == list(range(10, 1000))
     assert talk.conn.in_flight == 5
     for id in range(10):
         talk.conn.send_result(id, t.CallToolResult(content=[]))
         talk.events()
-    assert len(talk.says()) == 10
+    assert len(talk.take_sent()) == 10
     assert still_answers(talk, version)
 
 
 @pytest.mark.requirement("RPC-17")
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
-@pytest.mark.parametrize("half", ["{", '{"jsonrpc":"2.0","id":1,"method":"ping"}', " ", "\r", "x" * 3000])
+@pytest.mark.parametrize(
+    "half", ["{", '{"jsonrpc":"2.0","id":1,"method":"ping"}', " ", "\r", "x" * 3000]
+)
 def test_eof_inside_message_rejected(version: str, half: str) -> None:
     talk = server_of(version, Limits(message=2000))
-    events = [*talk.reads(half.encode()), *talk.ends()]
-    assert kinds(events)[-2:] == ["MessageRejected", "ConnectionClosed"]
+    events = [*talk.receive_bytes(half.encode()), *talk.receive_eof()]
+    assert type_names(events)[-2:] == ["MessageRejected", "ConnectionClosed"]
     assert len(events) == 2 + (len(half) > 2000)
-    assert len(talk.says()) == (len(half) > 2000)
-    assert talk.hears(ping()) == []
+    assert len(talk.take_sent()) == (len(half) > 2000)
+    assert talk.receive(ping()) == []
 
 
 # -- Made up by a machine --------------------------------------------------------------------------
@@ -490,11 +505,15 @@ LISTENERS = st.sampled_from(
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-10, 10) | st.floats() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 METHODS = st.sampled_from(
-    sorted({name for d in DIALECTS.values() for role in Role for name in d.receives[role]} | {"odd"})
+    sorted(
+        {name for d in DIALECTS.values() for role in Role for name in d.receives[role]} | {"odd"}
+    )
 )
 META = st.fixed_dictionaries(
     {},
@@ -526,7 +545,8 @@ MESSAGES = st.fixed_dictionaries(
         "method": METHODS | JSON,
         "params": PARAMS | JSON,
         "result": JSON,
-        "error": st.fixed_dictionaries({"code": st.integers(-9, 9), "message": st.text(max_size=3)}) | JSON,
+        "error": st.fixed_dictionaries({"code": st.integers(-9, 9), "message": st.text(max_size=3)})
+        | JSON,
     },
 )
 
@@ -549,23 +569,23 @@ def random_lines(draw: st.DrawFn) -> bytes:
 def test_random_input_never_raises(who: tuple[Role, str], said: list[bytes], ends: bool) -> None:
     role, version = who
     talk = checked_connection(role, version)
-    talk.hears(*said)
-    talk.says()
+    talk.receive(*said)
+    talk.take_sent()
     for id in list(talk.conn._incoming.table):
         talk.conn.send_result(id, {})
     if ends:
-        assert kinds(talk.ends()).count("ConnectionClosed") == 1
-        assert talk.hears(ping("next")) == []
+        assert type_names(talk.receive_eof()).count("ConnectionClosed") == 1
+        assert talk.receive(ping("next")) == []
         return
-    talk.hears(b"")
-    talk.says()
+    talk.receive(b"")
+    talk.take_sent()
     if role is SERVER and version in (E, NEW):
-        assert "result" in talk.answer(modern("next", "server/discover"))
+        assert "result" in talk.response_to(stateless_request("next", "server/discover"))
     elif DIALECTS[version].stateful:
-        assert talk.answer(ping("next")) == result("next")
+        assert talk.response_to(ping("next")) == result("next")
     else:
         id = talk.conn.send_request("tools/list")
-        assert kinds(talk.hears(result(id, {"tools": []}))) == ["ResultReceived"]
+        assert type_names(talk.receive(result(id, {"tools": []}))) == ["ResultReceived"]
 
 
 @given(st.sampled_from([*VERSIONS, NEW]), st.lists(random_lines(), max_size=8))
@@ -576,9 +596,9 @@ def test_every_valid_request_gets_one_response(version: str, said: list[bytes]) 
     unnamed = 0
     events = []
     for data in said:
-        events += talk.hears(data)
+        events += talk.receive(data)
     answered = Counter[Any]()
-    for message in talk.says():
+    for message in talk.take_sent():
         if message.get("id") is None:
             unnamed += 1
         else:
@@ -591,7 +611,7 @@ def test_every_valid_request_gets_one_response(version: str, said: list[bytes]) 
             else:
                 asked[type(event.id), event.id] -= 1  # cancelled
         assert not isinstance(event, ConnectionClosed)
-    for message in talk.says():
+    for message in talk.take_sent():
         assert "result" in message
     for data in said:
         asked += Counter(_requests_with_usable_id(data, batches=version == B))
@@ -625,13 +645,13 @@ def _reject_constant(constant: str) -> None:
 def test_shared_config_is_unchanged_by_input() -> None:
     """All connections of a server share one configuration."""
     config: Config = server_config()
-    before = repr(config), config.versions, dict(config.rows[SERVER])
+    before = repr(config), config.versions, dict(config.receivable[SERVER])
     talk = Talk(Connection(SERVER, config))
-    talk.hears(
+    talk.receive(
         initialize(),
         INITIALIZED,
         request(1, "logging/setLevel", {"level": "error"}),
         "nope",
-        modern(2, "odd"),
+        stateless_request(2, "odd"),
     )
-    assert (repr(config), config.versions, dict(config.rows[SERVER])) == before
+    assert (repr(config), config.versions, dict(config.receivable[SERVER])) == before

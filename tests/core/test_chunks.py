@@ -47,7 +47,7 @@ from tests.core.helpers import (
     client_config,
     encoded,
     initialize,
-    modern,
+    stateless_request,
     ping,
     request,
     server_config,
@@ -106,9 +106,9 @@ def conversation(version: str) -> list[tuple[Role, Any]]:
             t.InputRequiredResult(result_type="input_required", request_state="s"),
         )
     pair.client.send_request("acme/odd", {"a": 1})
-    pair.settle()
+    pair.deliver_all()
     return [
-        *pair.spoken,
+        *pair.transcript,
         *((CLIENT, batch) for batch in [[ping("b"), INITIALIZED]] if version == B),
     ]
 
@@ -137,18 +137,18 @@ BAD_INPUT: dict[str, list[Any]] = {
         ping(6),
     ],
     "bad-2026-07-28": [
-        modern(1, "server/discover"),
+        stateless_request(1, "server/discover"),
         b"\xef\xbb\xbf{}",
-        modern(2, "tools/call", {"name": "t"}),
-        modern(2, "tools/call", {"name": "t"}),
-        modern(None, "tools/list"),
+        stateless_request(2, "tools/call", {"name": "t"}),
+        stateless_request(2, "tools/call", {"name": "t"}),
+        stateless_request(None, "tools/list"),
         "x" * (LIMIT + 2),
-        modern(3, "ping"),
+        stateless_request(3, "ping"),
         "\r",
         request(4, "tools/call", {"name": "t"}),
-        modern(5, "tools/call", {"name": 1}),
+        stateless_request(5, "tools/call", {"name": 1}),
         '{"jsonrpc":"2.0","method":"a","method":"b"}',
-        modern(6, "tools/call", {"name": "\U0001f600"}),
+        stateless_request(6, "tools/call", {"name": "\U0001f600"}),
     ],
 }
 
@@ -242,7 +242,7 @@ class Replay:
             if isinstance(event, PeerReady):
                 for message in self.asked:
                     send_own(self.talk.conn, message)
-        self.said += self.talk.says()
+        self.said += self.talk.take_sent()
         return seen
 
 

@@ -26,11 +26,11 @@ from mcp_core import (
 from mcp_core import types as t
 from tests.core.helpers import (
     CLIENT_INFO,
-    CLIENT_OFFERS,
+    CLIENT_CAPABILITIES,
     INITIALIZED,
     META_CAPABILITIES,
     SERVER_INFO,
-    SERVER_OFFERS,
+    SERVER_CAPABILITIES,
     STATEFUL,
     VERSIONS,
     A,
@@ -48,12 +48,12 @@ from tests.core.helpers import (
     client_config,
     error,
     initialize,
-    kinds,
-    modern,
-    only,
+    type_names,
+    stateless_request,
+    single,
     opened,
     ping,
-    received,
+    only_event,
     request,
     result,
     server_config,
@@ -66,40 +66,58 @@ CALL = t.CallToolParams(name="t", arguments=Raw(b'{"a":1}'))
 # -- Two eras on one connection --------------------------------------------------------------------
 
 
-@pytest.mark.requirement("VER-4", "VER-7", "VER-8", "VER-9", "VER-14", "META-9", "CAP-5", "PROBE-12")
+@pytest.mark.requirement(
+    "VER-4", "VER-7", "VER-8", "VER-9", "VER-14", "META-9", "CAP-5", "PROBE-12"
+)
 @pytest.mark.parametrize("version", STATEFUL)
 def test_stateless_requests_beside_session_keep_their_revision(version: str) -> None:
     """One server connection carries a session and stateless requests, as for two clients."""
     talk = Talk(Connection(SERVER, server_config()))
     assert (
-        received(talk.hears(modern(1, "tools/call", {"name": "t"})), RequestReceived).peer.dialect.version
+        only_event(
+            talk.receive(stateless_request(1, "tools/call", {"name": "t"})), RequestReceived
+        ).peer.dialect.version
         == E
     )
-    assert talk.answer(modern("probe", "server/discover"))["result"]["resultType"] == "complete"
-    assert talk.conn.state is State.NEW
-    assert talk.answer(initialize(version, "i"))["result"]["protocolVersion"] == version
     assert (
-        received(talk.hears(modern(2, "tools/call", {"name": "t"})), RequestReceived).peer.dialect.version
+        talk.response_to(stateless_request("probe", "server/discover"))["result"]["resultType"]
+        == "complete"
+    )
+    assert talk.conn.state is State.NEW
+    assert talk.response_to(initialize(version, "i"))["result"]["protocolVersion"] == version
+    assert (
+        only_event(
+            talk.receive(stateless_request(2, "tools/call", {"name": "t"})), RequestReceived
+        ).peer.dialect.version
         == E
     )
-    received(talk.hears(INITIALIZED), PeerReady)
-    session = received(talk.hears(call(3, version)), RequestReceived)
-    stateless = received(talk.hears(modern(4, "tools/call", {"name": "t"})), RequestReceived)
+    only_event(talk.receive(INITIALIZED), PeerReady)
+    session = only_event(talk.receive(call(3, version)), RequestReceived)
+    stateless = only_event(
+        talk.receive(stateless_request(4, "tools/call", {"name": "t"})), RequestReceived
+    )
     assert (session.peer.dialect.version, stateless.peer.dialect.version) == (version, E)
     # A method that a revision lacks is missing for requests of that revision only.
-    assert_error(talk.refusal(modern(5, "ping")), -32601, 5)
-    assert talk.answer(ping(6)) == result(6)
-    assert_error(talk.refusal(request(7, "server/discover")), -32601, 7)
-    assert "supportedVersions" in talk.answer(modern(8, "server/discover"))["result"]
+    assert_error(talk.error_response_to(stateless_request(5, "ping")), -32601, 5)
+    assert talk.response_to(ping(6)) == result(6)
+    assert_error(talk.error_response_to(request(7, "server/discover")), -32601, 7)
+    assert (
+        "supportedVersions" in talk.response_to(stateless_request(8, "server/discover"))["result"]
+    )
     for id in (4, 3, 2, 1):
         talk.conn.send_result(id, t.CallToolResult(content=[]))
-    answers = talk.says()
+    answers = talk.take_sent()
     assert [message["id"] for message in answers] == [4, 3, 2, 1]
     assert ["resultType" in message["result"] for message in answers] == [True, False, True, True]
     # All requests of a connection share one space of ids.
-    received(talk.hears(call(9, version)), RequestReceived)
-    assert_error(talk.refusal(modern(9, "tools/call", {"name": "t"})), -32600, 9, "still in use")
-    assert talk.hears(cancelled(9)) == [RequestCancelled(9)]
+    only_event(talk.receive(call(9, version)), RequestReceived)
+    assert_error(
+        talk.error_response_to(stateless_request(9, "tools/call", {"name": "t"})),
+        -32600,
+        9,
+        "still in use",
+    )
+    assert talk.receive(cancelled(9)) == [RequestCancelled(9)]
 
 
 # -- Who can talk to whom --------------------------------------------------------------------------
@@ -144,15 +162,15 @@ def test_client_and_server_revisions_negotiate_newest_common(
         pair.result(pair.request("tools/call", CALL), t.CallToolResult(content=[]))
     else:
         pair.client.open(0.0)
-        assert_closed(pair.settle()[CLIENT], error=ConnectFailed, text=outcome)
-        assert INITIALIZED not in [message for _, message in pair.spoken]
+        assert_closed(pair.deliver_all()[CLIENT], error=ConnectFailed, text=outcome)
+        assert INITIALIZED not in [message for _, message in pair.transcript]
 
 
 @pytest.mark.requirement("VER-15")
 def test_stateless_server_rejects_initialize_with_its_revisions() -> None:
     pair = ConnectionPair(client=client_config(D), server=server_config(E))
     pair.client.open(0.0)
-    found = pair.settle()[CLIENT]
+    found = pair.deliver_all()[CLIENT]
     (closed,) = found
     assert isinstance(closed, ConnectionClosed)
     assert closed.error is not None
@@ -180,7 +198,8 @@ def test_opened_pair_knows_peer_capabilities_and_info(version: str) -> None:
         experimental={"e": {"f": 1}},
     )
     pair = ConnectionPair(
-        client=client_config(version, capabilities=wants), server=server_config(version, capabilities=offers)
+        client=client_config(version, capabilities=wants),
+        server=server_config(version, capabilities=offers),
     ).open()
     asked = pair.request("tools/list")
     assert pair.client.peer is not None
@@ -207,11 +226,13 @@ def test_undeclared_server_capability_is_not_used(version: str, method: str) -> 
     ).open()
     with pytest.raises(LocalProtocolError, match="did not declare the capability"):
         pair.client.send_request(method, {})
-    assert pair.silent()
+    assert pair.is_idle()
     # A client that sends it all the same gets an error response.
-    asking: Message = request(9, method) if DIALECTS[version].stateful else modern(9, method)
-    assert kinds(pair.deliver([asking], by=CLIENT)) == ["MessageRejected"]
-    assert_error(only(pair.take(SERVER)), -32601, 9, "does not offer")
+    asking: Message = (
+        request(9, method) if DIALECTS[version].stateful else stateless_request(9, method)
+    )
+    assert type_names(pair.deliver([asking], by=CLIENT)) == ["MessageRejected"]
+    assert_error(single(pair.take(SERVER)), -32601, 9, "does not offer")
 
 
 @pytest.mark.requirement("CAP-3", "CAP-7")
@@ -225,15 +246,19 @@ def test_undeclared_client_capability_is_not_used(version: str) -> None:
         pair.server.send_request("roots/list")
     with pytest.raises(LocalProtocolError, match=r"roots\.list_changed, which we did not declare"):
         pair.client.send_notification("notifications/roots/list_changed")
-    assert kinds(pair.deliver([request(9, "roots/list")], by=SERVER)) == ["MessageRejected"]
-    assert_error(only(pair.take(CLIENT)), -32601, 9, "does not offer")
+    assert type_names(pair.deliver([request(9, "roots/list")], by=SERVER)) == ["MessageRejected"]
+    assert_error(single(pair.take(CLIENT)), -32601, 9, "does not offer")
 
 
 # -- Other servers: the table of a client's era on a pipe ------------------------------------------
 
 
 def greeting(version: str) -> Message:
-    return {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    return {
+        "protocolVersion": version,
+        "capabilities": {},
+        "serverInfo": {"name": "s", "version": "1"},
+    }
 
 
 def discovery(*versions: str) -> Message:
@@ -257,7 +282,11 @@ SERVERS: list[Any] = [
         id="discovers legacy",
     ),
     pytest.param(
-        BOTH, [lambda id: result(id, discovery("x"))], ["server/discover"], None, id="discovers nothing"
+        BOTH,
+        [lambda id: result(id, discovery("x"))],
+        ["server/discover"],
+        None,
+        id="discovers nothing",
     ),
     pytest.param(
         BOTH,
@@ -295,7 +324,9 @@ SERVERS: list[Any] = [
         id="-32022, legacy",
     ),
     pytest.param(BOTH, [unsupported("x")], ["server/discover"], None, id="-32022, nothing"),
-    pytest.param(BOTH, [unsupported(E)] * 2, ["server/discover"] * 2, None, id="-32022, contradiction"),
+    pytest.param(
+        BOTH, [unsupported(E)] * 2, ["server/discover"] * 2, None, id="-32022, contradiction"
+    ),
     pytest.param(
         BOTH,
         [SILENCE, unsupported(E), lambda id: result(id, discovery(E))],
@@ -311,18 +342,28 @@ SERVERS: list[Any] = [
         id="neither",
     ),
     pytest.param(
-        MODERN, [lambda id: error(id, -32601)], ["server/discover"], None, id="modern client, legacy server"
+        MODERN,
+        [lambda id: error(id, -32601)],
+        ["server/discover"],
+        None,
+        id="modern client, legacy server",
     ),
     pytest.param(MODERN, [SILENCE], ["server/discover"], None, id="modern client, silence"),
     pytest.param((D,), [lambda id: result(id, greeting(D))], ["initialize"], D, id="legacy client"),
     pytest.param((D,), [SILENCE], ["initialize"], None, id="legacy client, silence"),
     pytest.param(
-        (D,), [lambda id: result(id, greeting(C))], ["initialize"], None, id="legacy client, another"
+        (D,),
+        [lambda id: result(id, greeting(C))],
+        ["initialize"],
+        None,
+        id="legacy client, another",
     ),
 ]
 
 
-@pytest.mark.requirement("PROBE-1", "PROBE-2", "PROBE-3", "PROBE-10", "VER-2", "VER-16", "VER-17", "VER-18")
+@pytest.mark.requirement(
+    "PROBE-1", "PROBE-2", "PROBE-3", "PROBE-10", "VER-2", "VER-16", "VER-17", "VER-18"
+)
 @pytest.mark.parametrize(("versions", "answers", "questions", "outcome"), SERVERS)
 def test_client_with_any_server_behaviour_opens_or_fails(
     versions: tuple[str, ...], answers: list[Any], questions: list[str], outcome: str | None
@@ -333,28 +374,28 @@ def test_client_with_any_server_behaviour_opens_or_fails(
     events: list[Any] = []
     ids = set()
     for answer in answers:
-        question = only(talk.says())
+        question = single(talk.take_sent())
         asked.append(question["method"])
         ids.add(question["id"])
         if answer is SILENCE:
             deadline = talk.conn.next_deadline()
             assert deadline is not None
-            events += talk.waits(deadline - talk.now)
+            events += talk.advance_time(deadline - talk.now)
         else:
-            events += talk.hears(answer(question["id"]))
+            events += talk.receive(answer(question["id"]))
     assert asked == questions
     assert len(ids) == len(questions)
     if outcome is None:
         assert_closed(events, error=ConnectFailed)
-        assert talk.says() == []
+        assert talk.take_sent() == []
         return
-    peer = received(events, PeerReady).peer
+    peer = only_event(events, PeerReady).peer
     assert peer.dialect.version == outcome
-    assert talk.says() == ([INITIALIZED] if peer.dialect.stateful else [])
+    assert talk.take_sent() == ([INITIALIZED] if peer.dialect.stateful else [])
     # The next connection needs no probe.
     again = Talk(Connection(CLIENT, client_config(*versions)))
-    again.conn.open(0.0, verdict=peer)
-    assert [message["method"] for message in again.says()] == (
+    again.conn.open(0.0, known_peer=peer)
+    assert [message["method"] for message in again.take_sent()] == (
         ["initialize"] if peer.dialect.stateful else []
     )
 
@@ -362,8 +403,8 @@ def test_client_with_any_server_behaviour_opens_or_fails(
 @pytest.mark.parametrize("config", [client_config(), client_config(E)])
 def test_known_peer_saves_the_probe(config: Config) -> None:
     pair = ConnectionPair(client=config)
-    pair.open(verdict=Peer(DIALECTS[E], SERVER_OFFERS, SERVER_INFO))
-    assert pair.spoken == []
+    pair.open(verdict=Peer(DIALECTS[E], SERVER_CAPABILITIES, SERVER_INFO))
+    assert pair.transcript == []
     pair.result(pair.request("tools/call", CALL), t.CallToolResult(content=[]))
 
 
@@ -373,7 +414,10 @@ def test_stateless_server_uses_capabilities_of_each_request() -> None:
     offers: list[Message] = [{"elicitation": {}}, {}]
     seen = []
     for id, offered in enumerate(offers):
-        asked = modern(id, "tools/call", {"name": "t"}, **{META_CAPABILITIES: offered})
-        seen.append(received(talk.hears(asked), RequestReceived).peer.capabilities)
-    assert seen == [t.ClientCapabilities(elicitation=t.ElicitationCapability()), t.ClientCapabilities()]
-    assert CLIENT_OFFERS not in seen
+        asked = stateless_request(id, "tools/call", {"name": "t"}, **{META_CAPABILITIES: offered})
+        seen.append(only_event(talk.receive(asked), RequestReceived).peer.capabilities)
+    assert seen == [
+        t.ClientCapabilities(elicitation=t.ElicitationCapability()),
+        t.ClientCapabilities(),
+    ]
+    assert CLIENT_CAPABILITIES not in seen

@@ -39,7 +39,9 @@ from mcp_core import _errors as errors
         (AuthRequired, (McpTrioError,)),
     ],
 )
-def test_errors_share_one_base_class(child: type[Exception], parents: tuple[type[Exception], ...]) -> None:
+def test_errors_share_one_base_class(
+    child: type[Exception], parents: tuple[type[Exception], ...]
+) -> None:
     assert issubclass(child, parents[0])
     assert all(issubclass(child, parent) for parent in parents)
 
@@ -52,7 +54,9 @@ def test_errors_raised_here_are_not_peer_errors() -> None:
 
 
 def test_errors_are_exported_by_mcp_core() -> None:
-    assert [name for name in errors.__all__ if getattr(mcp_core, name) is not getattr(errors, name)] == []
+    assert [
+        name for name in errors.__all__ if getattr(mcp_core, name) is not getattr(errors, name)
+    ] == []
 
 
 @pytest.mark.parametrize("kind", [LocalProtocolError, RemoteProtocolError])

@@ -13,13 +13,13 @@ from mcp_core import ALL, CLIENT_LIMITS, DIALECTS, Config, Limits, Method, Role
 from mcp_core import types as t
 from tests.core.helpers import (
     CLIENT_INFO,
-    CLIENT_OFFERS,
+    CLIENT_CAPABILITIES,
     META_CAPABILITIES,
     META_CLIENT,
     META_SERVER,
     META_VERSION,
     SERVER_INFO,
-    SERVER_OFFERS,
+    SERVER_CAPABILITIES,
     STATEFUL,
     VERSIONS,
     A,
@@ -63,10 +63,10 @@ def test_limits_have_documented_defaults() -> None:
 @pytest.mark.parametrize(
     ("capabilities", "limits", "expected"),
     [
-        (CLIENT_OFFERS, None, CLIENT_LIMITS),
-        (SERVER_OFFERS, None, Limits()),
-        (CLIENT_OFFERS, Limits(batch=1), Limits(batch=1)),
-        (SERVER_OFFERS, Limits(batch=1), Limits(batch=1)),
+        (CLIENT_CAPABILITIES, None, CLIENT_LIMITS),
+        (SERVER_CAPABILITIES, None, Limits()),
+        (CLIENT_CAPABILITIES, Limits(batch=1), Limits(batch=1)),
+        (SERVER_CAPABILITIES, Limits(batch=1), Limits(batch=1)),
     ],
 )
 def test_config_limits_default_by_role(
@@ -82,7 +82,7 @@ def test_config_limits_default_by_role(
 def test_config_dialects_are_sorted_newest_first(
     versions: Any, stateful: list[str], stateless: list[str]
 ) -> None:
-    config = Config(SERVER_INFO, SERVER_OFFERS, versions=versions)
+    config = Config(SERVER_INFO, SERVER_CAPABILITIES, versions=versions)
     assert [dialect.version for dialect in config.stateful] == stateful
     assert [dialect.version for dialect in config.stateless] == stateless
     assert config.versions == [*stateless, *stateful]
@@ -110,7 +110,7 @@ def test_config_dialects_are_sorted_newest_first(
 )
 def test_config_invalid_arguments_rejected(options: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        Config(SERVER_INFO, SERVER_OFFERS, **options)
+        Config(SERVER_INFO, SERVER_CAPABILITIES, **options)
 
 
 def test_config_repr() -> None:
@@ -119,17 +119,24 @@ def test_config_repr() -> None:
 
 def test_config_dialect_config_is_computed_once() -> None:
     config = server_config()
-    assert config.terms[SERVER][DIALECTS[D]] is config.terms[SERVER][DIALECTS[D]]
-    assert config.terms[SERVER][DIALECTS[D]] is not config.terms[CLIENT][DIALECTS[D]]
+    assert (
+        config.dialect_configs[SERVER][DIALECTS[D]] is config.dialect_configs[SERVER][DIALECTS[D]]
+    )
+    assert (
+        config.dialect_configs[SERVER][DIALECTS[D]]
+        is not config.dialect_configs[CLIENT][DIALECTS[D]]
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_config_received_methods_need_declared_capabilities(version: str) -> None:
     dialect = DIALECTS[version]
-    everything = server_config(version).terms[SERVER][dialect]
+    everything = server_config(version).dialect_configs[SERVER][dialect]
     assert everything.receives.keys() >= {"tools/call", "prompts/get", "resources/read"}
     assert everything.sends == dialect.receives[CLIENT]
-    nothing = server_config(version, capabilities=t.ServerCapabilities()).terms[SERVER][dialect]
+    nothing = server_config(version, capabilities=t.ServerCapabilities()).dialect_configs[SERVER][
+        dialect
+    ]
     assert not nothing.receives.keys() & {"tools/call", "prompts/get", "resources/read"}
     assert nothing.sends == everything.sends  # depends on the capabilities of the peer
 
@@ -137,44 +144,52 @@ def test_config_received_methods_need_declared_capabilities(version: str) -> Non
 @pytest.mark.parametrize("version", VERSIONS)
 def test_config_custom_methods_follow_their_direction(version: str) -> None:
     config = server_config(version, methods=[ADD, ASK, NEWS])
-    terms = config.terms[SERVER][DIALECTS[version]]
+    terms = config.dialect_configs[SERVER][DIALECTS[version]]
     ours = {"acme/add", "acme/ask", "notifications/acme/news"}
     assert terms.receives.keys() & ours == {"acme/add", "notifications/acme/news"}
     assert terms.sends.keys() & ours == {"acme/ask", "notifications/acme/news"}
     assert config.methods == {"acme/add": ADD, "acme/ask": ASK, "notifications/acme/news": NEWS}
-    assert config.rows[SERVER].keys() & ours == {"acme/add", "notifications/acme/news"}
+    assert config.receivable[SERVER].keys() & ours == {"acme/add", "notifications/acme/news"}
 
 
 def test_config_received_methods_cover_all_revisions() -> None:
-    assert {"initialize", "server/discover"} <= server_config().rows[SERVER].keys()
-    assert "server/discover" not in server_config(*STATEFUL).rows[SERVER]
-    assert "initialize" not in server_config(E).rows[SERVER]
-    assert "sampling/createMessage" in client_config().rows[CLIENT]
+    assert {"initialize", "server/discover"} <= server_config().receivable[SERVER].keys()
+    assert "server/discover" not in server_config(*STATEFUL).receivable[SERVER]
+    assert "initialize" not in server_config(E).receivable[SERVER]
+    assert "sampling/createMessage" in client_config().receivable[CLIENT]
 
 
 @pytest.mark.requirement("META-6", "META-7", "META-10", "RPC-30", "STDIO-9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_config_constant_members_per_revision(version: str) -> None:
     dialect = DIALECTS[version]
-    server = server_config(version).terms[SERVER][dialect]
-    client = client_config(version).terms[CLIENT][dialect]
+    server = server_config(version).dialect_configs[SERVER][dialect]
+    client = client_config(version).dialect_configs[CLIENT][dialect]
     if dialect.stateful:
-        assert (server.stamp, server.type_stamp, server.meta_stamp, server.result_meta) == (
+        assert (
+            server.result_members,
+            server.result_type_member,
+            server.result_meta_member,
+            server.result_meta,
+        ) == (
             b"",
             b"",
             b"",
             {},
         )
-        assert (client.request_meta, client.stamp) == (b"", b"")
+        assert (client.request_meta_members, client.result_members) == (b"", b"")
         return
-    assert json.loads(b"{%b}" % server.stamp[:-1]) == {
+    assert json.loads(b"{%b}" % server.result_members[:-1]) == {
         "resultType": "complete",
         "_meta": {META_SERVER: {"name": "server", "version": "2"}},
     }
-    assert (server.type_stamp, server.meta_stamp[-1:]) == (b'"resultType":"complete",', b",")
-    assert server.type_stamp + server.meta_stamp == server.stamp
-    assert server.request_meta == b""
-    assert json.loads(b"{%b}" % client.request_meta) == {
+    assert (server.result_type_member, server.result_meta_member[-1:]) == (
+        b'"resultType":"complete",',
+        b",",
+    )
+    assert server.result_type_member + server.result_meta_member == server.result_members
+    assert server.request_meta_members == b""
+    assert json.loads(b"{%b}" % client.request_meta_members) == {
         META_VERSION: version,
         # The revision has no notifications of changed roots.
         META_CAPABILITIES: {"roots": {}, "sampling": {}, "elicitation": {}},
@@ -191,7 +206,7 @@ def test_config_declares_own_capabilities(path: tuple[str, ...], declared: bool)
 
 
 def test_config_default_timeouts() -> None:
-    config = Config(CLIENT_INFO, CLIENT_OFFERS)
+    config = Config(CLIENT_INFO, CLIENT_CAPABILITIES)
     assert (config.probe_timeout, config.initialize_timeout) == (5.0, None)
 
 
@@ -227,7 +242,10 @@ def test_config_meta_keys_match_specification() -> None:
         for name in ("protocolVersion", "clientCapabilities", "clientInfo", "serverInfo")
     }
     for dialect in DIALECTS.values():
-        server = server_config().terms[SERVER][dialect]
-        client = client_config().terms[CLIENT][dialect]
-        keys = {*server.result_meta, *msgspec.json.decode(b"{" + client.request_meta + b"}")}
+        server = server_config().dialect_configs[SERVER][dialect]
+        client = client_config().dialect_configs[CLIENT][dialect]
+        keys = {
+            *server.result_meta,
+            *msgspec.json.decode(b"{" + client.request_meta_members + b"}"),
+        }
         assert keys == (set() if dialect.stateful else defined)

@@ -40,10 +40,10 @@ from tests.core.helpers import (
     assert_closed,
     cancelled,
     client_config,
-    kinds,
+    type_names,
     opened,
     ping,
-    received,
+    only_event,
     request,
     server_config,
 )
@@ -70,7 +70,11 @@ def session(request: pytest.FixtureRequest) -> ConnectionPair:
 
 # method, params, result; requests of a client in every revision
 ASKED: list[Any] = [
-    ("tools/list", None, t.ListToolsResult(tools=[t.Tool(name="t", input_schema={"type": "object"})])),
+    (
+        "tools/list",
+        None,
+        t.ListToolsResult(tools=[t.Tool(name="t", input_schema={"type": "object"})]),
+    ),
     ("tools/list", t.PaginatedParams(cursor="c"), t.ListToolsResult(tools=[], next_cursor="d")),
     ("tools/call", CALL, t.CallToolResult(content=[TEXT])),
     ("tools/call", CALL, t.CallToolResult(content=[TEXT], is_error=True)),
@@ -124,11 +128,13 @@ def without_added_members(result: Any) -> Any:
 
 @pytest.mark.requirement("RPC-2", "RPC-7", "META-6", "META-10", "RPC-30", "CUST-1", "CUST-3")
 @pytest.mark.parametrize(("method", "params", "answer"), ASKED)
-def test_pair_client_request_gets_result(pair: ConnectionPair, method: str, params: Any, answer: Any) -> None:
+def test_pair_client_request_gets_result(
+    pair: ConnectionPair, method: str, params: Any, answer: Any
+) -> None:
     asked = pair.request(method, params)
     assert asked.peer.dialect is pair.client.peer.dialect  # type: ignore[union-attr]
     assert without_added_members(pair.result(asked, answer)) == without_added_members(answer)
-    assert pair.silent()
+    assert pair.is_idle()
 
 
 @pytest.mark.requirement("RPC-6", "RPC-7")
@@ -143,31 +149,36 @@ def test_pair_server_request_gets_result(
     elif method == "ping":
         session.server.send_request(method, params, token="t")
         assert session.move(SERVER) == []
-        assert received(session.move(CLIENT), ResultReceived).result == answer
+        assert only_event(session.move(CLIENT), ResultReceived).result == answer
     else:
         asked = session.request(method, params, by=SERVER)
         assert asked.id == 1
         assert session.result(asked, answer, by=CLIENT) == answer
-    assert session.silent()
+    assert session.is_idle()
 
 
 @pytest.mark.requirement("RPC-28", "STDIO-7", "CUST-3")
 @pytest.mark.parametrize(("since", "method", "params", "answer"), ASKED_BACK)
-def test_pair_stateless_server_request_raises(since: str, method: str, params: Any, answer: Any) -> None:
+def test_pair_stateless_server_request_raises(
+    since: str, method: str, params: Any, answer: Any
+) -> None:
     pair = ConnectionPair(E).open()
     asked = pair.request("tools/call", CALL)
     with pytest.raises(LocalProtocolError, match="sends no requests"):
         pair.server.send_request(method, params, related=asked.id)
-    assert pair.silent()
+    assert pair.is_idle()
 
 
 @pytest.mark.requirement("RPC-27", "RPC-28", "RPC-29", "STDIO-8")
 def test_pair_stateless_server_request_gets_no_response() -> None:
     talk = opened(CLIENT, E)
-    (rejected,) = talk.hears(request(1, "roots/list"))
+    (rejected,) = talk.receive(request(1, "roots/list"))
     assert "does not send requests in revision 2026-07-28" in str(rejected)
-    assert kinds(talk.hears(ping(), '{"jsonrpc":"1.0","id":3,"method":"ping"}')) == ["MessageRejected"] * 2
-    assert talk.says() == []
+    assert (
+        type_names(talk.receive(ping(), '{"jsonrpc":"1.0","id":3,"method":"ping"}'))
+        == ["MessageRejected"] * 2
+    )
+    assert talk.take_sent() == []
 
 
 def test_pair_request_gets_error(pair: ConnectionPair) -> None:
@@ -182,7 +193,7 @@ def test_pair_simultaneous_requests_may_have_equal_ids(session: ConnectionPair) 
     for _ in range(3):
         session.server.send_request("roots/list", token="server")
         session.client.send_request("tools/list", token="client")
-    found = session.settle()
+    found = session.deliver_all()
     (at_client, at_server) = (
         [e.id for e in found[role] if isinstance(e, RequestReceived)] for role in (CLIENT, SERVER)
     )
@@ -192,7 +203,7 @@ def test_pair_simultaneous_requests_may_have_equal_ids(session: ConnectionPair) 
         session.client.send_result(id, t.ListRootsResult(roots=[]))
     for id in reversed(at_server):
         session.server.send_result(id, t.ListToolsResult(tools=[]))
-    found = session.settle()
+    found = session.deliver_all()
     assert [(e.id, e.token) for e in found[CLIENT] if isinstance(e, ResultReceived)] == [
         (i, "client") for i in (4, 3, 2)
     ]
@@ -204,9 +215,11 @@ def test_pair_simultaneous_requests_may_have_equal_ids(session: ConnectionPair) 
 def test_pair_nested_request_completes(session: ConnectionPair) -> None:
     outer = session.request("tools/call", CALL, token="outer")
     inner = session.request("roots/list", LIST_ROOTS, by=SERVER, token="inner", related=outer.id)
-    assert session.result(inner, t.ListRootsResult(roots=[]), by=CLIENT) == t.ListRootsResult(roots=[])
+    assert session.result(inner, t.ListRootsResult(roots=[]), by=CLIENT) == t.ListRootsResult(
+        roots=[]
+    )
     session.result(outer, t.CallToolResult(content=[]))
-    assert session.silent()
+    assert session.is_idle()
 
 
 # method, params; notifications of either side
@@ -221,13 +234,15 @@ TOLD: list[Any] = [
 
 @pytest.mark.requirement("RPC-13")
 @pytest.mark.parametrize(("by", "method", "params"), TOLD)
-def test_pair_notification_arrives(pair: ConnectionPair, by: Role, method: str, params: Any) -> None:
+def test_pair_notification_arrives(
+    pair: ConnectionPair, by: Role, method: str, params: Any
+) -> None:
     # Without a handshake a server can send notifications only during a request.
     related = None if pair[by].peer is not None else pair.request("tools/call", CALL).id
     event = pair.notify(method, params, by=by, related=related)
     assert event.peer is pair[by.other].peer
-    assert "id" not in pair.spoken[-1][1]
-    assert pair.silent()
+    assert "id" not in pair.transcript[-1][1]
+    assert pair.is_idle()
 
 
 @pytest.mark.requirement("META-1")
@@ -257,12 +272,16 @@ def test_pair_input_required_then_retry(state: str | None) -> None:
     questions: dict[str, Any] = {"r": t.ListRootsRequest()}
     pair.server.send_result(
         asked.id,
-        t.InputRequiredResult(result_type="input_required", input_requests=questions, request_state=state),
+        t.InputRequiredResult(
+            result_type="input_required", input_requests=questions, request_state=state
+        ),
     )
-    event = received(pair.move(SERVER), InputRequested)
+    event = only_event(pair.move(SERVER), InputRequested)
     assert (event.id, event.requests, event.state, event.token) == (asked.id, questions, state, "t")
     # The request is complete. The retry is another request, with the input.
-    again = t.CallToolParams(name="t", input_responses={"r": Raw(b'{"roots":[]}')}, request_state=state)
+    again = t.CallToolParams(
+        name="t", input_responses={"r": Raw(b'{"roots":[]}')}, request_state=state
+    )
     retry = pair.request("tools/call", again, token="t")
     assert retry.id != asked.id
     pair.result(retry, t.CallToolResult(content=[]))
@@ -288,7 +307,8 @@ NEWS = Method("notifications/acme/news", None, t.NotificationParams)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pair_custom_method_works(version: str) -> None:
     pair = ConnectionPair(
-        client=client_config(version, methods=[ADD, NEWS]), server=server_config(version, methods=[ADD, NEWS])
+        client=client_config(version, methods=[ADD, NEWS]),
+        server=server_config(version, methods=[ADD, NEWS]),
     ).open()
     for by in Role if DIALECTS[version].stateful else [CLIENT]:
         asked = pair.request("acme/add", AddParams(a=1, b=2), by=by, progress=True)
@@ -304,13 +324,13 @@ def test_pair_custom_method_works(version: str) -> None:
 def test_pair_unknown_custom_method_rejected(version: str, method: str) -> None:
     pair = ConnectionPair(version).open()
     id = pair.client.send_request(method, {"a": 1}, token="t")
-    assert kinds(pair.move(CLIENT)) == ["MessageRejected"]
-    failed = received(pair.move(SERVER), ErrorReceived)
+    assert type_names(pair.move(CLIENT)) == ["MessageRejected"]
+    failed = only_event(pair.move(SERVER), ErrorReceived)
     assert isinstance(failed.error, PeerError)
     assert (failed.id, failed.error.code) == (id, -32601)
     pair.client.send_notification("notifications/acme/news", {"a": 1})
     assert pair.move(CLIENT) == []  # unknown notifications are ignored
-    assert pair.silent()
+    assert pair.is_idle()
 
 
 def test_pair_unregistered_custom_result_is_dict() -> None:
@@ -326,13 +346,17 @@ def test_pair_unregistered_custom_result_is_dict() -> None:
 def test_pair_progress_arrives(pair: ConnectionPair) -> None:
     asked = pair.request("tools/call", CALL, token="t", progress=True)
     other = pair.request("tools/call", CALL, token="u", progress=True)
-    told = [pair.progress(asked, 0.5), pair.progress(other, 1, 2), pair.progress(asked, 1, 2, "half")]
+    told = [
+        pair.progress(asked, 0.5),
+        pair.progress(other, 1, 2),
+        pair.progress(asked, 1, 2, "half"),
+    ]
     assert [(event.token, event.total) for event in told] == [("t", None), ("u", 2), ("t", 2)]
     assert told[2].message == (None if pair.versions[0] == A else "half")
     pair.result(asked, t.CallToolResult(content=[]))
     assert not pair.server.send_progress(asked.id, 2)
     pair.progress(other, 2)
-    assert pair.silent()
+    assert pair.is_idle()
 
 
 def test_pair_progress_of_client_work_arrives(session: ConnectionPair) -> None:
@@ -346,8 +370,8 @@ def test_pair_progress_crossing_result_ignored(pair: ConnectionPair) -> None:
     pair.server.send_progress(asked.id, 1)
     pair.server.send_result(asked.id, t.CallToolResult(content=[]))
     progress, answer = pair.take(SERVER)
-    assert kinds(pair.deliver([answer, progress], by=SERVER)) == ["ResultReceived"]
-    assert pair.silent()
+    assert type_names(pair.deliver([answer, progress], by=SERVER)) == ["ResultReceived"]
+    assert pair.is_idle()
 
 
 # -- Cancellation ----------------------------------------------------------------------------------
@@ -360,14 +384,14 @@ def test_pair_cancel_reaches_handler(pair: ConnectionPair, reason: str | None) -
     pair.cancel(asked, reason)
     assert not pair.server.send_progress(asked.id, 1)
     assert not pair.server.send_result(asked.id, t.CallToolResult(content=[]))
-    assert pair.silent()
+    assert pair.is_idle()
 
 
 def test_pair_cancel_by_server_reaches_client(session: ConnectionPair) -> None:
     asked = session.request("roots/list", LIST_ROOTS, by=SERVER)
     session.cancel(asked, by=SERVER)
     assert not session.client.send_result(asked.id, t.ListRootsResult(roots=[]))
-    assert session.silent()
+    assert session.is_idle()
 
 
 @pytest.mark.requirement("CXL-9", "CXL-10")
@@ -378,7 +402,7 @@ def test_pair_cancel_crossing_result_ignored(pair: ConnectionPair) -> None:
     pair.client.send_cancel(asked.id)
     assert pair.move(SERVER) == []  # the client has cancelled it
     assert pair.move(CLIENT) == []  # the handler has returned
-    assert pair.silent()
+    assert pair.is_idle()
 
 
 @pytest.mark.requirement("CXL-8", "CXL-10")
@@ -386,7 +410,7 @@ def test_pair_cancel_after_result_sends_nothing(pair: ConnectionPair) -> None:
     asked = pair.request("tools/call", CALL)
     pair.result(asked, t.CallToolResult(content=[]))
     pair.client.send_cancel(asked.id)
-    assert pair.silent()
+    assert pair.is_idle()
     assert pair.deliver([cancelled(asked.id)], by=CLIENT) == []
 
 
@@ -395,7 +419,7 @@ def test_pair_cancel_twice_is_once(pair: ConnectionPair) -> None:
     asked = pair.request("tools/call", CALL)
     pair.cancel(asked)
     pair.client.send_cancel(asked.id)
-    assert pair.silent()
+    assert pair.is_idle()
     assert pair.deliver([cancelled(asked.id)], by=CLIENT) == []
 
 
@@ -404,7 +428,7 @@ def test_pair_cancel_in_same_read_as_request(pair: ConnectionPair) -> None:
     """Both messages arrive in one read."""
     id = pair.client.send_request("tools/call", CALL)
     pair.client.send_cancel(id)
-    assert kinds(pair.move(CLIENT)) == ["RequestReceived", "RequestCancelled"]
+    assert type_names(pair.move(CLIENT)) == ["RequestReceived", "RequestCancelled"]
     assert not pair.server.send_error(id, t.ErrorData(code=1, message="m"))
 
 
@@ -414,7 +438,7 @@ def test_pair_cancel_overtaking_request_ignored(pair: ConnectionPair) -> None:
     id = pair.client.send_request("tools/call", CALL)
     pair.client.send_cancel(id)
     asked, gone = pair.take(CLIENT)
-    assert kinds(pair.deliver([gone, asked], by=CLIENT)) == ["RequestReceived"]
+    assert type_names(pair.deliver([gone, asked], by=CLIENT)) == ["RequestReceived"]
     assert pair.server.send_result(id, t.CallToolResult(content=[]))
     assert pair.move(SERVER) == []
 
@@ -430,7 +454,7 @@ def test_pair_cancel_of_waiting_request(version: str) -> None:
     pair.client.send_cancel(waiting)
     assert pair.move(CLIENT) == []
     pair.server.send_result(first.id, t.CallToolResult(content=[]))
-    assert received(pair.settle()[SERVER], RequestReceived).id == last
+    assert only_event(pair.deliver_all()[SERVER], RequestReceived).id == last
 
 
 @pytest.mark.requirement("CXL-18")
@@ -439,12 +463,12 @@ def test_pair_nested_requests_cancelled_with_parent(session: ConnectionPair) -> 
     inner = session.request("roots/list", LIST_ROOTS, by=SERVER, token="inner", related=outer.id)
     other = session.request("roots/list", LIST_ROOTS, by=SERVER, token="other")
     session.cancel(outer)
-    assert received(session.move(SERVER), RequestCancelled).id == inner.id
+    assert only_event(session.move(SERVER), RequestCancelled).id == inner.id
     assert not session.client.send_result(inner.id, t.ListRootsResult(roots=[]))
     with pytest.raises(LocalProtocolError, match="is over"):
         session.server.send_request("roots/list", related=outer.id)
     session.result(other, t.ListRootsResult(roots=[]), by=CLIENT)
-    assert session.silent()
+    assert session.is_idle()
 
 
 def test_pair_nested_result_crossing_parent_end_ignored(session: ConnectionPair) -> None:
@@ -453,9 +477,9 @@ def test_pair_nested_result_crossing_parent_end_ignored(session: ConnectionPair)
     session.client.send_result(inner.id, t.ListRootsResult(roots=[]))
     session.client.send_cancel(outer.id)
     answer, gone = session.take(CLIENT)
-    assert kinds(session.deliver([gone, answer], by=CLIENT)) == ["RequestCancelled"]
+    assert type_names(session.deliver([gone, answer], by=CLIENT)) == ["RequestCancelled"]
     assert session.move(SERVER) == []  # the client had answered before
-    assert session.silent()
+    assert session.is_idle()
 
 
 # -- Pressure --------------------------------------------------------------------------------------
@@ -465,18 +489,20 @@ def test_pair_nested_result_crossing_parent_end_ignored(session: ConnectionPair)
 def test_pair_requests_over_limit_answered_in_order(version: str) -> None:
     """All requests are answered in order, including those that wait."""
     limits = Limits(in_flight=2, waiting=3)
-    pair = ConnectionPair(client=client_config(version), server=server_config(version, limits=limits)).open()
+    pair = ConnectionPair(
+        client=client_config(version), server=server_config(version, limits=limits)
+    ).open()
     ids = [pair.client.send_request("tools/call", CALL, token=i) for i in range(20)]
     served: list[Any] = []
     answered: list[Any] = []
-    found = pair.settle()
+    found = pair.deliver_all()
     while len(answered) < len(ids):
         served += [event.id for event in found[SERVER] if isinstance(event, RequestReceived)]
         answered += [event.token for event in found[CLIENT] if isinstance(event, ResultReceived)]
         assert pair.server.in_flight <= 2
         for id in served[-pair.server.in_flight :] if pair.server.in_flight else []:
             pair.server.send_result(id, t.CallToolResult(content=[]))
-        found = pair.settle()
+        found = pair.deliver_all()
     assert served == ids
     assert answered == list(range(20))
 
@@ -490,13 +516,13 @@ def test_pair_both_sides_full_do_not_deadlock(session: ConnectionPair) -> None:
     for _ in range(5):
         pair.client.send_request("tools/call", CALL)
         pair.server.send_request("roots/list")
-    found = pair.settle()
+    found = pair.deliver_all()
     # One runs and one waits on each side. The rest were rejected, as both sides await responses.
     for role in Role:
-        assert kinds(found[role]).count("RequestReceived") == 1
-        assert kinds(found[role]).count("ErrorReceived") == 3
+        assert type_names(found[role]).count("RequestReceived") == 1
+        assert type_names(found[role]).count("ErrorReceived") == 3
         assert pair[role].in_flight == 1
-    assert pair.silent()
+    assert pair.is_idle()
 
 
 # -- Endings ---------------------------------------------------------------------------------------
@@ -507,17 +533,17 @@ def test_pair_both_sides_full_do_not_deadlock(session: ConnectionPair) -> None:
 def test_pair_close_by_one_side_ends_both(pair: ConnectionPair, closer: Role) -> None:
     asked = pair.request("tools/call", CALL, token="t")
     pair[closer].close()
-    closed = pair.settle()[closer]
+    closed = pair.deliver_all()[closer]
     other = Talk(pair[closer.other])
     if closer is CLIENT:
         assert closed == [ConnectionClosed(["t"], None)]
-        assert_closed(other.ends(), error=ConnectionLost)
+        assert_closed(other.receive_eof(), error=ConnectionLost)
         assert not pair.server.send_result(
             asked.id, t.CallToolResult(content=[])
         )  # the request was cancelled
     else:
-        assert kinds(closed) == ["RequestCancelled", "ConnectionClosed"]
-        assert_closed(other.ends(), "t", error=ConnectionLost)
+        assert type_names(closed) == ["RequestCancelled", "ConnectionClosed"]
+        assert_closed(other.receive_eof(), "t", error=ConnectionLost)
         assert not pair.server.send_result(asked.id, t.CallToolResult(content=[]))
     assert pair.client.state is State.CLOSED
-    assert pair.silent()
+    assert pair.is_idle()

@@ -20,7 +20,10 @@ from trio.testing import MockClock
 
 ROOT: Final = Path(__file__).parents[2]
 EXAMPLES: Final = ROOT / "examples"
-PAGES: Final = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+PAGES: Final = [
+    "README.md",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
+]
 
 _BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -42,7 +45,8 @@ def blocks(page: str) -> list[Block]:
     """Return all code blocks of a page."""
     text = read(page)
     return [
-        Block(found[1], found[2], text.count("\n", 0, found.start()) + 2) for found in _BLOCK.finditer(text)
+        Block(found[1], found[2], text.count("\n", 0, found.start()) + 2)
+        for found in _BLOCK.finditer(text)
     ]
 
 
@@ -79,7 +83,9 @@ def run(page: str) -> dict[str, Any]:
         if following is not None and following.language == "text":
             assert printed.getvalue() == following.text, f"{page}:{block.line}"
         else:
-            assert printed.getvalue() == "", f"{page}:{block.line} prints what the page does not show"
+            assert printed.getvalue() == "", (
+                f"{page}:{block.line} prints what the page does not show"
+            )
     return names
 
 

@@ -58,7 +58,9 @@ def test_page_names_existing_files_only(page: str) -> None:
     linked = {folder / path for path in re.findall(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)", text)}
     named = {
         ROOT / path
-        for path in re.findall(r"`((?:mcp_\w+|tests|examples|benchmarks|fuzz|docs|\.ci)/[\w/.-]*)`", text)
+        for path in re.findall(
+            r"`((?:mcp_\w+|tests|examples|benchmarks|fuzz|docs|\.ci)/[\w/.-]*)`", text
+        )
     }
     assert [str(path) for path in sorted(linked | named) if not path.exists()] == []
 
@@ -69,7 +71,9 @@ def test_page_links_to_existing_headings_only(page: str) -> None:
     for path, heading in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", read(page)):
         target = (folder / path).resolve() if path else ROOT / page
         titles = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), re.MULTILINE)
-        assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+        assert heading in {
+            re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles
+        }
 
 
 # -- The command ----------------------------------------------------------------------------------
@@ -214,7 +218,9 @@ def test_websocket_page_documents_transport() -> None:
     section = read(page).partition("## The protocol\n")[2].partition("\n## ")[0]
     subjects = dict(re.findall(r"^- \*(\w+)\.\* (?s:(.*?))(?=^- \*|\Z)", section, re.MULTILINE))
     assert list(subjects) == ["Connection", "Framing", "Cancellation", "Closing"]
-    assert {int(number) for number in re.findall(r"\b1\d{3}\b", subjects["Closing"])} == set(CODES.values())
+    assert {int(number) for number in re.findall(r"\b1\d{3}\b", subjects["Closing"])} == set(
+        CODES.values()
+    )
 
 
 # -- Input, authorization, the core ---------------------------------------------------------------
@@ -236,12 +242,16 @@ def test_tools_of_asking_page_work_in_both_eras(version: str) -> None:
 
 
 def test_protected_server_of_page_is_the_example() -> None:
-    example = without_blank_lines((EXAMPLES / "protected.py").read_text("utf-8").partition('"""\n')[2])
+    example = without_blank_lines(
+        (EXAMPLES / "protected.py").read_text("utf-8").partition('"""\n')[2]
+    )
     assert without_blank_lines(code(HOWTO + "authorization.md", "python")[0]) == example
 
 
 def test_loop_of_page_is_the_example() -> None:
-    example = without_blank_lines((EXAMPLES / "blocking_loop.py").read_text("utf-8").partition('"""\n')[2])
+    example = without_blank_lines(
+        (EXAMPLES / "blocking_loop.py").read_text("utf-8").partition('"""\n')[2]
+    )
     assert without_blank_lines(code(HOWTO + "embedding-the-core.md", "python")[0]) == example
 
 

@@ -33,19 +33,30 @@ def test_client_of_readme_calls_the_server() -> None:
     client = CLIENT.replace('"python"', repr(sys.executable))
     assert client != CLIENT
     done = subprocess.run(
-        [sys.executable, "-c", client], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", client],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.stdout, done.returncode) == ("Hello, Ada!\n", 0), done.stderr
 
 
-@pytest.mark.parametrize("command", ["pip install . && mcp-trio demo", "pip install '.[test]' && pytest"])
+@pytest.mark.parametrize(
+    "command", ["pip install . && mcp-trio demo", "pip install '.[test]' && pytest"]
+)
 def test_set_up_of_readme_is_two_lines(command: str) -> None:
     assert f"$ {command}\n" in SET_UP
 
 
 def test_figures_of_readme_are_in_the_benchmarks() -> None:
     """Each row of the table has its numbers in one row of `benchmarks/README.md`."""
-    rows = [set(cells(line)) for line in read("benchmarks/README.md").splitlines() if line.startswith("|")]
+    rows = [
+        set(cells(line))
+        for line in read("benchmarks/README.md").splitlines()
+        if line.startswith("|")
+    ]
     section = README.partition("\n## Figures\n")[2].partition("\n## ")[0]
     figures = [cells(line)[1:] for line in section.splitlines() if re.match(r"\| .*\d", line)]
     assert len(figures) > 3

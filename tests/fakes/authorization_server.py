@@ -64,7 +64,9 @@ class Answering(Protocol):
 
     issuer: str
 
-    def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Response: ...
+    def answer(
+        self, method: str, target: str, headers: dict[str, str], body: bytes
+    ) -> Response: ...
 
 
 class AuthorizationServer:
@@ -106,7 +108,11 @@ class AuthorizationServer:
             "response_types_supported": ["code"],
             "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
             "code_challenge_methods_supported": ["S256"],
-            "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
+            "token_endpoint_auth_methods_supported": [
+                "none",
+                "client_secret_basic",
+                "client_secret_post",
+            ],
             "authorization_response_iss_parameter_supported": True,
             "scopes_supported": [*self.scopes.split(), "offline_access"],
             "dpop_signing_alg_values_supported": ["ES256"],
@@ -125,7 +131,9 @@ class AuthorizationServer:
             "jti": secrets.token_hex(8),
             "scope": self.scopes if scope is None else scope,
         }
-        return jwt.encode({"alg": "ES256", "kid": "1", "typ": "at+jwt"}, claims_set | claims, self._key)
+        return jwt.encode(
+            {"alg": "ES256", "kid": "1", "typ": "at+jwt"}, claims_set | claims, self._key
+        )
 
     # -- Requests ----------------------------------------------------------------------------------
 
@@ -135,7 +143,10 @@ class AuthorizationServer:
         self.log.append(f"{method} {parts.path}")
         try:
             match method, parts.path:
-                case "GET", "/.well-known/oauth-authorization-server" | "/.well-known/openid-configuration":
+                case (
+                    "GET",
+                    "/.well-known/oauth-authorization-server" | "/.well-known/openid-configuration",
+                ):
                     return _json(self.metadata)
                 case "GET", "/jwks":
                     return _json({"keys": [self._key.as_dict(private=False)]})
@@ -160,7 +171,11 @@ class AuthorizationServer:
     def _register(self, params: dict[str, Any]) -> Response:
         id = f"client-{len(self.clients) + 1}"
         method = params.get("token_endpoint_auth_method") or "client_secret_basic"
-        registered: dict[str, Any] = {**params, "client_id": id, "token_endpoint_auth_method": method}
+        registered: dict[str, Any] = {
+            **params,
+            "client_id": id,
+            "token_endpoint_auth_method": method,
+        }
         if method != "none":
             registered |= {"client_secret": secrets.token_urlsafe(), "client_secret_expires_at": 0}
         self.clients[id] = registered
@@ -178,7 +193,9 @@ class AuthorizationServer:
         else:
             code = secrets.token_urlsafe()
             scope = " ".join(
-                each for each in params.get("scope", self.scopes).split() if each in self.scopes.split()
+                each
+                for each in params.get("scope", self.scopes).split()
+                if each in self.scopes.split()
             )
             challenge, resource = params["code_challenge"], params.get("resource", "")
             self._codes[code] = Code(params["client_id"], redirect_uri, challenge, resource, scope)
@@ -186,7 +203,12 @@ class AuthorizationServer:
         answer |= {"iss": self.issuer, "state": params.get("state", "")}
         return Response(
             302,
-            headers=[("location", f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{urlencode(answer)}")],
+            headers=[
+                (
+                    "location",
+                    f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{urlencode(answer)}",
+                )
+            ],
         )
 
     def _issue_token(self, params: dict[str, str], headers: dict[str, str]) -> Response:
@@ -211,7 +233,9 @@ class AuthorizationServer:
             case "client_credentials":
                 resource, scope = params.get("resource", ""), params.get("scope", self.scopes)
                 token = self.token(resource, scope, sub=client_id, client_id=client_id, **bound)
-                return _json({"access_token": token, "token_type": kind, "expires_in": int(self.lifetime)})
+                return _json(
+                    {"access_token": token, "token_type": kind, "expires_in": int(self.lifetime)}
+                )
             case _:
                 raise OAuthError("unsupported_grant_type")
         if grant.client_id != client_id:
@@ -222,7 +246,9 @@ class AuthorizationServer:
         self._refresh[refresh] = replace(grant, jkt=jkt)
         return _json(
             {
-                "access_token": self.token(grant.resource, grant.scope, client_id=client_id, **bound),
+                "access_token": self.token(
+                    grant.resource, grant.scope, client_id=client_id, **bound
+                ),
                 "token_type": kind,
                 "expires_in": int(self.lifetime),
                 "refresh_token": refresh,
@@ -234,7 +260,9 @@ class AuthorizationServer:
         id, secret = params.get("client_id", ""), params.get("client_secret")
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "basic":
-            id, _, secret = (unquote_plus(part) for part in b64decode(credentials).decode().partition(":"))
+            id, _, secret = (
+                unquote_plus(part) for part in b64decode(credentials).decode().partition(":")
+            )
         client = self.clients.get(id)
         if client is None or client.get("client_secret") != secret:
             raise OAuthError("invalid_client", 401)
@@ -243,7 +271,9 @@ class AuthorizationServer:
     def _proof_thumbprint(self, proof: str) -> str:
         """Check a proof (RFC 9449, 4.3 and 5) and return the thumbprint of its key."""
         try:
-            shown = jws.deserialize_compact(proof, lambda found: ECKey.import_key(found.headers()["jwk"]))
+            shown = jws.deserialize_compact(
+                proof, lambda found: ECKey.import_key(found.headers()["jwk"])
+            )
             header, claims = shown.headers(), json.loads(shown.payload)
             right = (header["typ"], claims["htm"], claims["htu"]) == (
                 "dpop+jwt",

@@ -57,7 +57,9 @@ class Page(Response):
 
 
 class Request(OAuth2Request):  # type: ignore[misc]
-    def __init__(self, method: str, url: str, headers: dict[str, str], form: dict[str, str]) -> None:
+    def __init__(
+        self, method: str, url: str, headers: dict[str, str], form: dict[str, str]
+    ) -> None:
         super().__init__(method, url, headers=headers)
         self.payload = BasicOAuth2Payload(dict(parse_qsl(urlsplit(url).query)) | form)
         self._form = form
@@ -315,7 +317,9 @@ class AuthlibServer(AuthorizationServer):  # type: ignore[misc]
         }
 
     def find(self, token: str) -> Token | None:
-        return next((each for each in self.tokens if token in (each.access_token, each.refresh_token)), None)
+        return next(
+            (each for each in self.tokens if token in (each.access_token, each.refresh_token)), None
+        )
 
     def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Response:
         """Return the response to one request, as `tests.fakes.authorization_server` does."""

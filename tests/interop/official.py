@@ -112,7 +112,7 @@ async def opened(
 ) -> AsyncIterator[Client]:
     """Yield the client connected to `server`, one of our files here.
 
-    `through` is the command of a program that starts the stdio server; `options` are the client's.
+    `through` is the command of a program that starts the stdio server; `client_options` are the client's.
     """
     with anyio.fail_after(20):
         if way.over in SITES:
@@ -158,7 +158,7 @@ class Served(NamedTuple):
 
 @asynccontextmanager
 async def served(server: Server, over: str = "http", **options: Any) -> AsyncIterator[Served]:
-    """Serve `server` for the length of the block. `options` are more of `serve_http`'s."""
+    """Serve `server` for the length of the block. `client_options` are more of `serve_http`'s."""
     stop = trio.Event()
     exchanges: list[AccessLogEntry] = []
     serve = partial(

@@ -49,7 +49,11 @@ class Meal(TypedDict):
 
     dish: Annotated[
         Literal["a", "b"],
-        Meta(extra_json_schema={"oneOf": [{"const": "a", "title": "Soup"}, {"const": "b", "title": "Fish"}]}),
+        Meta(
+            extra_json_schema={
+                "oneOf": [{"const": "a", "title": "Soup"}, {"const": "b", "title": "Fish"}]
+            }
+        ),
     ]
 
 
@@ -63,7 +67,10 @@ NAME = Form(Name)
 ADD = Tool(
     name="add",
     description="Add two numbers.",
-    input_schema={"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}},
+    input_schema={
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+    },
 )
 
 server = Server("conversation", versions=spoken or ALL)
@@ -174,7 +181,9 @@ async def calculate(task: str, context: Context) -> str:
             return " ".join(block.text for block in said.blocks if isinstance(block, TextContent))
         messages.append(SamplingMessage("assistant", said.content))
         results: list[Any] = [
-            ToolResultContent(tool_use_id=use.id, content=[TextContent(str(sum(use.input.values())))])
+            ToolResultContent(
+                tool_use_id=use.id, content=[TextContent(str(sum(use.input.values())))]
+            )
             for use in uses
         ]
         messages.append(SamplingMessage("user", results))
@@ -196,7 +205,9 @@ def plan(context: Context) -> str | InputRequiredResult:
     said = context.input_response("model", CreateMessageResult)
     roots = context.input_response("roots", ListRootsResult)
     if name is None or said is None or roots is None:
-        sampled = CreateMessageParams(messages=[SamplingMessage("user", TextContent("Plan."))], max_tokens=9)
+        sampled = CreateMessageParams(
+            messages=[SamplingMessage("user", TextContent("Plan."))], max_tokens=9
+        )
         return InputRequiredResult(
             input_requests={
                 "name": NAME.question("Who plans?"),

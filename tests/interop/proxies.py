@@ -75,7 +75,9 @@ backend behind
 
 
 @contextmanager
-def nginx(place: Path, authority: trustme.CA, behind: int, *, requests: int = 1000) -> Iterator[str]:
+def nginx(
+    place: Path, authority: trustme.CA, behind: int, *, requests: int = 1000
+) -> Iterator[str]:
     """Run nginx in front of the port `behind`, and yield its URL."""
     words = ["nginx", "-p", str(place), "-e", f"{place}/nginx.log", "-c", f"{place}/nginx.conf"]
     settings = NGINX.replace("{requests}", str(requests))
@@ -84,7 +86,9 @@ def nginx(place: Path, authority: trustme.CA, behind: int, *, requests: int = 10
 
 
 @contextmanager
-def haproxy(place: Path, authority: trustme.CA, behind: int, *, http2: bool = True) -> Iterator[str]:
+def haproxy(
+    place: Path, authority: trustme.CA, behind: int, *, http2: bool = True
+) -> Iterator[str]:
     """Run haproxy in front of the port `behind`, and yield its URL.
 
     It uses HTTP/2 to the backend too, unless `http2` is false.

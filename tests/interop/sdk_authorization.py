@@ -63,7 +63,9 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self.log.append("register")
         self.clients[client_info.client_id] = client_info
 
-    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+    async def authorize(
+        self, client: OAuthClientInformationFull, params: AuthorizationParams
+    ) -> str:
         self.log.append("authorize")
         assert client.client_id is not None
         code = secrets.token_urlsafe()
@@ -118,7 +120,10 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self.access[access] = AccessToken(token=access, expires_at=expires_at, **common)
         self.refresh[refresh] = RefreshToken(token=refresh, **common)
         return OAuthToken(
-            access_token=access, expires_in=self.lifetime, refresh_token=refresh, scope=" ".join(scopes)
+            access_token=access,
+            expires_in=self.lifetime,
+            refresh_token=refresh,
+            scope=" ".join(scopes),
         )
 
     async def load_access_token(self, token: str) -> AccessToken | None:
@@ -173,7 +178,9 @@ async def protected_by_sdk(
     app = (
         server.sse_app()
         if how == "sse"
-        else server.streamable_http_app(stateless_http=how == "stateless", json_response=how == "json")
+        else server.streamable_http_app(
+            stateless_http=how == "stateless", json_response=how == "json"
+        )
     )
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]

@@ -68,7 +68,7 @@ class ToolCallContext:
             self.answers[key] = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     async def ask(self, **questions: t.InputRequest) -> list[Any]:
-        """Request all `questions` at once, and return the responses in their order."""
+        """Request all `input_requests` at once, and return the responses in their order."""
         missing = {key: question for key, question in questions.items() if key not in self.answers}
         if missing and self.modern:
             state = json.dumps(self.answers)
@@ -79,7 +79,9 @@ class ToolCallContext:
                     group.start_soon(self._request, key, question)
         except ExceptionGroup as refused:
             raise refused.exceptions[0] from None
-        return [ANSWERS[type(questions[key])].model_validate(self.answers[key]) for key in questions]
+        return [
+            ANSWERS[type(questions[key])].model_validate(self.answers[key]) for key in questions
+        ]
 
     async def _request(self, key: str, question: Any) -> None:
         here = ServerMessageMetadata(related_request_id=self.id)
@@ -88,7 +90,9 @@ class ToolCallContext:
 
 
 def form(message: str, schema: dict[str, Any]) -> t.ElicitRequest:
-    return t.ElicitRequest(params=t.ElicitRequestFormParams(message=message, requested_schema=schema))
+    return t.ElicitRequest(
+        params=t.ElicitRequestFormParams(message=message, requested_schema=schema)
+    )
 
 
 async def book(talk: ToolCallContext) -> str:
@@ -177,7 +181,9 @@ def saying(text: str) -> t.CreateMessageRequest:
             messages=[t.SamplingMessage(role="user", content=t.TextContent(text=text))],
             max_tokens=9,
             system_prompt="Be brief.",
-            model_preferences=t.ModelPreferences(hints=[t.ModelHint(name="small")], speed_priority=1),
+            model_preferences=t.ModelPreferences(
+                hints=[t.ModelHint(name="small")], speed_priority=1
+            ),
             temperature=0.5,
             stop_sequences=["."],
         )
@@ -212,19 +218,38 @@ async def plan(talk: ToolCallContext) -> str:
 
 TOOLS: dict[str, Callable[..., Awaitable[str]]] = {
     tool.__name__: tool
-    for tool in (book, pester, hang, cancelled, visit, locked, unlock, say, calculate, where, known, plan)
+    for tool in (
+        book,
+        pester,
+        hang,
+        cancelled,
+        visit,
+        locked,
+        unlock,
+        say,
+        calculate,
+        where,
+        known,
+        plan,
+    )
 }
 
 
-async def list_tools(context: Context, params: t.PaginatedRequestParams | None) -> t.ListToolsResult:
-    return t.ListToolsResult(tools=[t.Tool(name=name, input_schema={"type": "object"}) for name in TOOLS])
+async def list_tools(
+    context: Context, params: t.PaginatedRequestParams | None
+) -> t.ListToolsResult:
+    return t.ListToolsResult(
+        tools=[t.Tool(name=name, input_schema={"type": "object"}) for name in TOOLS]
+    )
 
 
 async def call_tool(
     context: Context, params: t.CallToolRequestParams
 ) -> t.CallToolResult | t.InputRequiredResult:
     try:
-        text = await TOOLS[params.name](ToolCallContext(context, params), **(params.arguments or {}))
+        text = await TOOLS[params.name](
+            ToolCallContext(context, params), **(params.arguments or {})
+        )
     except InputRequired as required:
         return required.result
     return t.CallToolResult(content=[t.TextContent(text=text)])

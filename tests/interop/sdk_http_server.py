@@ -19,7 +19,9 @@ HERE = Path(__file__).parent
 def app(server: Any, mode: str) -> Any:
     if mode == "sse":
         return server.sse_app()
-    return server.streamable_http_app(stateless_http=mode == "stateless", json_response=mode == "json")
+    return server.streamable_http_app(
+        stateless_http=mode == "stateless", json_response=mode == "json"
+    )
 
 
 def main() -> None:

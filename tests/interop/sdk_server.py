@@ -40,7 +40,9 @@ class Weather(TypedDict):
     celsius: float
 
 
-server = MCPServer("everything", version="1.2.3", title="One of everything", instructions="Call anything.")
+server = MCPServer(
+    "everything", version="1.2.3", title="One of everything", instructions="Call anything."
+)
 gone = anyio.Event()
 
 

@@ -55,13 +55,17 @@ def page(context: Context, params: t.PaginatedRequestParams | None) -> tuple[lis
     return NAMES[start : start + 2], following
 
 
-async def list_tools(context: Context, params: t.PaginatedRequestParams | None) -> t.ListToolsResult:
+async def list_tools(
+    context: Context, params: t.PaginatedRequestParams | None
+) -> t.ListToolsResult:
     names, cursor = page(context, params)
     tools = [t.Tool(name=name, input_schema={"type": "object"}) for name in names]
     return t.ListToolsResult(tools=tools, next_cursor=cursor)
 
 
-async def list_resources(context: Context, params: t.PaginatedRequestParams | None) -> t.ListResourcesResult:
+async def list_resources(
+    context: Context, params: t.PaginatedRequestParams | None
+) -> t.ListResourcesResult:
     names, cursor = page(context, params)
     return t.ListResourcesResult(
         resources=[t.Resource(name=name, uri=f"x://{name}") for name in names], next_cursor=cursor
@@ -76,12 +80,16 @@ async def list_templates(
     return t.ListResourceTemplatesResult(resource_templates=templates, next_cursor=cursor)
 
 
-async def list_prompts(context: Context, params: t.PaginatedRequestParams | None) -> t.ListPromptsResult:
+async def list_prompts(
+    context: Context, params: t.PaginatedRequestParams | None
+) -> t.ListPromptsResult:
     names, cursor = page(context, params)
     return t.ListPromptsResult(prompts=[t.Prompt(name=name) for name in names], next_cursor=cursor)
 
 
-async def read_resource(context: Context, params: t.ReadResourceRequestParams) -> t.ReadResourceResult:
+async def read_resource(
+    context: Context, params: t.ReadResourceRequestParams
+) -> t.ReadResourceResult:
     return t.ReadResourceResult(contents=[t.TextResourceContents(uri=params.uri, text="text")])
 
 
@@ -96,7 +104,10 @@ async def log(context: Context) -> None:
         # Before 2026-07-28 the SDK leaves the log level to the server's author.
         if context.protocol_version >= "2026" or LEVELS.index(each) >= LEVELS.index(level):
             await context.session.send_log_message(
-                each, {"severity": each}, logger="their.server", related_request_id=context.request_id
+                each,
+                {"severity": each},
+                logger="their.server",
+                related_request_id=context.request_id,
             )
 
 
@@ -172,7 +183,9 @@ async def unsubscribe(context: Context, params: t.UnsubscribeRequestParams) -> t
     return t.EmptyResult()
 
 
-async def listen(context: Context, params: t.SubscriptionsListenRequestParams) -> t.SubscriptionsListenResult:
+async def listen(
+    context: Context, params: t.SubscriptionsListenRequestParams
+) -> t.SubscriptionsListenResult:
     try:
         return await listening(context, params)
     finally:

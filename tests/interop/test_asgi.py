@@ -58,7 +58,9 @@ async def under_hypercorn(app: App) -> AsyncIterator[str]:
     config.graceful_timeout = 1
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
-        [url] = await nursery.start(partial(serve, app, config, shutdown_trigger=stop.wait, mode="asgi"))
+        [url] = await nursery.start(
+            partial(serve, app, config, shutdown_trigger=stop.wait, mode="asgi")
+        )
         try:
             yield url
         finally:
@@ -68,7 +70,9 @@ async def under_hypercorn(app: App) -> AsyncIterator[str]:
 @asynccontextmanager
 async def under_uvicorn(app: App) -> AsyncIterator[str]:
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="warning", lifespan="on", ws="none", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app, log_level="warning", lifespan="on", ws="none", timeout_graceful_shutdown=1
+    )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
@@ -114,12 +118,17 @@ async def converse(
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         told.append(progress)
 
-    async with serving(app) as url, Client(f"{url}{path}", mode=mode, list_roots_callback=roots) as client:
+    async with (
+        serving(app) as url,
+        Client(f"{url}{path}", mode=mode, list_roots_callback=roots) as client,
+    ):
         assert client.protocol_version == (D if mode == "legacy" else E)
         tools = {tool.name for tool in (await client.list_tools()).tools}
         assert {"echo", "count", "ask"} <= tools
         assert text(await client.call_tool("echo", {"text": "naïve ☃"})) == "naïve ☃"
-        assert text(await client.call_tool("count", {"to": 20}, progress_callback=hear)) == "counted"
+        assert (
+            text(await client.call_tool("count", {"to": 20}, progress_callback=hear)) == "counted"
+        )
         assert sorted(told) == list(range(1, 21))
         async with anyio.create_task_group() as group:
             texts: list[str] = []
@@ -138,7 +147,7 @@ async def converse(
                 group.start_soon(client.call_tool, "wait", {})
                 await neutral.started.wait()
                 group.cancel_scope.cancel()
-            await neutral.until(lambda: neutral.seen == ["cancelled"])
+            await neutral.until(lambda: neutral.log == ["cancelled"])
         neutral.go.set()
         assert text(await client.call_tool("wait", {})) == "went on"
 
@@ -153,9 +162,17 @@ def test_asgi_under_real_server_with_sdk_client(
     run(runtime, converse, mode, sessions, mounted)
 
 
-def raw(verb: str, headers: list[tuple[bytes, bytes]], body: bytes = b"", length: int | None = None) -> bytes:
+def raw(
+    verb: str, headers: list[tuple[bytes, bytes]], body: bytes = b"", length: int | None = None
+) -> bytes:
     size = b"content-length: %d" % (len(body) if length is None else length)
-    lines = [f"{verb} /mcp HTTP/1.1".encode(), *(b"%b: %b" % header for header in headers), size, b"", b""]
+    lines = [
+        f"{verb} /mcp HTTP/1.1".encode(),
+        *(b"%b: %b" % header for header in headers),
+        size,
+        b"",
+        b"",
+    ]
     return b"\r\n".join(lines) + body
 
 
@@ -195,7 +212,7 @@ async def bytes_and_ends(serving: Serving, make: Callable[..., App]) -> None:
                 raw("POST", [*POST, *modern], json.dumps(request(1, "tools/call", params)).encode())
             )
             await neutral.started.wait()
-        await neutral.until(lambda: neutral.seen == ["cancelled"])
+        await neutral.until(lambda: neutral.log == ["cancelled"])
 
         async with await connect() as stream:
             await stream.send(raw("POST", POST, b"{", length=1_000_000_000))

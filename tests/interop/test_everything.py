@@ -64,7 +64,9 @@ async def test_node_server_each_revision_opens(argv: list[str], version: str) ->
         assert client.peer.info is not None
         assert client.peer.info.name == "mcp-servers/everything"
         assert len(await client.list_tools()) >= 12
-        assert (await client.call_tool("echo", {"message": "hi"})).content == [TextContent("Echo: hi")]
+        assert (await client.call_tool("echo", {"message": "hi"})).content == [
+            TextContent("Echo: hi")
+        ]
         await client.ping()
 
 
@@ -107,7 +109,9 @@ async def test_node_server_tools_are_called(argv: list[str]) -> None:
         assert isinstance(picture, ImageContent)
         assert picture.mime_type == "image/png"
         assert b64decode(picture.data).startswith(b"\x89PNG")
-        [message] = (await client.call_tool("get-annotated-message", {"messageType": "error"})).content
+        [message] = (
+            await client.call_tool("get-annotated-message", {"messageType": "error"})
+        ).content
         assert isinstance(message, TextContent)
         assert message.annotations is not None
         assert message.annotations.audience == ["user", "assistant"]
@@ -146,7 +150,9 @@ async def test_node_server_resources_and_prompts_are_read(argv: list[str]) -> No
         with pytest.raises(PeerError) as incomplete:
             await client.get_prompt("args-prompt", {})
         assert incomplete.value.code == -32602
-        asked = await client.get_prompt("resource-prompt", {"resourceType": "Text", "resourceId": "1"})
+        asked = await client.get_prompt(
+            "resource-prompt", {"resourceType": "Text", "resourceId": "1"}
+        )
         assert isinstance(asked.messages[1].content, EmbeddedResource)
 
 
@@ -184,8 +190,13 @@ async def test_node_server_progress_and_cancellation(argv: list[str]) -> None:
 async def test_node_server_completion_pages_logs_and_updates(argv: list[str], version: str) -> None:
     heard: list[Any] = []
     async with opened(argv, version, on_log=lambda message: heard.append(message.data)) as client:
-        assert (await client.complete("completable-prompt", "department", "S")).values == ["Sales", "Support"]
-        names = await client.complete("completable-prompt", "name", "", arguments={"department": "Sales"})
+        assert (await client.complete("completable-prompt", "department", "S")).values == [
+            "Sales",
+            "Support",
+        ]
+        names = await client.complete(
+            "completable-prompt", "name", "", arguments={"department": "Sales"}
+        )
         # `context` exists since 2025-06-18.
         assert names.values == (["David", "Eve", "Frank"] if version == D else [])
         template = "demo://resource/dynamic/text/{resourceId}"
@@ -264,7 +275,9 @@ async def test_node_server_form_is_answered(argv: list[str], version: str) -> No
         }
         for action in "decline", "cancel":
             assert raw((await client.call_tool(tool)).text) == {"action": action}
-    assert {question.message for question in asked} == {"Please provide inputs for the following fields:"}
+    assert {question.message for question in asked} == {
+        "Please provide inputs for the following fields:"
+    }
     assert asked[0].requested_schema["required"] == ["name"]
 
 
@@ -289,7 +302,9 @@ async def test_node_server_url_elicitation_is_answered(argv: list[str]) -> None:
         assert required.value.code == -32042
         [first] = required.value.data["elicitations"]
         assert (first["mode"], first["url"]) == ("url", "https://modelcontextprotocol.io")
-        assert raw((await client.call_tool(tool, {**page, "errorPath": True})).text) == {"action": "accept"}
+        assert raw((await client.call_tool(tool, {**page, "errorPath": True})).text) == {
+            "action": "accept"
+        }
     assert {(question.mode, question.url, question.elicitation_id) for question in asked} == {
         ("url", "https://example.com/pages", "e1")
     }
@@ -336,12 +351,17 @@ async def test_node_server_requests_roots_again_after_change(argv: list[str], ve
         """The server requests the roots once by itself, and again after a change, and logs when it
         has them.
         """
-        assert await updated.receive() == f"Roots updated: {len(places)} root(s) received from client"
+        assert (
+            await updated.receive() == f"Roots updated: {len(places)} root(s) received from client"
+        )
         told = (await client.call_tool("get-roots-list")).text
         return [line.strip() for line in told.splitlines() if "URI: " in line]
 
     async with opened(
-        argv, version, on_roots=lambda: places, on_log=lambda message: updates.send_nowait(message.data)
+        argv,
+        version,
+        on_roots=lambda: places,
+        on_log=lambda message: updates.send_nowait(message.data),
     ) as client:
         assert await uris(client) == ["URI: file:///home/me", "URI: file:///work"]
         places = ["file:///elsewhere"]
@@ -401,9 +421,13 @@ def test_command_calls_node_server_tools(argv: list[str]) -> None:
     """Command-line arguments become numbers, as the tool's schema requires."""
     total = mcp_trio("call", "get-sum", "a=1", "b=2.5", server=argv)
     assert (total.returncode, total.stdout) == (0, "The sum of 1 and 2.5 is 3.5.\n"), total.stderr
-    weather = mcp_trio("call", "--json", "get-structured-content", '{"location": "Chicago"}', server=argv)
+    weather = mcp_trio(
+        "call", "--json", "get-structured-content", '{"location": "Chicago"}', server=argv
+    )
     assert json.loads(weather.stdout)["structuredContent"]["temperature"] == 36
-    slow = mcp_trio("call", "trigger-long-running-operation", "duration=0.1", "steps=2", server=argv)
+    slow = mcp_trio(
+        "call", "trigger-long-running-operation", "duration=0.1", "steps=2", server=argv
+    )
     assert slow.stdout.startswith("Long running operation completed")
     assert "2 of 2" in slow.stderr
 

@@ -118,7 +118,9 @@ async def test_http2_command_prints_the_protocol(authority: trustme.CA, tmp_path
 
 
 @pytest.mark.parametrize("secure", [True, False])
-async def test_http2_own_server_shutdown_answers_started_calls(secure: bool, authority: trustme.CA) -> None:
+async def test_http2_own_server_shutdown_answers_started_calls(
+    secure: bool, authority: trustme.CA
+) -> None:
     """Started calls are answered, later ones are refused, and none is executed twice."""
     certificate = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(certificate)
@@ -181,7 +183,9 @@ async def under_hypercorn(place: Path, authority: trustme.CA | None) -> AsyncIte
     stop = trio.Event()
     app: Any = mcp_trio.asgi(load("our_server.py"))
     async with trio.open_nursery() as nursery:
-        [url] = await nursery.start(partial(serve, app, config, shutdown_trigger=stop.wait, mode="asgi"))
+        [url] = await nursery.start(
+            partial(serve, app, config, shutdown_trigger=stop.wait, mode="asgi")
+        )
         try:
             yield f"{url}/mcp"
         finally:
@@ -224,7 +228,9 @@ async def behind(proxy: Any, *versions: str, **options: Any) -> AsyncIterator[st
 
 
 @both_eras
-async def test_http2_own_client_through_proxy(version: str, proxy: Any, authority: trustme.CA) -> None:
+async def test_http2_own_client_through_proxy(
+    version: str, proxy: Any, authority: trustme.CA
+) -> None:
     with trio.fail_after(PATIENCE):
         async with (
             behind(proxy, version) as url,

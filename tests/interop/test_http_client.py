@@ -238,7 +238,7 @@ async def end_session(client: Client, url: str) -> None:
     """End the session of a client without its knowledge."""
     place = Url.parse(url)
     session = client._transport._requests.http._transport.session  # type: ignore[attr-defined]
-    connection = await Connector(*place.origin).dial()
+    connection = await Connector(*place.origin).connect()
     headers = [(b"host", place.authority), (b"mcp-session-id", session)]
     statuses: list[Any] = []
     await connection.run(RequestHead(b"DELETE", place.target, headers), b"", statuses.extend)

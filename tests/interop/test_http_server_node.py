@@ -35,7 +35,9 @@ def play(node_modules: Path) -> Callable[..., Awaitable[Any]]:
     async def play(url: str, scene: str, transport: str = "http") -> Any:
         argv = ["node", str(SCRIPT), str(node_modules), url, transport, scene]
         with trio.fail_after(30):
-            done = await trio.run_process(argv, capture_stdout=True, capture_stderr=True, check=False)
+            done = await trio.run_process(
+                argv, capture_stdout=True, capture_stderr=True, check=False
+            )
         assert done.returncode == 0, done.stderr.decode()
         return json.loads(done.stdout)
 
@@ -60,20 +62,38 @@ def verbs(report: Any) -> list[str]:
 
 
 def toured(report: Any) -> None:
-    assert report["server"] == {"name": "everything", "version": "1.2.3", "title": "One of everything"}
+    assert report["server"] == {
+        "name": "everything",
+        "version": "1.2.3",
+        "title": "One of everything",
+    }
     assert report["instructions"] == "Call anything."
-    assert set(report["capabilities"]) == {"tools", "resources", "prompts", "logging", "completions"}
+    assert set(report["capabilities"]) == {
+        "tools",
+        "resources",
+        "prompts",
+        "logging",
+        "completions",
+    }
     assert report["tools"] == ["echo", "weather"]
     assert text(report["echo"]) == "naïve ☃ \U0001f600"
     assert report["weather"]["structuredContent"] == {"city": "Rome", "celsius": 21.5}
     assert (report["failed"]["isError"], text(report["failed"])) == (True, "the disk is full")
     assert (report["refused"]["code"], report["refused"]["data"]) == (4001, {"tomorrow": True})
-    assert (report["unknown"]["code"], report["unknown"]["data"]) == (-32002, {"uri": "memo://nothing"})
+    assert (report["unknown"]["code"], report["unknown"]["data"]) == (
+        -32002,
+        {"uri": "memo://nothing"},
+    )
     assert report["resource"]["contents"][0]["text"] == "Buy milk."
     assert [message["role"] for message in report["prompt"]["messages"]] == ["user", "assistant"]
     assert report["suggested"]["completion"]["values"] == ["frank", "friendly"]
     assert steps(report)[:3] == ["step 1", "step 2", "step 3"]
-    assert [told["progress"] for told in report["progress"]] == [1, 2, 3, 0]  # the last one belongs to `wait`
+    assert [told["progress"] for told in report["progress"]] == [
+        1,
+        2,
+        3,
+        0,
+    ]  # the last one belongs to `wait`
     assert report["many"] == [str(number) for number in range(20)]
     assert report["notifications"] == [
         "notifications/message",
@@ -94,7 +114,9 @@ async def test_node_client_tours(play: Callable[..., Awaitable[Any]], over: str)
     assert report["spoken"] == D
     first, *rest = report["requests"]
     assert (first["session"], first["version"]) == (None, None)
-    assert {(request["session"], request["version"]) for request in rest} == {(report["session"], D)}
+    assert {(request["session"], request["version"]) for request in rest} == {
+        (report["session"], D)
+    }
     assert (verbs(report).count("GET"), verbs(report)[-1], rest[-1]["status"]) == (1, "DELETE", 204)
     assert report["errors"] == []
 
@@ -110,7 +132,8 @@ async def test_node_client_tours_over_http_sse(play: Callable[..., Awaitable[Any
 
 
 @pytest.mark.parametrize(
-    ("transport", "over"), [("http", "http"), ("http", "http-sse"), ("http", "http-json"), ("sse", "http")]
+    ("transport", "over"),
+    [("http", "http"), ("http", "http-sse"), ("http", "http-json"), ("sse", "http")],
 )
 async def test_node_client_answers_input_requests(
     play: Callable[..., Awaitable[Any]], transport: str, over: str
@@ -175,7 +198,9 @@ async def test_node_client_released_reconnects(play: Callable[..., Awaitable[Any
 
 
 @pytest.mark.requirement("SHL-9")
-async def test_node_client_after_cut_connection_reconnects(play: Callable[..., Awaitable[Any]]) -> None:
+async def test_node_client_after_cut_connection_reconnects(
+    play: Callable[..., Awaitable[Any]],
+) -> None:
     server = worker("one", "wait", "two", "three")
     reports = []
     async with served(server) as where, line_to(where.url) as line, trio.open_nursery() as nursery:
@@ -201,7 +226,9 @@ async def test_node_client_after_cut_connection_reconnects(play: Callable[..., A
 
 
 @pytest.mark.requirement("SHL-9")
-async def test_node_client_resumes_stream_of_another_client(play: Callable[..., Awaitable[Any]]) -> None:
+async def test_node_client_resumes_stream_of_another_client(
+    play: Callable[..., Awaitable[Any]],
+) -> None:
     async with served(worker("one", "wait", "two")) as where:
         report = await play(where.url, "successor")
     assert (steps(report), text(report["worked"])) == (["one", "two"], "done")

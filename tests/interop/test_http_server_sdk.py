@@ -57,7 +57,9 @@ class Recorded:
         self.exchanges: list[Asked] = []
         self.session = ""
         self._more = trio.Event()
-        self._http = httpx2.AsyncClient(event_hooks={"response": [self._answered]}, timeout=10, **options)
+        self._http = httpx2.AsyncClient(
+            event_hooks={"response": [self._answered]}, timeout=10, **options
+        )
 
     def transport(self, url: str) -> Any:
         return streamable_http_client(url, http_client=self._http)
@@ -97,7 +99,10 @@ class Recorded:
 @asynccontextmanager
 async def recorded(url: str, mode: str, **options: Any) -> AsyncIterator[tuple[Client, Recorded]]:
     with trio.fail_after(20):
-        async with Recorded() as record, Client(record.transport(url), mode=mode, **options) as client:
+        async with (
+            Recorded() as record,
+            Client(record.transport(url), mode=mode, **options) as client,
+        ):
             yield client, record
 
 
@@ -145,7 +150,10 @@ async def test_sdk_client_session_exists_until_deleted() -> None:
 
 @pytest.mark.requirement("SHL-24")
 async def test_sdk_client_ended_session_is_an_error() -> None:
-    async with served(load("our_server.py")) as where, recorded(where.url, "legacy") as (client, record):
+    async with (
+        served(load("our_server.py")) as where,
+        recorded(where.url, "legacy") as (client, record),
+    ):
         assert await status_of(where.url, "DELETE", **{SESSION_ID: record.session}) == 204
         assert await error_of(client.call_tool("echo", {"text": "?"})) == (-32600, None)
 
@@ -165,7 +173,9 @@ async def test_sdk_client_http_sse_session_ends_with_its_stream() -> None:
                 await trio.lowlevel.checkpoint()
 
 
-@pytest.mark.parametrize(("mode", "over"), [(E, "http"), (E, "http-stateless"), ("legacy", "http-stateless")])
+@pytest.mark.parametrize(
+    ("mode", "over"), [(E, "http"), (E, "http-stateless"), ("legacy", "http-stateless")]
+)
 async def test_sdk_client_without_sessions_sends_no_session_id(mode: str, over: str) -> None:
     async with served(load("our_server.py"), over) as where:
         async with recorded(where.url, mode) as (client, record):
@@ -196,11 +206,16 @@ async def test_sdk_client_stateless_requests_have_mirrored_headers() -> None:
         ("http-json", {"echo": "application/json", "count": "application/json"}),
     ],
 )
-async def test_sdk_client_response_content_types(mode: str, over: str, kinds: dict[str, str]) -> None:
+async def test_sdk_client_response_content_types(
+    mode: str, over: str, kinds: dict[str, str]
+) -> None:
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         pass
 
-    async with served(load("our_server.py"), over) as where, recorded(where.url, mode) as (client, record):
+    async with (
+        served(load("our_server.py"), over) as where,
+        recorded(where.url, mode) as (client, record),
+    ):
         for tool, arguments in ("echo", {"text": "x" * 300_000}), ("count", {"to": 3}):
             record.exchanges.clear()
             await client.call_tool(tool, arguments, progress_callback=hear)
@@ -221,7 +236,11 @@ async def test_sdk_client_without_session_input_request_is_an_error() -> None:
         served(load("our_conversation.py"), "http-stateless") as where,
         recorded(where.url, "legacy", **callbacks) as (client, _),
     ):
-        for tool, arguments in ("book", {"flight": "KL 1234"}), ("say", {"text": "Hello"}), ("where", {}):
+        for tool, arguments in (
+            ("book", {"flight": "KL 1234"}),
+            ("say", {"text": "Hello"}),
+            ("where", {}),
+        ):
             code, _ = await error_of(client.call_tool(tool, arguments))
             assert (tool, code) == (tool, -32601)
 
@@ -256,7 +275,9 @@ class Steps:
 
     async def call(self, client: Client) -> None:
         result = await client.call_tool("work", progress_callback=self._hear)
-        self.result = "".join(block.text for block in result.content if isinstance(block, TextContent))
+        self.result = "".join(
+            block.text for block in result.content if isinstance(block, TextContent)
+        )
 
     async def take(self, *steps: str) -> None:
         for step in steps:
@@ -313,7 +334,9 @@ async def test_sdk_client_released_before_any_event_reconnects() -> None:
 
 
 @pytest.mark.parametrize(("mode", "versions"), [(E, ()), ("legacy", (C,))])
-async def test_sdk_client_unable_to_reconnect_is_not_released(mode: str, versions: tuple[str, ...]) -> None:
+async def test_sdk_client_unable_to_reconnect_is_not_released(
+    mode: str, versions: tuple[str, ...]
+) -> None:
     async with working(mode, *versions) as (steps, _, _):
         await steps.take("leave", "one", "leave", "end")
     assert (steps.result, steps.released) == ("1 steps", [False, False])
@@ -349,7 +372,11 @@ async def test_sdk_client_stateless_call_at_cut_connection_is_lost() -> None:
         finally:
             gone.set()
 
-    async with served(server) as where, line_to(where.url) as line, recorded(line.url, E) as (client, _):
+    async with (
+        served(server) as where,
+        line_to(where.url) as line,
+        recorded(line.url, E) as (client, _),
+    ):
 
         async def hear(progress: float, total: float | None, message: str | None) -> None:
             line.cut()

@@ -37,7 +37,7 @@ def asked(issuer: Any, url: str) -> TokenVerifier:
         endpoint=f"{issuer.issuer}/introspect",
         client_id="guard",
         client_secret="s3cr3t: of +the guard",
-        remember=0,
+        cache_seconds=0,
     )
 
 

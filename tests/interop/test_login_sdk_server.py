@@ -30,7 +30,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprec
 
 
 def at(provider: Provider, how: str = "sessions") -> Any:
-    return protected_by_sdk(how, scopes=[READ], protection=lambda url: {"auth_server_provider": provider})
+    return protected_by_sdk(
+        how, scopes=[READ], protection=lambda url: {"auth_server_provider": provider}
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,9 @@ async def test_sdk_server_never_granted_scope_is_requested_twice(version: str) -
     provider = Provider()
     provider.grants = [["more"]] * 9
     async with at(provider) as url:
-        with pytest.raises(ConnectFailed, match=r"still refuses (initialize|server/discover)") as caught:
+        with pytest.raises(
+            ConnectFailed, match=r"still refuses (initialize|server/discover)"
+        ) as caught:
             await connect(url, auth=login(), versions=[version]).__aenter__()
         assert isinstance(caught.value.__cause__, AuthRequired)
     assert provider.log == ["register", "authorize", "token", "authorize", "token"]

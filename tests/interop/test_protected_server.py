@@ -56,9 +56,13 @@ def official(url: str, storage: Kept) -> OAuthClientProvider:
 
     async def callback() -> AuthorizationCodeResult:
         told = {name: values[0] for name, values in parse_qs(urlsplit(sent_back[-1]).query).items()}
-        return AuthorizationCodeResult(code=told["code"], state=told.get("state"), iss=told.get("iss"))
+        return AuthorizationCodeResult(
+            code=told["code"], state=told.get("state"), iss=told.get("iss")
+        )
 
-    metadata = OAuthClientMetadata.model_validate({"redirect_uris": [BACK], "client_name": "official"})
+    metadata = OAuthClientMetadata.model_validate(
+        {"redirect_uris": [BACK], "client_name": "official"}
+    )
     return OAuthClientProvider(url, metadata, storage, redirect, callback)
 
 
@@ -84,7 +88,10 @@ async def test_protected_server_sdk_client_logs_in(mode: Any) -> None:
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 async def test_protected_server_own_client_logs_in_and_steps_up(version: str) -> None:
-    async with protected() as (issuer, url), connect(url, auth=login(), versions=[version]) as client:
+    async with (
+        protected() as (issuer, url),
+        connect(url, auth=login(), versions=[version]) as client,
+    ):
         told = await client.call_tool("whoami")
         assert told.content[0].text == f"{issuer.issuer}#sub:alice"  # type: ignore[union-attr]
         assert issuer.log.count("GET /authorize") == 1

@@ -32,7 +32,9 @@ def play(node_modules: Path) -> Callable[[str, str], Awaitable[Any]]:
     async def play(url: str, scene: str) -> Any:
         argv = ["node", str(SCRIPT), str(node_modules), url, scene]
         with trio.fail_after(30):
-            done = await trio.run_process(argv, capture_stdout=True, capture_stderr=True, check=False)
+            done = await trio.run_process(
+                argv, capture_stdout=True, capture_stderr=True, check=False
+            )
         assert done.returncode == 0, done.stderr.decode()
         return json.loads(done.stdout)
 
@@ -47,7 +49,10 @@ async def test_protected_server_node_client_logs_in(
         report = await play(url, "once")
     assert report["said"] == [f"{issuer.issuer}#sub:alice"]
     assert report["scopes"] == [READ]
-    assert report["requests"][:2] == ["POST /mcp 401", "GET /.well-known/oauth-protected-resource/mcp 200"]
+    assert report["requests"][:2] == [
+        "POST /mcp 401",
+        "GET /.well-known/oauth-protected-resource/mcp 200",
+    ]
     assert sum(" 401" in each for each in report["requests"]) == 1
     assert report["requests"][-1] == "DELETE /mcp 204"
     assert issuer.log.count("GET /authorize") == issuer.log.count("POST /token") == 1
@@ -63,7 +68,9 @@ async def test_protected_server_node_client_refreshes_token(
     assert (issuer.log.count("GET /authorize"), issuer.log.count("POST /token")) == (1, 2)
 
 
-async def test_protected_server_node_client_steps_up(play: Callable[[str, str], Awaitable[Any]]) -> None:
+async def test_protected_server_node_client_steps_up(
+    play: Callable[[str, str], Awaitable[Any]],
+) -> None:
     async with protected() as (issuer, url):
         report = await play(url, "more")
     assert report["said"] == [f"{issuer.issuer}#sub:alice", f"{READ} {WRITE}"]

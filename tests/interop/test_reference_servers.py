@@ -61,9 +61,14 @@ async def test_reference_server_works_in_each_revision(argv: list[str], version:
         tools = {tool.name: tool for tool in await client.list_tools()}
         assert tools.keys() == {"get_current_time", "convert_time"}
         assert tools["convert_time"].input_schema["required"] == [*CONVERSION]
-        assert "Etc/UTC" in tools["get_current_time"].input_schema["properties"]["timezone"]["description"]
+        assert (
+            "Etc/UTC"
+            in tools["get_current_time"].input_schema["properties"]["timezone"]["description"]
+        )
 
-        now = json.loads((await client.call_tool("get_current_time", {"timezone": "Asia/Tokyo"})).text)
+        now = json.loads(
+            (await client.call_tool("get_current_time", {"timezone": "Asia/Tokyo"})).text
+        )
         assert now["timezone"] == "Asia/Tokyo"
         assert datetime.fromisoformat(now["datetime"]).utcoffset() == timedelta(hours=9)
         converted = json.loads((await client.call_tool("convert_time", CONVERSION)).text)

@@ -52,7 +52,9 @@ async def test_sdk_client_lists_and_reads(way: Way) -> None:
     async with opened(way) as client:
         [echo, weather] = (await client.list_tools()).tools
         assert (echo.name, weather.name) == ("echo", "weather")
-        assert echo.input_schema["properties"] == {"text": {"type": "string", "description": "any text."}}
+        assert echo.input_schema["properties"] == {
+            "text": {"type": "string", "description": "any text."}
+        }
         assert (weather.output_schema is not None) is way.knows(C)
         assert [str(found.uri) for found in (await client.list_resources()).resources] == [
             "memo://today",
@@ -76,7 +78,9 @@ async def test_sdk_client_lists_and_reads(way: Way) -> None:
         ]
         asked = await client.get_prompt("review", {"code": "x = 1"})
         assert [message.role for message in asked.messages] == ["user", "assistant"]
-        assert asked.messages[0].content == TextContent(text="Review this, be kind: x = 1", type="text")
+        assert asked.messages[0].content == TextContent(
+            text="Review this, be kind: x = 1", type="text"
+        )
 
 
 @every_way_everywhere
@@ -99,7 +103,10 @@ async def test_sdk_client_calls_tools(way: Way) -> None:
         failed = await client.call_tool("fail", {"how": "reason"})
         assert failed.is_error
         assert failed.content == [TextContent(text="the disk is full", type="text")]
-        assert await error_of(client.call_tool("fail", {"how": "error"})) == (4001, {"tomorrow": True})
+        assert await error_of(client.call_tool("fail", {"how": "error"})) == (
+            4001,
+            {"tomorrow": True},
+        )
         crashed = await client.call_tool("fail", {"how": "accident"})
         assert crashed.is_error
         assert "secret" not in str(crashed.content)
@@ -155,7 +162,9 @@ async def test_sdk_client_cancels_call(way: Way) -> None:
             await client.call_tool("wait", progress_callback=hear)
         assert scope.cancelled_caught
         # `cancelled` returns when the handler was cancelled.
-        assert (await client.call_tool("cancelled")).content == [TextContent(text="yes", type="text")]
+        assert (await client.call_tool("cancelled")).content == [
+            TextContent(text="yes", type="text")
+        ]
 
 
 @ways(D, places=["stdio", *SITES])

@@ -103,7 +103,9 @@ async def test_sdk_client_gets_completions(way: Way) -> None:
     async with opened(way) as client:
 
         async def suggested(ref: Any, argument: str, typed: str, **chosen: str) -> list[str]:
-            completed = await client.complete(ref, {"name": argument, "value": typed}, chosen or None)
+            completed = await client.complete(
+                ref, {"name": argument, "value": typed}, chosen or None
+            )
             assert completed.completion.total == len(completed.completion.values)
             assert not completed.completion.has_more
             return completed.completion.values
@@ -123,7 +125,11 @@ async def test_sdk_client_gets_completions(way: Way) -> None:
         assert greet.completion.values == [f"a{number}" for number in range(100)]
         assert (greet.completion.total, greet.completion.has_more) == (150, True)
 
-        for ref, argument in (PromptReference(name="nothing"), "tone"), (review, "nothing"), (book, "notes"):
+        for ref, argument in (
+            (PromptReference(name="nothing"), "tone"),
+            (review, "nothing"),
+            (book, "notes"),
+        ):
             complaint = error_of(client.complete(ref, {"name": argument, "value": ""}))
             assert await complaint == (-32602, None)
 
@@ -152,7 +158,10 @@ async def test_sdk_client_follows_pages(way: Way) -> None:
                 ["change", "pid"],
             ],
             "resources": [["memo://today", "memo://logo"], ["memo://later"]],
-            "resource_templates": [["memo://{day}/notes", "book://{author}/{title}"], ["page://{number}"]],
+            "resource_templates": [
+                ["memo://{day}/notes", "book://{author}/{title}"],
+                ["page://{number}"],
+            ],
             "prompts": [["review", "greet"], ["thank"]],
         }
         unsaid = (0, "private")  # the client's default in revisions without hints
@@ -164,7 +173,9 @@ async def test_sdk_client_follows_pages(way: Way) -> None:
             for wrong in "", "made up", f"{first.next_cursor}=":
                 assert await error_of(ask(cursor=wrong)) == (-32602, None)
         read = await client.read_resource("memo://today")
-        assert (read.ttl_ms, read.cache_scope) == ((5_000, "private") if way.spoken == E else unsaid)
+        assert (read.ttl_ms, read.cache_scope) == (
+            (5_000, "private") if way.spoken == E else unsaid
+        )
 
 
 @pytest.mark.requirement("CACHE-1", "TOOL-23")
@@ -262,7 +273,9 @@ async def test_sdk_client_listen_gets_requested_changes(way: Way) -> None:
 
         await change("prompts", uri)
         async with client.listen(prompts_list_changed=True, resource_subscriptions=[uri]) as some:
-            assert some.honored == SubscriptionFilter(prompts_list_changed=True, resource_subscriptions=[uri])
+            assert some.honored == SubscriptionFilter(
+                prompts_list_changed=True, resource_subscriptions=[uri]
+            )
             async with client.listen(tools_list_changed=True) as tools:
                 assert tools.honored == SubscriptionFilter(tools_list_changed=True)
                 await change("resources", "memo://logo", "prompts", "tools", uri)

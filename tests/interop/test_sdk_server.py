@@ -42,7 +42,9 @@ every_way = pytest.mark.parametrize(
 @asynccontextmanager
 async def opened(versions: tuple[str, ...], spoken: str) -> AsyncIterator[Client]:
     with trio.fail_after(20):
-        async with connect_stdio([sys.executable, SERVER], versions=versions, stderr="discard") as client:
+        async with connect_stdio(
+            [sys.executable, SERVER], versions=versions, stderr="discard"
+        ) as client:
             assert client.peer.dialect.version == spoken
             yield client
 
@@ -59,7 +61,10 @@ async def test_sdk_server_lists_are_read(versions: tuple[str, ...], spoken: str)
         assert tools["echo"].input_schema["required"] == ["text"]
         assert tools["echo"].description == "Give the text back."
 
-        assert [found.uri for found in await client.list_resources()] == ["memo://today", "memo://logo"]
+        assert [found.uri for found in await client.list_resources()] == [
+            "memo://today",
+            "memo://logo",
+        ]
         [template] = await client.list_resource_templates()
         assert (template.uri_template, template.mime_type) == ("memo://{day}/notes", "text/plain")
         for uri, text in ("memo://today", "Buy milk."), ("memo://may-1/notes", "Notes of may-1."):
@@ -112,7 +117,9 @@ async def test_sdk_server_tools_are_called(versions: tuple[str, ...], spoken: st
             await client.request("roots/list")
 
         told: list[tuple[float, float | None, str | None]] = []
-        counted = await client.call_tool("count", {"to": 3}, progress=lambda *step: told.append(step))
+        counted = await client.call_tool(
+            "count", {"to": 3}, progress=lambda *step: told.append(step)
+        )
         assert counted.content == [TextContent("3")]
         assert told == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
 

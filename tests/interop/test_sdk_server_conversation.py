@@ -75,7 +75,9 @@ class Crossed:
 
 
 @asynccontextmanager
-async def opened(version: str, server: str = "sdk_conversation.py", **options: Any) -> AsyncIterator[Client]:
+async def opened(
+    version: str, server: str = "sdk_conversation.py", **options: Any
+) -> AsyncIterator[Client]:
     argv = [sys.executable, str(HERE / server)]
     with trio.fail_after(20):
         async with connect_stdio(argv, versions=[version], stderr="discard", **options) as client:
@@ -138,8 +140,14 @@ async def test_sdk_server_high_level_forms_are_answered(version: str) -> None:
     async with opened(version, "sdk_server.py", on_elicit=user, trace=crossed) as client:
         for answer, action in ({"sure": True}, "accept"), (DECLINE, "decline"), (None, "cancel"):
             user.left = [{"count": 2}, answer]
-            assert await call(client, "book", flight="KL 1234") == f"2 by the aisle on KL 1234: {action}"
-        assert [question.message for question in user.asked] == ["Seats on KL 1234", "Really 2?"] * 3
+            assert (
+                await call(client, "book", flight="KL 1234")
+                == f"2 by the aisle on KL 1234: {action}"
+            )
+        assert [question.message for question in user.asked] == [
+            "Seats on KL 1234",
+            "Really 2?",
+        ] * 3
         if version == E:
             states = [
                 message["result"]["requestState"]
@@ -170,7 +178,9 @@ async def test_sdk_server_retries_are_identical_and_limited() -> None:
             await client.call_tool(
                 "pester", {"about": "it"}, meta={LOG_LEVEL: "debug"}, progress=lambda *step: None
             )
-    sent = [message["params"] | {"id": message["id"]} for message in crossed.sent if "id" in message]
+    sent = [
+        message["params"] | {"id": message["id"]} for message in crossed.sent if "id" in message
+    ]
     first, *retries = [params for params in sent if params.get("name") == "pester"]
     assert len(retries) == 10
     assert first["_meta"][LOG_LEVEL] == "debug"
@@ -178,7 +188,9 @@ async def test_sdk_server_retries_are_identical_and_limited() -> None:
         assert retry["arguments"] == first["arguments"] == {"about": "it"}
         assert retry["_meta"].keys() == first["_meta"].keys() >= {"progressToken"}
         assert retry["_meta"] | {"progressToken": 0} == first["_meta"] | {"progressToken": 0}
-        assert list(retry["inputResponses"].values()) == [{"action": "accept", "content": {"dish": "soup"}}]
+        assert list(retry["inputResponses"].values()) == [
+            {"action": "accept", "content": {"dish": "soup"}}
+        ]
     assert len({params["id"] for params in sent}) == len(sent)
     others = [params for params in sent if params.get("name") == "unlock"]
     assert len(others) == 10
@@ -277,7 +289,11 @@ async def test_sdk_server_sampling_is_answered(version: str) -> None:
         [question] = model.asked
         assert isinstance(question, CreateMessageParams)
         assert [message.content for message in question.messages] == [TextContent("Say hello.")]
-        assert (question.max_tokens, question.system_prompt, question.temperature) == (9, "Be brief.", 0.5)
+        assert (question.max_tokens, question.system_prompt, question.temperature) == (
+            9,
+            "Be brief.",
+            0.5,
+        )
         assert question.stop_sequences == ["."]
         preferences = question.model_preferences
         assert preferences is not None
@@ -293,7 +309,10 @@ async def test_sdk_server_sampling_is_answered(version: str) -> None:
 @pytest.mark.requirement("SAMP-4", "SAMP-7", "SAMP-8")
 @revisions(E, D)
 async def test_sdk_server_sampling_with_tools_is_answered(version: str) -> None:
-    both = ToolUseContent("u1", "add", {"a": 2, "b": 3}), ToolUseContent("u2", "add", {"a": 4, "b": 5})
+    both = (
+        ToolUseContent("u1", "add", {"a": 2, "b": 3}),
+        ToolUseContent("u2", "add", {"a": 4, "b": 5}),
+    )
     model = Answers(
         said("toolUse", TextContent("Let me see."), *both),
         said("toolUse", ToolUseContent("u3", "add", {"a": 5, "b": 9})),

@@ -49,7 +49,9 @@ class Crossed:
 
 
 @asynccontextmanager
-async def opened(version: str, server: str = "sdk_utilities.py", **options: Any) -> AsyncIterator[Client]:
+async def opened(
+    version: str, server: str = "sdk_utilities.py", **options: Any
+) -> AsyncIterator[Client]:
     argv = [sys.executable, str(HERE / server)]
     with trio.fail_after(20):
         async with connect_stdio(argv, versions=[version], stderr="discard", **options) as client:
@@ -160,7 +162,9 @@ async def test_sdk_server_without_logging_capability(version: str) -> None:
     heard: list[LoggingMessageParams] = []
     async with opened(version, "sdk_server.py", on_log=heard.append, log_level="error") as client:
         await client.call_tool("say")
-        assert [message.level for message in heard] == ([] if version == E else ["debug", "warning"])
+        assert [message.level for message in heard] == (
+            [] if version == E else ["debug", "warning"]
+        )
         with pytest.raises(LocalProtocolError, match="did not declare the capability logging"):
             await client.set_log_level("debug")
         # The caller can request it explicitly.

@@ -40,7 +40,10 @@ class Line:
         """Serve one connection."""
         with trio.CancelScope() as scope:
             self._open.add(scope)
-            async with await trio.open_tcp_stream(*self._server) as server, trio.open_nursery() as nursery:
+            async with (
+                await trio.open_tcp_stream(*self._server) as server,
+                trio.open_nursery() as nursery,
+            ):
                 nursery.start_soon(self._copy, client, server)
                 await self._copy(server, client, answers=True)
                 nursery.cancel_scope.cancel()

@@ -31,7 +31,9 @@ PUBLIC = [
 
 def loaded_by(statement: str) -> set[str]:
     """The names of all modules that a fresh interpreter holds after the statement."""
-    program = f"import sys\nsys.path[:] = {[str(ROOT), *sys.path]!r}\n{statement}\nprint(*sys.modules)"
+    program = (
+        f"import sys\nsys.path[:] = {[str(ROOT), *sys.path]!r}\n{statement}\nprint(*sys.modules)"
+    )
     result = subprocess.run(
         [sys.executable, "-S", "-E", "-W", "error", "-c", program],
         capture_output=True,
@@ -42,7 +44,9 @@ def loaded_by(statement: str) -> set[str]:
     return set(result.stdout.split())
 
 
-@pytest.mark.parametrize("name", [name for name in PUBLIC if (ROOT / name.replace(".", "/")).is_dir()])
+@pytest.mark.parametrize(
+    "name", [name for name in PUBLIC if (ROOT / name.replace(".", "/")).is_dir()]
+)
 def test_importing_the_core_loads_nothing_that_acts(name: str) -> None:
     modules = loaded_by(f"import {name}")
     assert name in modules

@@ -66,9 +66,13 @@ def test_words_of_folder_stay_below_ceilings(folder: str) -> None:
             banned += [f"{place}:{prose.line}: {word}" for word in prose.banned]
             counted += [f"{place}:{prose.line}: {word}" for word in prose.counted]
     assert words, f"{folder} has no prose"
-    assert len(banned) <= CEILINGS[folder], "\n".join([f"{len(banned)} banned words:", *banned[:MAX_SHOWN]])
+    assert len(banned) <= CEILINGS[folder], "\n".join(
+        [f"{len(banned)} banned words:", *banned[:MAX_SHOWN]]
+    )
     limit = max(COUNTED_CEILINGS.get(folder, 0), words * MAX_PER_THOUSAND / 1000)
-    assert len(counted) <= limit, "\n".join([f"{len(counted)} counted words:", *counted[:MAX_SHOWN]])
+    assert len(counted) <= limit, "\n".join(
+        [f"{len(counted)} counted words:", *counted[:MAX_SHOWN]]
+    )
 
 
 def python(source: str) -> tuple[list[str], list[str]]:
@@ -171,9 +175,7 @@ def test_markdown_counts_prose_only() -> None:
 
 
 def test_prose_knows_its_line() -> None:
-    source = (
-        '"""Module.\n\nFor nobody.\n"""\n\n# one\n# nobody\nx = 1  # nobody\n\nraise E(\n    "nobody"\n)\n'
-    )
+    source = '"""Module.\n\nFor nobody.\n"""\n\n# one\n# nobody\nx = 1  # nobody\n\nraise E(\n    "nobody"\n)\n'
     lines = sorted(prose.line for prose in prose_of_python(source) if prose.banned)
     assert lines == [3, 6, 11]
     assert [prose.line for prose in prose_of_markdown("a\n\n```\nx\n```\n\nnobody\n")] == [1, 7]

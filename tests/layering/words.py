@@ -17,18 +17,39 @@ if TYPE_CHECKING:
 
 BANNED: Final = (
     *("whoever", "whomever", "nobody", "somebody", "anybody", "whatever", "wherever"),
-    *("what is no", "what is none", "who asks", "who waits", "of ours", "of theirs", "of its own accord"),
+    *(
+        "what is no",
+        "what is none",
+        "who asks",
+        "who waits",
+        "of ours",
+        "of theirs",
+        "of its own accord",
+    ),
     *("stands open", "stands once", "at the door", "put up with", "tells of", "take leave"),
     *("he", "him", "his", "she", "her"),  # code and peers are "it", a user is "they"
 )
 OPENINGS: Final = ("what", "who", "of")  # as the first word of a docstring or of a test name
 COUNTED: Final = (
-    *("told", "heard", "said", "say so", "is none", "let in", "let go", "take up", "taken up", "come back"),
+    *(
+        "told",
+        "heard",
+        "said",
+        "say so",
+        "is none",
+        "let in",
+        "let go",
+        "take up",
+        "taken up",
+        "come back",
+    ),
     *("give up", "hang up", "turn away", "last words"),
 )
 MAX_PER_THOUSAND: Final = 0.5  # counted words in a thousand words of a package
 
-_LOG_METHODS: Final = frozenset({"critical", "debug", "error", "exception", "info", "log", "warning"})
+_LOG_METHODS: Final = frozenset(
+    {"critical", "debug", "error", "exception", "info", "log", "warning"}
+)
 # Strings come first, so that a `#` inside one begins no comment.
 _STRING_OR_COMMENT: Final = re.compile(
     r"""
@@ -120,17 +141,25 @@ def _of_statements(statements: Iterable[ast.AST]) -> Iterator[Prose]:
     for node in statements:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if not isinstance(node, ast.Module) and node.name.startswith("test_"):
-                yield Prose(node.lineno, node.name.removeprefix("test_").replace("_", " "), first=True)
+                yield Prose(
+                    node.lineno, node.name.removeprefix("test_").replace("_", " "), first=True
+                )
             yield from _docstring(node)
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             yield from _messages(node.exc)
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _is_log_call(node.value):
+        elif (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and _is_log_call(node.value)
+        ):
             yield from _messages(node.value)
         for name in "body", "orelse", "handlers", "finalbody", "cases":
             yield from _of_statements(getattr(node, name, ()))
 
 
-def _docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Prose]:
+def _docstring(
+    node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
+) -> Iterator[Prose]:
     text = ast.get_docstring(node, clean=False)
     if text is None:
         return
@@ -156,10 +185,16 @@ def _messages(call: ast.Call) -> Iterator[Prose]:
     for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
         for node in ast.walk(argument):
             if isinstance(node, ast.JoinedStr):
-                parts = (part.value if isinstance(part, ast.Constant) else "x" for part in node.values)
+                parts = (
+                    part.value if isinstance(part, ast.Constant) else "x" for part in node.values
+                )
                 yield from _paragraphs("".join(map(str, parts)), node.lineno)
                 inside.update(node.values)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside:
+            elif (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and node not in inside
+            ):
                 yield from _paragraphs(node.value, node.lineno)
 
 

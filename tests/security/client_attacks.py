@@ -135,7 +135,10 @@ BAD_DOCUMENTS: dict[str, tuple[Answer, str]] = {
     "leads to a stranger": (redirect(f"https://{EVIL}/prm"), "answered 302"),
     "leads to a stranger for ever": (redirect(f"https://{EVIL}/prm", 308), "answered 308"),
     "leads to the metadata service": (redirect("http://169.254.169.254/latest"), "answered 302"),
-    "leads to the metadata service by TLS": (redirect("https://169.254.169.254/latest"), "answered 302"),
+    "leads to the metadata service by TLS": (
+        redirect("https://169.254.169.254/latest"),
+        "answered 302",
+    ),
     "leads to a script": (redirect("javascript:alert(1)"), "answered 302"),
     "leads to a file": (redirect("file:///etc/passwd"), "answered 302"),
     "leads down to http": (redirect(f"http://{MCP}/prm"), "answered 302"),
@@ -146,7 +149,12 @@ BAD_DOCUMENTS: dict[str, tuple[Answer, str]] = {
 for _name, (_answer, _text) in BAD_DOCUMENTS.items():
     _patience = 0.4 if "within" in _text else 5.0
     # The challenge names the URL, so change_nothing else suggests a server without metadata.
-    attack(f"the MCP server's metadata {_name}", serve_at(PRM, answer=_answer), _text, patience=_patience)
+    attack(
+        f"the MCP server's metadata {_name}",
+        serve_at(PRM, answer=_answer),
+        _text,
+        patience=_patience,
+    )
     attack(
         f"the authorization server's metadata {_name}",
         serve_at(AS_META, AS_OIDC, answer=_answer),
@@ -171,7 +179,9 @@ for _resource in (
     "",
 ):
     attack(
-        f"the metadata is of the resource {_resource!r}", resource(resource=_resource), "of another resource"
+        f"the metadata is of the resource {_resource!r}",
+        resource(resource=_resource),
+        "of another resource",
     )
 
 for _issuer in (
@@ -188,7 +198,9 @@ for _issuer in (
     attack(f"the issuer is {_issuer!r}", server(issuer=_issuer), "of another authorization server")
 
 attack(
-    "no authorization server is named", resource(authorization_servers=[]), "names no authorization server"
+    "no authorization server is named",
+    resource(authorization_servers=[]),
+    "names no authorization server",
 )
 attack(
     "a foreign resource_metadata is of a foreign resource",
@@ -196,7 +208,9 @@ attack(
         challenge(f'Bearer resource_metadata="https://{EVIL}/prm"')(world),
         serve_at(
             f"{EVIL}/prm",
-            answer=Answer({"resource": f"https://{EVIL}/mcp", "authorization_servers": [f"https://{EVIL}"]}),
+            answer=Answer(
+                {"resource": f"https://{EVIL}/mcp", "authorization_servers": [f"https://{EVIL}"]}
+            ),
         )(world),
     ),
     "of another resource",
@@ -280,10 +294,20 @@ for _host in FORBIDDEN:
     _at = f"https://{_host}"
     attack(f"the challenge leads to {_host}", leads_to(_host, challenge(f'Bearer resource_metadata="{_at}/x"')), PRIVATE)  # fmt: skip
     attack(f"the authorization server is at {_host}", leads_to(_host, resource(authorization_servers=[_at])), PRIVATE)  # fmt: skip
-for _host in ("169.254.169.254", "2130706433", "[::ffff:a9fe:a9fe]", "metadata.google.internal", "localhost"):
+for _host in (
+    "169.254.169.254",
+    "2130706433",
+    "[::ffff:a9fe:a9fe]",
+    "metadata.google.internal",
+    "localhost",
+):
     _at = f"https://{_host}"
     attack(f"the client is registered at {_host}", leads_to(_host, server(registration_endpoint=f"{_at}/r")), PRIVATE)  # fmt: skip
-    attack(f"the code is wanted at {_host}", leads_to(_host, server(token_endpoint=f"{_at}/t")), PRIVATE)
+    attack(
+        f"the code is wanted at {_host}",
+        leads_to(_host, server(token_endpoint=f"{_at}/t")),
+        PRIVATE,
+    )
 
 
 def rebind_name(world: Internet) -> None:
@@ -342,7 +366,10 @@ for _name, _values in {
     )
 attack(
     "the challenge stands twice, and the second leads to a stranger",
-    challenge(f'Bearer resource_metadata="http://{MCP}/x"', f'Bearer resource_metadata="https://{EVIL}/prm"'),
+    challenge(
+        f'Bearer resource_metadata="http://{MCP}/x"',
+        f'Bearer resource_metadata="https://{EVIL}/prm"',
+    ),
     "is not https",
 )
 attack(
@@ -355,7 +382,9 @@ attack(
 
 for _methods in (None, [], ["plain"], ["s256"], ["S512", "plain"]):
     attack(
-        f"PKCE is offered as {_methods}", server(code_challenge_methods_supported=_methods), "PKCE with S256"
+        f"PKCE is offered as {_methods}",
+        server(code_challenge_methods_supported=_methods),
+        "PKCE with S256",
     )
 attack(
     "no authorization endpoint",
@@ -476,7 +505,12 @@ for _name, _answer, _text in (
     ("is no HTTP", GARBAGE, "the registration with"),
 ):  # fmt: skip
     attack(f"the registration {_name}", serve_at(REGISTER, answer=_answer), _text)
-attack("the registration hangs", serve_at(REGISTER, answer=HANGS), "did not answer within", patience=0.4)
+attack(
+    "the registration hangs",
+    serve_at(REGISTER, answer=HANGS),
+    "did not answer within",
+    patience=0.4,
+)
 
 # -- Token endpoints -------------------------------------------------------------------------------
 
@@ -505,7 +539,9 @@ for _name, _answer, _text in (
     ("no HTTP", GARBAGE, "no answer from the token endpoint"),
 ):  # fmt: skip
     attack(f"the token endpoint gives {_name}", serve_at(TOKEN, answer=_answer), _text)
-attack("the token endpoint hangs", serve_at(TOKEN, answer=HANGS), "did not answer within", patience=0.4)
+attack(
+    "the token endpoint hangs", serve_at(TOKEN, answer=HANGS), "did not answer within", patience=0.4
+)
 
 
 def echo_secrets(world: Internet) -> None:
@@ -517,7 +553,11 @@ def echo_secrets(world: Internet) -> None:
     world.pages[TOKEN] = page
 
 
-attack("the token endpoint serve_at all our secrets aloud", echo_secrets, "gave no token: invalid_grant")
+attack(
+    "the token endpoint serve_at all our secrets aloud",
+    echo_secrets,
+    "gave no token: invalid_grant",
+)
 attack(
     "the token endpoint wants ever another nonce",
     lambda world: (
@@ -548,7 +588,9 @@ def require_endless_nonces(world: Internet) -> None:
 
     def mcp(asked: ReceivedRequest) -> Answer:
         header = f'DPoP error="use_dpop_nonce", resource_metadata="https://{PRM}"'
-        return Answer(None, 401, {"www-authenticate": header, "dpop-nonce": f"nonce-{len(world.asked)}"})
+        return Answer(
+            None, 401, {"www-authenticate": header, "dpop-nonce": f"nonce-{len(world.asked)}"}
+        )
 
     world.pages |= {TOKEN: token, f"{MCP}/mcp": mcp}
 
@@ -627,7 +669,12 @@ def change_nothing(world: Internet) -> None:
     pass
 
 
-attack("every scope is not enough", change_nothing, "still refuses tools/call add", later=demand_new_scopes)
+attack(
+    "every scope is not enough",
+    change_nothing,
+    "still refuses tools/call add",
+    later=demand_new_scopes,
+)
 attack(
     "a scope is wanted that is never given",
     change_nothing,
@@ -641,7 +688,12 @@ attack(
     "iss does not match",
     later=move_authorization_server,
 )
-attack("the MCP server becomes another resource", change_nothing, "of another resource", later=move_resource)
+attack(
+    "the MCP server becomes another resource",
+    change_nothing,
+    "of another resource",
+    later=move_resource,
+)
 attack(
     "the authorization server move_authorization_server into our house",
     change_nothing,
@@ -655,4 +707,9 @@ attack(
     later=move_to_server_without_pkce,
 )
 attack("the refreshing ends in HTML", change_nothing, "cannot be read", later=refresh_with_html)
-attack("the refreshing leads to a stranger", change_nothing, "answered 307", later=refresh_with_redirect)
+attack(
+    "the refreshing leads to a stranger",
+    change_nothing,
+    "answered 307",
+    later=refresh_with_redirect,
+)

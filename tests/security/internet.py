@@ -70,9 +70,7 @@ class ReceivedRequest:
 
     @property
     def text(self) -> str:
-        return (
-            f"{self.path}?{self.query} {self.headers} {parse_qs(self.body.decode('latin-1'))} {self.body!r}"
-        )
+        return f"{self.path}?{self.query} {self.headers} {parse_qs(self.body.decode('latin-1'))} {self.body!r}"
 
 
 @dataclass
@@ -105,7 +103,10 @@ class Answer:
         http.receive_data(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
         while not isinstance(http.next_event(), h11.EndOfMessage):
             pass
-        events = (h11.Response(status_code=self.status, headers=list(headers.items())), h11.Data(data=body))
+        events = (
+            h11.Response(status_code=self.status, headers=list(headers.items())),
+            h11.Data(data=body),
+        )
         return b"".join(http.send(event) or b"" for event in events)
 
 
@@ -142,7 +143,9 @@ class Internet:
         self.pages: dict[str, Page] = {f"{MCP}/mcp": self.mcp, PRM: lambda asked: Answer(self.prm)}
         for host in (AS, EVIL):
             for path in ("oauth-authorization-server", "openid-configuration"):
-                self.pages[f"{host}/.well-known/{path}"] = lambda asked: Answer(self.metadata[asked.host])
+                self.pages[f"{host}/.well-known/{path}"] = lambda asked: Answer(
+                    self.metadata[asked.host]
+                )
             self.pages[f"{host}/register"] = self.register
             self.pages[f"{host}/token"] = self.token
         self.port = 0
@@ -211,7 +214,9 @@ class Internet:
             "tools/list": {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]},
             "tools/call": {"content": []},
         }
-        return Answer({"jsonrpc": "2.0", "id": message["id"], "result": results.get(message["method"], {})})
+        return Answer(
+            {"jsonrpc": "2.0", "id": message["id"], "result": results.get(message["method"], {})}
+        )
 
     def register(self, asked: ReceivedRequest) -> Answer:
         secret = self.plant("client-secret", asked.host)
@@ -225,7 +230,12 @@ class Internet:
         self.good.add(token)
         refresh = self.plant("refresh", asked.host)
         return Answer(
-            {"access_token": token, "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh}
+            {
+                "access_token": token,
+                "token_type": "Bearer",
+                "expires_in": 3600,
+                "refresh_token": refresh,
+            }
         )
 
     # -- The user ----------------------------------------------------------------------------------
@@ -310,7 +320,9 @@ async def _request(stream: trio.abc.Stream) -> ReceivedRequest | None:
         elif isinstance(event, h11.Data):
             body += bytes(event.data)
         elif isinstance(event, h11.EndOfMessage) and head is not None:
-            headers = {bytes(name).decode(): bytes(value).decode("latin-1") for name, value in head.headers}
+            headers = {
+                bytes(name).decode(): bytes(value).decode("latin-1") for name, value in head.headers
+            }
             path, _, query = bytes(head.target).decode().partition("?")
             return ReceivedRequest(
                 headers.get("host", ""), bytes(head.method).decode(), path, query, headers, body
@@ -338,9 +350,7 @@ def callback_url(code: str, asked: dict[str, str], /, **fields: str | None) -> s
     A field that is None is left out.
     """
     answered = {"code": code, "state": asked["state"], "iss": f"https://{AS}"} | fields
-    return (
-        f"{REDIRECT_URI}?{urlencode({name: value for name, value in answered.items() if value is not None})}"
-    )
+    return f"{REDIRECT_URI}?{urlencode({name: value for name, value in answered.items() if value is not None})}"
 
 
 def certificates() -> tuple[ssl.SSLContext, ssl.SSLContext]:
@@ -387,8 +397,13 @@ def texts_of_objects() -> str:
     texts = []
     for each in gc.get_objects():
         kind = type(each)
-        if re.match(r"mcp_(core|trio)\b", kind.__module__ or "") and kind.__module__ != "mcp_core.types":
+        if (
+            re.match(r"mcp_(core|trio)\b", kind.__module__ or "")
+            and kind.__module__ != "mcp_core.types"
+        ):
             texts.append(
-                "".join(traceback.format_exception(each)) if isinstance(each, BaseException) else repr(each)
+                "".join(traceback.format_exception(each))
+                if isinstance(each, BaseException)
+                else repr(each)
             )
     return "\n".join(texts)

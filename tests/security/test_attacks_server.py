@@ -408,8 +408,11 @@ for _name, _token, _line in (
     ("bound to a certificate", lambda s: s.token(cnf={"x5t#S256": "x"}), "in a way that is not supported"),
 ):  # fmt: skip
     attack(
-        f"a token {_name}", send_request(lambda s, _token=_token: call(token=_token(s))), 401, _line
-    )  # type: ignore[misc]
+        f"a token {_name}",
+        send_request(lambda s, _token=_token: call(token=_token(s))),  # type: ignore[misc]
+        401,
+        _line,
+    )
 
 
 # DPoP proofs.

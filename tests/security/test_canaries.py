@@ -46,7 +46,9 @@ def test_canary_plugin_any_output_with_secret_fails_test(tmp_path: Path) -> None
          "--rootdir", str(tmp_path), "-rA", str(place)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    passed = {line.rpartition("::")[2] for line in run.stdout.splitlines() if line.startswith("PASSED")}
+    passed = {
+        line.rpartition("::")[2] for line in run.stdout.splitlines() if line.startswith("PASSED")
+    }
     assert passed == {"test_silent", "test_harmless", "test_afterwards"}, run.stdout + run.stderr
     assert "1 error" in run.stdout  # `test_afterwards`, at its end
     assert "6 failed" in run.stdout

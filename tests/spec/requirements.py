@@ -1708,7 +1708,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "D",
             "client",
             PLANNED("tasks"),
-            'Tool with `taskSupport: "required"` must be called as a task; else server MUST answer '
+            'Tool with `taskSupport: "input_required_result"` must be called as a task; else server MUST answer '
             "`-32601`.",
         ),
         (
@@ -2437,7 +2437,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "A-C",
             "server",
             TESTED,
-            "`inputSchema` keys known: `type, properties?, required?`; D adds `$schema?`; E any 2020-12 "
+            "`inputSchema` keys known: `type, properties?, input_required_result?`; D adds `$schema?`; E any 2020-12 "
             'keyword beside `type:"object"`.',
         ),
         (
@@ -2904,7 +2904,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "D-E",
             "client",
             NOT_OURS(MODEL),
-            "`toolChoice.mode` `required` → at least one tool use; `none` → none; default `auto`.",
+            "`toolChoice.mode` `input_required_result` → at least one tool use; `none` → none; default `auto`.",
         ),
         ("SAMP-11", "SHOULD", "D", "client", TESTED, "Missing result / mixed content → `-32602`."),
         (
@@ -3017,7 +3017,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "C-E",
             "server",
             TESTED,
-            'Form schema: flat object, `type:"object"`, `properties` of primitives, `required?`; E/D '
+            'Form schema: flat object, `type:"object"`, `properties` of primitives, `input_required_result?`; E/D '
             "`$schema?`. No nesting, no arrays of objects.",
         ),
         (

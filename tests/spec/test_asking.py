@@ -59,7 +59,11 @@ TOOL_USE: Final = {
     "model": "m",
     "stopReason": "toolUse",
 }
-FINAL_TEXT: Final = {"role": "assistant", "content": {"type": "text", "text": "it is 3"}, "model": "m"}
+FINAL_TEXT: Final = {
+    "role": "assistant",
+    "content": {"type": "text", "text": "it is 3"},
+    "model": "m",
+}
 ADD: Final = t.Tool(name="add", input_schema={"type": "object"})
 
 
@@ -78,13 +82,17 @@ def declare_single_requests(server: Server) -> None:
         """Ask for a form."""
         answer = await context.elicit("How many seats?", Seats)
         return (
-            f"{answer.data.count} at the {answer.data.where}" if answer.action == "accept" else answer.action
+            f"{answer.data.count} at the {answer.data.where}"
+            if answer.action == "accept"
+            else answer.action
         )
 
     @server.tool
     async def page(context: Context) -> str:
         """Ask for a visit to a URL."""
-        answer = await context.elicit_url("Please pay.", "https://example.com/pay", elicitation_id="p1")
+        answer = await context.elicit_url(
+            "Please pay.", "https://example.com/pay", elicitation_id="p1"
+        )
         return answer.action
 
     @server.tool
@@ -107,9 +115,13 @@ def declare_single_requests(server: Server) -> None:
                 assert isinstance(block, t.TextContent)
                 return block.text
             done = [
-                t.ToolResultContent(use.id, [t.TextContent(str(sum(use.input.values())))]) for use in uses
+                t.ToolResultContent(use.id, [t.TextContent(str(sum(use.input.values())))])
+                for use in uses
             ]
-            messages += [t.SamplingMessage("assistant", blocks), t.SamplingMessage("user", list(done))]
+            messages += [
+                t.SamplingMessage("assistant", blocks),
+                t.SamplingMessage("user", list(done)),
+            ]
         raise ToolError("the model does not come to an end")
 
     @server.tool
@@ -166,7 +178,9 @@ def declare_other_patterns(server: Server) -> None:
     @server.tool
     async def varying_message(context: Context) -> str:
         """Send a message that differs each time."""
-        answer = await context.elicit(f"It is {time.perf_counter_ns()} now. How many?", Seats, key="seats")
+        answer = await context.elicit(
+            f"It is {time.perf_counter_ns()} now. How many?", Seats, key="seats"
+        )
         return answer.action
 
 
@@ -186,7 +200,9 @@ def build_returning() -> Server:
             )
         assert context.request_state == "step 1"
         return (
-            f"{answer.data.count} at the {answer.data.where}" if answer.action == "accept" else answer.action
+            f"{answer.data.count} at the {answer.data.where}"
+            if answer.action == "accept"
+            else answer.action
         )
 
     @server.tool
@@ -211,14 +227,19 @@ class ScriptedClient:
     async def call(self, tool: str, answers: Mapping[str, Any], **params: Any) -> Message:
         """Call `tool`, answer its input requests by method, and return its result or error.
 
-        `answers` maps a method to one response, or to a list of successive ones.
+        `is_callback_for` maps a method to one response, or to a list of successive ones.
         """
-        left = {name: list(given) if isinstance(given, list) else [given] for name, given in answers.items()}
+        left = {
+            name: list(given) if isinstance(given, list) else [given]
+            for name, given in answers.items()
+        }
         if self.peer.version in STATEFUL:
             return await self._call_stateful(tool, left, params)
         return await self._call_stateless(tool, left, params)
 
-    async def _call_stateful(self, tool: str, answers: dict[str, list[Any]], params: Message) -> Message:
+    async def _call_stateful(
+        self, tool: str, answers: dict[str, list[Any]], params: Message
+    ) -> Message:
         call = await self.peer.request("tools/call", {"name": tool, **params})
         while True:
             message = await self.peer.receive()
@@ -228,7 +249,9 @@ class ScriptedClient:
             self.input_requests.append([(message["method"], message.get("params"))])
             await self.peer.answer(message, answers[message["method"]].pop(0))
 
-    async def _call_stateless(self, tool: str, answers: dict[str, list[Any]], params: Message) -> Message:
+    async def _call_stateless(
+        self, tool: str, answers: dict[str, list[Any]], params: Message
+    ) -> Message:
         while True:
             call = await self.peer.request("tools/call", {"name": tool, **params})
             message = await self.peer.receive()
@@ -300,11 +323,19 @@ TOOLS: list[tuple[str, tuple[str, ...], Message, str, int]] = [
     ("model_with_tools", (D, E), {"sampling/createMessage": [TOOL_USE, FINAL_TEXT]}, "it is 3", 2),
     ("roots", (A, B, C, D, E), {"roots/list": HOME_ROOT}, "file:///home", 1),
     ("roots", (A, B, C, D, E), {"roots/list": {"roots": []}}, "", 1),
-    ("two_rounds", (C, D, E), {"elicitation/create": TWO_SEATS, "roots/list": HOME_ROOT}, "2 for 1", 2),
+    (
+        "two_rounds",
+        (C, D, E),
+        {"elicitation/create": TWO_SEATS, "roots/list": HOME_ROOT},
+        "2 for 1",
+        2,
+    ),
     ("two_rounds", (C, D, E), {"elicitation/create": {"action": "decline"}}, "decline", 1),
     ("varying_message", (C, D, E), {"elicitation/create": TWO_SEATS}, "accept", 1),
 ]
-EVERY_TOOL: Final = [(tool, version, *rest) for tool, versions, *rest in TOOLS for version in versions]
+EVERY_TOOL: Final = [
+    (tool, version, *rest) for tool, versions, *rest in TOOLS for version in versions
+]
 
 
 @pytest.mark.requirement("MRTR-1", "MRTR-12", "ELIC-14", "ELIC-23", "SAMP-4")
@@ -317,7 +348,9 @@ async def test_tool_requesting_input_works_in_each_revision(
         assert text_of(await client.call(tool, answers)) == text
         assert [len(questions) for questions in client.input_requests] == [1] * rounds
         if version in STATELESS:  # a stateless server sends responses only
-            assert all(b'"method"' not in line[:60] for way, line in peer.transcript if way == "received")
+            assert all(
+                b'"method"' not in line[:60] for way, line in peer.transcript if way == "received"
+            )
 
 
 @pytest.mark.requirement("SAMP-2", "ELIC-4", "ELIC-5", "ELIC-13", "ELIC-17", "ROOT-2")
@@ -331,8 +364,14 @@ async def test_tool_requesting_input_works_in_each_revision(
         *[("roots", version, None) for version in VERSIONS],
     ],
 )
-async def test_input_request_params_match_the_revision(tool: str, version: str, params: Any) -> None:
-    answers = {"sampling/createMessage": SAMPLED_HI, "elicitation/create": TWO_SEATS, "roots/list": HOME_ROOT}
+async def test_input_request_params_match_the_revision(
+    tool: str, version: str, params: Any
+) -> None:
+    answers = {
+        "sampling/createMessage": SAMPLED_HI,
+        "elicitation/create": TWO_SEATS,
+        "roots/list": HOME_ROOT,
+    }
     async with play_client_of(build(), version) as peer:
         client = ScriptedClient(peer)
         await client.call(tool, answers)
@@ -349,7 +388,11 @@ async def test_sampling_with_tools_carries_tool_results(version: str) -> None:
         ((_, first),), ((_, second),) = client.input_requests
         assert first["tools"] == [{"name": "add", "inputSchema": {"type": "object"}}]
         assert first["toolChoice"] == {"mode": "auto"}
-        result = {"type": "tool_result", "toolUseId": "u1", "content": [{"type": "text", "text": "3"}]}
+        result = {
+            "type": "tool_result",
+            "toolUseId": "u1",
+            "content": [{"type": "text", "text": "3"}],
+        }
         assert second["messages"][1:] == [
             {"role": "assistant", "content": TOOL_USE["content"]},
             {"role": "user", "content": [result]},
@@ -410,7 +453,9 @@ async def test_returned_form_with_invalid_answer_is_requested_again(version: str
         assert len(client.input_requests) == 3
 
 
-async def test_input_required_with_state_only_is_retried(autojump_clock: trio.testing.MockClock) -> None:
+async def test_input_required_with_state_only_is_retried(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     server = Server("busy")
     runs = 0
 
@@ -426,7 +471,9 @@ async def test_input_required_with_state_only_is_retried(autojump_clock: trio.te
         return str(context.request_state)
 
     async with play_client_of(server, D) as peer:  # the server itself retries
-        assert (await peer.result_of("tools/call", {"name": "work"}))["content"][0]["text"] == "run 2"
+        assert (await peer.result_of("tools/call", {"name": "work"}))["content"][0][
+            "text"
+        ] == "run 2"
         assert trio.current_time() == pytest.approx(0.3)
     runs = 0
     async with play_client_of(server, E) as peer:
@@ -462,7 +509,9 @@ async def test_input_request_without_client_capability_is_an_error(
         error = await peer.expect_error(refused, -32021 if version == E else -32601)
         assert error["data"] == {"requiredCapabilities": missing}
         assert text_of(
-            await ScriptedClient(peer).call("with_fallback", {"elicitation/create": {"action": "cancel"}})
+            await ScriptedClient(peer).call(
+                "with_fallback", {"elicitation/create": {"action": "cancel"}}
+            )
         ) in (
             "cancel",
             "2 at the aisle",
@@ -480,7 +529,9 @@ async def test_form_in_revision_without_elicitation_raises(version: str) -> None
 async def test_input_request_in_handler_catching_everything_is_sent(version: str) -> None:
     async with play_client_of(build(), version) as peer:
         client = ScriptedClient(peer)
-        assert text_of(await client.call("catch_all", {"elicitation/create": TWO_SEATS})) == "accept"
+        assert (
+            text_of(await client.call("catch_all", {"elicitation/create": TWO_SEATS})) == "accept"
+        )
         assert len(client.input_requests) == 1
 
 
@@ -488,9 +539,14 @@ async def test_input_request_in_handler_catching_everything_is_sent(version: str
 async def test_input_request_error_response_fails_the_call(version: str) -> None:
     async with play_client_of(build(), version) as peer:
         call = await peer.request("tools/call", {"name": "model"})
-        await peer.refuse(await peer.expect("sampling/createMessage"), -1, "User rejected sampling request")
+        await peer.send_error(
+            await peer.expect("sampling/createMessage"), -1, "User rejected sampling request"
+        )
         error = await peer.expect_error(call, -1)
-        assert error["message"] == "the client refused sampling/createMessage: User rejected sampling request"
+        assert (
+            error["message"]
+            == "the client refused sampling/createMessage: User rejected sampling request"
+        )
 
 
 @pytest.mark.requirement("ELIC-10", "MRTR-15")
@@ -502,7 +558,8 @@ async def test_input_response_invalid_fails_or_is_requested_again() -> None:
         )
         error = await peer.expect_error(call, -32603)
         assert (
-            error["message"] == "the answer to elicitation/create does not fit: content.count is less than 1"
+            error["message"]
+            == "the answer to elicitation/create does not fit: content.count is less than 1"
         )
     async with play_client_of(build(), E) as peer:
         client = ScriptedClient(peer)
@@ -554,7 +611,10 @@ def build_recording() -> tuple[Server, list[str]]:
 
 @pytest.mark.parametrize(
     ("tool", "what"),
-    [("ask", "Cancelled"), ("shielded", "the request is over, so no response to it can be awaited")],
+    [
+        ("ask", "Cancelled"),
+        ("shielded", "the request is over, so no response to it can be awaited"),
+    ],
 )
 @every_stateful_revision
 async def test_call_cancelled_cancels_its_input_request(version: str, tool: str, what: str) -> None:
@@ -617,7 +677,9 @@ async def test_input_response_with_full_request_queue_is_received(version: str) 
         assert sorted(answered) == [call["id"] for call in calls]
 
 
-async def test_input_request_in_thread_handler_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+async def test_input_request_in_thread_handler_is_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     server = Server("threads")
 
     @server.tool(thread=True)
@@ -645,7 +707,9 @@ async def first_input_required(peer: ScriptedPeer, **params: Any) -> Message:
 
 @pytest.mark.requirement("MRTR-13", "MRTR-14")
 @every_stateless_revision
-@pytest.mark.parametrize("how", ["altered", "foreign", "expired", "for another tool", "for other arguments"])
+@pytest.mark.parametrize(
+    "how", ["altered", "foreign", "expired", "for another tool", "for other arguments"]
+)
 async def test_request_state_invalid_is_rejected(
     version: str, how: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -680,9 +744,15 @@ async def test_request_state_with_same_keys_is_valid_in_another_process(version:
     async with play_client_of(build(state_keys=keys), version) as peer:
         result = await first_input_required(peer)
     (key,) = result["inputRequests"]
-    params = {"name": "form", "requestState": result["requestState"], "inputResponses": {key: TWO_SEATS}}
+    params = {
+        "name": "form",
+        "requestState": result["requestState"],
+        "inputResponses": {key: TWO_SEATS},
+    }
     async with play_client_of(build(state_keys=keys), version) as peer:
-        assert (await peer.result_of("tools/call", params))["content"][0]["text"] == "2 at the window"
+        assert (await peer.result_of("tools/call", params))["content"][0][
+            "text"
+        ] == "2 at the window"
 
 
 # -- URL elicitation -------------------------------------------------------------------------------
@@ -713,7 +783,9 @@ def build_with_page() -> tuple[Server, dict[str, bool]]:
 async def test_url_elicitation_required_until_page_is_visited() -> None:
     server, visited = build_with_page()
     async with play_client_of(server, D) as peer, play_client_of(server, D) as other:
-        error = await peer.expect_error(await peer.request("tools/call", {"name": "report"}), -32042)
+        error = await peer.expect_error(
+            await peer.request("tools/call", {"name": "report"}), -32042
+        )
         page = {
             "message": "Please log in.",
             "mode": "url",
@@ -726,7 +798,9 @@ async def test_url_elicitation_required_until_page_is_visited() -> None:
         thread.start()
         await peer.expect("notifications/elicitation/complete", {"elicitationId": "v1"})
         thread.join()
-        assert (await peer.result_of("tools/call", {"name": "report"}))["content"][0]["text"] == "all is well"
+        assert (await peer.result_of("tools/call", {"name": "report"}))["content"][0][
+            "text"
+        ] == "all is well"
         server.elicitation_complete("v1")  # no second notification
         await peer.expect_silence()
         await other.expect_silence()
@@ -740,10 +814,15 @@ async def test_url_elicitation_required_becomes_an_input_request() -> None:
         params = {"message": "Please log in.", "mode": "url", "url": "https://example.com/login"}
         ((key, question),) = asked["inputRequests"].items()
         assert question == {"method": "elicitation/create", "params": params}
-        again = {"requestState": asked["requestState"], "inputResponses": {key: {"action": "accept"}}}
+        again = {
+            "requestState": asked["requestState"],
+            "inputResponses": {key: {"action": "accept"}},
+        }
         early = await peer.result_of("tools/call", {"name": "report", **again})
         assert early["isError"] is True  # accepted, but not done yet
-        assert early["content"][0]["text"].startswith("Please log in. Call again once that is done at https:")
+        assert early["content"][0]["text"].startswith(
+            "Please log in. Call again once that is done at https:"
+        )
         visited["v1"] = True
         server.elicitation_complete("v1")
         result = await peer.result_of("tools/call", {"name": "report", **again})

@@ -20,7 +20,7 @@ from mcp_core import Connection, Role
 from mcp_core import types as t
 from mcp_trio.testing import _leaks
 from mcp_trio.testing._leaks import KINDS, LeakDetector
-from tests.core.helpers import client_config, line, modern, ping, server_config
+from tests.core.helpers import client_config, line, stateless_request, ping, server_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -36,12 +36,12 @@ def undo(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExitStack]:
 
 
 def kinds(watch: LeakDetector) -> list[str]:
-    return [kind for kind, _ in watch.left()]
+    return [kind for kind, _ in watch.leaks()]
 
 
 def what(watch: LeakDetector) -> str:
-    (only,) = watch.left()
-    return only.what
+    (only,) = watch.leaks()
+    return only.description
 
 
 # --- descriptors --------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def test_leaks_open_descriptor_is_reported(
     assert kinds(watch) == ["descriptor"]
     assert what(watch).startswith(f"{fd}: ")
     assert leads_to in what(watch)
-    assert watch.left(["descriptor"]) == []
+    assert watch.leaks(["descriptor"]) == []
 
 
 def test_leaks_descriptors_are_described_without_proc(
@@ -85,10 +85,10 @@ def test_leaks_descriptors_are_described_without_proc(
         ("directory", os.open(tmp_path, os.O_RDONLY)),
         ("device", os.open(os.devnull, os.O_RDONLY)),
     ]:
-        described[name] = _leaks.described(fd)
+        described[name] = _leaks.describe_descriptor(fd)
         os.close(fd)
     assert described == {name: f"a {name}" for name in described}
-    assert _leaks.described(999) == "closed meanwhile"
+    assert _leaks.describe_descriptor(999) == "closed meanwhile"
 
 
 def test_leaks_missing_proc_directory_is_ignored() -> None:
@@ -101,7 +101,7 @@ def test_leaks_descriptor_from_before_is_ignored(undo: ExitStack) -> None:
         undo.callback(os.close, fd)
     with LeakDetector() as watch:
         pass
-    assert watch.left() == []
+    assert watch.leaks() == []
 
 
 def test_leaks_reused_descriptor_number_is_reported(tmp_path: Path, undo: ExitStack) -> None:
@@ -124,7 +124,7 @@ def test_leaks_descriptor_held_by_garbage_is_ignored() -> None:
 
     with LeakDetector() as watch:
         Holder()
-    assert watch.left() == []
+    assert watch.leaks() == []
 
 
 # --- children -----------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_leaks_running_and_dead_children_are_reported(
         assert what(watch).startswith(f"{process.pid}: ")
         assert what(watch).endswith("sleep, dead and not reaped") or "<defunct>" in what(watch)
     process.wait()
-    assert watch.left() == []
+    assert watch.leaks() == []
 
 
 def test_leaks_child_from_before_is_ignored(undo: ExitStack) -> None:
@@ -159,7 +159,7 @@ def test_leaks_child_from_before_is_ignored(undo: ExitStack) -> None:
     undo.callback(process.kill)
     with LeakDetector() as watch:
         pass
-    assert watch.left() == []
+    assert watch.leaks() == []
 
 
 # --- threads ------------------------------------------------------------------------------------
@@ -172,14 +172,14 @@ def test_leaks_running_thread_is_reported(undo: ExitStack) -> None:
         thread.start()
         undo.callback(thread.join)
         undo.callback(stop.set)
-    assert watch.left() == [("thread", "of the test")]
+    assert watch.leaks() == [("thread", "of the test")]
 
 
 def test_leaks_ending_thread_is_awaited() -> None:
     with LeakDetector() as watch:
         timer = threading.Timer(0.1, lambda: None)
         timer.start()
-    assert watch.left() == []
+    assert watch.leaks() == []
 
 
 def test_leaks_idle_trio_thread_is_ignored_and_an_abandoned_one_reported(
@@ -197,14 +197,14 @@ def test_leaks_idle_trio_thread_is_ignored_and_an_abandoned_one_reported(
 
     with LeakDetector() as watch:
         trio.run(trio.to_thread.run_sync, len, ())
-        assert watch.left() == []
+        assert watch.leaks() == []
         trio.run(give_up)
-    [(kind, name)] = watch.left()
+    [(kind, name)] = watch.leaks()
     assert kind == "thread"
     assert "block" in name
     stop.set()
     monkeypatch.setattr(_leaks, "_TIMEOUT", 1.0)
-    assert watch.left() == []
+    assert watch.leaks() == []
 
 
 # --- connections --------------------------------------------------------------------------------
@@ -231,18 +231,18 @@ def test_leaks_connection_made_in_a_run_must_be_closed_and_empty(
     with LeakDetector() as watch:
         run(make)
         (conn,) = made
-        assert watch.left() == [("connection", f"{conn!r}: it was not closed")]
-        conn.receive_data(line(modern(1, "tools/call", {"name": "t"})), 0.0)
+        assert watch.leaks() == [("connection", f"{conn!r}: it was not closed")]
+        conn.receive_data(line(stateless_request(1, "tools/call", {"name": "t"})), 0.0)
         conn.next_event()
         conn.close()
-        assert [each.rpartition(": ")[2] for _, each in watch.left()] == [
+        assert [each.rpartition(": ")[2] for _, each in watch.leaks()] == [
             "1 requests whose handlers have not returned",
             "2 events that were not read",
         ]
         for _ in range(2):
             conn.next_event()
         conn.send_result(1, t.EmptyResult())
-        assert watch.left() == []
+        assert watch.leaks() == []
     assert made[0].queued() == 0
 
 
@@ -256,7 +256,7 @@ def test_leaks_unfinished_call_is_reported(undo: ExitStack) -> None:
             await trio.lowlevel.checkpoint()
 
         trio.run(ask)
-    assert [each.rpartition(": ")[2] for _, each in watch.left()] == [
+    assert [each.rpartition(": ")[2] for _, each in watch.leaks()] == [
         "it was not closed",
         "1 calls that were not ended",
     ]
@@ -266,7 +266,7 @@ def test_leaks_connection_made_outside_a_run_is_ignored() -> None:
     with LeakDetector() as watch:
         conn = Connection(Role.SERVER, server_config())
         conn.receive_data(line(ping()), 0.0)
-    assert watch.left() == []
+    assert watch.leaks() == []
 
 
 def test_leaks_detector_restores_connection_init() -> None:
@@ -291,12 +291,12 @@ def test_leaks_system_task_outliving_the_run_is_reported(undo: ExitStack) -> Non
 
     async def deeper() -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch.joined(main))
+            nursery.start_soon(watch.watched(main))
 
     for entry in (main, deeper):
         with LeakDetector() as watch:
-            trio.run(watch.joined(main) if entry is main else deeper)
-        assert watch.left() == [("task", "heartbeat")]
+            trio.run(watch.watched(main) if entry is main else deeper)
+        assert watch.leaks() == [("task", "heartbeat")]
 
 
 def test_leaks_tasks_that_end_in_time_are_ignored() -> None:
@@ -309,9 +309,9 @@ def test_leaks_tasks_that_end_in_time_are_ignored() -> None:
         return 5
 
     with LeakDetector() as watch:
-        assert trio.run(watch.joined(main)) == 5
-        assert trio.run(watch.joined(main)) == 5
-    assert watch.left() == []
+        assert trio.run(watch.watched(main)) == 5
+        assert trio.run(watch.watched(main)) == 5
+    assert watch.leaks() == []
 
 
 def test_leaks_tasks_under_asyncio_are_ignored() -> None:
@@ -320,8 +320,8 @@ def test_leaks_tasks_under_asyncio_are_ignored() -> None:
         return 5
 
     with LeakDetector() as watch:
-        assert asyncio.run(watch.joined(main)()) == 5
-    assert watch.left() == []
+        assert asyncio.run(watch.watched(main)()) == 5
+    assert watch.leaks() == []
 
 
 @pytest.mark.may_leave("connection")
@@ -339,8 +339,8 @@ def test_leaks_every_kind_can_be_allowed(undo: ExitStack) -> None:
         timer.start()
         undo.callback(timer.join)
         undo.callback(timer.cancel)
-        trio.run(watch.joined(main))
-    assert [kind for kind, _ in watch.left()] == list(KINDS)
+        trio.run(watch.watched(main))
+    assert [kind for kind, _ in watch.leaks()] == list(KINDS)
     for kind in KINDS:
-        assert kind not in [left for left, _ in watch.left([kind])]
-    assert watch.left(KINDS) == []
+        assert kind not in [left for left, _ in watch.leaks([kind])]
+    assert watch.leaks(KINDS) == []

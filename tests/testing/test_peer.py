@@ -40,12 +40,15 @@ ASKED = request(7, "tools/call", {"name": "t"})
 SAID: list[tuple[Callable[[ScriptedPeer], Awaitable[object]], Any]] = [
     (lambda peer: peer.request("ping"), {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
     (lambda peer: peer.request("a/b", {"c": 1}, id="x"), request("x", "a/b", {"c": 1})),
-    (lambda peer: peer.notify("notifications/initialized"), notification("notifications/initialized")),
+    (
+        lambda peer: peer.notify("notifications/initialized"),
+        notification("notifications/initialized"),
+    ),
     (lambda peer: peer.notify("a/b", {"c": 1}), notification("a/b", {"c": 1})),
     (lambda peer: peer.answer(ASKED), result(7)),
     (lambda peer: peer.answer(ASKED, {"content": []}), result(7, {"content": []})),
-    (lambda peer: peer.refuse(ASKED), an_error(7, -32603, "refused")),
-    (lambda peer: peer.refuse(ASKED, -1, "no", data=[1]), an_error(7, -1, "no", data=[1])),
+    (lambda peer: peer.send_error(ASKED), an_error(7, -32603, "refused")),
+    (lambda peer: peer.send_error(ASKED, -1, "no", data=[1]), an_error(7, -1, "no", data=[1])),
     (lambda peer: peer.send({"a": "ö"}), {"a": "ö"}),
     (lambda peer: peer.send('{"as":"text"}'), {"as": "text"}),
     (lambda peer: peer.send(b'{"as":"bytes"}'), {"as": "bytes"}),
@@ -93,7 +96,10 @@ async def test_peer_without_handshake_adds_meta_and_result_type() -> None:
     assert (meta["com.example/mine"], meta["com.example/this"]) == (1, 2)
     await peer.open_as_client({}, {"name": "me", "version": "0"})
     changed = (await peer.request("ping"))["params"]["_meta"]
-    assert (changed[META + "clientCapabilities"], changed[META + "clientInfo"]["name"]) == ({}, "me")
+    assert (changed[META + "clientCapabilities"], changed[META + "clientInfo"]["name"]) == (
+        {},
+        "me",
+    )
 
 
 def test_peer_repr_and_invalid_version() -> None:
@@ -167,7 +173,11 @@ WRONG: list[tuple[Any, Callable[[ScriptedPeer], Awaitable[object]], str]] = [
         'expected ping, got for None the error {"code":-32700,"message":"bad"}',
     ),
     ({"a": 1}, lambda peer: peer.expect("ping"), 'expected ping, got {"a":1}'),
-    ([1], lambda peer: peer.expect("ping"), "expected ping, got a line that is not a JSON object: b'[1]'"),
+    (
+        [1],
+        lambda peer: peer.expect("ping"),
+        "expected ping, got a line that is not a JSON object: b'[1]'",
+    ),
     (
         b"\xff{",
         lambda peer: peer.expect("ping"),
@@ -224,7 +234,11 @@ WRONG: list[tuple[Any, Callable[[ScriptedPeer], Awaitable[object]], str]] = [
         'expected error -2 for the request tools/call (7), got for 7 the error "none"',
     ),
     (ASKED, lambda peer: peer.expect_silence(), f"expected silence, got {line(ASKED).decode()}"),
-    (ASKED, lambda peer: peer.expect_end(), "expected the end of the stream, got the last line of these"),
+    (
+        ASKED,
+        lambda peer: peer.expect_end(),
+        "expected the end of the stream, got the last line of these",
+    ),
 ]
 
 
@@ -253,7 +267,9 @@ async def test_peer_end_of_stream_fails_with_the_expectation(
 ) -> None:
     peer, other = pair()
     await other.aclose()
-    with pytest.raises(AssertionError, match=f"^expected {re.escape(wanted)}, but the stream has ended\n"):
+    with pytest.raises(
+        AssertionError, match=f"^expected {re.escape(wanted)}, but the stream has ended\n"
+    ):
         await expect(peer)
     peer, other = pair()
     await other.send_all(b'{"half')
@@ -309,7 +325,9 @@ async def test_peer_expect_times_out_by_a_real_clock(monkeypatch: pytest.MonkeyP
 
 async def test_peer_send_times_out(autojump_clock: trio.testing.MockClock) -> None:
     peer, _ = pair()
-    with pytest.raises(AssertionError, match="could not be sent, for the other end does not read") as caught:
+    with pytest.raises(
+        AssertionError, match="could not be sent, for the other end does not read"
+    ) as caught:
         await peer.send({"a": "x" * 100_000})
     assert len(str(caught.value)) < 1000
 
@@ -363,12 +381,22 @@ STATEFUL = [version for version in ALL if DIALECTS[version].stateful]
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-async def test_peer_open_as_client_performs_the_handshake(version: str, nursery: trio.Nursery) -> None:
+async def test_peer_open_as_client_performs_the_handshake(
+    version: str, nursery: trio.Nursery
+) -> None:
     peer, other = pair(version)
-    opened = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    opened = {
+        "protocolVersion": version,
+        "capabilities": {},
+        "serverInfo": {"name": "s", "version": "1"},
+    }
     nursery.start_soon(other.send_all, line(result(1, opened)))
     assert await peer.open_as_client({}, {"name": "me", "version": "0"}) == opened
-    said = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "me", "version": "0"}}
+    said = {
+        "protocolVersion": version,
+        "capabilities": {},
+        "clientInfo": {"name": "me", "version": "0"},
+    }
     assert await heard(other) == [
         request(1, "initialize", said),
         notification("notifications/initialized"),
@@ -388,7 +416,9 @@ async def test_peer_open_as_server_performs_the_handshake(version: str, probed: 
     peer, other = pair(version)
     asked = initialize(version, id=5)
     probe = [request("probe", "server/discover")] if probed else []
-    await other.send_all(b"".join(map(line, [*probe, asked, notification("notifications/initialized")])))
+    await other.send_all(
+        b"".join(map(line, [*probe, asked, notification("notifications/initialized")]))
+    )
     assert await peer.open_as_server({"tools": {}}, {"name": "me", "version": "0"}) == asked
     *refused, answer = await heard(other)
     assert [(each["id"], each["error"]["code"]) for each in refused] == [("probe", -32601)] * probed

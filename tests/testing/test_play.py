@@ -49,7 +49,9 @@ async def test_play_client_in_each_revision(version: str) -> None:
         ]
         refused = await peer.request("no/such")
         await peer.expect_error(refused, -32601)
-        waiting = await peer.request("tools/call", {"name": "wait", "_meta": {"progressToken": "p"}})
+        waiting = await peer.request(
+            "tools/call", {"name": "wait", "_meta": {"progressToken": "p"}}
+        )
         await peer.expect("notifications/progress", {"progressToken": "p", "progress": 1})
         await peer.notify("notifications/cancelled", {"requestId": waiting["id"]})
         await peer.expect_silence()
@@ -65,7 +67,7 @@ async def test_play_server_in_each_revision(version: str, nursery: trio.Nursery)
         async def script() -> None:
             asked = await peer.expect("tools/call", {"name": "t"})
             await peer.answer(asked, {"content": [{"type": "text", "text": "done"}]})
-            await peer.refuse(await peer.expect("resources/read"), -32602, "there is none")
+            await peer.send_error(await peer.expect("resources/read"), -32602, "there is none")
 
         nursery.start_soon(script)
         assert (await client.call_tool("t")).text == "done"
@@ -135,7 +137,9 @@ async def test_play_block_exception_is_not_wrapped(version: str) -> None:
 async def test_play_failed_handshake_raises() -> None:
     with pytest.raises(AssertionError, match=r"^expected the result of the request initialize"):
         await play_client(Server("other", versions=[E]), D).__aenter__()
-    with pytest.raises(AssertionError, match=r"^expected server/discover, got the request initialize"):
+    with pytest.raises(
+        AssertionError, match=r"^expected server/discover, got the request initialize"
+    ):
         await play_server(E, versions=[D]).__aenter__()
 
 

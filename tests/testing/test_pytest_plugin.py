@@ -245,12 +245,18 @@ def test_plugin_passes_tests_without_leaks(test: str, outcome: str, outcomes: Ou
         ("test_leaves_a_thread", ["thread of the test"]),
         ("test_leaves_a_task", ["task heartbeat"]),
         ("test_leaves_a_task of a class", ["task heartbeat"]),
-        ("test_leaves_a_connection_open", ["<Connection client OPENING", "it was not closed", "1 calls"]),
+        (
+            "test_leaves_a_connection_open",
+            ["<Connection client OPENING", "it was not closed", "1 calls"],
+        ),
         (
             "test_leaves_requests_and_events",
             ["1 requests whose handlers have", "2 events that were not read"],
         ),
-        ("test_leaves_a_connection_in_asyncio", ["it was not closed", "1 calls that were not ended"]),
+        (
+            "test_leaves_a_connection_in_asyncio",
+            ["it was not closed", "1 calls that were not ended"],
+        ),
         ("test_leaves_two_things", ["descriptor "]),
         ("test_may_leave_something_else", ["descriptor "]),
     ],

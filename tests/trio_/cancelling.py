@@ -357,7 +357,7 @@ class World:
     def look_around(self) -> None:
         """Check at the end that everything has ended."""
         assert _Inside.count == 0
-        assert self.server._services == {}
+        assert self.server._listeners == {}
         for conn in self.connections:
             stats = conn.stats()
             assert conn.state is State.CLOSED
@@ -401,11 +401,11 @@ def play(scenario: Scenario, at: int | None, seed: int, *, alone: bool = True) -
         patch.setattr(Connection, "__init__", noted)
         patch.setattr(_connect, "memory_pair", world.pair_for_a_client)
         trio.run(
-            watch.joined(main),
+            watch.watched(main),
             clock=trio.testing.MockClock(autojump_threshold=0) if alone else None,
             instruments=[counting],
         )
-        assert watch.left() == []
+        assert watch.leaks() == []
     assert complaints.texts == []
     return counting.steps
 

@@ -45,7 +45,8 @@ class FrameWire:
         first, *lines = head.split(b"\r\n")
         self.status = int(first.split()[1])
         self.headers = {
-            name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)
+            name.lower(): value.strip()
+            for name, _, value in (line.partition(b":") for line in lines)
         }
         return self.status
 

@@ -26,7 +26,9 @@ __all__ = ["H2Peer", "H2Request"]
 class H2Request:
     """A complete request, with methods to answer it, like `http_wire.Request`."""
 
-    def __init__(self, connection: H2Peer, id: int, fields: list[tuple[str, str]], body: bytes) -> None:
+    def __init__(
+        self, connection: H2Peer, id: int, fields: list[tuple[str, str]], body: bytes
+    ) -> None:
         self.connection = connection
         self.id = id
         self.headers = dict(fields)
@@ -93,7 +95,11 @@ class H2Peer:
 
     async def send(self, id: int, data: bytes, *, end: bool = False) -> None:
         while data:
-            size = min(self.http.local_flow_control_window(id), self.http.max_outbound_frame_size, len(data))
+            size = min(
+                self.http.local_flow_control_window(id),
+                self.http.max_outbound_frame_size,
+                len(data),
+            )
             if size:
                 self.http.send_data(id, data[:size])
                 data = data[size:]

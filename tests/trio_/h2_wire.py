@@ -14,7 +14,7 @@ from hpack import Decoder
 
 from mcp_core.http import Body, End, Head
 from mcp_trio import memory_pair
-from mcp_trio.http_server._driver import open_reception
+from mcp_trio.http_server._driver import open_http_server_driver
 from mcp_trio.http_server._h2_connection import H2ServerConnection
 from tests.core.http.h2_frames import (
     ACK,
@@ -99,7 +99,7 @@ def window(stream: int, size: int) -> bytes:
 class H2Wire:
     """An HTTP/2 client on `stream`.
 
-    `frames` has all received frames, and `answers` the responses by stream.
+    `frames` has all received frames, and `is_callback_for` the responses by stream.
     """
 
     def __init__(self, stream: trio.abc.Stream) -> None:
@@ -237,7 +237,7 @@ class H2Serving:
 @asynccontextmanager
 async def h2_serving(site: Any) -> AsyncIterator[H2Serving]:
     """Serve `site`. Open connections are cancelled at the end."""
-    async with open_reception(site) as reception, trio.open_nursery() as nursery:
+    async with open_http_server_driver(site) as reception, trio.open_nursery() as nursery:
         yield H2Serving(reception, nursery)
         nursery.cancel_scope.cancel()
 

@@ -16,7 +16,7 @@ import trio.testing
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_trio import memory_pair
 from mcp_trio.http_server._connection import AccessLogEntry
-from mcp_trio.http_server._driver import HttpServerDriver, open_reception
+from mcp_trio.http_server._driver import HttpServerDriver, open_http_server_driver
 from mcp_trio.http_server._h11_connection import H11ServerConnection
 from tests.trio_.wire import PATIENCE
 
@@ -280,7 +280,7 @@ class FakeSite:
     def pump(self, on_event: Any) -> None:
         ready, self.to_write = self.to_write, []
         for exchange in ready:
-            exchange.token.poke()
+            exchange.token.wake()
 
     def next_deadline(self) -> float | None:
         return self.deadline
@@ -327,6 +327,6 @@ class Serving:
 @asynccontextmanager
 async def serving(site: Any) -> AsyncIterator[Serving]:
     """Serve `site`. Open connections are cancelled at the end."""
-    async with open_reception(site) as reception, trio.open_nursery() as nursery:
+    async with open_http_server_driver(site) as reception, trio.open_nursery() as nursery:
         yield Serving(reception, nursery)
         nursery.cancel_scope.cancel()

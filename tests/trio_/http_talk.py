@@ -11,8 +11,17 @@ import trio
 
 from mcp_core.http import HostOriginPolicy, HttpOptions
 from mcp_trio import memory_pair
-from mcp_trio.http_server._serve import serve_listening
-from tests.core.helpers import INITIALIZED, D, E, Message, encoded, initialize, modern, request
+from mcp_trio.http_server._serve import serve_http_listeners
+from tests.core.helpers import (
+    INITIALIZED,
+    D,
+    E,
+    Message,
+    encoded,
+    initialize,
+    stateless_request,
+    request,
+)
 from tests.trio_.http_site import Answer, HttpWire
 
 if TYPE_CHECKING:
@@ -99,7 +108,7 @@ class Talker(HttpWire):
         """Return a tool call."""
         params = {"name": name, "arguments": arguments or {}}
         if self.version == E:
-            return modern(id, "tools/call", params, **meta)
+            return stateless_request(id, "tools/call", params, **meta)
         return request(id, "tools/call", {**params, "_meta": meta} if meta else params)
 
     async def call(self, id: Any, name: str, arguments: Mapping[str, Any] | None = None) -> Message:
@@ -124,17 +133,17 @@ def events_in(body: bytes) -> list[Message]:
 async def served_over_http(server: Server, **options: Any) -> AsyncIterator[MemoryListener]:
     """Serve at `/mcp`, cancelled at the end.
 
-    `options` are those of an endpoint or of `serve_http`.
+    `client_options` are those of an endpoint or of `serve_http`.
     """
     listener = MemoryListener()
     of_endpoint = {
         name: options.pop(name) for name in ("reply", "sessions", "limits") if name in options
     }
     serve = partial(
-        serve_listening,
+        serve_http_listeners,
         [listener],  # type: ignore[list-item]
         {"/mcp": server},
-        HttpOptions(gate=HostOriginPolicy("127.0.0.1"), **of_endpoint),
+        HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1"), **of_endpoint),
         **{"routes": {}, **options},
     )
     async with trio.open_nursery() as nursery:

@@ -1,7 +1,7 @@
 """An HTTP server that a test plays, request by request, on memory streams or sockets.
 
 `PlayedServer` passes each request to `play`, in a task of its connection. By default it is an MCP
-server that performs the handshake of `version`, and answers methods from `answers`.
+server that performs the handshake of `version`, and answers methods from `is_callback_for`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class PlayedServer:
 
     `requests` has the received requests, in order; `opened` and `closed` count connections;
     `clients` are the client's ends of those in memory. While `gone` is set no client can connect.
-    `speaks` is the protocol, by default HTTP/1.1. `answers` are results by method, or functions of
+    `speaks` is the protocol, by default HTTP/1.1. `is_callback_for` are results by method, or functions of
     the request. A legacy server has a session if `session` is not empty.
     """
 

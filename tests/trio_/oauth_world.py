@@ -93,7 +93,9 @@ class World:
             reply["refresh_token"] = f"CANARY-refresh-{self.tokens}"
         return 200, {}, reply
 
-    def _mcp(self, headers: dict[bytes, bytes], verb: bytes, body: bytes) -> tuple[int, dict[str, str], Any]:
+    def _mcp(
+        self, headers: dict[bytes, bytes], verb: bytes, body: bytes
+    ) -> tuple[int, dict[str, str], Any]:
         token = headers.get(b"authorization", b"").decode().removeprefix("Bearer ")
         known = f'resource_metadata="{self.root}/.well-known/oauth-protected-resource/mcp"'
         message = json.loads(body) if body else {}
@@ -101,7 +103,11 @@ class World:
         self.posted.append((method, token))
         if token not in self.good:
             return 401, {"www-authenticate": f"Bearer {known}"}, {"no": "token"}
-        if method == "tools/call" and self.wants is not None and self.wants not in self.scopes[token].split():
+        if (
+            method == "tools/call"
+            and self.wants is not None
+            and self.wants not in self.scopes[token].split()
+        ):
             challenge = f'Bearer error="insufficient_scope", scope="{self.wants}", {known}'
             return 403, {"www-authenticate": challenge}, None
         if verb != b"POST":

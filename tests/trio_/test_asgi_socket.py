@@ -8,8 +8,8 @@ from typing import Any
 import trio
 
 from mcp_trio import Server, asgi
-from tests.asgi import Call, Host, Neutral, hosting
-from tests.core.helpers import modern
+from tests.asgi import Call, Host, Neutral, serve_app
+from tests.core.helpers import stateless_request
 from tests.core.http.site import HOST, D, initialize, request
 from tests.core.http.test_guarded import guard
 
@@ -32,7 +32,7 @@ def heard(call: Call) -> list[Any]:
 
 
 async def test_trio_asgi_websocket_conversation() -> None:
-    async with hosting(asgi(Neutral().server)) as host:
+    async with serve_app(asgi(Neutral().server)) as host:
         call = socket(host)
         call.tell(text(initialize(D)))
         await call.until(lambda: len(call.said) == 2)
@@ -45,7 +45,7 @@ async def test_trio_asgi_websocket_conversation() -> None:
 
 
 async def test_trio_asgi_websocket_bad_origin_is_rejected_and_disconnect_ends() -> None:
-    async with hosting(asgi(Neutral().server)) as host:
+    async with serve_app(asgi(Neutral().server)) as host:
         refused = await socket(host, (b"origin", b"http://evil.example")).end()
         assert refused.said == [{"type": "websocket.close"}]
         call = socket(host)
@@ -56,7 +56,7 @@ async def test_trio_asgi_websocket_bad_origin_is_rejected_and_disconnect_ends() 
 
 
 async def test_trio_asgi_websocket_authorizes_before_accepting() -> None:
-    async with hosting(asgi(Neutral().server, auth=guard())) as host:
+    async with serve_app(asgi(Neutral().server, auth=guard())) as host:
         refused = await socket(host, extensions={"websocket.http.response": {}}).end()
         assert refused.said[0]["status"] == 401
         call = socket(host, (b"authorization", b"Bearer ann"))
@@ -67,7 +67,7 @@ async def test_trio_asgi_websocket_authorizes_before_accepting() -> None:
 
 
 async def test_trio_asgi_websocket_closes_at_shutdown() -> None:
-    async with hosting(asgi(Neutral().server)) as host:
+    async with serve_app(asgi(Neutral().server)) as host:
         call = socket(host)
         await call.until(lambda: call.said)
     assert call.said == [ACCEPT, {"type": "websocket.close", "code": 1001, "reason": ""}]
@@ -81,12 +81,12 @@ async def test_trio_asgi_websocket_unread_output_pauses_reading() -> None:
         """Return a long text."""
         return "x" * 100_000
 
-    async with hosting(asgi(server)) as host:
+    async with serve_app(asgi(server)) as host:
         call = socket(host)
         await call.until(lambda: call.said)
         call.taking = type(call.taking)()
         for id in range(40):
-            call.tell(text(modern(id, "tools/call", {"name": "shout", "arguments": {}})))
+            call.tell(text(stateless_request(id, "tools/call", {"name": "shout", "arguments": {}})))
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert len(call._told) > 10
         call.taking.set()

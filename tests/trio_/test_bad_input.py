@@ -93,7 +93,9 @@ class Setup(NamedTuple):
 
 SETUPS: Final = {
     "stateful": Setup(D, ALL, {}),
-    "stateless": Setup(E, ALL, {"id": None}),  # the revision is not known: each request names its own
+    "stateless": Setup(
+        E, ALL, {"id": None}
+    ),  # the revision is not known: each request names its own
     "stateless only": Setup(E, (E,), {}),
 }
 
@@ -155,14 +157,20 @@ ROWS: Final[dict[str, Any]] = {
     "a NUL": Row(raw(b"\0"), PARSE, NO_ID),
     "half a message": Row(lambda wire: good(wire)[:-1], PARSE, NO_ID),
     "two messages in a line": Row(lambda wire: good(wire) * 2, PARSE, NO_ID),
-    "two messages with a bare CR between": Row(lambda wire: good(wire) + b"\r" + good(wire), PARSE, NO_ID),
+    "two messages with a bare CR between": Row(
+        lambda wire: good(wire) + b"\r" + good(wire), PARSE, NO_ID
+    ),
     "a BOM": Row(lambda wire: b"\xef\xbb\xbf" + good(wire), PARSE, NO_ID),
     "not UTF-8": Row(raw(b"\xff\xfe{\0}\0"), PARSE, NO_ID),
     "not UTF-8 in the params": Row(with_(b'"add"', b'"\xff"'), PARSE, NO_ID),
     "half a surrogate pair": Row(with_(b'"add"', b'"\\ud800"'), PARSE, NO_ID),
     "NaN": Row(with_(b'"a":1', b'"a":NaN'), PARSE, NO_ID),
-    "100,000 arrays deep": Row(with_(b'"a":1', b'"a":' + b"[" * 100_000 + b"]" * 100_000), PARSE, NO_ID),
-    "100,000 objects deep, never closed": Row(with_(b'"a":1', b'"a":' + b'{"a":' * 100_000), PARSE, NO_ID),
+    "100,000 arrays deep": Row(
+        with_(b'"a":1', b'"a":' + b"[" * 100_000 + b"]" * 100_000), PARSE, NO_ID
+    ),
+    "100,000 objects deep, never closed": Row(
+        with_(b'"a":1', b'"a":' + b'{"a":' * 100_000), PARSE, NO_ID
+    ),
     "a line over the limit": Row(with_(b'"add"', b'"' + b"x" * 4 * MIB + b'"'), PARSE, NO_ID),
     # -- not a request, but valid
     "an empty line": Row(raw(b""), None),
@@ -197,18 +205,26 @@ ROWS: Final[dict[str, Any]] = {
     "id of 257 letters": Row(with_id(b'"' + b"x" * 257 + b'"'), REQUEST, NO_ID),
     "id 2^53": Row(with_id(b"9007199254740992"), REQUEST, NO_ID),
     "id of 400 digits": Row(with_id(b"1" * 400), REQUEST, NO_ID),
-    "id of 256 letters, which is none too many": Row(with_id(b'"' + b"x" * 256 + b'"'), "3", "x" * 256),
+    "id of 256 letters, which is none too many": Row(
+        with_id(b'"' + b"x" * 256 + b'"'), "3", "x" * 256
+    ),
     "an empty id, which is one": Row(with_id(b'""'), "3", ""),
     # -- methods and params
     "an unknown method": Row(asking("no/such"), METHOD),
     "a method without letters": Row(asking(""), METHOD),
     "a method that the server does not offer": Row(asking("resources/list"), METHOD),
-    "another method that the server does not offer": Row(asking("prompts/get", {"name": "x"}), METHOD),
+    "another method that the server does not offer": Row(
+        asking("prompts/get", {"name": "x"}), METHOD
+    ),
     "a method of the other side": Row(asking("roots/list"), METHOD),
     "params an array": Row(bare([1]), PARAMS, 7, REQUEST, PARAMS),
     "params a string": Row(bare("x"), PARAMS, 7, REQUEST, PARAMS),
     "params null": Row(
-        lambda wire: encoded(request(7, "tools/call"))[:-1] + b',"params":null}', PARAMS, 7, REQUEST, PARAMS
+        lambda wire: encoded(request(7, "tools/call"))[:-1] + b',"params":null}',
+        PARAMS,
+        7,
+        REQUEST,
+        PARAMS,
     ),
     "no params": Row(bare(None), PARAMS, 7, REQUEST, PARAMS),
     "a name that is a number": Row(asking("tools/call", {"name": 5}), PARAMS),
@@ -229,9 +245,12 @@ ROWS: Final[dict[str, Any]] = {
     "a log level that does not exist": Row(
         asking("logging/setLevel", {"level": "loud"}), PARAMS, 7, METHOD, METHOD
     ),
-    "a log level that is a number": Row(asking("logging/setLevel", {"level": 3}), PARAMS, 7, METHOD, METHOD),
+    "a log level that is a number": Row(
+        asking("logging/setLevel", {"level": 3}), PARAMS, 7, METHOD, METHOD
+    ),
     "a log level of a request that does not exist": Row(
-        lambda wire: encoded(wire.calling(7, "add", {"a": 1, "b": 2}, **{META_LOG_LEVEL: "loud"})), PARAMS
+        lambda wire: encoded(wire.calling(7, "add", {"a": 1, "b": 2}, **{META_LOG_LEVEL: "loud"})),
+        PARAMS,
     ),
     "a cursor that was never given out": Row(asking("tools/list", {"cursor": "x"}), PARAMS),
     # -- responses
@@ -253,9 +272,15 @@ ROWS: Final[dict[str, Any]] = {
     "a second initialize": Row(raw(initialize(id=7)), REQUEST, 7, "2025-11-25", PARAMS),
     "an envelope without capabilities": Row(claiming(version=E), PARAMS),
     "an envelope without a revision": Row(claiming(capabilities={}), PARAMS),
-    "an envelope with a revision that is a number": Row(claiming(version=5, capabilities={}), PARAMS),
-    "an envelope with capabilities that are a string": Row(claiming(version=E, capabilities="x"), PARAMS),
-    "an envelope of an unknown revision": Row(claiming(version="1900-01-01", capabilities={}), VERSION),
+    "an envelope with a revision that is a number": Row(
+        claiming(version=5, capabilities={}), PARAMS
+    ),
+    "an envelope with capabilities that are a string": Row(
+        claiming(version=E, capabilities="x"), PARAMS
+    ),
+    "an envelope of an unknown revision": Row(
+        claiming(version="1900-01-01", capabilities={}), VERSION
+    ),
     "an envelope of a revision that has none": Row(claiming(version=D, capabilities={}), VERSION),
     "a _meta that is a string": Row(bare({"_meta": "x"}, "tools/list"), PARAMS, 7, REQUEST, PARAMS),
     # -- handlers
@@ -295,7 +320,9 @@ def check(row: Row, setup: Setup, heard: list[Message]) -> None:
         assert len(said) < 300
     else:
         assert answer == {"jsonrpc": "2.0", "result": answer["result"]} | id
-        assert expected in (text_of(answer) if "content" in answer["result"] else answer["result"].values())
+        assert expected in (
+            text_of(answer) if "content" in answer["result"] else answer["result"].values()
+        )
 
 
 @pytest.mark.requirement(
@@ -326,7 +353,9 @@ def check(row: Row, setup: Setup, heard: list[Message]) -> None:
 )
 @pytest.mark.parametrize("setup", SETUPS.values(), ids=SETUPS)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-async def test_server_bad_message_gets_its_error_and_the_next_is_answered(row: Row, setup: Setup) -> None:
+async def test_server_bad_message_gets_its_error_and_the_next_is_answered(
+    row: Row, setup: Setup
+) -> None:
     async with served(bad_server(setup.served), setup.version) as wire:
         await wire.tell(row.tell(wire))
         check(row, setup, await hear_the_answer(wire))
@@ -351,7 +380,9 @@ async def test_server_all_bad_messages_on_one_connection(setup: Setup) -> None:
         pytest.param(D, {}, marks=pytest.mark.requirement("RPC-8")),
     ],
 )
-async def test_server_batch_in_a_revision_without_batches_is_rejected(version: str, id: Message) -> None:
+async def test_server_batch_in_a_revision_without_batches_is_rejected(
+    version: str, id: Message
+) -> None:
     async with served(bad_server(), version) as wire:
         await wire.tell(b"[" + good(wire) + b"]")
         [answer] = await hear_the_answer(wire)
@@ -401,7 +432,9 @@ async def test_server_request_id_in_use_is_rejected(version: str) -> None:
         await wire.tell(wire.calling(7, "wait"), wire.calling(7, "add", {"a": 1, "b": 2}))
         [answer] = await hear_the_answer(wire)
         assert (answer["id"], answer["error"]["code"]) == (7, REQUEST)
-        assert text_of(await wire.call("7", "add", {"a": 1, "b": 2})) == "3"  # "7" is another id than 7
+        assert (
+            text_of(await wire.call("7", "add", {"a": 1, "b": 2})) == "3"
+        )  # "7" is another id than 7
         await wire.tell(cancelled(7))
         assert await wire.hears_nothing()
         assert text_of(await wire.call(7, "add", {"a": 1, "b": 2})) == "3"
@@ -423,7 +456,9 @@ async def test_server_foreign_cursor_or_completion_ref_is_rejected(version: str)
     server.add_completion("n0", "x", lambda typed: [typed])
     async with served(server, version) as wire:
         ids = iter(range(10, 1000))
-        cursors = {method: (await wire.ask(next(ids), method))["result"]["nextCursor"] for method in LISTS}
+        cursors = {
+            method: (await wire.ask(next(ids), method))["result"]["nextCursor"] for method in LISTS
+        }
         assert len(set(cursors.values())) == 4
         for method in LISTS:
             for origin, cursor in cursors.items():
@@ -445,7 +480,10 @@ async def test_server_foreign_cursor_or_completion_ref_is_rejected(version: str)
             params = {"ref": ref, "argument": {"name": "x", "value": "y"}}
             answer = await wire.ask(next(ids), "completion/complete", params)
             assert answer["error"]["code"] == PARAMS, ref
-        known = {"ref": {"type": "ref/prompt", "name": "n0"}, "argument": {"name": "x", "value": "y"}}
+        known = {
+            "ref": {"type": "ref/prompt", "name": "n0"},
+            "argument": {"name": "x", "value": "y"},
+        }
         answer = await wire.ask(next(ids), "completion/complete", known)
         assert answer["result"]["completion"]["values"] == ["y"]
 
@@ -543,7 +581,9 @@ async def test_server_message_limit_is_inclusive(limit: int) -> None:
 
     async with served(server) as wire:
         empty = len(encoded(wire.calling(7, "length", {"text": ""})))
-        assert text_of(await wire.call(7, "length", {"text": "x" * (limit - empty)})) == str(limit - empty)
+        assert text_of(await wire.call(7, "length", {"text": "x" * (limit - empty)})) == str(
+            limit - empty
+        )
         await wire.tell(wire.calling(7, "length", {"text": "x" * (limit - empty + 1)}))
         [answer] = await hear_the_answer(wire)
         assert answer["error"]["code"] == PARSE
@@ -557,7 +597,9 @@ async def test_server_message_limit_is_inclusive(limit: int) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        pytest.param({"result": {}, "error": {"code": 1, "message": "x"}}, id="result and error together"),
+        pytest.param(
+            {"result": {}, "error": {"code": 1, "message": "x"}}, id="result and error together"
+        ),
         pytest.param({}, id="neither"),
         pytest.param({"result": None}, id="a result that is null"),
         pytest.param({"result": [1]}, id="a result that is an array"),

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from mcp_core.http import HostOriginPolicy, HttpOptions, PlainResponse
-from mcp_trio.http_server._serve import serve_listening
+from mcp_trio.http_server._serve import serve_http_listeners
 from tests.core.helpers import D, E
 from tests.trio_.cancelling import World, lifespan, make, play_at_every_step
 from tests.trio_.http_site import get
@@ -38,10 +38,10 @@ async def cut_server(world: World, *scripts: Script, version: str = E, **options
 
     async def serve() -> None:
         with world.cut():
-            await serve_listening(
+            await serve_http_listeners(
                 [listener],  # type: ignore[list-item]
                 {"/mcp": world.server},
-                HttpOptions(gate=HostOriginPolicy("127.0.0.1"), **options),
+                HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1"), **options),
                 routes={"/healthz": lambda _: PlainResponse()},
                 stop=stop,
                 grace=1.0,

@@ -41,7 +41,12 @@ async def open_as_server(wire: Wire, offers: Message = OFFERS) -> None:
     asked = await wire.hear()
     if wire.version == E:
         assert asked["method"] == "server/discover"
-        found = {"supportedVersions": [E], "capabilities": offers, "ttlMs": 0, "cacheScope": "private"}
+        found = {
+            "supportedVersions": [E],
+            "capabilities": offers,
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }
         await wire.tell(result(asked["id"], found))
     else:
         assert asked["method"] == "initialize"
@@ -209,7 +214,9 @@ async def test_client_list_reads_all_pages(nursery: trio.Nursery) -> None:
             asked = await wire.hear()
             assert asked.get("params") == expected
             page: Message = {"prompts": [{"name": f"before {cursor}"}]}
-            await wire.tell(result(asked["id"], page if cursor is None else page | {"nextCursor": cursor}))
+            await wire.tell(
+                result(asked["id"], page if cursor is None else page | {"nextCursor": cursor})
+            )
         await caller.ended.wait()
         assert [prompt.name for prompt in caller.result] == ["before 1", "before ", "before None"]
 
@@ -233,7 +240,11 @@ async def test_client_error_response_raises_peer_error(nursery: trio.Nursery) ->
         await wire.tell(error(asked["id"], 1234, "not today", data=[1]))
         await caller.ended.wait()
         assert isinstance(caller.error, PeerError)
-        assert (caller.error.code, caller.error.message, caller.error.data) == (1234, "not today", [1])
+        assert (caller.error.code, caller.error.message, caller.error.data) == (
+            1234,
+            "not today",
+            [1],
+        )
 
 
 @pytest.mark.parametrize(
@@ -252,7 +263,8 @@ async def test_client_invalid_result_fails_its_call_only(
         caller = Caller(nursery, lambda: client.call_tool("t"))
         other = Caller(nursery, lambda: client.call_tool("u"))
         asked = {
-            message["params"]["name"]: message["id"] for message in (await wire.hear(), await wire.hear())
+            message["params"]["name"]: message["id"]
+            for message in (await wire.hear(), await wire.hear())
         }
         await wire.tell(result(asked["t"], answer))
         await caller.ended.wait()
@@ -293,7 +305,9 @@ async def test_client_garbage_does_not_disturb_a_call(garbage: Any, nursery: tri
 @pytest.mark.requirement("PING-1", "PING-2", "CAP-3")
 async def test_client_answers_requests_of_the_server(nursery: trio.Nursery) -> None:
     async with talking() as (_, wire):
-        await wire.tell(request("s1", "ping"), request("s2", "roots/list"), request("s3", "no/such"))
+        await wire.tell(
+            request("s1", "ping"), request("s2", "roots/list"), request("s3", "no/such")
+        )
         answers = [await wire.hear() for _ in range(3)]
         assert answers[0] == result("s1", {})
         assert [(each["id"], each["error"]["code"]) for each in answers[1:]] == [
@@ -335,7 +349,9 @@ async def test_client_knows_its_peer() -> None:
 
 @pytest.mark.requirement("CXL-1", "CXL-2", "CXL-3", "CXL-9", "CXL-13")
 @pytest.mark.parametrize("version", ERAS)
-async def test_client_call_scope_cancelled_sends_cancellation(version: str, nursery: trio.Nursery) -> None:
+async def test_client_call_scope_cancelled_sends_cancellation(
+    version: str, nursery: trio.Nursery
+) -> None:
     async with talking(version) as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
         asked = await wire.hear()
@@ -353,7 +369,9 @@ async def test_client_response_before_cancellation_wins(nursery: trio.Nursery) -
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
         asked = await wire.hear()
-        client._conn.receive_data(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % asked["id"], 0.0)
+        client._conn.receive_data(
+            b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % asked["id"], 0.0
+        )
         client._pump()
         caller.scope.cancel()
         await caller.ended.wait()
@@ -395,7 +413,9 @@ async def test_client_call_without_response_times_out(
     async with talking() as (client, wire):
         start = trio.current_time()
         call = client.call_tool("t") if timeout == 60.0 else client.call_tool("t", timeout=timeout)
-        with pytest.raises(CallTimeout, match=rf"no answer to tools/call within {timeout:g} s") as caught:
+        with pytest.raises(
+            CallTimeout, match=rf"no answer to tools/call within {timeout:g} s"
+        ) as caught:
             await call
         assert trio.current_time() - start == pytest.approx(seconds)
         assert isinstance(caught.value, TimeoutError)
@@ -406,7 +426,9 @@ async def test_client_call_without_response_times_out(
 
 
 @pytest.mark.requirement("LIFE-22")
-async def test_client_call_without_timeout_waits(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+async def test_client_call_without_timeout_waits(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t", timeout=None))
         asked = await wire.hear()
@@ -461,7 +483,10 @@ async def test_client_endless_pages_end_at_max_timeout(
         assert str(caller.error) == "tools/list was not over after 35 s in all (max_timeout)"
         assert trio.current_time() - start == pytest.approx(35)
         told = await wire.hear()
-        assert (told["method"], told["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
+        assert (told["method"], told["params"]["requestId"]) == (
+            "notifications/cancelled",
+            asked["id"],
+        )
 
 
 @pytest.mark.parametrize("timeout", [-1.0, float("nan")])
@@ -476,14 +501,18 @@ async def test_client_invalid_timeout_raises_before_sending(timeout: float) -> N
 
 
 def told_progress(token: Any, progress: float, **more: Any) -> Message:
-    return notification("notifications/progress", {"progressToken": token, "progress": progress} | more)
+    return notification(
+        "notifications/progress", {"progressToken": token, "progress": progress} | more
+    )
 
 
 @pytest.mark.requirement("PROG-2", "META-14")
 async def test_client_progress_comes_in_order_and_before_the_result(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         heard: list[tuple[float, float | None, str | None]] = []
-        caller = Caller(nursery, lambda: client.call_tool("t", progress=lambda *told: heard.append(told)))
+        caller = Caller(
+            nursery, lambda: client.call_tool("t", progress=lambda *told: heard.append(told))
+        )
         asked = await wire.hear()
         token = asked["params"]["_meta"]["progressToken"]
         await wire.tell(
@@ -525,10 +554,14 @@ async def test_client_progress_of_a_real_server() -> None:
         assert heard == list(range(50))
 
 
-async def test_client_progress_restarts_the_timeout(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+async def test_client_progress_restarts_the_timeout(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
     async with talking() as (client, wire):
         start = trio.current_time()
-        caller = Caller(nursery, lambda: client.call_tool("t", timeout=10, progress=lambda *_: None))
+        caller = Caller(
+            nursery, lambda: client.call_tool("t", timeout=10, progress=lambda *_: None)
+        )
         asked = await wire.hear()
         for step in range(3):
             await trio.sleep(9)
@@ -575,7 +608,12 @@ async def test_client_progress_callback_failure_fails_and_cancels_its_call(
 
 # --- the cache ----------------------------------------------------------------------------------
 
-FRESH: Message = {"tools": [TOOL], "ttlMs": 60_000, "cacheScope": "private", "resultType": "complete"}
+FRESH: Message = {
+    "tools": [TOOL],
+    "ttlMs": 60_000,
+    "cacheScope": "private",
+    "resultType": "complete",
+}
 
 
 @pytest.mark.requirement("CACHE-5", "CACHE-6")
@@ -600,13 +638,15 @@ async def test_client_forget_clears_the_cache(nursery: trio.Nursery) -> None:
             caller = Caller(nursery, client.list_tools)
             await wire.tell(result((await wire.hear())["id"], FRESH))
             await caller.ended.wait()
-            client.forget()
+            client.clear_cache()
     async with talking(D) as (client, _):
-        client.forget()  # nothing is kept there
+        client.clear_cache()  # nothing is kept there
 
 
 @pytest.mark.parametrize("timeout", [60.0, 0.0, None])
-async def test_client_cache_hit_is_a_checkpoint(timeout: float | None, nursery: trio.Nursery) -> None:
+async def test_client_cache_hit_is_a_checkpoint(
+    timeout: float | None, nursery: trio.Nursery
+) -> None:
     async with talking(E) as (client, wire):
         caller = Caller(nursery, client.list_tools)
         await wire.tell(result((await wire.hear())["id"], FRESH))
@@ -644,8 +684,12 @@ async def test_client_on_log_failure_affects_nothing_else(
         await wire.tell(told, result(heard["id"], {"content": []}))
         await caller.ended.wait()
         assert caller.error is None
-    reported = [(each.getMessage(), str(each.exc_info[1])) for each in caplog.records if each.exc_info]
-    refused = [] if version == E else [("the server rejected the log level", "no such level (-32602)")]
+    reported = [
+        (each.getMessage(), str(each.exc_info[1])) for each in caplog.records if each.exc_info
+    ]
+    refused = (
+        [] if version == E else [("the server rejected the log level", "no such level (-32602)")]
+    )
     assert reported == [*refused, ("on_log failed", "cannot stand error")]
 
 
@@ -705,7 +749,9 @@ async def test_client_aclose_fails_every_call_at_once(
             assert str(caller.error) == "the client was closed"
         with pytest.raises(ConnectionLost, match="the client was closed"):
             await client.list_tools()
-        assert [message["method"] for message in await wire.hear_all()] == ["notifications/cancelled"] * 20
+        assert [message["method"] for message in await wire.hear_all()] == [
+            "notifications/cancelled"
+        ] * 20
         assert trio.current_time() == start
 
 

@@ -66,7 +66,12 @@ async def in_a_scope_that_is_cancelled(clients: Sequence[Client]) -> None:
             await client.aclose()
 
 
-WAYS = [one_after_the_other, each_in_a_task_of_its_own, all_at_once_and_twice, in_a_scope_that_is_cancelled]
+WAYS = [
+    one_after_the_other,
+    each_in_a_task_of_its_own,
+    all_at_once_and_twice,
+    in_a_scope_that_is_cancelled,
+]
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
@@ -84,9 +89,14 @@ async def test_closing_nested_clients_in_any_way_takes_no_time(
     start = trio.current_time()
     callers: list[Caller] = []
     async with AsyncExitStack() as blocks:
-        clients = [await blocks.enter_async_context(connect(server(), versions=[version])) for _ in range(3)]
+        clients = [
+            await blocks.enter_async_context(connect(server(), versions=[version]))
+            for _ in range(3)
+        ]
         for client in clients:
-            callers += [Caller(nursery, lambda c=client: c.call_tool("wait")) for _ in range(pending)]  # type: ignore[misc]
+            callers += [
+                Caller(nursery, lambda c=client: c.call_tool("wait")) for _ in range(pending)
+            ]  # type: ignore[misc]
         await trio.testing.wait_all_tasks_blocked()
         first, *others = (clients[place] for place in order)
         await close([first])
@@ -191,7 +201,9 @@ async def test_closing_clients_of_child_processes(request: Any, nursery: trio.Nu
     command = [sys.executable, "-c", CHILD, str(request.config.rootpath)]
     with trio.fail_after(30):
         async with connect(command) as one, connect(command) as two:
-            callers = [Caller(nursery, lambda c=client: c.call_tool("wait")) for client in (one, two)]  # type: ignore[misc]
+            callers = [
+                Caller(nursery, lambda c=client: c.call_tool("wait")) for client in (one, two)
+            ]  # type: ignore[misc]
             await one.ping()
             await one.aclose()
             await two.ping()

@@ -27,7 +27,9 @@ def progress_of(message: Any) -> tuple[Any, ...]:
 @pytest.mark.requirement("PROG-1", "PROG-4")
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("token", [7, "seven"])
-async def test_context_progress_arrives_in_order_before_the_result(token: int | str, version: str) -> None:
+async def test_context_progress_arrives_in_order_before_the_result(
+    token: int | str, version: str
+) -> None:
     server = Server("steps")
 
     @server.tool
@@ -78,7 +80,9 @@ def counting(kind: str) -> Server:
             await context.progress(step + 1, to)
         return str(to)
 
-    server.add_tool(asynchronous if kind == "async def" else plain, name="count", thread=kind == "thread")
+    server.add_tool(
+        asynchronous if kind == "async def" else plain, name="count", thread=kind == "thread"
+    )
     return server
 
 

@@ -73,7 +73,7 @@ async def test_deadline_dropped_or_infinite_is_not_met(met: Met, autojump_clock:
     deadline.move(10)
     deadline.move(math.inf)
     dropped.move(10)
-    dropped.drop()
+    dropped.discard()
     dropped.move(20)  # by code that does not know of the drop
     await trio.sleep(100)
     assert met.at == []

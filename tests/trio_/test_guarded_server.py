@@ -110,7 +110,7 @@ def guard(verifier: Any, **options: Any) -> OAuthResourceServer:
 class Poked:
     """The token that a driver gives to an exchange."""
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         pass
 
 
@@ -118,10 +118,10 @@ def house_behind(door: EndpointAuth) -> Endpoint:
     server = house()
     return Endpoint(
         server.config,
-        HttpOptions(gate=HostOriginPolicy("127.0.0.1")),
+        HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1")),
         entropy=bytes,
         param_headers=server.param_headers,
-        door=door,
+        auth=door,
     )
 
 
@@ -510,21 +510,21 @@ async def test_jwks_fetch_continues_after_a_disconnect(fetching: Fetching) -> No
     door = EndpointAuth(keeper, lambda: now, lambda *told, **how: report.append(told))
     async with trio.open_nursery() as nursery:
         reception = HttpServerDriver(Router({"/mcp": house_behind(door)}), nursery)
-        first = begin(reception.site, "a.b.c", Poked())
-        assert first.needs_grant is None  # it is not a token
+        first = begin(reception.router, "a.b.c", Poked())
+        assert first.auth_check is None  # it is not a token
         for _ in range(5):
-            first = begin(reception.site, token(header={"kid": "nobody"}), Poked())
-            scope = reception.admit(first)
+            first = begin(reception.router, token(header={"kid": "nobody"}), Poked())
+            scope = reception.start_auth_check(first)
             await trio.testing.wait_all_tasks_blocked()
-            reception.site.disconnected(first, trio.current_time())
+            reception.router.disconnected(first, trio.current_time())
             scope.cancel()
             await trio.testing.wait_all_tasks_blocked()
         # Two waiting tasks are expected: the fetch, and one that uses its result.
         assert len(nursery.child_tasks) == 2
         fetching.go.set()
         await trio.testing.wait_all_tasks_blocked()
-        second = begin(reception.site, token(), Poked())
-        assert second.needs_grant is None
+        second = begin(reception.router, token(), Poked())
+        assert second.auth_check is None
         assert second.principal == f"{ISSUER}#sub:alice"
         assert fetching.urls == [JWKS_URI]
         reception.close()

@@ -412,7 +412,7 @@ def test_h2_server_random_frames_leave_nothing_behind(
                     ) if exchange.head.target == b"/stream" else exchange.say(Head(204, []), End())
             served.reception.pump()
             if stops:
-                served.connections[0].wind_down()
+                served.connections[0].shutdown()
             await trio.sleep(200)
             await wire.stream.aclose()
             await wait()

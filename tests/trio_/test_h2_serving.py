@@ -19,7 +19,7 @@ from mcp_core.http import PlainResponse
 from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_core.registry import Context, Server
 from mcp_trio import serve_http
-from tests.core.helpers import C, D, E, Message, encoded, initialize, modern, request
+from tests.core.helpers import C, D, E, Message, encoded, initialize, stateless_request, request
 from tests.core.http.h2_frames import (
     DATA,
     END_HEADERS,
@@ -110,7 +110,7 @@ class H2Talker(H2Wire):
     ) -> Message:
         params = {"name": name, "arguments": arguments or {}}
         if self.version == E:
-            return modern(id, "tools/call", params, **meta)
+            return stateless_request(id, "tools/call", params, **meta)
         return request(id, "tools/call", {**params, "_meta": meta} if meta else params)
 
     async def shake_hands(self) -> None:
@@ -469,7 +469,7 @@ ASKING: Any = (
     *("-H", "content-type: application/json", "-H", "accept: application/json, text/event-stream"),
     *("-H", f"mcp-protocol-version: {E}", "-H", "mcp-method: tools/call", "-H", "mcp-name: hello"),
 )
-CALL = json.dumps(modern(1, "tools/call", {"name": "hello", "arguments": {}}))
+CALL = json.dumps(stateless_request(1, "tools/call", {"name": "hello", "arguments": {}}))
 
 
 async def test_http2_curl_with_prior_knowledge() -> None:

@@ -227,7 +227,7 @@ async def test_http_socket_system_tls_offers_http2_with_a_nursery(
             assert client.protocol == "HTTP/2"
         # A connection for one request does not need it.
         way = Connector(*Url.parse(url).origin)
-        alone = await way.dial()
+        alone = await way.connect()
         assert alone.protocol == "HTTP/1.1"
         await alone.aclose()
 

@@ -124,7 +124,9 @@ async def test_subscription_honoured_in_part(nursery: trio.Nursery) -> None:
 
 
 @both_eras
-async def test_subscription_merges_changes_for_a_slow_reader(version: str, nursery: trio.Nursery) -> None:
+async def test_subscription_merges_changes_for_a_slow_reader(
+    version: str, nursery: trio.Nursery
+) -> None:
     async with play_server(version) as (client, peer):
         telling = Telling(peer)
         nursery.start_soon(telling.opens)
@@ -201,7 +203,7 @@ async def test_subscription_cancelled_or_rejected_by_the_server(nursery: trio.Nu
         await listener.ended.wait()
         assert listener.error is None
         other, telling = await listening(client, peer, nursery)
-        await peer.refuse({"id": telling.id}, -32000, "too busy")
+        await peer.send_error({"id": telling.id}, -32000, "too busy")
         await other.ended.wait()
         assert isinstance(other.error, PeerError)
 
@@ -228,11 +230,17 @@ async def test_subscription_of_a_lost_connection_raises(
 
 
 @both_eras
-async def test_subscription_without_response_times_out(version: str, autojump_clock: MockClock) -> None:
+async def test_subscription_without_response_times_out(
+    version: str, autojump_clock: MockClock
+) -> None:
     async with play_server(version) as (client, peer):
         start = trio.current_time()
         for seconds in 60.0, 5.0:
-            block = client.listen(uris=["x:1"]) if seconds == 60 else client.listen(uris=["x:1"], timeout=5)
+            block = (
+                client.listen(uris=["x:1"])
+                if seconds == 60
+                else client.listen(uris=["x:1"], timeout=5)
+            )
             with pytest.raises(CallTimeout, match=f"no answer to listen within {seconds:g} s"):
                 async with block:
                     pass
@@ -259,7 +267,9 @@ async def test_subscription_block_has_no_timeout(
 
 
 @both_eras
-async def test_subscription_block_exception_is_not_wrapped(version: str, nursery: trio.Nursery) -> None:
+async def test_subscription_block_exception_is_not_wrapped(
+    version: str, nursery: trio.Nursery
+) -> None:
     async with play_server(version) as (client, peer):
         nursery.start_soon(Telling(peer).opens)
         with pytest.raises(ZeroDivisionError):
@@ -294,7 +304,10 @@ async def test_subscription_between_our_server_and_client(version: str) -> None:
         return n
 
     async with connect(server, versions=[version]) as client:
-        async with client.listen(tools=True, uris=["x:1"]) as changes, client.listen(uris=["x:2"]) as others:
+        async with (
+            client.listen(tools=True, uris=["x:1"]) as changes,
+            client.listen(uris=["x:2"]) as others,
+        ):
             assert changes.honoured == (TOOLS, ONE)
             for _ in range(3):
                 await client.call_tool("touch")

@@ -72,7 +72,10 @@ async def test_quiet_nursery_task_exception_is_not_wrapped() -> None:
 async def test_quiet_nursery_two_failures_are_a_group() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         await block(Oops("in the block"), fails_at_the_end)
-    assert {str(error) for error in caught.value.exceptions} == {"in the block", "in the background"}
+    assert {str(error) for error in caught.value.exceptions} == {
+        "in the block",
+        "in the background",
+    }
 
 
 async def test_quiet_nursery_failure_wins_over_cancellation() -> None:

@@ -118,7 +118,9 @@ async def test_pressure_10_000_messages_to_an_unread_client(tool: str, version: 
                 await wire.tell(wire.calling(n, "touch"))
                 await trio.testing.wait_all_tasks_blocked()
             assert chatter.touched == 3
-            assert chatter.said == waiting_at < 250  # 64 KiB in the pipe, as much in the queue, and one write
+            assert (
+                chatter.said == waiting_at < 250
+            )  # 64 KiB in the pipe, as much in the queue, and one write
             steps: list[int] = []
             answers: dict[Any, str] = {}
             while len(answers) < 4:
@@ -231,7 +233,9 @@ async def test_pressure_calls_over_the_limit_wait(
         stats = conn.stats()
         assert (stats.in_flight, stats.waiting) == (4, 8)
         assert not told  # the sender has to wait ...
-        assert stats.received - stats.buffered < 20 * 300  # ... because most of the requests were not parsed
+        assert (
+            stats.received - stats.buffered < 20 * 300
+        )  # ... because most of the requests were not parsed
         assert stats.buffered <= 64 * KIB
         answers: list[int] = []
         while len(answers) < calls:
@@ -394,7 +398,9 @@ async def test_pressure_server_request_of_a_cancelled_handler_is_withdrawn(
         first, second = await wire.hear(), await wire.hear()
         await wire.tell(cancelled(11), cancelled(12))
         heard = [await wire.hear() for _ in range(4)]
-        taken_back = [m["params"]["requestId"] for m in heard if m["method"] == "notifications/cancelled"]
+        taken_back = [
+            m["params"]["requestId"] for m in heard if m["method"] == "notifications/cancelled"
+        ]
         assert sorted(taken_back) == [first["id"], second["id"]]
         for message in heard:
             if message["method"] == "roots/list":

@@ -216,7 +216,9 @@ async def test_process_output_of_handlers_goes_to_stderr(version: str, tmp_path:
 async def test_process_stdin_of_handlers_is_empty(tmp_path: Path) -> None:
     async with started(tmp_path) as child:
         await child.wire.tell(child.wire.calling(1, "read_stdin"), child.wire.asking(2, "ping"))
-        heard = {message["id"]: message for message in (await child.wire.hear(), await child.wire.hear())}
+        heard = {
+            message["id"]: message for message in (await child.wire.hear(), await child.wire.hear())
+        }
         assert text_of(heard[1]) == "('', b'', b'')"
         assert heard[2]["result"] == {}
 
@@ -353,7 +355,9 @@ async def test_process_200_000_unread_ping_responses_use_bounded_memory(tmp_path
         async def tell() -> None:
             nonlocal told
             for first in range(0, number, at_once):
-                await child.wire.tell(*(child.wire.asking(n, "ping") for n in range(first, first + at_once)))
+                await child.wire.tell(
+                    *(child.wire.asking(n, "ping") for n in range(first, first + at_once))
+                )
                 told += at_once
 
         before = resident()
@@ -497,7 +501,9 @@ STEPS = [
 
 @pytest.mark.requirement("LIFE-17", "ERR-10")
 @pytest.mark.parametrize(("version", "step", "when"), STEPS)
-async def test_process_killed_server_fails_every_call_at_once(version: str, step: str, when: str) -> None:
+async def test_process_killed_server_fails_every_call_at_once(
+    version: str, step: str, when: str
+) -> None:
     """The calls have no timeout: only the death of the server ends them."""
     failures: list[BaseException] = []
     pids: list[int] = []
@@ -511,7 +517,9 @@ async def test_process_killed_server_fails_every_call_at_once(version: str, step
 
     async def use() -> None:
         async with (
-            connect_stdio(played(step, version), versions=[version], stderr="discard", grace=QUICK) as client,
+            connect_stdio(
+                played(step, version), versions=[version], stderr="discard", grace=QUICK
+            ) as client,
             trio.open_nursery() as nursery,
         ):
             for _ in range(3):
@@ -548,14 +556,18 @@ async def test_process_server_that_closes_its_pipes_fails_every_call(plan: str) 
         failures.append(caught.value)
 
     with trio.fail_after(PATIENCE):
-        async with connect_stdio(played(plan), versions=[E], stderr="discard", grace=QUICK) as client:
+        async with connect_stdio(
+            played(plan), versions=[E], stderr="discard", grace=QUICK
+        ) as client:
             result = await client.call_tool("steps", progress=lambda *_: None)
             pid = int(result.text)
             async with trio.open_nursery() as nursery:
                 for name in "never", "never", "die":
                     nursery.start_soon(call, name)
                 await trio.testing.wait_all_tasks_blocked()
-                if plan == "closes stdin":  # it is noticed at the next write, which may be interrupted
+                if (
+                    plan == "closes stdin"
+                ):  # it is noticed at the next write, which may be interrupted
                     await call("never", "x" * MIB)
             assert len(failures) == 3 + (plan == "closes stdin")
             assert alive(pid)
@@ -567,7 +579,9 @@ async def test_process_server_that_closes_before_answering_fails_to_connect() ->
         trio.fail_after(PATIENCE),
         pytest.raises(ConnectFailed, match="ended the connection before it was open"),
     ):
-        await connect_stdio(played("mute"), versions=[E], stderr="discard", grace=QUICK).__aenter__()
+        await connect_stdio(
+            played("mute"), versions=[E], stderr="discard", grace=QUICK
+        ).__aenter__()
 
 
 async def test_process_blocked_server_times_out_and_is_killed(tmp_path: Path) -> None:
@@ -579,7 +593,9 @@ async def test_process_blocked_server_times_out_and_is_killed(tmp_path: Path) ->
             await client.call_tool(*args, timeout=0.5)
 
     with trio.fail_after(PATIENCE):
-        async with connect_stdio([sys.executable, str(file)], stderr="discard", grace=QUICK) as client:
+        async with connect_stdio(
+            [sys.executable, str(file)], stderr="discard", grace=QUICK
+        ) as client:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(call, "spin", {"mark": str(mark), "seconds": 60})
                 await until(lambda: mark.exists() and mark.read_text() != "")
@@ -596,7 +612,9 @@ async def test_process_stderr_of_ten_megabytes_does_not_block(plan: str, stderr:
     heard: Any = lines.append if stderr == "lines" else "discard"
     versions = [E] if plan == "stderr" else [E, D]
     with trio.fail_after(PATIENCE):
-        async with connect_stdio(played("stderr"), versions=versions, stderr=heard, grace=QUICK) as client:
+        async with connect_stdio(
+            played("stderr"), versions=versions, stderr=heard, grace=QUICK
+        ) as client:
             await client.call_tool("steps", progress=lambda *_: None)
     if stderr == "lines":
         assert len(lines) == 160
@@ -610,7 +628,9 @@ async def test_process_server_that_exits_at_the_probe_is_restarted() -> None:
         ) as client:
             assert client.peer.dialect.version == D
         with pytest.raises(ConnectFailed, match="exit status 1"):
-            await connect_stdio(played("dies when probed"), versions=[E], stderr="discard").__aenter__()
+            await connect_stdio(
+                played("dies when probed"), versions=[E], stderr="discard"
+            ).__aenter__()
 
 
 async def test_process_server_that_cannot_start_shows_its_stderr() -> None:
@@ -634,7 +654,9 @@ async def test_process_program_that_is_not_a_server_fails_to_connect(command: st
 async def test_process_server_that_does_not_exit_is_killed() -> None:
     pid = 0
     with trio.fail_after(PATIENCE):
-        async with connect_stdio(played("stays"), versions=[E], stderr="discard", grace=QUICK) as client:
+        async with connect_stdio(
+            played("stays"), versions=[E], stderr="discard", grace=QUICK
+        ) as client:
             result = await client.call_tool("steps", progress=lambda *_: None)
             pid = int(result.content[0].text)  # type: ignore[union-attr]
             assert alive(pid)
@@ -653,7 +675,10 @@ async def test_process_block_exception_is_not_wrapped() -> None:
 async def test_process_clients_are_closed_in_any_order() -> None:
     options: dict[str, Any] = {"versions": [E], "stderr": "discard", "grace": QUICK}
     with trio.fail_after(PATIENCE):
-        async with connect_stdio(played(), **options) as one, connect_stdio(played(), **options) as two:
+        async with (
+            connect_stdio(played(), **options) as one,
+            connect_stdio(played(), **options) as two,
+        ):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(one.aclose)
                 nursery.start_soon(one.aclose)
@@ -670,7 +695,9 @@ async def test_process_one_killed_server_fails_its_own_call() -> None:
     async def use(n: int) -> None:
         try:
             plan = "before answer" if n == 3 else ""
-            async with connect_stdio(played(plan), versions=[E], stderr="discard", grace=QUICK) as client:
+            async with connect_stdio(
+                played(plan), versions=[E], stderr="discard", grace=QUICK
+            ) as client:
                 outcomes[n] = await client.call_tool("steps", progress=lambda *_: None)
         except ConnectionLost as exc:
             outcomes[n] = exc
@@ -724,7 +751,9 @@ async def test_process_ctrl_c_raises_keyboard_interrupt_and_leaves_no_child() ->
     # In one process group, as at a terminal. Only the client gets the signal, since the child has
     # its own session.
     command, pipe = [sys.executable, "-c", CLIENT, *played()], -1
-    process = await trio.lowlevel.open_process(command, stdin=pipe, stdout=pipe, start_new_session=True)
+    process = await trio.lowlevel.open_process(
+        command, stdin=pipe, stdout=pipe, start_new_session=True
+    )
     assert process.stdio is not None
     try:
         async with process.stdio:
@@ -745,7 +774,9 @@ async def test_process_client_sends_nothing_but_messages(version: str, tmp_path:
     record = tmp_path / "stdin"
     command = ["sh", "-c", 'tee "$0" | "$@"', str(record), *played("", version)]
     with trio.fail_after(PATIENCE):
-        async with connect_stdio(command, versions=[version], stderr="discard", grace=QUICK) as client:
+        async with connect_stdio(
+            command, versions=[version], stderr="discard", grace=QUICK
+        ) as client:
             print("for nobody but the tester", flush=True)
             await client.call_tool("steps", {"text": "a\nb\r\u2028"}, progress=lambda *_: None)
             with trio.move_on_after(0.01):
@@ -763,6 +794,8 @@ async def test_process_connecting_can_be_cancelled_at_any_moment() -> None:
     """The steps differ in each run, since the system takes part. So many moments are tried."""
     for n in range(30):
         with trio.move_on_after(0.003 * n), trio.fail_after(PATIENCE):
-            async with connect_stdio(played("", f"{E},{D}"), stderr="discard", grace=QUICK) as client:
+            async with connect_stdio(
+                played("", f"{E},{D}"), stderr="discard", grace=QUICK
+            ) as client:
                 await client.call_tool("steps", progress=lambda *_: None)
                 await client.call_tool("never")

@@ -17,7 +17,7 @@ class Bare(TrioRuntime):
 @pytest.mark.parametrize(("breath", "turns"), [(0.0, 100), (1e9, 0)])
 async def test_runtime_checkpoint_yields_after_the_interval(breath: float, turns: int) -> None:
     runtime = Bare()
-    runtime.breath = breath
+    runtime.checkpoint_interval = breath
     seen = 0
 
     async def other() -> None:
@@ -29,16 +29,16 @@ async def test_runtime_checkpoint_yields_after_the_interval(breath: float, turns
     async with trio.open_nursery() as nursery:
         nursery.start_soon(other)
         for _ in range(100):
-            await runtime.breathe()
+            await runtime.checkpoint_if_due()
         assert turns - 10 <= seen <= turns + 1
         nursery.cancel_scope.cancel()
 
 
 async def test_runtime_checkpoint_notices_cancellation_at_once() -> None:
     runtime = Bare()
-    runtime.breath = 1000.0
-    await runtime.breathe()
+    runtime.checkpoint_interval = 1000.0
+    await runtime.checkpoint_if_due()
     with trio.CancelScope() as scope:
         scope.cancel()
-        await runtime.breathe()
+        await runtime.checkpoint_if_due()
     assert scope.cancelled_caught

@@ -18,7 +18,7 @@ import trio.testing
 from mcp_core import Limits
 from mcp_core.registry import Context, Server
 from mcp_trio import _server, memory_pair, run, serve_stdio, serve_stream
-from tests.core.helpers import line, modern
+from tests.core.helpers import line, stateless_request
 from tests.trio_.wire import ERAS, Wire, served, text_of
 
 if TYPE_CHECKING:
@@ -125,7 +125,9 @@ async def test_server_end_of_input_lets_waiting_requests_run(
 async def test_server_end_of_input_cancels_handlers_after_the_grace(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
-    await wire.tell(wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "take", {"seconds": 2}))
+    await wire.tell(
+        wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "take", {"seconds": 2})
+    )
     await wire.stream.send_eof()  # type: ignore[attr-defined]
     in_time, late = await wire.hear_all()
     assert in_time["id"] == 2
@@ -195,7 +197,9 @@ async def test_server_unread_responses_are_dropped_after_a_timeout(
 async def test_server_broken_stream_ends_it_at_once(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
-    await wire.tell(wire.calling(1, "chat", progressToken=1), wire.calling(2, "take", {"seconds": 30}))
+    await wire.tell(
+        wire.calling(1, "chat", progressToken=1), wire.calling(2, "take", {"seconds": 30})
+    )
     await trio.testing.wait_all_tasks_blocked()
     await wire.stream.aclose()
     await trio.sleep(1)
@@ -237,7 +241,9 @@ async def test_server_cancelled_does_not_hang_on_a_shielded_handler(
 
 
 @pytest.mark.requirement("VER-9", "VER-14", "STDIO-14")
-async def test_server_serves_several_streams_and_revisions(watch: Watch, autojump_clock: MockClock) -> None:
+async def test_server_serves_several_streams_and_revisions(
+    watch: Watch, autojump_clock: MockClock
+) -> None:
     async with served(watch.server, ERAS[0]) as one, served(watch.server, ERAS[1]) as two:
         watch.start = trio.current_time()
         await one.tell(one.calling(1, "take", {"seconds": 2}))
@@ -265,7 +271,10 @@ def stdio(monkeypatch: pytest.MonkeyPatch) -> trio.abc.HalfCloseableStream:
 
 
 async def test_serve_stdio_serves_the_standard_streams(
-    stdio: trio.abc.HalfCloseableStream, watch: Watch, nursery: trio.Nursery, autojump_clock: MockClock
+    stdio: trio.abc.HalfCloseableStream,
+    watch: Watch,
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
 ) -> None:
     nursery.start_soon(serve_stdio, watch.server)
     wire = Wire(stdio)
@@ -275,7 +284,9 @@ async def test_serve_stdio_serves_the_standard_streams(
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_run_exits_on_a_signal_after_finally_blocks(number: signal.Signals, status: int, stdio: Any) -> None:
+def test_run_exits_on_a_signal_after_finally_blocks(
+    number: signal.Signals, status: int, stdio: Any
+) -> None:
     server = Server("signals")
     ran: list[str] = []
 
@@ -288,7 +299,7 @@ def test_run_exits_on_a_signal_after_finally_blocks(number: signal.Signals, stat
         finally:
             ran.append("finally")
 
-    stdio._outgoing.buffer += line(modern(1, "tools/call", {"name": "wait"}))
+    stdio._outgoing.buffer += line(stateless_request(1, "tools/call", {"name": "wait"}))
     with pytest.raises(SystemExit) as caught:
         run(server, grace=0.01)
     assert caught.value.code == status

@@ -25,7 +25,7 @@ from mcp_trio import (
     memory_pair,
 )
 from mcp_trio.http_client._connector import Connector
-from tests.core.helpers import D, E, modern
+from tests.core.helpers import D, E, stateless_request
 from tests.core.http.frames import (
     ANSWER,
     ASK,
@@ -281,7 +281,8 @@ async def test_websocket_disconnect_after_the_upgrade_ends_it(
     async with served_over_http(server, on_exchange=lines.append) as listener:
         stream = listener.connect()
         await stream.send_all(
-            upgrade() + message(modern(1, "tools/call", {"name": "wait", "arguments": {}}))
+            upgrade()
+            + message(stateless_request(1, "tools/call", {"name": "wait", "arguments": {}}))
         )
         if patience:
             await trio.sleep(patience)
@@ -289,7 +290,7 @@ async def test_websocket_disconnect_after_the_upgrade_ends_it(
         await trio.sleep(1)
         assert [line.status for line in lines] == [101]
         assert server.ended.is_set() is bool(patience)  # type: ignore[attr-defined]
-        assert list(server._services) == []
+        assert list(server._listeners) == []
 
 
 async def test_websocket_frames_behind_the_upgrade_request_are_read(
@@ -482,7 +483,7 @@ async def test_websocket_broken_while_sending_ends_the_handler(
     server = house()
     async with talking(server) as wire:
         params = {"name": "tell", "arguments": {"times": 500, "size": 4096}}
-        await wire.send(message(modern(1, "tools/call", params, progressToken=1)))
+        await wire.send(message(stateless_request(1, "tools/call", params, progressToken=1)))
         await trio.sleep(1)
         await trio.aclose_forcefully(wire.stream)
         await trio.sleep(1)
@@ -514,7 +515,7 @@ async def test_websocket_unread_output_pauses_and_then_ends(autojump_clock: trio
     server = house()
     async with talking(server) as wire:
         params = {"name": "tell", "arguments": {"times": 500, "size": 4096}}
-        await wire.send(message(modern(1, "tools/call", params, progressToken=1)))
+        await wire.send(message(stateless_request(1, "tools/call", params, progressToken=1)))
         await trio.sleep(5)
         said = len(server.told)  # type: ignore[attr-defined]
         assert 10 < said < 100
@@ -522,7 +523,7 @@ async def test_websocket_unread_output_pauses_and_then_ends(autojump_clock: trio
         assert len(server.told) == said  # type: ignore[attr-defined]
         heard = [await wire.message() for _ in range(501)]
         assert heard[-1]["id"] == 1
-        await wire.send(message(modern(2, "tools/call", params, progressToken=2)))
+        await wire.send(message(stateless_request(2, "tools/call", params, progressToken=2)))
         await trio.sleep(40)
         while await wire.more():
             pass
@@ -534,7 +535,9 @@ async def test_websocket_server_unread_responses_pause_reading(
 ) -> None:
     async with talking() as wire:
         ask = message(
-            modern(1, "tools/call", {"name": "echo", "arguments": {"text": "x" * 50_000}})
+            stateless_request(
+                1, "tools/call", {"name": "echo", "arguments": {"text": "x" * 50_000}}
+            )
         )
         sent = 0
         with trio.move_on_after(20):

@@ -15,7 +15,7 @@ import trio.testing
 
 from mcp_trio import serve_stream
 from mcp_trio.testing import ScriptedPeer, memory_pair
-from tests.core.helpers import D, E, Message, modern, request
+from tests.core.helpers import D, E, Message, stateless_request, request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -71,7 +71,7 @@ class Wire(ScriptedPeer):
     def asking(self, id: Any, method: str, params: Any = None, **meta: Any) -> Message:
         """Return a request in this revision; `meta` are members of its `_meta`."""
         if self.version == E:
-            return modern(id, method, params, **meta)
+            return stateless_request(id, method, params, **meta)
         if meta:
             params = {**(params or {}), "_meta": meta}
         return request(id, method, params)

@@ -22,17 +22,23 @@ from msgspec.structs import replace
 
 from mcp_core._errors import AuthRequired, McpTrioError
 from mcp_core.auth._errors import AuthorizationFailed
-from mcp_core.auth._resource_urls import at_port_of, canonical_resource, check_url, covers, shown
+from mcp_core.auth._resource_urls import (
+    with_port_of,
+    canonical_resource,
+    check_url,
+    covers,
+    redacted_url,
+)
 from mcp_core.auth._steps import ListenForRedirect, Load, Save
-from mcp_core.urls._addresses import is_local, is_private_address, may_fetch, origin_of
+from mcp_core.urls._addresses import is_loopback_url, is_private_address, may_fetch, origin_of
 
-from ._challenge import AuthChallenge, demand_in
-from ._discovery import AuthorizationServer, find_authority
-from ._dpop_signer import ALGORITHM, DpopSigner, can_sign, new_seed
+from ._challenge import AuthChallenge, parse_auth_challenge
+from ._discovery import AuthorizationServer, find_authorization_server
+from ._dpop_signer import ALGORITHM, DpopSigner, is_dpop_available, new_seed
 from ._profile import EnterpriseManaged, JwtBearer
-from ._registration import ClientIdentity, client_key, identify, known_identity
-from ._token_request import TokenEndpointClient, told_by
-from ._tokens import Tokens, decode_tokens, encode_tokens, tokens_from, tokens_key
+from ._registration import ClientIdentity, registration_key, identify, known_identity
+from ._token_request import TokenEndpointClient, call_user_function
+from ._tokens import Tokens, decode_tokens, encode_tokens, tokens_from_response, tokens_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -72,7 +78,7 @@ class Authorizer:
     2. Before a request: if `expires_soon()`, run the flow `renew()`.
     3. For each MCP request call `attempt()`. Send `AuthAttempt.headers()` with each HTTP request
        and pass each response to `AuthAttempt.received()`. If that returns True, run the flow
-       `AuthAttempt.challenged()` and send the request again.
+       `AuthAttempt.handle_challenge()` and send the request again.
 
     Only one flow of an authorizer may run at a time: the driver holds a lock around each. A flow
     that had to wait for the lock is run all the same; it sees the result of the one before.
@@ -94,7 +100,7 @@ class Authorizer:
         self.generation = 0
         self._url = server_url.partition("#")[0]
         self._resource = canonical_resource(self._url)
-        self._allow_loopback = is_local(self._url)
+        self._allow_loopback = is_loopback_url(self._url)
         self._server_address: str | None = None
         configured = [profile.issuer]
         if isinstance(profile.grant, EnterpriseManaged):
@@ -123,10 +129,10 @@ class Authorizer:
 
     def __repr__(self) -> str:
         tokens = self._tokens
-        state = f"tokens of {shown(tokens.issuer)}" if tokens is not None else "no tokens"
-        return f"<Authorizer {shown(self._resource)}: {state}>"
+        state = f"tokens of {redacted_url(tokens.issuer)}" if tokens is not None else "no tokens"
+        return f"<Authorizer {redacted_url(self._resource)}: {state}>"
 
-    def met_at(self, address: str | None) -> None:
+    def set_server_address(self, address: str | None) -> None:
         """Set the IP address at which the MCP server was reached.
 
         None if it is unknown, because a proxy makes the connection.
@@ -134,7 +140,7 @@ class Authorizer:
         self._server_address = address
 
     def may_fetch(self, url: str, address: str) -> bool:
-        """Return True if a `Fetch` of `url` may connect to `address`, to which its host resolved.
+        """Return True if a `Fetch` of `url` may connect to `absolute_head`, to which its host resolved.
 
         - A URL of the user's configuration may be at any address: `issuer` of the profile, the
           identity provider.
@@ -154,9 +160,9 @@ class Authorizer:
                 return True
             # Unknown, because a proxy connects. It may be a private address.
             allow_private = allow_private or server_address is None
-        return may_fetch(address, local=self._allow_loopback, near=allow_private)
+        return may_fetch(address, allow_loopback=self._allow_loopback, allow_private=allow_private)
 
-    def notes(self) -> list[str]:
+    def take_warnings(self) -> list[str]:
         """Return the warnings since the last call, as lines for the log."""
         warnings = self._warnings
         self._warnings = []
@@ -225,7 +231,7 @@ class Authorizer:
             return []
         if tokens.dpop_seed is None or self._dpop_signer is None:
             return [("authorization", f"Bearer {tokens.access.reveal()}")]
-        proof = self._dpop_signer.proof(method, url, tokens.access)
+        proof = self._dpop_signer.create_proof(method, url, tokens.access)
         return [("authorization", f"DPoP {tokens.access.reveal()}"), ("dpop", proof)]
 
     def _run_unless_superseded(self, epoch: int, flow: Flow[None]) -> Flow[None]:
@@ -255,7 +261,7 @@ class Authorizer:
             must_bind = challenge.scheme == "dpop" and self._dpop_signer is None
             if self._unconfirmed == "login" and not must_bind:
                 raise AuthRequired(
-                    f"the MCP server {shown(self._resource)} refuses the token that {shown(auth_server.issuer)} has just given "
+                    f"the MCP server {redacted_url(self._resource)} refuses the token that {redacted_url(auth_server.issuer)} has just given "
                     "for it: one of the two is set up wrongly. Its log should say why.",
                     challenge.scopes,
                 )
@@ -286,7 +292,7 @@ class Authorizer:
         requested_before = wanted <= set(self._requested_scopes)
         if count >= MAX_STEP_UPS or (requested_before and wanted in self._repeated_scopes):
             raise AuthRequired(
-                f"the MCP server {shown(self._resource)} still refuses {operation or 'the request'} after the "
+                f"the MCP server {redacted_url(self._resource)} still refuses {operation or 'the request'} after the "
                 f"scopes it wants ({' '.join(challenge.scopes) or 'none named'}) were requested. "
                 "They may not have been granted: ask its administrator.",
                 challenge.scopes,
@@ -320,12 +326,12 @@ class Authorizer:
             and tokens.metadata_url is not None
         ):
             challenge = replace(challenge, resource_metadata=tokens.metadata_url)
-        auth_server = yield from find_authority(
+        auth_server = yield from find_authorization_server(
             self._url,
             challenge,
-            preset=self._profile.issuer,
-            held=tokens.issuer if tokens is not None else None,
-            known=self._auth_server,
+            configured_issuer=self._profile.issuer,
+            token_issuer=tokens.issuer if tokens is not None else None,
+            cached=self._auth_server,
         )
         self._auth_server = auth_server
         if tokens is not None and (tokens.issuer, tokens.resource) != (
@@ -333,7 +339,7 @@ class Authorizer:
             auth_server.resource,
         ):
             self._warn(
-                f"the MCP server now names the authorization server {shown(auth_server.issuer)}: "
+                f"the MCP server now names the authorization server {redacted_url(auth_server.issuer)}: "
                 "the tokens of the old one are discarded"
             )
             self._tokens = None
@@ -345,7 +351,7 @@ class Authorizer:
     @property
     def _requested_scopes(self) -> tuple[str, ...]:
         """The scopes that were requested so far."""
-        return self._tokens.asked if self._tokens is not None else ()
+        return self._tokens.requested_scopes if self._tokens is not None else ()
 
     def _scopes_to_request(
         self, challenge: AuthChallenge, auth_server: AuthorizationServer
@@ -361,7 +367,7 @@ class Authorizer:
         scopes = dict.fromkeys((*self._requested_scopes, *(self._profile.scopes or ()), *needed))
         # With it, OpenID Connect servers issue a refresh token. Send it only beside other scopes:
         # alone it would replace the server's default scopes (RFC 6749 section 3.3).
-        supported = auth_server.server.scopes_supported or ()
+        supported = auth_server.metadata.scopes_supported or ()
         wants_refresh_token = self._profile.offline_access and self._profile.interactive
         if scopes and wants_refresh_token and "offline_access" in supported:
             scopes["offline_access"] = None
@@ -397,8 +403,8 @@ class Authorizer:
         except McpTrioError as exc:
             # An authorization server that no longer knows this client shows an error to the user
             # and never redirects the browser back. The next login must register again.
-            if identity.recalled and getattr(exc, "error", None) != "access_denied":
-                yield Save(client_key(auth_server.issuer), None)
+            if identity.from_storage and getattr(exc, "error", None) != "access_denied":
+                yield Save(registration_key(auth_server.issuer), None)
             raise
         if source == "login":
             self.generation += 1
@@ -412,7 +418,7 @@ class Authorizer:
             return (
                 yield from identify(
                     self._profile,
-                    auth_server.server,
+                    auth_server.metadata,
                     resource=self._resource,
                     redirect_uri=self._redirect_uri,
                     scopes=scopes,
@@ -423,7 +429,7 @@ class Authorizer:
             if not auth_server.guessed:
                 raise
             raise AuthRequired(
-                f"the MCP server {shown(self._resource)} requires authorization, but does not say where to "
+                f"the MCP server {redacted_url(self._resource)} requires authorization, but does not say where to "
                 "get a token for it. If it uses API keys, send one with each request. "
                 f"What was tried: {exc}"
             ) from exc
@@ -434,7 +440,7 @@ class Authorizer:
         """Request a token with the profile's grant."""
         grant = self._profile.grant
         if isinstance(grant, JwtBearer):
-            assertion = told_by(grant.assertion, "assertion")
+            assertion = call_user_function(grant.assertion, "assertion")
             return (yield from token_client.jwt_bearer(assertion, scopes))
         if isinstance(grant, EnterpriseManaged):
             return (yield from token_client.enterprise_managed(grant, scopes))
@@ -448,9 +454,9 @@ class Authorizer:
         if tokens is None:
             return False
         if not self._profile.interactive:
-            yield from self._log_in(auth_server, tokens.asked, "refresh")
+            yield from self._log_in(auth_server, tokens.requested_scopes, "refresh")
             return True
-        identity = known_identity(self._profile, auth_server.server, tokens)
+        identity = known_identity(self._profile, auth_server.metadata, tokens)
         if tokens.refresh is None or identity is None:
             return False
         try:
@@ -466,9 +472,11 @@ class Authorizer:
                 self._tokens = replace(tokens, refresh=None)
                 yield from self._replace_stored(tokens, self._tokens)
             if identity.registered and exc.error == "invalid_client":
-                yield Save(client_key(auth_server.issuer), None)
+                yield Save(registration_key(auth_server.issuer), None)
             return False
-        yield from self._use_response(auth_server, identity, reply, tokens.asked, "refresh")
+        yield from self._use_response(
+            auth_server, identity, reply, tokens.requested_scopes, "refresh"
+        )
         return True
 
     def _use(self, tokens: Tokens) -> str | None:
@@ -492,7 +500,7 @@ class Authorizer:
         self._dpop_signer = dpop_signer
         last_redirect_uri = tokens.redirect_uri
         if last_redirect_uri is not None and urlsplit(profile.redirect_uri).port == 0:
-            self._redirect_uri = at_port_of(profile.redirect_uri, last_redirect_uri)
+            self._redirect_uri = with_port_of(profile.redirect_uri, last_redirect_uri)
         return None
 
     def _adopt_stored(self, auth_server: AuthorizationServer) -> Flow[bool]:
@@ -535,7 +543,7 @@ class Authorizer:
     ) -> Flow[None]:
         """Use and store the tokens of a response."""
         previous = self._tokens
-        tokens = tokens_from(
+        tokens = tokens_from_response(
             reply,
             now=self._wall_time(),
             issuer=auth_server.issuer,
@@ -552,7 +560,7 @@ class Authorizer:
         store_identity = identity.registered or identity.method == "none" or keep_secret
         self._tokens = replace(
             tokens,
-            asked=scopes,
+            requested_scopes=scopes,
             metadata_url=auth_server.metadata_url,
             dpop_seed=dpop_seed,
             client_method=identity.method if store_identity else None,
@@ -570,7 +578,7 @@ class Authorizer:
             identity,
             self._profile,
             self._dpop_signer,
-            local=self._allow_loopback,
+            allow_loopback=self._allow_loopback,
             entropy=self._entropy,
             wall_time=self._wall_time,
         )
@@ -591,8 +599,8 @@ def _wants_bound_token(challenge: AuthChallenge, auth_server: AuthorizationServe
     """
     if challenge.scheme == "dpop":
         return True
-    supported = auth_server.server.dpop_signing_alg_values_supported or ()
-    return challenge.dpop and ALGORITHM in supported and can_sign()
+    supported = auth_server.metadata.dpop_signing_alg_values_supported or ()
+    return challenge.dpop and ALGORITHM in supported and is_dpop_available()
 
 
 def _put_bounded(table: dict[K, V], key: K, value: V) -> None:
@@ -640,7 +648,7 @@ class AuthAttempt:
         return self._authorizer._headers(method, url)
 
     def received(self, status: int, headers: Iterable[tuple[str, str]], url: str) -> bool:
-        """Process the head of a response. Return True if `challenged()` should be run.
+        """Process the head of a response. Return True if `handle_challenge()` should be run.
 
         Call it once for each response, of any status, to a request with `headers()`. The names of
         `headers` are in lower case.
@@ -649,11 +657,11 @@ class AuthAttempt:
         headers = list(headers)
         values = [value for name, value in headers if name == "www-authenticate"]
         self._status = status
-        self._challenge = demand_in(values)
+        self._challenge = parse_auth_challenge(values)
         self._challenge_text = ", ".join(values)[:_MAX_CHALLENGE_TEXT]
         nonce = next((value for name, value in headers if name == "dpop-nonce"), None)
         self._has_new_nonce = (
-            authorizer._dpop_signer is not None and authorizer._dpop_signer.keep_nonce(url, nonce)
+            authorizer._dpop_signer is not None and authorizer._dpop_signer.store_nonce(url, nonce)
         )
         # A 5xx says nothing about the token, and the response to an older token nothing about
         # the current one.

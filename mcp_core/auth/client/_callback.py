@@ -24,8 +24,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from mcp_core.auth._errors import AuthorizationFailed
 from mcp_core.auth._jose import base64url
-from mcp_core.auth._metadata import error_of
-from mcp_core.auth._resource_urls import check_url, shown
+from mcp_core.auth._metadata import sanitize_error
+from mcp_core.auth._resource_urls import check_url, redacted_url
 from mcp_core.auth._secret import RedactedStruct, Secret
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuthorizationRequest",
-    "answers",
+    "is_callback_for",
     "authorization_url",
-    "challenge_of",
-    "code_in",
-    "new_pending",
+    "code_challenge",
+    "read_callback",
+    "new_authorization_request",
     "new_secret",
 ]
 
@@ -78,8 +78,8 @@ class AuthorizationRequest(RedactedStruct, frozen=True):
     resource: str
 
 
-def new_pending(
-    authority: AuthorizationServer, redirect_uri: str, entropy: Callable[[int], bytes]
+def new_authorization_request(
+    auth_server: AuthorizationServer, redirect_uri: str, entropy: Callable[[int], bytes]
 ) -> AuthorizationRequest:
     """Create the record of a new authorization request.
 
@@ -87,23 +87,27 @@ def new_pending(
         AuthorizationFailed: the authorization server does not announce PKCE with S256, without
             which a stolen code could be redeemed.
     """
-    if "S256" not in (authority.server.code_challenge_methods_supported or ()):
+    if "S256" not in (auth_server.metadata.code_challenge_methods_supported or ()):
         raise AuthorizationFailed(
-            f"the authorization server {shown(authority.issuer)} does not say that it supports PKCE with S256 "
+            f"the authorization server {redacted_url(auth_server.issuer)} does not say that it supports PKCE with S256 "
             "(code_challenge_methods_supported), without which a code could be stolen. Its administrator has to turn it on."
         )
     return AuthorizationRequest(
-        authority.issuer, new_secret(entropy), new_secret(entropy), redirect_uri, authority.resource
+        auth_server.issuer,
+        new_secret(entropy),
+        new_secret(entropy),
+        redirect_uri,
+        auth_server.resource,
     )
 
 
 def authorization_url(
-    authority: AuthorizationServer,
-    pending: AuthorizationRequest,
+    auth_server: AuthorizationServer,
+    request: AuthorizationRequest,
     client_id: str,
     scopes: Sequence[str],
     *,
-    local: bool,
+    allow_loopback: bool,
 ) -> str:
     """Build the URL that the browser has to open.
 
@@ -111,19 +115,19 @@ def authorization_url(
         AuthorizationFailed: the authorization server has no authorization endpoint, or one that
             must not be used.
     """
-    endpoint = authority.server.authorization_endpoint
+    endpoint = auth_server.metadata.authorization_endpoint
     if endpoint is None:
         raise AuthorizationFailed(
-            f"the authorization server {shown(authority.issuer)} has no authorization endpoint, so a browser cannot log in"
+            f"the authorization server {redacted_url(auth_server.issuer)} has no authorization endpoint, so a browser cannot log in"
         )
     query = {
         "response_type": "code",
         "client_id": client_id,
-        "redirect_uri": pending.redirect_uri,
-        "state": pending.state.reveal(),
-        "code_challenge": challenge_of(pending.verifier),
+        "redirect_uri": request.redirect_uri,
+        "state": request.state.reveal(),
+        "code_challenge": code_challenge(request.verifier),
         "code_challenge_method": "S256",
-        "resource": pending.resource,
+        "resource": request.resource,
     }
     if scopes:
         query["scope"] = " ".join(scopes)
@@ -135,15 +139,17 @@ def authorization_url(
     conflicting = endpoint_parameters & (query.keys() | _RESERVED_PARAMETERS)
     if conflicting:
         raise AuthorizationFailed(
-            f"the authorization_endpoint of {shown(authority.issuer)} already sets "
+            f"the authorization_endpoint of {redacted_url(auth_server.issuer)} already sets "
             f"parameters of a login ({', '.join(sorted(conflicting))}): another user could be logged in. "
             "It is not used; tell the administrator of the server."
         )
     url = f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query, quote_via=quote)}"
-    return check_url(url, "the authorization_endpoint of the authorization server", local=local)
+    return check_url(
+        url, "the authorization_endpoint of the authorization server", local=allow_loopback
+    )
 
 
-def answers(browse: Browse, callback: str) -> bool:
+def is_callback_for(browse: Browse, callback: str) -> bool:
     """Return True if a request to the redirect URI is the callback for `browse`.
 
     Other programs and web pages can reach the listener too. It ignores every request for which this
@@ -157,7 +163,7 @@ def answers(browse: Browse, callback: str) -> bool:
     return sent is not None and received is not None and Secret(sent) == Secret(received)
 
 
-def code_in(callback: str, pending: AuthorizationRequest, *, iss_promised: bool) -> Secret:
+def read_callback(callback: str, request: AuthorizationRequest, *, iss_required: bool) -> Secret:
     """Validate the callback URL and return its authorization code.
 
     `iss_promised` is True if the server announced that it always sends `iss`.
@@ -167,19 +173,19 @@ def code_in(callback: str, pending: AuthorizationRequest, *, iss_promised: bool)
     """
     parameters = _parse_query(_url_query(callback))
     state = _single_value(parameters, "state")
-    if state is None or Secret(state) != pending.state:
+    if state is None or Secret(state) != request.state:
         raise AuthorizationFailed(
             "the browser came back with the answer to another login (state does not match). Log in again."
         )
     issuer = _single_value(parameters, "iss")
-    if issuer is None and iss_promised:
+    if issuer is None and iss_required:
         raise AuthorizationFailed(
-            f"the answer does not say which authorization server it is from, as {shown(pending.issuer)} promises (iss is "
+            f"the answer does not say which authorization server it is from, as {redacted_url(request.issuer)} promises (iss is "
             "missing). It is not used: it may come from another one."
         )
-    if issuer is not None and issuer != pending.issuer:
+    if issuer is not None and issuer != request.issuer:
         raise AuthorizationFailed(
-            f"the answer comes from another authorization server than {shown(pending.issuer)} (iss does not match). It is not "
+            f"the answer comes from another authorization server than {redacted_url(request.issuer)} (iss does not match). It is not "
             "used: an attacker may have tried to get the code."
         )
     error = _single_value(parameters, "error")
@@ -195,7 +201,7 @@ def code_in(callback: str, pending: AuthorizationRequest, *, iss_promised: bool)
 
 def _login_error(error: str, description: str | None) -> AuthorizationFailed:
     """Build the exception for an error in the callback."""
-    readable = error_of(error, description)
+    readable = sanitize_error(error, description)
     if readable is None:
         return AuthorizationFailed(
             "the authorization server refused the login with an error that cannot be read"
@@ -255,6 +261,6 @@ def new_secret(entropy: Callable[[int], bytes]) -> Secret:
     return Secret(base64url(entropy(_SECRET_SIZE)))
 
 
-def challenge_of(verifier: Secret) -> str:
+def code_challenge(verifier: Secret) -> str:
     """Return the S256 code challenge of `verifier`."""
     return base64url(sha256(verifier.reveal().encode()).digest())

@@ -18,7 +18,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["AuthChallenge", "Challenge", "challenges_in", "demand_in", "split_scopes"]
+__all__ = ["AuthChallenge", "Challenge", "parse_challenges", "parse_auth_challenge", "split_scopes"]
 
 MAX_LENGTH: Final = 16_384  # characters of all headers together
 MAX_SCOPES: Final = 100
@@ -62,7 +62,7 @@ class AuthChallenge(Struct, frozen=True):
     dpop: bool = False
 
 
-def challenges_in(values: Iterable[str]) -> list[Challenge]:
+def parse_challenges(values: Iterable[str]) -> list[Challenge]:
     """Parse the `WWW-Authenticate` headers of a response. Return their challenges in order."""
     found: list[Challenge] = []
     remaining = MAX_LENGTH
@@ -74,14 +74,16 @@ def challenges_in(values: Iterable[str]) -> list[Challenge]:
     return found
 
 
-def demand_in(values: Iterable[str]) -> AuthChallenge:
+def parse_auth_challenge(values: Iterable[str]) -> AuthChallenge:
     """Parse the `WWW-Authenticate` headers of a response and merge its challenges.
 
     The first value of a parameter counts. The scheme is "dpop" only if there is no Bearer
     challenge.
     """
     found = [
-        challenge for challenge in challenges_in(values) if challenge.scheme in ("bearer", "dpop")
+        challenge
+        for challenge in parse_challenges(values)
+        if challenge.scheme in ("bearer", "dpop")
     ]
     if not found:
         return AuthChallenge()

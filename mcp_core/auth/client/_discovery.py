@@ -29,10 +29,14 @@ from mcp_core.auth._resource_urls import (
     check_url,
     covers,
     resource_metadata_urls,
-    shown,
+    redacted_url,
 )
-from mcp_core.auth._server_metadata import _fetch_server_metadata, _MetadataSearch, find_server
-from mcp_core.urls._addresses import is_local, root_of, url_fault
+from mcp_core.auth._server_metadata import (
+    _fetch_server_metadata,
+    _MetadataSearch,
+    find_server_metadata,
+)
+from mcp_core.urls._addresses import is_loopback_url, origin_text, find_url_error
 
 from ._challenge import AuthChallenge, split_scopes
 
@@ -41,8 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuthorizationServer",
-    "find_authority",
-    "find_resource",
+    "find_authorization_server",
+    "find_resource_metadata",
 ]
 
 
@@ -56,7 +60,7 @@ class AuthorizationServer(Struct, frozen=True):
     """
 
     resource: str
-    server: AuthorizationServerMetadata
+    metadata: AuthorizationServerMetadata
     scopes: tuple[str, ...] | None = None
     metadata_url: str | None = None
     guessed: bool = False
@@ -64,16 +68,16 @@ class AuthorizationServer(Struct, frozen=True):
     @property
     def issuer(self) -> str:
         """The issuer identifier of the authorization server."""
-        return self.server.issuer
+        return self.metadata.issuer
 
 
-def find_authority(
+def find_authorization_server(
     url: str,
-    demand: AuthChallenge,
+    challenge: AuthChallenge,
     *,
-    preset: str | None = None,
-    held: str | None = None,
-    known: AuthorizationServer | None = None,
+    configured_issuer: str | None = None,
+    token_issuer: str | None = None,
+    cached: AuthorizationServer | None = None,
 ) -> Flow[AuthorizationServer]:
     """Find the authorization server for the MCP server at `url`.
 
@@ -85,15 +89,15 @@ def find_authority(
     Raises:
         AuthorizationFailed: there is no authorization server that may be used.
     """
-    local = is_local(url)
-    metadata = yield from find_resource(url, demand.resource_metadata)
-    if metadata is None and preset is None:
+    local = is_loopback_url(url)
+    metadata = yield from find_resource_metadata(url, challenge.resource_metadata)
+    if metadata is None and configured_issuer is None:
         published = yield from _legacy_server_metadata(url)
         server = published or _default_server_metadata(url)
         return AuthorizationServer(canonical_resource(url), server, guessed=published is None)
     if metadata is None:
-        assert preset is not None
-        issuer = preset
+        assert configured_issuer is not None
+        issuer = configured_issuer
         resource = canonical_resource(url)
         scopes = None
     else:
@@ -102,7 +106,9 @@ def find_authority(
             raise AuthorizationFailed(
                 "the metadata of the MCP server names no authorization server. Its administrator has to add one."
             )
-        preferred = next((wanted for wanted in (preset, held) if wanted in offered), None)
+        preferred = next(
+            (wanted for wanted in (configured_issuer, token_issuer) if wanted in offered), None
+        )
         issuer = preferred or offered[0]
         resource = metadata.resource
         scopes = (
@@ -110,14 +116,16 @@ def find_authority(
             if metadata.scopes_supported is not None
             else None
         )
-    if known is not None and known.issuer == issuer:
-        server = known.server
+    if cached is not None and cached.issuer == issuer:
+        server = cached.metadata
     else:
-        server = yield from find_server(issuer, local=local)
-    return AuthorizationServer(resource, server, scopes, demand.resource_metadata)
+        server = yield from find_server_metadata(issuer, allow_loopback=local)
+    return AuthorizationServer(resource, server, scopes, challenge.resource_metadata)
 
 
-def find_resource(url: str, place: str | None) -> Flow[ProtectedResourceMetadata | None]:
+def find_resource_metadata(
+    url: str, location: str | None
+) -> Flow[ProtectedResourceMetadata | None]:
     """Fetch the metadata of the MCP server at `url`. Return None if it publishes none.
 
     The URLs are tried in this order: `place` (from the server's challenge), then the well-known
@@ -126,13 +134,13 @@ def find_resource(url: str, place: str | None) -> Flow[ProtectedResourceMetadata
     Raises:
         AuthorizationFailed: a document was found that must not be used, or `place` has none.
     """
-    local = is_local(url)
-    if place is not None:
-        check_url(place, "the resource_metadata of the MCP server's challenge", local=local)
-    search = _MetadataSearch("the metadata of the MCP server", local=local)
+    local = is_loopback_url(url)
+    if location is not None:
+        check_url(location, "the resource_metadata of the MCP server's challenge", local=local)
+    search = _MetadataSearch("the metadata of the MCP server", allow_loopback=local)
     candidates = resource_metadata_urls(url)
-    if place:
-        candidates.insert(0, place)
+    if location:
+        candidates.insert(0, location)
     for candidate in dict.fromkeys(candidates):
         body = yield from search.fetch(candidate)
         if body is None:
@@ -143,13 +151,15 @@ def find_resource(url: str, place: str | None) -> Flow[ProtectedResourceMetadata
             search.add_invalid(candidate, str(exc))
             continue
         # Otherwise a malicious server could make the client request a token for another server.
-        if url_fault(metadata.resource, local=local) or not covers(metadata.resource, url):
+        if find_url_error(metadata.resource, allow_loopback=local) or not covers(
+            metadata.resource, url
+        ):
             raise AuthorizationFailed(
-                f"the metadata at {shown(candidate)} is that of another resource, {shown(metadata.resource)}: a token for "
-                f"it must not be requested. The MCP server is {shown(url)}; its administrator has to correct the metadata."
+                f"the metadata at {redacted_url(candidate)} is that of another resource, {redacted_url(metadata.resource)}: a token for "
+                f"it must not be requested. The MCP server is {redacted_url(url)}; its administrator has to correct the metadata."
             )
         return metadata
-    if place is not None or search.found_invalid:
+    if location is not None or search.found_invalid:
         raise search.failure()
     return None
 
@@ -159,8 +169,10 @@ def _legacy_server_metadata(url: str) -> Flow[AuthorizationServerMetadata | None
 
     Return None if it publishes none.
     """
-    root = root_of(url)
-    search = _MetadataSearch("the metadata of the authorization server", local=is_local(url))
+    root = origin_text(url)
+    search = _MetadataSearch(
+        "the metadata of the authorization server", allow_loopback=is_loopback_url(url)
+    )
     metadata = yield from _fetch_server_metadata(
         search, f"{root}/.well-known/oauth-authorization-server"
     )
@@ -168,7 +180,7 @@ def _legacy_server_metadata(url: str) -> Flow[AuthorizationServerMetadata | None
         # RFC 8414 allows no other issuer there. Servers write the origin with or without a slash.
         if metadata.issuer.removesuffix("/") != root:
             raise AuthorizationFailed(
-                f"the MCP server {shown(root)} has the metadata of another authorization server, {shown(metadata.issuer)}, "
+                f"the MCP server {redacted_url(root)} has the metadata of another authorization server, {redacted_url(metadata.issuer)}, "
                 "which must not be used. Its administrator has to publish protected-resource metadata (RFC 9728)."
             )
         return metadata
@@ -179,7 +191,7 @@ def _legacy_server_metadata(url: str) -> Flow[AuthorizationServerMetadata | None
 
 def _default_server_metadata(url: str) -> AuthorizationServerMetadata:
     """Return the default endpoints of an MCP server of 2025-03-26 without metadata."""
-    root = root_of(url)
+    root = origin_text(url)
     return AuthorizationServerMetadata(
         issuer=root,
         authorization_endpoint=f"{root}/authorize",

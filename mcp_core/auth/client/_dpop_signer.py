@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.auth._errors import AuthorizationFailed
-from mcp_core.auth._jose import base64url, new_key, require, sign
+from mcp_core.auth._jose import base64url, new_key, require_joserfc, sign
 from mcp_core.auth._secret import Secret
 from mcp_core.jsonrpc._codec import encode
 from mcp_core.urls._addresses import origin_of
@@ -25,17 +25,17 @@ from mcp_core.urls._addresses import origin_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ALGORITHM", "DpopSigner", "can_sign", "new_seed"]
+__all__ = ["ALGORITHM", "DpopSigner", "is_dpop_available", "new_seed"]
 
 ALGORITHM: Final = "ES256"
 _SEED_SIZE: Final = 32  # bytes
 _MAX_NONCE: Final = 256  # characters; a longer nonce is ignored
 
 
-def can_sign() -> bool:
+def is_dpop_available() -> bool:
     """Return True if proofs can be made: joserfc, which is an extra, is installed."""
     try:
-        require()
+        require_joserfc()
     except ImportError:
         return False
     return True
@@ -84,7 +84,7 @@ class DpopSigner:
     def __repr__(self) -> str:
         return f"<DpopSigner {ALGORITHM}, {len(self._nonces)} nonces>"
 
-    def proof(self, method: str, url: str, token: Secret | None = None) -> str:
+    def create_proof(self, method: str, url: str, token: Secret | None = None) -> str:
         """Return a new value of the `DPoP` header for one request.
 
         `token` is the access token of that request.
@@ -104,7 +104,7 @@ class DpopSigner:
         header = {"typ": "dpop+jwt", "alg": ALGORITHM, "jwk": self._key.public_jwk}
         return sign(header, encode(claims), self._key)
 
-    def keep_nonce(self, url: str, nonce: str | None) -> bool:
+    def store_nonce(self, url: str, nonce: str | None) -> bool:
         """Store the `DPoP-Nonce` of a response from `url`. Return True if it is a new value."""
         if not nonce or len(nonce) > _MAX_NONCE:
             return False

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mcp_core.auth._secret import RedactedStruct, Secret
-from mcp_core.urls._addresses import is_local, url_fault
+from mcp_core.urls._addresses import is_loopback_url, find_url_error
 
 __all__ = ["AuthMethod", "ClientProfile", "EnterpriseManaged", "GrantType", "JwtBearer"]
 
@@ -118,12 +118,16 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
             _ = parts.port
         except ValueError:
             raise ValueError("redirect_uri has an invalid port") from None
-        if parts.scheme != "https" and not (parts.scheme == "http" and is_local(self.redirect_uri)):
+        if parts.scheme != "https" and not (
+            parts.scheme == "http" and is_loopback_url(self.redirect_uri)
+        ):
             raise ValueError("redirect_uri is neither https nor http on loopback")
         if parts.fragment:
             raise ValueError("redirect_uri has a fragment")
         url = self.client_metadata_url
-        if url is not None and (url_fault(url, local=False) or urlsplit(url).path in ("", "/")):
+        if url is not None and (
+            find_url_error(url, allow_loopback=False) or urlsplit(url).path in ("", "/")
+        ):
             raise ValueError("client_metadata_url must be an https URL with a path")
         for name in ("client_secret", "private_key"):
             _check_secret(name, getattr(self, name))
@@ -152,7 +156,7 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
 
         It is "native" if the redirect URI is on this machine.
         """
-        return "native" if is_local(self.redirect_uri) else "web"
+        return "native" if is_loopback_url(self.redirect_uri) else "web"
 
     @property
     def extensions(self) -> dict[str, dict[str, object]]:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from mcp_core._errors import AuthRequired
 from mcp_core.auth._errors import AuthorizationFailed, FetchFailed
 from mcp_core.auth._metadata import RegistrationResponse, read_error, read_registration
-from mcp_core.auth._resource_urls import shown
+from mcp_core.auth._resource_urls import redacted_url
 from mcp_core.auth._secret import RedactedStruct, Secret
 from mcp_core.auth._steps import Fetch, HttpRequest, HttpResponse, Load, Save
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ._profile import ClientProfile
     from ._tokens import Tokens
 
-__all__ = ["ClientIdentity", "client_key", "identify", "known_identity"]
+__all__ = ["ClientIdentity", "registration_key", "identify", "known_identity"]
 
 _BASIC: Final = "client_secret_basic"
 _POST: Final = "client_secret_post"
@@ -50,14 +50,14 @@ class ClientIdentity(Struct, frozen=True):
     """A client as one authorization server knows it.
 
     `method` is its authentication method at the token endpoint. `registered` is True if it was
-    registered dynamically, `recalled` if the registration was loaded from the storage.
+    registered dynamically, `from_storage` if the registration was loaded from the storage.
     """
 
     client_id: str
     method: str
     secret: Secret | None = None
     registered: bool = False
-    recalled: bool = False
+    from_storage: bool = False
 
 
 class _StoredRegistration(RedactedStruct, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,7 +74,7 @@ class _StoredRegistration(RedactedStruct, frozen=True, kw_only=True, omit_defaul
 _decode: Final = reader(_StoredRegistration)
 
 
-def client_key(issuer: str) -> str:
+def registration_key(issuer: str) -> str:
     """Return the storage key of the registration with an authorization server."""
     return f"client:{issuer}"
 
@@ -104,12 +104,12 @@ def identify(
         return identity
     if server.registration_endpoint is None or not profile.interactive:
         raise AuthRequired(
-            f"the authorization server {shown(server.issuer)} has no dynamic registration. Register "
+            f"the authorization server {redacted_url(server.issuer)} has no dynamic registration. Register "
             "this client there by hand, with the redirect URI "
             f"{_redirect_uri_to_register(profile, redirect_uri)}, and set the client_id (and "
             "client_secret) that it gets."
         )
-    stored: bytes | None = yield Load(client_key(server.issuer))
+    stored: bytes | None = yield Load(registration_key(server.issuer))
     identity = _decode_registration(stored, redirect_uri, scopes, now)
     if identity is not None:
         return identity
@@ -170,8 +170,8 @@ def _check_issuer(profile: ClientProfile, issuer: str, key: str) -> Flow[None]:
         owner = stored.decode(errors="replace")
     if owner != issuer:
         raise AuthorizationFailed(
-            f"the MCP server now names the authorization server {shown(issuer)}, but the client_id was made for "
-            f"{shown(owner)}. If that is right, register there and set client_id and issuer of the profile."
+            f"the MCP server now names the authorization server {redacted_url(issuer)}, but the client_id was made for "
+            f"{redacted_url(owner)}. If that is right, register there and set client_id and issuer of the profile."
         )
 
 
@@ -203,7 +203,7 @@ def _decode_registration(
         return None
     secret = Secret(registration.secret) if registration.secret else None
     return ClientIdentity(
-        registration.client_id, registration.method, secret, registered=True, recalled=True
+        registration.client_id, registration.method, secret, registered=True, from_storage=True
     )
 
 
@@ -232,7 +232,7 @@ def _register(
         reply: HttpResponse = yield Fetch(HttpRequest("POST", endpoint, headers, encode(request)))
     except FetchFailed as exc:
         raise AuthorizationFailed(
-            f"the registration with {shown(server.issuer)} failed: {exc.reason}"
+            f"the registration with {redacted_url(server.issuer)} failed: {exc.reason}"
         ) from exc
     if reply.status not in (200, 201):
         raise _registration_error(reply, server.issuer, redirect_uri)
@@ -246,7 +246,7 @@ def _register(
         scope=registration.scope,
         expires_at=registration.client_secret_expires_at or None,  # 0 means never
     )
-    yield Save(client_key(server.issuer), encode(stored))
+    yield Save(registration_key(server.issuer), encode(stored))
     return identity
 
 
@@ -258,7 +258,7 @@ def _identity_from_response(
     secret = Secret(registration.client_secret) if registration.client_secret else None
     if method not in _PREFERRED_METHODS or (method != _NONE and secret is None):
         raise AuthorizationFailed(
-            f"the authorization server {shown(issuer)} registered this client for {method[:40]!r}, which "
+            f"the authorization server {redacted_url(issuer)} registered this client for {method[:40]!r}, which "
             f"{'needs a secret' if method in _PREFERRED_METHODS else 'is not supported'}. "
             "Register it by hand and set client_id."
         )
@@ -277,6 +277,6 @@ def _registration_error(reply: HttpResponse, issuer: str, redirect_uri: str) -> 
     if error is not None and error.error == "invalid_redirect_uri":
         cure = f"It does not accept the redirect URI {redirect_uri}: set another redirect_uri, or register by hand."
     return AuthorizationFailed(
-        f"the authorization server {shown(issuer)} did not register this client: {problem}. {cure}",
+        f"the authorization server {redacted_url(issuer)} did not register this client: {problem}. {cure}",
         error=error.error if error is not None else None,
     )

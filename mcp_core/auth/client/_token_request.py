@@ -21,12 +21,12 @@ from urllib.parse import quote, urlencode
 from mcp_core.auth._errors import AuthorizationFailed, FetchFailed
 from mcp_core.auth._jose import InvalidKey, base64url, private_key, sign
 from mcp_core.auth._metadata import TokenResponse, read_error, read_token
-from mcp_core.auth._resource_urls import check_url, shown
+from mcp_core.auth._resource_urls import check_url, redacted_url
 from mcp_core.auth._secret import Secret
 from mcp_core.auth._steps import Browse, Fetch, HttpRequest, HttpResponse
 from mcp_core.jsonrpc._codec import encode
 
-from ._callback import authorization_url, code_in, new_pending
+from ._callback import authorization_url, read_callback, new_authorization_request
 from ._registration import ClientIdentity
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ._dpop_signer import DpopSigner
     from ._profile import ClientProfile, EnterpriseManaged
 
-__all__ = ["TokenEndpointClient", "told_by"]
+__all__ = ["TokenEndpointClient", "call_user_function"]
 
 _URN: Final = "urn:ietf:params:oauth"
 _JWT_BEARER: Final = f"{_URN}:grant-type:jwt-bearer"
@@ -79,34 +79,38 @@ class TokenEndpointClient:
 
     def __init__(
         self,
-        authority: AuthorizationServer,
+        auth_server: AuthorizationServer,
         identity: ClientIdentity,
         profile: ClientProfile,
-        prover: DpopSigner | None,
+        dpop_signer: DpopSigner | None,
         *,
-        local: bool,
+        allow_loopback: bool,
         entropy: Callable[[int], bytes],
         wall_time: Callable[[], float],
     ) -> None:
-        self._auth_server = authority
+        self._auth_server = auth_server
         self._identity = identity
         self._profile = profile
-        self._dpop_signer = prover
-        self._allow_loopback = local
+        self._dpop_signer = dpop_signer
+        self._allow_loopback = allow_loopback
         self._entropy = entropy
         self._wall_time = wall_time
 
     def authorization_code(self, redirect_uri: str, scopes: Sequence[str]) -> Flow[TokenResponse]:
         """Let a user log in in a browser."""
-        pending = new_pending(self._auth_server, redirect_uri, self._entropy)
+        pending = new_authorization_request(self._auth_server, redirect_uri, self._entropy)
         url = authorization_url(
-            self._auth_server, pending, self._identity.client_id, scopes, local=self._allow_loopback
+            self._auth_server,
+            pending,
+            self._identity.client_id,
+            scopes,
+            allow_loopback=self._allow_loopback,
         )
         callback: str = yield Browse(url, redirect_uri)
         iss_promised = (
-            self._auth_server.server.authorization_response_iss_parameter_supported is True
+            self._auth_server.metadata.authorization_response_iss_parameter_supported is True
         )
-        code = code_in(callback, pending, iss_promised=iss_promised)
+        code = read_callback(callback, pending, iss_required=iss_promised)
         form: Form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -144,7 +148,7 @@ class TokenEndpointClient:
             "requested_token_type": _ID_JAG,
             "audience": self._auth_server.issuer,
             "resource": self._auth_server.resource,
-            "subject_token": Secret(told_by(provider.id_token, "id_token")),
+            "subject_token": Secret(call_user_function(provider.id_token, "id_token")),
             "subject_token_type": _ID_TOKEN,
         }
         if scopes:
@@ -162,21 +166,21 @@ class TokenEndpointClient:
         headers = _authenticate(provider_identity, form)
         reply = yield from _post_form(url, headers, form)
         token = _parse_token_response(
-            reply, form, provider_identity, f"the identity provider {shown(url)}"
+            reply, form, provider_identity, f"the identity provider {redacted_url(url)}"
         )
         if token.issued_token_type != _ID_JAG:
             raise AuthorizationFailed(
-                f"the identity provider {shown(url)} gave no identity assertion (ID-JAG)"
+                f"the identity provider {redacted_url(url)} gave no identity assertion (ID-JAG)"
             )
         return (yield from self.jwt_bearer(token.access_token, scopes))
 
     def _request_token(self, form: Form, scopes: Sequence[str]) -> Flow[TokenResponse]:
         """Send a token request for this resource and check the response."""
-        url = self._auth_server.server.token_endpoint
-        server = f"the token endpoint of {shown(self._auth_server.issuer)}"
+        url = self._auth_server.metadata.token_endpoint
+        server = f"the token endpoint of {redacted_url(self._auth_server.issuer)}"
         if url is None:
             raise AuthorizationFailed(
-                f"the authorization server {shown(self._auth_server.issuer)} has no token endpoint"
+                f"the authorization server {redacted_url(self._auth_server.issuer)} has no token endpoint"
             )
         form["resource"] = self._auth_server.resource
         if scopes:
@@ -184,11 +188,11 @@ class TokenEndpointClient:
         reply = yield from self._send_request(url, form)
         nonce_required = _error_code(reply) == "use_dpop_nonce"
         if self._dpop_signer is not None:
-            is_new = self._dpop_signer.keep_nonce(url, reply.header("dpop-nonce"))
+            is_new = self._dpop_signer.store_nonce(url, reply.header("dpop-nonce"))
             # The only retry: a new nonce was required, so a proof with it may be accepted.
             if nonce_required and is_new:
                 reply = yield from self._send_request(url, form)
-                self._dpop_signer.keep_nonce(url, reply.header("dpop-nonce"))
+                self._dpop_signer.store_nonce(url, reply.header("dpop-nonce"))
         token = _parse_token_response(reply, form, self._identity, server)
         kind = token.token_type.lower()
         if kind != "bearer" and not (kind == "dpop" and self._dpop_signer is not None):
@@ -204,7 +208,7 @@ class TokenEndpointClient:
         else:
             headers = _authenticate(self._identity, sent)
         if self._dpop_signer is not None:
-            headers.append(("dpop", self._dpop_signer.proof("POST", url)))
+            headers.append(("dpop", self._dpop_signer.create_proof("POST", url)))
         return (yield from _post_form(url, headers, sent))
 
     def _add_client_assertion(self, form: Form) -> None:
@@ -234,7 +238,7 @@ class TokenEndpointClient:
         }
 
 
-def told_by(ask: Callable[[], str], name: str) -> str:
+def call_user_function(ask: Callable[[], str], name: str) -> str:
     """Call a function of the user and return its text. `name` is its name in the profile.
 
     Raises:
@@ -281,7 +285,7 @@ def _post_form(url: str, headers: list[tuple[str, str]], form: Form) -> Flow[Htt
         reply: HttpResponse = yield Fetch(HttpRequest("POST", url, headers, body.encode()))
     except FetchFailed as exc:
         raise AuthorizationFailed(
-            f"no answer from the token endpoint {shown(url)}: {exc.reason}"
+            f"no answer from the token endpoint {redacted_url(url)}: {exc.reason}"
         ) from exc
     return reply
 

@@ -20,7 +20,7 @@ from ._challenge import split_scopes
 if TYPE_CHECKING:
     from mcp_core.auth._metadata import TokenResponse
 
-__all__ = ["Tokens", "decode_tokens", "encode_tokens", "tokens_from", "tokens_key"]
+__all__ = ["Tokens", "decode_tokens", "encode_tokens", "tokens_from_response", "tokens_key"]
 
 # Tokens are renewed before they expire: by a tenth of their lifetime, at most by a minute.
 _MAX_RENEW_MARGIN: Final = 60.0  # seconds
@@ -48,7 +48,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
     client_id: str
     refresh: Secret | None = None
     scopes: tuple[str, ...] | None = None
-    asked: tuple[str, ...] = ()
+    requested_scopes: tuple[str, ...] = ()
     expires_at: float | None = None
     renew_at: float | None = None
     metadata_url: str | None = None
@@ -90,7 +90,7 @@ def tokens_key(resource: str) -> str:
     return f"tokens:{resource}"
 
 
-def tokens_from(
+def tokens_from_response(
     reply: TokenResponse,
     *,
     now: float,
@@ -133,7 +133,7 @@ def encode_tokens(tokens: Tokens) -> bytes:
             client_id=tokens.client_id,
             refresh=tokens.refresh.reveal() if tokens.refresh else None,
             scopes=list(tokens.scopes) if tokens.scopes is not None else None,
-            asked=tokens.asked,
+            asked=tokens.requested_scopes,
             expires_at=tokens.expires_at,
             renew_at=tokens.renew_at,
             metadata_url=tokens.metadata_url,
@@ -160,7 +160,7 @@ def decode_tokens(data: bytes) -> Tokens | None:
         client_id=stored.client_id,
         refresh=Secret(stored.refresh) if stored.refresh else None,
         scopes=tuple(stored.scopes) if stored.scopes is not None else None,
-        asked=stored.asked,
+        requested_scopes=stored.asked,
         expires_at=stored.expires_at,
         renew_at=stored.renew_at,
         metadata_url=stored.metadata_url,

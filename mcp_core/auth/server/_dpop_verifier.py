@@ -25,12 +25,12 @@ from mcp_core.auth._jose import (
     InvalidKey,
     InvalidToken,
     base64url,
-    members_of,
+    parse_members,
     public_key,
     read_jws,
 )
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
-from mcp_core.urls._addresses import origin_of, url_fault
+from mcp_core.urls._addresses import origin_of, find_url_error
 
 from ._grant import VerifierUnavailable
 
@@ -103,8 +103,15 @@ class DpopVerifier:
             else self._nonce_of(self._nonce_key, int(now) // _NONCE_PERIOD)
         )
 
-    def check(
-        self, proof: str, *, method: str, urls: Iterable[str], token: str, jkt: str, now: float
+    def verify(
+        self,
+        proof: str,
+        *,
+        method: str,
+        urls: Iterable[str],
+        token: str,
+        thumbprint: str,
+        now: float,
     ) -> None:
         """Verify a proof that arrived with `token`, and mark it as used.
 
@@ -115,7 +122,7 @@ class DpopVerifier:
             InvalidDpopProof: the proof is not valid, or was used before.
             VerifierUnavailable: too many proofs are stored.
         """
-        claims = self._verify_signature(proof, jkt)
+        claims = self._verify_signature(proof, thumbprint)
         if claims.htm != method:
             raise InvalidDpopProof("the proof is for another method (htm)")
         if not any(same_url(claims.htu, url) for url in urls):
@@ -129,8 +136,8 @@ class DpopVerifier:
             raise InvalidDpopProof("the proof has no identifier (jti)")
         if self._nonce_key is not None:
             self._check_nonce(self._nonce_key, claims.nonce, now)
-        digest = sha256(f"{jkt} {claims.jti}".encode()).digest()
-        self._use(digest, claims.iat + _MAX_CLOCK_DIFFERENCE, now)
+        digest = sha256(f"{thumbprint} {claims.jti}".encode()).digest()
+        self._mark_used(digest, claims.iat + _MAX_CLOCK_DIFFERENCE, now)
 
     def _verify_signature(self, proof: str, jkt: str) -> _ProofClaims:
         """Verify the signature of a proof and return its claims."""
@@ -143,7 +150,7 @@ class DpopVerifier:
             if not hmac.compare_digest(key.thumbprint.encode(), jkt.encode()):
                 raise InvalidDpopProof("the token is bound to another key than that of the proof")
             payload = jws.verify(key)
-            members_of(payload)
+            parse_members(payload)
             return _read_claims(payload)
         except InvalidDpopProof:
             raise
@@ -171,7 +178,7 @@ class DpopVerifier:
         digest = hmac.digest(key, _NONCE_CONTEXT + str(period).encode(), "sha256")
         return base64url(digest[:16])
 
-    def _use(self, digest: bytes, until: float, now: float) -> None:
+    def _mark_used(self, digest: bytes, until: float, now: float) -> None:
         """Mark a proof as used until the time `until`."""
         used = self._used
         if used.get(digest, now - 1) >= now:
@@ -196,7 +203,7 @@ def same_url(one: str, other: str) -> bool:
 def _normalize(url: str) -> tuple[tuple[str, str, int], str] | None:
     """Return the normalized origin and path of a URL, or None if it is not valid."""
     bare = re.split("[?#]", url, maxsplit=1)[0]
-    if url_fault(bare, local=True) is not None:
+    if find_url_error(bare, allow_loopback=True) is not None:
         return None
     return origin_of(bare), _ESCAPE.sub(_decode_unreserved, urlsplit(bare).path) or "/"
 

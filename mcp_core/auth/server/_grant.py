@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from msgspec import Struct
 
 from mcp_core._errors import McpTrioError
-from mcp_core.auth._jose import InvalidToken, members_of
+from mcp_core.auth._jose import InvalidToken, parse_members
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ __all__ = [
     "Grant",
     "TokenVerifier",
     "VerifierUnavailable",
-    "audiences",
-    "grant_of",
+    "accepted_audiences",
+    "grant_from_claims",
     "read_claims",
-    "scopes_in",
+    "scopes_from_claims",
 ]
 
 _MAX_TIME: Final = 2.0**53  # seconds; the largest integer that every JSON parser reads exactly
@@ -66,7 +66,7 @@ class Grant(Struct, frozen=True):
     leeway: float = 0.0
 
     @property
-    def good_until(self) -> float | None:
+    def valid_until(self) -> float | None:
         """The time at which the grant ends, in seconds since 1970, or None if it has no expiry."""
         return None if self.expires_at is None else self.expires_at + self.leeway
 
@@ -112,15 +112,15 @@ def read_claims(payload: bytes) -> dict[str, Any]:
         InvalidToken: it is not a JSON object, or a name is repeated.
     """
     try:
-        members = members_of(payload)
+        members = parse_members(payload)
         if bytes(members.get("cnf", b""))[:1] == b"{":
-            members_of(bytes(members["cnf"]))
+            parse_members(bytes(members["cnf"]))
         return _read_claims(payload)
     except InvalidPayload:
         raise InvalidToken("the claims of the token cannot be read") from None
 
 
-def audiences(audience: str | Iterable[str]) -> frozenset[str]:
+def accepted_audiences(audience: str | Iterable[str]) -> frozenset[str]:
     """Return the audience names to accept.
 
     A URL with a host and no path is accepted with and without a slash at the end, because libraries
@@ -142,14 +142,14 @@ def audiences(audience: str | Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def grant_of(
+def grant_from_claims(
     claims: Claims,
     *,
     issuer: str,
     audience: Collection[str],
     now: float,
     leeway: float,
-    expires: bool,
+    require_expiry: bool,
 ) -> Grant:
     """Check the audience and the times of claims, and build the grant.
 
@@ -160,7 +160,7 @@ def grant_of(
             now.
     """
     _check_audience(claims, audience)
-    expires_at = _check_time(claims, now, leeway, expires=expires)
+    expires_at = _check_time(claims, now, leeway, expires=require_expiry)
     client = _text_claim(claims, "client_id") or _text_claim(claims, "azp")
     subject = _text_claim(claims, "sub")
     # The prefixes keep a user apart from a client with the same name.
@@ -173,7 +173,7 @@ def grant_of(
     return Grant(
         principal=principal,
         client_id=client,
-        scopes=scopes_in(claims),
+        scopes=scopes_from_claims(claims),
         expires_at=expires_at,
         claims=claims,
         jkt=_key_thumbprint(claims),
@@ -181,7 +181,7 @@ def grant_of(
     )
 
 
-def scopes_in(claims: Claims) -> frozenset[str]:
+def scopes_from_claims(claims: Claims) -> frozenset[str]:
     """Return the scopes of the claims.
 
     Standard is `scope` as a space-separated text (RFC 8693, 4.2). Some servers call it `scp`, or

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from mcp_core.auth._errors import FetchFailed
-from mcp_core.auth._jose import InvalidToken, members_of
+from mcp_core.auth._jose import InvalidToken, parse_members
 from mcp_core.auth._steps import MAX_BODY, Fetch, HttpRequest
 from mcp_core.jsonrpc._codec import InvalidPayload
-from mcp_core.urls._addresses import url_fault
+from mcp_core.urls._addresses import find_url_error
 
-from ._grant import VerifierUnavailable, audiences, grant_of, read_claims
+from ._grant import VerifierUnavailable, accepted_audiences, grant_from_claims, read_claims
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -72,19 +72,19 @@ class IntrospectionVerifier:
         endpoint: str,
         client_id: str,
         client_secret: str,
-        remember: float = 30.0,
+        cache_seconds: float = 30.0,
         leeway: float = 60.0,
     ) -> None:
-        fault = url_fault(endpoint, local=True)
+        fault = find_url_error(endpoint, allow_loopback=True)
         if fault is not None:
             raise ValueError(f"endpoint {fault}")
         self._issuer = issuer
-        self._audience = audiences(audience)
+        self._audience = accepted_audiences(audience)
         self._endpoint = endpoint
         # A space becomes %20, not a plus sign: not every server decodes that.
         credentials = f"{quote(client_id, safe='')}:{quote(client_secret, safe='')}"
         self._authorization = "Basic " + b64encode(credentials.encode()).decode()
-        self._cache_seconds = remember
+        self._cache_seconds = cache_seconds
         self._leeway = leeway
         # By digest of the token: its grant, and the time until which the entry is used. Least
         # recently used entries come first.
@@ -101,7 +101,7 @@ class IntrospectionVerifier:
             claims = yield from self._introspect(token)
             entry = self._verify_response(claims, now), now + self._cache_seconds
         grant, cached_until = entry
-        if grant.good_until is not None and now >= grant.good_until:
+        if grant.valid_until is not None and now >= grant.valid_until:
             raise InvalidToken("the token has expired")
         while len(self._cache) >= _MAX_CACHED:
             del self._cache[next(iter(self._cache))]
@@ -131,7 +131,7 @@ class IntrospectionVerifier:
                 f"the token could not be introspected: HTTP status {reply.status}"
             )
         try:
-            members = members_of(reply.body) if len(reply.body) <= MAX_BODY else {}
+            members = parse_members(reply.body) if len(reply.body) <= MAX_BODY else {}
         except InvalidPayload:
             members = {}
         if bytes(members.get("active", b"")) not in (b"true", b"false"):
@@ -144,11 +144,11 @@ class IntrospectionVerifier:
             raise InvalidToken("the token is not active: it is expired, revoked or unknown")
         if claims.get("iss", self._issuer) != self._issuer:
             raise InvalidToken("the token is of another issuer")
-        return grant_of(
+        return grant_from_claims(
             claims,
             issuer=self._issuer,
             audience=self._audience,
             now=now,
             leeway=self._leeway,
-            expires=False,
+            require_expiry=False,
         )

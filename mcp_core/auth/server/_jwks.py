@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 from mcp_core.auth._errors import AuthorizationFailed, FetchFailed
 from mcp_core.auth._jose import InvalidKey, InvalidToken, load_keys
 from mcp_core.auth._resource_urls import check_url
-from mcp_core.auth._server_metadata import find_server
+from mcp_core.auth._server_metadata import find_server_metadata
 from mcp_core.auth._steps import MAX_BODY, Fetch, HttpRequest, HttpResponse
-from mcp_core.urls._addresses import is_local, origin_of
+from mcp_core.urls._addresses import is_loopback_url, origin_of
 
 from ._grant import VerifierUnavailable
 
@@ -52,7 +52,7 @@ class StaticKeys:
     def __repr__(self) -> str:
         return f"<{len(self._keys)} keys>"
 
-    def find(self, jws: Jws, now: float) -> Flow[Key]:
+    def find_key(self, jws: Jws, now: float) -> Flow[Key]:
         """Return the key with which a token claims to be signed.
 
         Raises:
@@ -95,7 +95,7 @@ class RemoteKeys:
     def __repr__(self) -> str:
         return f"<{len(self._keys)} keys>"
 
-    def find(self, jws: Jws, now: float) -> Flow[Key]:
+    def find_key(self, jws: Jws, now: float) -> Flow[Key]:
         """Return the key with which a token claims to be signed. Fetch the keys if necessary.
 
         Raises:
@@ -181,8 +181,8 @@ class RemoteKeys:
         named_by = None
         if uri is None:
             # The URL is looked up for each fetch: the issuer may move its keys.
-            local = is_local(self._issuer)
-            metadata = yield from find_server(self._issuer, local=local)
+            local = is_loopback_url(self._issuer)
+            metadata = yield from find_server_metadata(self._issuer, allow_loopback=local)
             if metadata.jwks_uri is None:
                 raise AuthorizationFailed("its metadata has no jwks_uri")
             uri = check_url(metadata.jwks_uri, "its jwks_uri", local=local)
@@ -208,7 +208,7 @@ def _select_key(keys: Sequence[Key], jws: Jws) -> Key | None:
     Raises:
         InvalidToken: several keys fit.
     """
-    fitting = [key for key in keys if key.fits(jws.alg)]
+    fitting = [key for key in keys if key.supports(jws.alg)]
     if jws.kid is not None:
         named = [key for key in fitting if key.kid == jws.kid]
         fitting = named or [key for key in fitting if key.kid is None]

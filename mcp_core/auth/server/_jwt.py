@@ -16,13 +16,13 @@ from mcp_core.auth._jose import (
     InvalidToken,
     load_keys,
     read_jws,
-    require,
+    require_joserfc,
     secret_key,
 )
 from mcp_core.jsonrpc._codec import encode
-from mcp_core.urls._addresses import url_fault
+from mcp_core.urls._addresses import find_url_error
 
-from ._grant import audiences, grant_of, read_claims
+from ._grant import accepted_audiences, grant_from_claims, read_claims
 from ._jwks import RemoteKeys, StaticKeys
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class JwtVerifier:
         if not self._algorithms or not self._algorithms <= possible:
             raise ValueError(f"algorithms must be some of {', '.join(sorted(possible))}")
         self._issuer = issuer
-        self._audience = audiences(audience)
+        self._audience = accepted_audiences(audience)
         self._leeway = leeway
         self._keys: StaticKeys | RemoteKeys
         if secret is not None:
@@ -103,8 +103,8 @@ class JwtVerifier:
                 raise ValueError("jwks has no public signature key of a supported kind")
             self._keys = StaticKeys(keys)
         else:
-            require()
-            fault = url_fault(jwks_uri or issuer, local=True)
+            require_joserfc()
+            fault = find_url_error(jwks_uri or issuer, allow_loopback=True)
             if fault is not None:
                 raise ValueError(f"{'issuer' if jwks_uri is None else 'jwks_uri'} {fault}")
             self._keys = RemoteKeys(issuer, jwks_uri)
@@ -118,20 +118,20 @@ class JwtVerifier:
         kind = (jws.typ or "jwt").lower().removeprefix("application/")
         if kind not in _TYPES:
             raise InvalidToken(_WRONG_KIND)
-        key = yield from self._keys.find(jws, now)
+        key = yield from self._keys.find_key(jws, now)
         claims = read_claims(jws.verify(key))
         if claims.get("iss") != self._issuer:
             raise InvalidToken("the token is of another issuer")
         # `at+jwt` already says that it is an access token.
         if kind != "at+jwt" and _is_other_token_type(claims):
             raise InvalidToken(_WRONG_KIND)
-        return grant_of(
+        return grant_from_claims(
             claims,
             issuer=self._issuer,
             audience=self._audience,
             now=now,
             leeway=self._leeway,
-            expires=True,
+            require_expiry=True,
         )
 
 

@@ -22,12 +22,12 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from mcp_core.auth._jose import ASYMMETRIC, MAX_TOKEN, InvalidToken, require
+from mcp_core.auth._jose import ASYMMETRIC, MAX_TOKEN, InvalidToken, require_joserfc
 from mcp_core.auth._resource_urls import canonical_resource, resource_metadata_urls
 from mcp_core.auth._secret import RedactedStruct, Secret
 from mcp_core.auth._steps import Step
 from mcp_core.jsonrpc._codec import encode
-from mcp_core.urls._addresses import url_fault
+from mcp_core.urls._addresses import find_url_error
 from mcp_core.urls._url import DEFAULT_PORTS
 
 from ._dpop_verifier import DpopNonceRequired, DpopVerifier, InvalidDpopProof
@@ -158,7 +158,7 @@ class OAuthResourceServer:
         self._resource_name = resource_name
         self._dpop_verifier: DpopVerifier | None = None
         if dpop:
-            require()
+            require_joserfc()
             self._dpop_verifier = DpopVerifier(nonce_key)
         elif nonce_key is not None:
             raise ValueError("nonce_key needs dpop=True")
@@ -217,7 +217,7 @@ class OAuthResourceServer:
         for name, extra in offered.items():
             parameters = (problem if name == scheme else {}) | common | extra
             text = ", ".join(
-                f'{key}="{_quotable(value)}"' for key, value in parameters.items() if value
+                f'{key}="{_sanitize_quoted(value)}"' for key, value in parameters.items() if value
             )
             headers.append((b"www-authenticate", f"{name} {text}".encode()))
         return headers
@@ -233,7 +233,7 @@ class OAuthResourceServer:
 
         Scopes are checked here too, except for a POST: for its messages call `check`.
         """
-        credentials = self.token_of(headers)
+        credentials = self.read_credentials(headers)
         if isinstance(credentials, AuthDenial):
             return credentials
         try:
@@ -258,7 +258,7 @@ class OAuthResourceServer:
                 return scope_denial
         return grant
 
-    def token_of(self, headers: Headers) -> PresentedCredentials | AuthDenial:
+    def read_credentials(self, headers: Headers) -> PresentedCredentials | AuthDenial:
         """Return the credentials of a request, not verified, or a denial.
 
         Only `ClientAuthorization` is read. A token in the query or the body is ignored.
@@ -328,7 +328,7 @@ class OAuthResourceServer:
         if found is None:
             raise InvalidToken("the token is not accepted here")
         # The other verifiers have checked the expiry. A function may leave it to us.
-        if isinstance(found, Grant) and found.good_until is not None and now >= found.good_until:
+        if isinstance(found, Grant) and found.valid_until is not None and now >= found.valid_until:
             raise InvalidToken(_EXPIRED)
         return found
 
@@ -352,12 +352,12 @@ class OAuthResourceServer:
         # The public URI of the resource may lack the path at which it is served here.
         parts = urlsplit(self.resource)
         served_at = f"{parts.scheme}://{parts.netloc}{target.decode('latin-1')}"
-        self._dpop_verifier.check(
+        self._dpop_verifier.verify(
             credentials.proof.reveal(),
             method=method.decode("latin-1"),
             urls=(self.resource, served_at),
             token=credentials.token.reveal(),
-            jkt=grant.jkt,
+            thumbprint=grant.jkt,
             now=now,
         )
 
@@ -373,7 +373,7 @@ class OAuthResourceServer:
         seconds since 1970, the expiry is checked too: a body may arrive long after its head.
         """
         scheme = _DPOP if grant.jkt else _BEARER
-        if now is not None and grant.good_until is not None and now >= grant.good_until:
+        if now is not None and grant.valid_until is not None and now >= grant.valid_until:
             return self._deny(401, "invalid_token", _EXPIRED, scheme=scheme)
         needed = self.scopes_for(method, params)
         missing = [scope for scope in needed if not self._satisfies(grant.scopes, scope)]
@@ -436,7 +436,7 @@ def _printable(text: str) -> str:
     )
 
 
-def _quotable(text: str) -> str:
+def _sanitize_quoted(text: str) -> str:
     """Replace characters that may not stand in a quoted string of a challenge."""
     return _NOT_QUOTABLE.sub("?", text)
 
@@ -499,7 +499,7 @@ def _no_scopes(name: str) -> Iterable[str]:
 
 def _checked_resource(resource: str) -> str:
     """Return `resource`. Raise `ValueError` unless it is a canonical resource URI."""
-    fault = url_fault(resource, local=True)
+    fault = find_url_error(resource, allow_loopback=True)
     if fault is not None:
         raise ValueError(f"resource {fault}: {resource!r}")
     parts = urlsplit(resource)
@@ -515,7 +515,7 @@ def _checked_resource(resource: str) -> str:
 
 def _checked_issuer(issuer: str) -> str:
     """Return `issuer`. Raise `ValueError` unless it is a usable issuer URL."""
-    fault = "has a query" if "?" in issuer else url_fault(issuer, local=True)
+    fault = "has a query" if "?" in issuer else find_url_error(issuer, allow_loopback=True)
     if fault is not None:
         raise ValueError(f"an authorization server {fault}: {issuer!r}")
     return issuer

@@ -79,7 +79,7 @@ class HttpClient:
     After the end of the connection, calls may remain, such as the DELETE of a session, until
     `idle`.
 
-    With `options.access`, send the head that `sign` returns, and ask `refused` for each response
+    With `client_options.access`, send the head that `sign` returns, and ask `refused` for each response
     head. If it returns True, do not report the response: run the authorization flow of the call's
     `attempt`, and call `hold` before and after it. Then make the call again, or report `denied`.
 
@@ -145,7 +145,7 @@ class HttpClient:
         for out in self.conn.messages_to_send():
             self._transport.send(out, now)
         if self.conn.state is not State.CLOSED:
-            self._transport.look(now)
+            self._transport.check_gate(now)
         elif not self._closed:
             self._closed = True
             self._transport.close(now)
@@ -164,7 +164,7 @@ class HttpClient:
         event = self._events.popleft() if self._events else self.conn.next_event()
         if type(event) is ResultReceived and type(event.result) is ListToolsResult:
             peer = self.conn.peer
-            if peer is not None and peer.dialect.http.mirrored:
+            if peer is not None and peer.dialect.http.mirrored_headers:
                 problems = self.tools.learn(event.result)
                 if problems:
                     self._events.appendleft(event)
@@ -190,7 +190,7 @@ class HttpClient:
         for who, when in list(self._deadlines.items()):
             # Acting on one deadline may remove another.
             if when <= now and self._deadlines.pop(who, None) is not None:
-                who.due(now)
+                who.on_deadline(now)
 
     def response_started(self, key: int, head: Head, now: float) -> None:
         """Process the head of the response to call `key`. Leave out informational responses (1xx).
@@ -199,13 +199,13 @@ class HttpClient:
         """
         operation = self._operations.get(key)
         if operation is not None:
-            operation.started(head, now)
+            operation.response_started(head, now)
 
     def response_data(self, key: int, data: bytes, now: float) -> None:
         """Process a chunk of the response's body."""
         operation = self._operations.get(key)
         if operation is not None:
-            operation.data(data, now)
+            operation.response_data(data, now)
 
     def response_ended(self, key: int, now: float, *, error: str | None = None) -> None:
         """Process the end of the response to call `key`.
@@ -218,7 +218,7 @@ class HttpClient:
         """
         operation = self._detach(key)
         if operation is not None:
-            operation.ended(error, now)
+            operation.response_ended(error, now)
 
     # -- Authorization -----------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class HttpClient:
         kept = (each for each in head.headers if each[0] not in replaced)
         return RequestHead(head.method, head.target, [*kept, *auth_headers])
 
-    def refused(self, call: HttpCall, head: Head) -> bool:
+    def is_retry_worthwhile(self, call: HttpCall, head: Head) -> bool:
         """Return True if the server denied a call, and its authorization flow may help.
 
         Call it once for each response head, before the response is reported.
@@ -248,9 +248,9 @@ class HttpClient:
         operation = self._operations.get(call.key)
         if operation is None or self.conn.state is State.CLOSED:
             return False
-        return worth_retrying and (operation.id is None or self.conn.awaits(operation.id))
+        return worth_retrying and (operation.id is None or self.conn.has_outgoing(operation.id))
 
-    def hold(self, key: int, now: float | None) -> None:
+    def pause_timeout(self, key: int, now: float | None) -> None:
         """Stop the timeout of a call while its authorization flow runs, or restart it.
 
         Call it with None when the flow begins, and with the time when it has ended. The flow may
@@ -258,14 +258,14 @@ class HttpClient:
         """
         operation = self._operations.get(key)
         if operation is not None:
-            if self.conn.opener is not None:
-                self.conn.opener.hold(now)
+            if self.conn.negotiation is not None:
+                self.conn.negotiation.pause_timeout(now)
             if now is None:
                 self._paused.add(operation)
-                self.at(operation, None)
+                self.set_deadline(operation, None)
             else:
                 self._paused.discard(operation)
-                operation.resumed(now)
+                operation.restart_timeout(now)
 
     def denied(self, key: int, error: McpTrioError, now: float) -> None:
         """End a call whose authorization failed. Report this in place of `response_ended`."""
@@ -286,29 +286,29 @@ class HttpClient:
     # -- For operations and transports, see `OperationHost` ----------------------------------------
 
     @property
-    def most(self) -> int:
+    def message_limit(self) -> int:
         """The maximum size of a message of the server, in bytes."""
         return self.conn.config.limits.message
 
     def make(
         self,
-        trip: HttpOperation,
+        operation: HttpOperation,
         method: bytes,
         target: bytes,
         headers: Headers,
         *,
         body: bytes = b"",
         idempotent: bool = True,
-        long: bool = False,
+        long_lived: bool = False,
         brief: bool = False,
         call_headers: Headers = [],  # noqa: B006 - it is not kept
-        operation: str = "",
+        operation_name: str = "",
     ) -> None:
         """Queue a call for the driver, see `OperationHost.make`."""
         self._last_key += 1
         key = self._last_key
-        trip.key = key
-        self._operations[key] = trip
+        operation.key = key
+        self._operations[key] = operation
         configured = self._configured_headers
         if call_headers:
             replaced = {name for name, _ in call_headers}
@@ -321,58 +321,58 @@ class HttpClient:
             *headers,
         ]
         head = RequestHead(method, target, all_headers)
-        access = self.options.access
-        attempt = None if access is None else access.attempt(operation)
-        self._calls.append(HttpCall(key, head, body, idempotent, long, brief, attempt))
+        access = self.options.authorizer
+        attempt = None if access is None else access.attempt(operation_name)
+        self._calls.append(HttpCall(key, head, body, idempotent, long_lived, brief, attempt))
 
-    def withdraw(self, trip: HttpOperation) -> bool:
+    def withdraw(self, operation: HttpOperation) -> bool:
         """Remove the call of `trip`. Return False if the driver has taken it already."""
         for call in self._calls:
-            if call.key == trip.key:
+            if call.key == operation.key:
                 self._calls.remove(call)
-                self.forget(trip)
+                self.forget(operation)
                 return True
         return False
 
-    def drop(self, trip: HttpOperation) -> None:
+    def drop(self, operation: HttpOperation) -> None:
         """Detach `trip`, and have the driver end its connection or stream."""
-        if not self.withdraw(trip):
-            if trip.key:
-                self._drops.append(trip.key)
-            self.forget(trip)
+        if not self.withdraw(operation):
+            if operation.key:
+                self._drops.append(operation.key)
+            self.forget(operation)
 
-    def forget(self, trip: HttpOperation) -> None:
+    def forget(self, operation: HttpOperation) -> None:
         """Detach `trip`: its response is ignored, but the driver lets it end."""
-        self._deadlines.pop(trip, None)
-        self._operations.pop(trip.key, None)
-        self._paused.discard(trip)
-        trip.key = 0
+        self._deadlines.pop(operation, None)
+        self._operations.pop(operation.key, None)
+        self._paused.discard(operation)
+        operation.key = 0
 
-    def at(self, who: HttpOperation | Transport, when: float | None) -> None:
+    def set_deadline(self, who: HttpOperation | Transport, when: float | None) -> None:
         """Set the deadline at which `who.due` is called, or remove it (None)."""
         if when is None:
             self._deadlines.pop(who, None)
         else:
             self._deadlines[who] = when
 
-    def linger(self, trip: HttpOperation, now: float) -> None:
+    def linger(self, operation: HttpOperation, now: float) -> None:
         """Drop `trip` unless its response ends within some seconds of the first such call.
 
         A call that is paused for authorization is dropped at once: the server has not processed it.
         """
-        if trip in self._paused:
-            self.drop(trip)
+        if operation in self._paused:
+            self.drop(operation)
         else:
-            self._deadlines.setdefault(trip, now + _LINGER_TIMEOUT)
+            self._deadlines.setdefault(operation, now + _LINGER_TIMEOUT)
 
     def receive(self, data: bytes, now: float, id: RequestId | None, status: int | None) -> None:
         """Pass a message of the server to the connection, see `OperationHost.receive`."""
-        if self.options.heard is not None:
-            self.options.heard(data)
+        if self.options.on_message is not None:
+            self.options.on_message(data)
         self.conn.receive_message(data, now, MessageContext(id, None, status))
         self._queue_events()
 
-    def failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
+    def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
         """End a request with `error`, or report the error of another message.
 
         `status` is that of the response, 0 without one.
@@ -382,24 +382,24 @@ class HttpClient:
             self.conn.receive_failure(out.id, error, now, status=status)
             self._queue_events()
         else:
-            self.report(error)
+            self.report_error(error)
 
-    def report(self, error: McpTrioError) -> None:
+    def report_error(self, error: McpTrioError) -> None:
         """Emit an event for an error that ends no request."""
         problem = error if isinstance(error, ProtocolError) else RemoteProtocolError(str(error))
         self._events.append(MessageRejected(problem))
 
-    def missed(self) -> None:
+    def report_missed_changes(self) -> None:
         """Emit `ChangesMissed`: notifications of the server may have been lost."""
         self._events.append(ChangesMissed())
 
-    def turn_to(self, transport: Transport) -> None:
+    def use_transport(self, transport: Transport) -> None:
         """Send messages through another transport from now on."""
         self._transport = transport
 
     def param_headers(self, tool: str) -> ParamHeaders | None:
         """Return which arguments of a tool are mirrored into headers, None if there are none."""
-        return self.tools.of(tool)
+        return self.tools.get(tool)
 
     def _queue_events(self) -> None:
         while (event := self.conn.next_event()) is not NEED_DATA and event is not PAUSED:
@@ -422,7 +422,7 @@ class ToolHeaders:
     def __repr__(self) -> str:
         return f"<ToolHeaders of {len(self._by_tool)} tools>"
 
-    def of(self, tool: str) -> ParamHeaders | None:
+    def get(self, tool: str) -> ParamHeaders | None:
         """Return the mirrored arguments of a tool, or None if it has none or was not listed."""
         return self._by_tool.get(tool)
 

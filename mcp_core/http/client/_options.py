@@ -73,7 +73,7 @@ class HttpCall(Struct, gc=False):
     head: RequestHead
     body: bytes = b""
     idempotent: bool = True
-    long: bool = False
+    long_lived: bool = False
     brief: bool = False
     attempt: AuthAttemptLike | None = None
 
@@ -95,17 +95,17 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
     """
 
     headers: Mapping[str, str] = {}
-    attempts: int = 5
-    longest_wait: float = 30.0
+    reconnect_attempts: int = 5
+    max_reconnect_delay: float = 30.0
     entropy: Callable[[int], bytes] | None = None
-    heard: Callable[[bytes], object] | None = None
-    access: AuthorizerLike | None = None
+    on_message: Callable[[bytes], object] | None = None
+    authorizer: AuthorizerLike | None = None
 
     def __post_init__(self) -> None:
         check_headers(self.headers)
 
     def __repr__(self) -> str:
         # Names only: a value may be a token.
-        return f"<HttpClientOptions, headers {', '.join(self.headers) or 'none'}, access by {self.access!r}>"
+        return f"<HttpClientOptions, headers {', '.join(self.headers) or 'none'}, access by {self.authorizer!r}>"
 
     __rich_repr__ = None  # type: ignore[assignment]

@@ -26,7 +26,7 @@ from mcp_core._errors import ConnectionLost
 if TYPE_CHECKING:
     from ._options import HttpCall
 
-__all__ = ["NotProcessed", "Pool", "PoolDecision", "idle_time"]
+__all__ = ["NotProcessed", "Pool", "PoolDecision", "keep_alive_seconds"]
 
 # Connections in use at the same time. Usual servers allow one client about as many.
 _MAX_IN_USE: Final = 100
@@ -63,7 +63,7 @@ class CapacityLike(Protocol):
     """
 
     @property
-    def room(self) -> int: ...
+    def capacity(self) -> int: ...
 
 
 C = TypeVar("C", bound=CapacityLike)
@@ -85,7 +85,7 @@ class Pool(Generic[C]):
     `next_deadline`. At the end close those that `clear` returns; from then on no connection is
     kept.
 
-    `shared` is True if the last connection that was opened accepts several requests in parallel.
+    `cors_headers` is True if the last connection that was opened accepts several requests in parallel.
     """
 
     __slots__ = (
@@ -115,47 +115,53 @@ class Pool(Generic[C]):
     def __repr__(self) -> str:
         return f"<Pool: {self._short_count} in use, {self._long_count} for streams, {len(self._idle)} idle>"
 
-    def take(self, call: HttpCall, now: float) -> C | PoolDecision:
+    def acquire(self, call: HttpCall, now: float) -> C | PoolDecision:
         """Return a connection for `call`, or what to do instead."""
         if self.shared:
             for connection, use in self._in_use.items():
-                if use.requests < connection.room:
+                if use.requests < connection.capacity:
                     use.requests += 1
                     return connection
         # A brief call is never held back: all others may be waiting for it.
         if not call.brief:
-            full = self._long_count >= _MAX_LONG if call.long else self._short_count >= _MAX_IN_USE
+            full = (
+                self._long_count >= _MAX_LONG
+                if call.long_lived
+                else self._short_count >= _MAX_IN_USE
+            )
             if full:
                 return PoolDecision.WAIT
         # Expired connections are skipped here, and removed by `expired`, which returns them to be
         # closed.
         for index in range(len(self._idle) - 1, -1, -1):
             connection, expiry = self._idle[index]
-            if expiry > now and connection.room:
+            if expiry > now and connection.capacity:
                 del self._idle[index]
-                self._count(1, long=call.long)
-                self._in_use[connection] = _ConnectionUse(1, call.long)
+                self._count(1, long=call.long_lived)
+                self._in_use[connection] = _ConnectionUse(1, call.long_lived)
                 return connection
         if self.shared and self._opening and not self._open_failed:
             return PoolDecision.WAIT
         self._opening += 1
-        self._count(1, long=call.long)
+        self._count(1, long=call.long_lived)
         return PoolDecision.OPEN
 
     def opened(self, call: HttpCall, connection: C) -> None:
         """Add the connection that `call` has opened and now uses. Waiting calls may ask again."""
         self._opening -= 1
         self._open_failed = False
-        self._in_use[connection] = _ConnectionUse(1, call.long)
-        self.shared = connection.room > 1
+        self._in_use[connection] = _ConnectionUse(1, call.long_lived)
+        self.shared = connection.capacity > 1
 
-    def drop(self, call: HttpCall) -> None:
+    def discard(self, call: HttpCall) -> None:
         """Free the place of a call that failed to connect. Waiting calls may ask again."""
         self._opening -= 1
-        self._count(-1, long=call.long)
+        self._count(-1, long=call.long_lived)
         self._open_failed = True
 
-    def give(self, connection: C, now: float, *, whole: bool, lasts: float | None = None) -> bool:
+    def release(
+        self, connection: C, now: float, *, complete: bool, keep_alive_seconds: float | None = None
+    ) -> bool:
         """Take back the connection of a call that has ended. Return True if it is to be closed.
 
         Args:
@@ -163,7 +169,7 @@ class Pool(Generic[C]):
             now: the time.
             whole: whether the response is complete and nothing of it is left to read. Not relevant
                 for a connection that accepts several requests in parallel.
-            lasts: the seconds for which the server keeps it (`idle_time`), None if it does not say.
+            lasts: the seconds for which the server keeps it (`keep_alive_seconds`), None if it does not say.
         """
         use = self._in_use[connection]
         use.requests -= 1
@@ -171,11 +177,13 @@ class Pool(Generic[C]):
             return False
         del self._in_use[connection]
         self._count(-1, long=use.long)
-        room = connection.room
-        if self._closed or not room or (room == 1 and not whole):
+        room = connection.capacity
+        if self._closed or not room or (room == 1 and not complete):
             return True
         idle_seconds = (
-            _IDLE_SECONDS if lasts is None else min(_IDLE_SECONDS, max(0.0, lasts - _SAFETY_MARGIN))
+            _IDLE_SECONDS
+            if keep_alive_seconds is None
+            else min(_IDLE_SECONDS, max(0.0, keep_alive_seconds - _SAFETY_MARGIN))
         )
         self._idle.append((connection, now + idle_seconds))
         return False
@@ -221,7 +229,7 @@ class Pool(Generic[C]):
             self._short_count += change
 
 
-def idle_time(keep_alive: bytes | None) -> float | None:
+def keep_alive_seconds(keep_alive: bytes | None) -> float | None:
     """Return the seconds for which a server keeps an idle connection, by its header `Keep-Alive`.
 
     None if it does not say.

@@ -1,8 +1,8 @@
 """When to reconnect to an event stream that has ended, with which event id, and how often.
 
-1. The server's `retry` is the delay of the first attempt, up to `longest_wait`. After a failed
+1. The server's `retry` is the delay of the first attempt, up to `max_reconnect_delay`. After a failed
    attempt our own delay is the minimum. It doubles each time.
-2. An attempt that brings an event, or that stays open for `longest_wait`, resets the count. A
+2. An attempt that brings an event, or that stays open for `max_reconnect_delay`, resets the count. A
    server may end its streams and be polled, and intermediaries end streams on which nothing is
    sent.
 3. An endless stream that was useful once is reconnected forever, because the server may return.
@@ -46,7 +46,7 @@ class Reconnection:
     def __repr__(self) -> str:
         return f"<Reconnection after {self.last_id!r}, {self.failures} failures>"
 
-    def heard(self, decoder: SseDecoder, *, event: bool) -> None:
+    def chunk_received(self, decoder: SseDecoder, *, event: bool) -> None:
         """Take id and `retry` from the decoder, after each chunk.
 
         `event` is True if the chunk has completed an event.
@@ -57,17 +57,17 @@ class Reconnection:
         if event:
             self._reset()
 
-    def lasted(self, seconds: float) -> None:
+    def stream_ended(self, seconds: float) -> None:
         """Process the end of a stream that was open for so many seconds."""
-        if seconds >= self._options.longest_wait:
+        if seconds >= self._options.max_reconnect_delay:
             self._reset()
 
-    def delay(self) -> float | None:
+    def next_delay(self) -> float | None:
         """Count an attempt, and return the seconds to wait before it; None if there were enough."""
         options = self._options
         failures = self.failures
-        longest = options.longest_wait
-        if failures >= options.attempts:
+        longest = options.max_reconnect_delay
+        if failures >= options.reconnect_attempts:
             return longest if self._endless and self._was_useful else None
         self.failures = failures + 1
         server_delay = None if self._retry is None else min(self._retry / 1000, longest)

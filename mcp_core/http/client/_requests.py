@@ -25,8 +25,14 @@ from mcp_core.jsonrpc._codec import BadMessage, decode, is_batch
 from mcp_core.revisions._methods import Step
 
 from ._reconnect import Reconnection
-from ._response import Response, error_in, refusal
-from ._transport import ACCEPT_EVENT_STREAM, HttpOperation, MessagePost, is_long_lived, step_of
+from ._response import Response, error_in, error_for_status
+from ._transport import (
+    ACCEPT_EVENT_STREAM,
+    HttpOperation,
+    MessagePost,
+    is_long_lived,
+    handshake_step,
+)
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
@@ -69,16 +75,16 @@ class SessionTransport(Protocol):
     def try_legacy_sse(self, post: StreamablePost, response: Response, now: float) -> None:
         """Try HTTP+SSE, because the server has rejected the handshake with `response`."""
 
-    def come_back(self, post: StreamablePost, now: float) -> None:
+    def resume(self, post: StreamablePost, now: float) -> None:
         """Resume the stream that was the response to a message."""
 
-    def no_stream(self, problem: McpTrioError | None) -> None:
-        """Forget the standalone stream of the session. A `problem` is reported."""
+    def forget_standalone_stream(self, problem: McpTrioError | None) -> None:
+        """Forget the standalone stream of the session. A `find_error` is reported."""
 
     def session_lost(self, trip: StreamablePost | EventStreamGet, now: float) -> None:
         """Process status 404: the server does not know the session of a request."""
 
-    def over(self, reading: StreamablePost | EventStreamGet) -> None:
+    def forget(self, operation: StreamablePost | EventStreamGet) -> None:
         """Forget an operation: its request has been answered, or has failed."""
 
 
@@ -90,7 +96,7 @@ class StreamablePost(MessagePost):
         self.transport = transport
         dialect = out.dialect
         self.session = transport.session if dialect is None or dialect.http.sessions else None
-        self.comeback = Reconnection(transport.client.options)
+        self.reconnection = Reconnection(transport.client.options)
 
     @property
     def accepted(self) -> bool:
@@ -98,34 +104,34 @@ class StreamablePost(MessagePost):
         return self.response is not None and self.response.good
 
     @property
-    def streams(self) -> bool:
+    def is_streaming(self) -> bool:
         """True if the response has begun, and is an event stream."""
         return self.response is not None and self.response.events is not None
 
-    def started(self, head: Head, now: float) -> None:
+    def response_started(self, head: Head, now: float) -> None:
         if head.status == 404 and self.session is not None:
             self.transport.session_lost(self, now)
             return
         try:
-            self.response = response = Response(head, self.client.most)
+            self.response = response = Response(head, self.client.message_limit)
             if response.good:
                 self.transport.accepted(self, head)
                 if (
                     self.id is not None
                     and head.status == 200
-                    and not (self.streams or response.is_json)
+                    and not (self.is_streaming or response.is_json)
                 ):
                     raise RemoteProtocolError(_unexpected_content_type(head))
         except RemoteProtocolError as exc:
-            self.fail(_with_prefix(self.prefix, exc), now, head.status)
+            self.fail(_with_prefix(self.error_prefix, exc), now, head.status)
 
-    def data(self, data: bytes, now: float) -> None:
+    def response_data(self, data: bytes, now: float) -> None:
         _process_body(self, data, now)
 
-    def ended(self, error: str | None, now: float) -> None:
+    def response_ended(self, error: str | None, now: float) -> None:
         response = self.response
         if response is None or (error is not None and response.events is None):
-            self.lost(error, now)
+            self.fail_connection_lost(error, now)
         elif response.events is not None:
             self._stream_ended(error, now)
         elif not response.good:
@@ -133,49 +139,55 @@ class StreamablePost(MessagePost):
         elif self.id is not None:
             self._handle_body(response, self.id, now)
 
-    def due(self, now: float) -> None:
-        self.transport.over(self)
-        super().due(now)
+    def on_deadline(self, now: float) -> None:
+        self.transport.forget(self)
+        super().on_deadline(now)
 
     def fail(self, error: McpTrioError, now: float, status: int = 0) -> None:
-        self.transport.over(self)
+        self.transport.forget(self)
         super().fail(error, now, status)
 
     def _stream_ended(self, error: str | None, now: float) -> None:
-        if self.id is None or not self.client.conn.awaits(self.id):
-            self.transport.over(self)
+        if self.id is None or not self.client.conn.has_outgoing(self.id):
+            self.transport.forget(self)
             return
         dialect = self.out.dialect
-        if dialect is not None and dialect.http.resumable and self.comeback.last_id:
-            self.transport.come_back(self, now)
+        if dialect is not None and dialect.http.resumable and self.reconnection.last_id:
+            self.transport.resume(self, now)
         elif error is not None or is_long_lived(self.out):
-            self.lost(f"the stream broke before the response arrived ({error or 'it ended'})", now)
+            self.fail_connection_lost(
+                f"the stream broke before the response arrived ({error or 'it ended'})", now
+            )
         else:
-            self.fail(self.doubt("the stream ended without the response"), now, 200)
+            self.fail(
+                self.invalid_response_error("the stream ended without the response"), now, 200
+            )
 
     def _handle_error_status(self, response: Response, now: float) -> None:
         if (
-            step_of(self.out) is Step.INITIALIZE
+            handshake_step(self.out) is Step.INITIALIZE
             and response.status in _NO_STREAMABLE_HTTP
             and self.client.conn.state is State.OPENING
             and not _is_modern_body(response.body)
         ):
             self.transport.try_legacy_sse(self, response, now)
         else:
-            self.refused(response, now)
+            self.handle_error_response(response, now)
 
     def _handle_body(self, response: Response, id: RequestId, now: float) -> None:
         """Process a complete body with a good status that is not an event stream."""
         problem = self._find_error(response, id)
         if problem is not None:
-            self.fail(self.doubt(problem), now, response.status)
+            self.fail(self.invalid_response_error(problem), now, response.status)
             return
-        self.transport.over(self)
+        self.transport.forget(self)
         self.client.receive(response.body, now, id, response.status)
         # A batch may lack the response, and a response of the wrong shape is rejected.
-        if self.client.conn.awaits(id):
-            missing = self.doubt("the body does not contain the response to the request")
-            self.client.failed(self.out, missing, now, response.status)
+        if self.client.conn.has_outgoing(id):
+            missing = self.invalid_response_error(
+                "the body does not contain the response to the request"
+            )
+            self.client.message_failed(self.out, missing, now, response.status)
 
     def _find_error(self, response: Response, id: RequestId) -> str | None:
         """Return why the body cannot be the response to request `id`, None if it can."""
@@ -203,14 +215,14 @@ class EventStreamGet(HttpOperation):
     """
 
     # As of `StreamablePost.streams`: here also before the response has begun.
-    streams = True
+    is_streaming = True
 
     def __init__(
-        self, transport: SessionTransport, comeback: Reconnection, out: Outgoing | None = None
+        self, transport: SessionTransport, reconnection: Reconnection, out: Outgoing | None = None
     ) -> None:
         self.transport = transport
         self.client = transport.client
-        self.comeback = comeback
+        self.reconnection = reconnection
         self.out = out
         self.id = None if out is None else out.id
         self.session = transport.session
@@ -218,10 +230,10 @@ class EventStreamGet(HttpOperation):
 
     def __repr__(self) -> str:
         whose = "the session" if self.out is None else self.out.method
-        return f"<EventStreamGet of {whose}, {self.comeback!r}>"
+        return f"<EventStreamGet of {whose}, {self.reconnection!r}>"
 
     @property
-    def prefix(self) -> str:
+    def error_prefix(self) -> str:
         """The start of an error's text."""
         return "the standalone stream: " if self.out is None else f"{self.out.method}: "
 
@@ -231,95 +243,97 @@ class EventStreamGet(HttpOperation):
             ACCEPT_EVENT_STREAM,
             *self.transport.headers(None if self.out is None else self.out.dialect),
         ]
-        if self.comeback.last_id:
-            headers.append((LAST_EVENT_ID, self.comeback.last_id.encode()))
+        if self.reconnection.last_id:
+            headers.append((LAST_EVENT_ID, self.reconnection.last_id.encode()))
         self.response = None
-        self.client.make(self, b"GET", self.client.url.target, headers, long=True)
+        self.client.make(self, b"GET", self.client.url.target, headers, long_lived=True)
 
-    def started(self, head: Head, now: float) -> None:
+    def response_started(self, head: Head, now: float) -> None:
         if head.status == 404 and self.session is not None:
             self.transport.session_lost(self, now)
             return
         try:
-            self.response = response = Response(head, self.client.most, self.comeback.last_id)
+            self.response = response = Response(
+                head, self.client.message_limit, self.reconnection.last_id
+            )
             if response.good and response.events is None:
                 raise RemoteProtocolError(_unexpected_content_type(head))
         except RemoteProtocolError as exc:
-            self.fail(_with_prefix(self.prefix, exc), now)
+            self.fail(_with_prefix(self.error_prefix, exc), now)
             return
         if response.good:
             # Reconnected without an event id: what the server sent in between is lost.
-            if self.out is None and self._started_at is not None and not self.comeback.last_id:
-                self.client.missed()
+            if self.out is None and self._started_at is not None and not self.reconnection.last_id:
+                self.client.report_missed_changes()
             self._started_at = now
 
-    def data(self, data: bytes, now: float) -> None:
+    def response_data(self, data: bytes, now: float) -> None:
         _process_body(self, data, now)
 
-    def ended(self, error: str | None, now: float) -> None:
+    def response_ended(self, error: str | None, now: float) -> None:
         response = self.response
-        if self.id is not None and not self.client.conn.awaits(self.id):
-            self.transport.over(self)
+        if self.id is not None and not self.client.conn.has_outgoing(self.id):
+            self.transport.forget(self)
         elif response is None or response.events is not None:
             if response is not None:
                 assert self._started_at is not None
-                self.comeback.lasted(now - self._started_at)
-            self.again(error or "the stream ended", now)
+                self.reconnection.stream_ended(now - self._started_at)
+            self.retry(error or "the stream ended", now)
         elif response.status in _TEMPORARY or response.status >= 500:
-            self.again(str(refusal("", response)), now)
+            self.retry(str(error_for_status("", response)), now)
         elif self.out is not None:
-            status_error = refusal(self.prefix, response)
+            status_error = error_for_status(self.error_prefix, response)
             if not isinstance(status_error, AuthRequired):
                 status_error = ConnectionLost(str(status_error))
             self.fail(status_error, now)
-        elif self.comeback.last_id:
+        elif self.reconnection.last_id:
             # The server does not know that event any more. A stream without a past may still work.
-            self.comeback.last_id = ""
-            self.again(str(refusal("", response)), now)
+            self.reconnection.last_id = ""
+            self.retry(str(error_for_status("", response)), now)
         else:
-            self.transport.no_stream(None)
+            self.transport.forget_standalone_stream(None)
 
     def denied(self, error: McpTrioError, now: float) -> None:
         self.fail(error, now)
 
-    def again(self, problem: str, now: float) -> None:
-        """Reconnect after a delay, or fail with `problem` after too many attempts."""
-        delay = self.comeback.delay()
+    def retry(self, problem: str, now: float) -> None:
+        """Reconnect after a delay, or fail with `find_error` after too many attempts."""
+        delay = self.reconnection.next_delay()
         if delay is None:
-            text = f"{self.prefix}no success after {self.comeback.failures} attempts: {problem}"
+            text = f"{self.error_prefix}no success after {self.reconnection.failures} attempts: {problem}"
             self.fail(ConnectionLost(text), now)
         else:
             self.response = None
-            self.client.at(self, now + delay)
+            self.client.set_deadline(self, now + delay)
 
-    def due(self, now: float) -> None:
+    def on_deadline(self, now: float) -> None:
         if not self.key:
             self.connect()
         else:
             # Set by `linger`: the request has its result, but the stream did not end.
-            self.transport.over(self)
+            self.transport.forget(self)
             self.client.drop(self)
 
     def fail(self, error: McpTrioError, now: float, status: int = 0) -> None:
         """End the operation with an error."""
         self.client.drop(self)
         if self.out is None:
-            self.transport.no_stream(error)
+            self.transport.forget_standalone_stream(error)
         else:
-            self.transport.over(self)
-            self.client.failed(self.out, error, now, status)
+            self.transport.forget(self)
+            self.client.message_failed(self.out, error, now, status)
 
 
 class SessionDelete(HttpOperation):
     """The DELETE that ends a session. Its outcome is ignored: a server may answer 405."""
 
-    def started(self, head: Head, now: float) -> None:
+    def response_started(self, head: Head, now: float) -> None:
         """Ignore the status."""
 
-    def data(self, data: bytes, now: float) -> None:
+    def response_data(self, data: bytes, now: float) -> None:
         """Ignore the body."""
 
-    def ended(self, error: str | None, now: float) -> None:
+    def response_ended(self, error: str | None, now: float) -> None:
         """Ignore the end, and how it came about."""
 
     def denied(self, error: McpTrioError, now: float) -> None:
@@ -339,11 +353,11 @@ def _process_body(trip: StreamablePost | EventStreamGet, data: bytes, now: float
             if event.is_message:
                 client.receive(event.data, now, id, response.status)
     except RemoteProtocolError as exc:
-        trip.fail(_with_prefix(trip.prefix, exc), now, response.status)
+        trip.fail(_with_prefix(trip.error_prefix, exc), now, response.status)
         return
     if response.events is not None:
-        trip.comeback.heard(response.events, event=some)
-        if id is not None and not client.conn.awaits(id):
+        trip.reconnection.chunk_received(response.events, event=some)
+        if id is not None and not client.conn.has_outgoing(id):
             client.linger(trip, now)
 
 

@@ -22,7 +22,7 @@ from mcp_core.http.wire._media_types import JSON, is_event_stream, is_json, medi
 from mcp_core.http.wire._messages import header
 from mcp_core.http.wire._sse import EventTooLong, SseDecoder
 from mcp_core.jsonrpc._codec import BadMessage, decode
-from mcp_core.messages._responses import error_of
+from mcp_core.messages._responses import decode_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcp_core.http.wire._messages import Head
     from mcp_core.http.wire._sse import SseEvent
 
-__all__ = ["Response", "error_in", "refusal"]
+__all__ = ["Response", "error_in", "error_for_status"]
 
 _MAX_ERROR_BODY: Final = 64 * 1024  # bytes
 _MAX_SHOWN: Final = 200  # characters of a text of the server that an error repeats
@@ -55,13 +55,13 @@ class Response:
 
     __slots__ = ("_body", "_most", "events", "good", "head", "status")
 
-    def __init__(self, head: Head, most: int, last_id: str = "") -> None:
+    def __init__(self, head: Head, limit: int, last_id: str = "") -> None:
         self.head = head
         self.status = head.status
         self.good = 200 <= head.status < 300
         self.events: SseDecoder | None = None
         self._body: bytearray | None = bytearray()
-        self._most = most
+        self._most = limit
         coding = (header(head, b"content-encoding") or b"identity").strip().lower()
         if coding not in (b"identity", b""):
             if self.good:
@@ -70,7 +70,7 @@ class Response:
                 )
             self._body = None
         elif self.good and is_event_stream(header(head, b"content-type")):
-            self.events = SseDecoder(last_id, limit=most)
+            self.events = SseDecoder(last_id, limit=limit)
 
     def __repr__(self) -> str:
         kind = "events" if self.events is not None else f"{len(self._body or b'')} bytes"
@@ -145,7 +145,7 @@ _BUSY: Final = frozenset({429, 502, 503, 504})
 _DENIED_STATUS: Final = (401, 403)
 
 
-def refusal(prefix: str, response: Response) -> McpTrioError:
+def error_for_status(prefix: str, response: Response) -> McpTrioError:
     """Build the error for a request that got this response, and no JSON-RPC response in it.
 
     Returns:
@@ -202,7 +202,7 @@ def error_in(body: bytes) -> PeerError | None:
         raw = decode(body).error
     except BadMessage:
         return None
-    error = None if raw is UNSET else error_of(raw)
+    error = None if raw is UNSET else decode_error(raw)
     return error if isinstance(error, PeerError) else None
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import AuthRequired, ConnectionLost, RemoteProtocolError
 
-from ._response import Response, refusal
+from ._response import Response, error_for_status
 from ._transport import (
     ACCEPT_EVENT_STREAM,
     CONTENT_TYPE_JSON,
@@ -24,8 +24,8 @@ from ._transport import (
     MessagePost,
     Transport,
     may_repeat,
-    operation_of,
-    own_headers,
+    operation_name,
+    caller_headers,
 )
 
 if TYPE_CHECKING:
@@ -57,14 +57,14 @@ class HttpSseTransport(Transport):
     def __init__(
         self,
         client: OperationHost,
-        first: Outgoing,
-        before: Transport,
-        refused: Callable[[float], object],
+        failed_message: Outgoing,
+        previous_transport: Transport,
+        on_unsupported: Callable[[float], object],
     ) -> None:
         super().__init__(client)
-        self._first = first
-        self._before = before
-        self._refused = refused
+        self._first = failed_message
+        self._before = previous_transport
+        self._refused = on_unsupported
         self._endpoint: Url | None = None
         self._stream = _SseStreamGet(self)
 
@@ -76,21 +76,21 @@ class HttpSseTransport(Transport):
     def begin(self, now: float) -> None:
         """Open the stream, and become the transport of the client."""
         client = self.client
-        client.turn_to(self)
-        client.make(self._stream, b"GET", client.url.target, [ACCEPT_EVENT_STREAM], long=True)
-        client.at(self._stream, now + _ENDPOINT_TIMEOUT)
+        client.use_transport(self)
+        client.make(self._stream, b"GET", client.url.target, [ACCEPT_EVENT_STREAM], long_lived=True)
+        client.set_deadline(self._stream, now + _ENDPOINT_TIMEOUT)
 
     def send(self, out: Outgoing, now: float) -> None:
         if self._endpoint is None:
             # The server is of another kind after all: a late response to the version probe has
             # opened the connection, and this is its first message.
             self.client.drop(self._stream)
-            self.client.turn_to(self._before)
+            self.client.use_transport(self._before)
             self._before.send(out, now)
         else:
             super().send(out, now)
 
-    def _make(self, out: Outgoing, now: float) -> _SsePost:
+    def _begin_post(self, out: Outgoing, now: float) -> _SsePost:
         assert self._endpoint is not None
         post = _SsePost(self.client, out)
         self.client.make(
@@ -101,8 +101,8 @@ class HttpSseTransport(Transport):
             body=out.data,
             idempotent=may_repeat(out),
             brief=True,
-            call_headers=own_headers(out),
-            operation=operation_of(out),
+            call_headers=caller_headers(out),
+            operation_name=operation_name(out),
         )
         return post
 
@@ -113,7 +113,7 @@ class HttpSseTransport(Transport):
         super().close(now)
         self.client.drop(self._stream)
 
-    def said_where(self, reference: bytes, now: float) -> None:
+    def endpoint_received(self, reference: bytes, now: float) -> None:
         """Take the URL for POSTs from the event `endpoint`, and send the first message there.
 
         Later events of this type are ignored.
@@ -133,16 +133,16 @@ class HttpSseTransport(Transport):
                 f"the endpoint event names another server, {endpoint.text[:200]}"
             )
         self._endpoint = endpoint
-        self.client.at(self._stream, None)
+        self.client.set_deadline(self._stream, None)
         self.send(self._first, now)
 
-    def ended(self, error: McpTrioError, now: float) -> None:
+    def stream_ended(self, error: McpTrioError, now: float) -> None:
         """Close the connection, or return to `before` if the endpoint is still unknown."""
         self.client.drop(self._stream)
         if self._endpoint is not None or isinstance(error, AuthRequired):
             self.client.conn.close(error)
         else:
-            self.client.turn_to(self._before)
+            self.client.use_transport(self._before)
             self._refused(now)
 
     def denied(self, error: McpTrioError, now: float) -> None:
@@ -157,36 +157,38 @@ class _SseStreamGet(HttpOperation):
     def __init__(self, transport: HttpSseTransport) -> None:
         self.transport = transport
 
-    def started(self, head: Head, now: float) -> None:
+    def response_started(self, head: Head, now: float) -> None:
         try:
-            self.response = Response(head, self.transport.client.most)
+            self.response = Response(head, self.transport.client.message_limit)
         except RemoteProtocolError as exc:
-            self.transport.ended(exc, now)
+            self.transport.stream_ended(exc, now)
         else:
             if self.response.events is None:
-                self.transport.ended(refusal("the event stream: ", self.response), now)
+                self.transport.stream_ended(
+                    error_for_status("the event stream: ", self.response), now
+                )
 
-    def data(self, data: bytes, now: float) -> None:
+    def response_data(self, data: bytes, now: float) -> None:
         response = self.response
         assert response is not None
         try:
             for event in response.feed(data):
                 if event.type == "endpoint":
-                    self.transport.said_where(event.data, now)
+                    self.transport.endpoint_received(event.data, now)
                 elif event.is_message:
                     self.transport.client.receive(event.data, now, None, None)
         except RemoteProtocolError as exc:
-            self.transport.ended(exc, now)
+            self.transport.stream_ended(exc, now)
 
-    def ended(self, error: str | None, now: float) -> None:
+    def response_ended(self, error: str | None, now: float) -> None:
         why = error or "the server has ended it"
-        self.transport.ended(ConnectionLost(f"the event stream: {why}"), now)
+        self.transport.stream_ended(ConnectionLost(f"the event stream: {why}"), now)
 
     def denied(self, error: McpTrioError, now: float) -> None:
         self.transport.denied(error, now)
 
-    def due(self, now: float) -> None:
-        self.transport.ended(
+    def on_deadline(self, now: float) -> None:
+        self.transport.stream_ended(
             ConnectionLost("the event stream brought no endpoint event in time"), now
         )
 
@@ -194,19 +196,19 @@ class _SseStreamGet(HttpOperation):
 class _SsePost(MessagePost):
     """The POST of a message. A JSON-RPC response arrives on the event stream."""
 
-    def started(self, head: Head, now: float) -> None:
+    def response_started(self, head: Head, now: float) -> None:
         try:
-            self.response = Response(head, self.client.most)
+            self.response = Response(head, self.client.message_limit)
         except RemoteProtocolError:
             pass  # an encoded body with a good status, which is ignored like any other body
 
-    def data(self, data: bytes, now: float) -> None:
+    def response_data(self, data: bytes, now: float) -> None:
         if self.response is not None and not self.response.good:
             for _ in self.response.feed(data):
                 raise AssertionError("no events in a refusal")  # pragma: no cover
 
-    def ended(self, error: str | None, now: float) -> None:
+    def response_ended(self, error: str | None, now: float) -> None:
         if self.response is not None and not self.response.good:
-            self.refused(self.response, now)
+            self.handle_error_response(self.response, now)
         elif self.response is None and error is not None:
-            self.lost(error, now)
+            self.fail_connection_lost(error, now)

@@ -38,9 +38,9 @@ from ._transport import (
     Transport,
     is_long_lived,
     may_repeat,
-    operation_of,
-    own_headers,
-    step_of,
+    operation_name,
+    caller_headers,
+    handshake_step,
 )
 
 if TYPE_CHECKING:
@@ -96,12 +96,12 @@ class StreamableHttpTransport(Transport):
 
     # -- Sending -----------------------------------------------------------------------------------
 
-    def _make(self, out: Outgoing, now: float) -> StreamablePost | None:
+    def _begin_post(self, out: Outgoing, now: float) -> StreamablePost | None:
         try:
             headers = self._message_headers(out)
         except ValueError as exc:
             problem = f"{out.method} cannot be sent over HTTP: {exc}"
-            self.client.failed(out, LocalProtocolError(problem), now, 0)
+            self.client.message_failed(out, LocalProtocolError(problem), now, 0)
             return None
         post = StreamablePost(self, out)
         if post.id is not None:
@@ -113,10 +113,10 @@ class StreamableHttpTransport(Transport):
             [_ACCEPT, CONTENT_TYPE_JSON, *headers],
             body=out.data,
             idempotent=may_repeat(out),
-            long=is_long_lived(out),
+            long_lived=is_long_lived(out),
             brief=out.kind is not MessageKind.REQUEST,
-            call_headers=own_headers(out),
-            operation=operation_of(out),
+            call_headers=caller_headers(out),
+            operation_name=operation_name(out),
         )
         return post
 
@@ -126,15 +126,15 @@ class StreamableHttpTransport(Transport):
         Raises:
             ValueError: an argument of the message has no spelling as a header.
         """
-        if step_of(out) is Step.INITIALIZE:
+        if handshake_step(out) is Step.INITIALIZE:
             return []
         dialect = out.dialect
-        if dialect is None or not dialect.http.mirrored:
+        if dialect is None or not dialect.http.mirrored_headers:
             return self.headers(dialect)
         config = self.client.conn.config
-        row = config.terms[self.client.conn.role][dialect].sends.get(out.method) or Method(
-            out.method, None, Params
-        )
+        row = config.dialect_configs[self.client.conn.role][dialect].sends.get(
+            out.method
+        ) or Method(out.method, None, Params)
         return request_headers(row, out.params, dialect.version, self._mirrored(out))
 
     def _mirrored(self, out: Outgoing) -> ParamHeaders | None:
@@ -163,7 +163,7 @@ class StreamableHttpTransport(Transport):
         operation = self._reading.pop(out.id, None)
         if operation is None or self.client.withdraw(operation):
             return  # answered in the meantime, or not sent yet
-        if out.dialect.http.cancels or operation.session != self.session:
+        if out.dialect.http.disconnect_cancels or operation.session != self.session:
             self.client.drop(operation)
             return
         if operation.key:
@@ -182,7 +182,7 @@ class StreamableHttpTransport(Transport):
         Raises:
             RemoteProtocolError: the session id is not visible ASCII, or too long.
         """
-        step = step_of(post.out)
+        step = handshake_step(post.out)
         if step is Step.INITIALIZE:
             session = header(head, SESSION_ID)
             if session is not None and not _SESSION_ID.fullmatch(session):
@@ -199,20 +199,20 @@ class StreamableHttpTransport(Transport):
         If the server does not support that either, `response` is what the user gets to see.
         """
         HttpSseTransport(
-            self.client, post.out, self, lambda now: post.refused(response, now)
+            self.client, post.out, self, lambda now: post.handle_error_response(response, now)
         ).begin(now)
 
-    def come_back(self, post: StreamablePost, now: float) -> None:
+    def resume(self, post: StreamablePost, now: float) -> None:
         """Resume the stream that was the response to a message."""
         assert post.id is not None
-        stream = self._reading[post.id] = EventStreamGet(self, post.comeback, post.out)
-        stream.again("the stream ended", now)
+        stream = self._reading[post.id] = EventStreamGet(self, post.reconnection, post.out)
+        stream.retry("the stream ended", now)
 
-    def no_stream(self, problem: McpTrioError | None) -> None:
+    def forget_standalone_stream(self, problem: McpTrioError | None) -> None:
         """Forget the standalone stream, and report why; None if the server has none."""
         self._standalone_stream = None
         if problem is not None:
-            self.client.report(problem)
+            self.client.report_error(problem)
 
     def session_lost(self, trip: StreamablePost | EventStreamGet, now: float) -> None:
         """Negotiate a new session: the server does not know the one that `trip` named."""
@@ -231,19 +231,19 @@ class StreamableHttpTransport(Transport):
             self.session = None
             self._renewing = True
             self._unproven = True
-            self._wait_for(None, now)
+            self._set_gate(None, now)
             self._fail_streams(trip, now)
-            client.conn.renew(now)
+            client.conn.reinitialize(now)
         if isinstance(trip, StreamablePost):
             out = trip.out
-            self.over(trip)
+            self.forget(trip)
             # Responses are not repeated: the requests that they answer ended with the session.
             again = (
                 out.kind is MessageKind.NOTIFICATION
                 if trip.id is None
-                else client.conn.awaits(trip.id)
+                else client.conn.has_outgoing(trip.id)
             )
-            if again and step_of(out) is not Step.INITIALIZED:
+            if again and handshake_step(out) is not Step.INITIALIZED:
                 self.send(out, now)
         elif trip.id is not None:
             trip.fail(_session_lost_error(trip), now)
@@ -257,31 +257,31 @@ class StreamableHttpTransport(Transport):
             self.client.drop(self._standalone_stream)
             self._standalone_stream = None
         for operation in list(self._reading.values()):
-            if operation is not but and operation.streams:
+            if operation is not but and operation.is_streaming:
                 operation.fail(_session_lost_error(operation), now)
 
-    def over(self, reading: StreamablePost | EventStreamGet) -> None:
+    def forget(self, reading: StreamablePost | EventStreamGet) -> None:
         """Forget an operation: its request has been answered, or has failed."""
         if reading.id is not None and self._reading.get(reading.id) is reading:
             del self._reading[reading.id]
 
     # -- Order of messages -------------------------------------------------------------------------
 
-    def _must_wait(self, out: Outgoing) -> bool:
-        return self._renewing or super()._must_wait(out)
+    def _must_hold(self, out: Outgoing) -> bool:
+        return self._renewing or super()._must_hold(out)
 
-    def _go_on(self, now: float) -> None:
+    def _send_held(self, now: float) -> None:
         gate = self._gate
         if (
             isinstance(gate, StreamablePost)
-            and step_of(gate.out) is Step.INITIALIZED
+            and handshake_step(gate.out) is Step.INITIALIZED
             and gate.accepted
         ):
             self._standalone_stream = EventStreamGet(
                 self, Reconnection(self.client.options, endless=True)
             )
             self._standalone_stream.connect()
-            self._wait_for(self._standalone_stream, now, _STREAM_OPEN_TIMEOUT)
+            self._set_gate(self._standalone_stream, now, _STREAM_OPEN_TIMEOUT)
             return
         if gate is not None and gate.id is None:
             # The handshake is complete: `initialized` was answered, and the stream is open or will
@@ -289,13 +289,13 @@ class StreamableHttpTransport(Transport):
             self._renewing = False
             self._drop_answered()
             self._fail_other_revisions(now)
-        super()._go_on(now)
+        super()._send_held(now)
 
     def _drop_answered(self) -> None:
         """Drop operations of requests that have ended, such as a version probe that timed out."""
         for id, operation in list(self._reading.items()):
-            if not self.client.conn.awaits(id):
-                self.over(operation)
+            if not self.client.conn.has_outgoing(id):
+                self.forget(operation)
                 self.client.drop(operation)
 
     def _fail_other_revisions(self, now: float) -> None:
@@ -307,8 +307,10 @@ class StreamableHttpTransport(Transport):
             if out.dialect not in (None, peer.dialect):
                 self._held.remove(out)
                 problem = f"{out.method}: the server has lost the session, and negotiated another revision for the new one"
-                client.failed(out, ConnectionLost(problem), now, 0)
+                client.message_failed(out, ConnectionLost(problem), now, 0)
 
 
 def _session_lost_error(operation: StreamablePost | EventStreamGet) -> ConnectionLost:
-    return ConnectionLost(f"{operation.prefix}the server has lost the session before it answered")
+    return ConnectionLost(
+        f"{operation.error_prefix}the server has lost the session before it answered"
+    )

@@ -25,7 +25,7 @@ from mcp_core.jsonrpc._codec import BadMessage, decode, encode_error
 from mcp_core.messages._outbox import MessageKind
 from mcp_core.revisions._methods import METHODS, Step
 
-from ._response import refusal
+from ._response import error_for_status
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
@@ -48,17 +48,17 @@ __all__ = [
     "Transport",
     "is_long_lived",
     "may_repeat",
-    "operation_of",
-    "own_headers",
-    "step_of",
+    "operation_name",
+    "caller_headers",
+    "handshake_step",
 ]
 
 ACCEPT_EVENT_STREAM: Final = (b"accept", EVENT_STREAM)
 CONTENT_TYPE_JSON: Final = (b"content-type", JSON)
 
 _STEPS: Final = {row.name: row.step for row in METHODS}
-_REPEATABLE: Final = frozenset(row.name for row in METHODS if not row.acts)
-_LONG_LIVED: Final = frozenset(row.name for row in METHODS if row.lasting)
+_REPEATABLE: Final = frozenset(row.name for row in METHODS if not row.non_idempotent)
+_LONG_LIVED: Final = frozenset(row.name for row in METHODS if row.long_lived)
 _SET_LEVEL: Final = "logging/setLevel"
 _DENIED_STATUS: Final = (401, 403)
 # Seconds that messages are held behind another one. A server that needs longer is at fault already.
@@ -80,7 +80,7 @@ def is_long_lived(out: Outgoing) -> bool:
     return out.method in _LONG_LIVED
 
 
-def own_headers(out: Outgoing) -> Headers:
+def caller_headers(out: Outgoing) -> Headers:
     """Return the headers that the caller of the method set."""
     return [
         (name.lower().encode(), value.encode("latin-1"))
@@ -88,7 +88,7 @@ def own_headers(out: Outgoing) -> Headers:
     ]
 
 
-def operation_of(out: Outgoing) -> str:
+def operation_name(out: Outgoing) -> str:
     """Return a message's method, and the name of its tool, prompt or resource."""
     return f"{out.method} {_target_name(out.params)}".rstrip()
 
@@ -101,7 +101,7 @@ def _target_name(params: object) -> str:
     return ""
 
 
-def step_of(out: Outgoing) -> Step | None:
+def handshake_step(out: Outgoing) -> Step | None:
     """Return the step of the handshake that a message takes."""
     return _STEPS.get(out.method)
 
@@ -121,25 +121,25 @@ class HttpOperation(abc.ABC):
     response: Response | None = None
 
     @abc.abstractmethod
-    def started(self, head: Head, now: float) -> None:
+    def response_started(self, head: Head, now: float) -> None:
         """Process the head of the response."""
 
     @abc.abstractmethod
-    def data(self, data: bytes, now: float) -> None:
+    def response_data(self, data: bytes, now: float) -> None:
         """Process a chunk of the response's body."""
 
     @abc.abstractmethod
-    def ended(self, error: str | None, now: float) -> None:
+    def response_ended(self, error: str | None, now: float) -> None:
         """Process the end of the response. With an `error` it broke, or no connection was made."""
 
     @abc.abstractmethod
     def denied(self, error: McpTrioError, now: float) -> None:
         """Fail, because authorization for the call failed."""
 
-    def resumed(self, now: float) -> None:  # noqa: B027 - most operations have no timeout of their own
+    def restart_timeout(self, now: float) -> None:  # noqa: B027 - most operations have no timeout of their own
         """Start the timeout, or restart it after authorization, during which it was stopped."""
 
-    def due(self, now: float) -> None:
+    def on_deadline(self, now: float) -> None:
         """Act on the deadline that was set with `OperationHost.at`."""
         raise AssertionError("it asked for none")  # pragma: no cover
 
@@ -159,22 +159,22 @@ class OperationHost(Protocol):
     def options(self) -> HttpClientOptions: ...
 
     @property
-    def most(self) -> int:
+    def message_limit(self) -> int:
         """The maximum size of a message of the server, in bytes."""
 
     def make(
         self,
-        trip: HttpOperation,
+        operation: HttpOperation,
         method: bytes,
         target: bytes,
         headers: Headers,
         *,
         body: bytes = b"",
         idempotent: bool = True,
-        long: bool = False,
+        long_lived: bool = False,
         brief: bool = False,
         call_headers: Headers = ...,
-        operation: str = "",
+        operation_name: str = "",
     ) -> None:
         """Queue a call for the driver. `trip` gets its response.
 
@@ -183,19 +183,19 @@ class OperationHost(Protocol):
         configured headers of the same name.
         """
 
-    def withdraw(self, trip: HttpOperation) -> bool:
+    def withdraw(self, operation: HttpOperation) -> bool:
         """Remove the call of `trip`. Return False if the driver has taken it already."""
 
-    def drop(self, trip: HttpOperation) -> None:
+    def drop(self, operation: HttpOperation) -> None:
         """Detach `trip`, and have the driver end its connection or stream."""
 
-    def forget(self, trip: HttpOperation) -> None:
+    def forget(self, operation: HttpOperation) -> None:
         """Detach `trip`: its response is ignored, but the driver lets it end."""
 
-    def linger(self, trip: HttpOperation, now: float) -> None:
+    def linger(self, operation: HttpOperation, now: float) -> None:
         """Drop `trip` unless its response ends within some seconds of the first such call."""
 
-    def at(self, who: HttpOperation | Transport, when: float | None) -> None:
+    def set_deadline(self, who: HttpOperation | Transport, when: float | None) -> None:
         """Set the deadline at which `who.due` is called, or remove it (None)."""
 
     def receive(self, data: bytes, now: float, id: RequestId | None, status: int | None) -> None:
@@ -204,19 +204,19 @@ class OperationHost(Protocol):
         `id` is our request on whose stream it came, `status` that of the response.
         """
 
-    def failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
+    def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
         """End a request with `error`, or report the error of another message.
 
         `status` is that of the response, 0 without one.
         """
 
-    def report(self, error: McpTrioError) -> None:
+    def report_error(self, error: McpTrioError) -> None:
         """Emit an event for an error that ends no request."""
 
-    def missed(self) -> None:
+    def report_missed_changes(self) -> None:
         """Emit `ChangesMissed`: notifications of the server may have been lost."""
 
-    def turn_to(self, transport: Transport) -> None:
+    def use_transport(self, transport: Transport) -> None:
         """Send messages through another transport from now on."""
 
     def param_headers(self, tool: str) -> ParamHeaders | None:
@@ -232,7 +232,7 @@ class Transport(abc.ABC):
         self._gate: HttpOperation | None = None  # the operation that held messages wait for
 
     @abc.abstractmethod
-    def _make(self, out: Outgoing, now: float) -> MessagePost | None:
+    def _begin_post(self, out: Outgoing, now: float) -> MessagePost | None:
         """Queue the call that sends a message. Return None if the message cannot be sent."""
 
     @abc.abstractmethod
@@ -242,7 +242,7 @@ class Transport(abc.ABC):
     def close(self, now: float) -> None:
         """End all operations, and send the server what it must know of the end."""
         self._held.clear()
-        self._wait_for(None, now)
+        self._set_gate(None, now)
 
     @property
     def queued(self) -> int:
@@ -251,7 +251,7 @@ class Transport(abc.ABC):
 
     def send(self, out: Outgoing, now: float) -> None:
         """Send a message, or hold it until its turn."""
-        step = step_of(out)
+        step = handshake_step(out)
         if out.kind is MessageKind.CANCEL:
             for held in self._held:
                 if held.id == out.id and held.kind is MessageKind.REQUEST:
@@ -261,22 +261,22 @@ class Transport(abc.ABC):
         elif step is Step.INITIALIZE:
             self.post(out, now)
         elif step is Step.INITIALIZED:
-            self._wait_for(self.post(out, now), now)
-        elif self._must_wait(out):
+            self._set_gate(self.post(out, now), now)
+        elif self._must_hold(out):
             self._held.append(out)
         else:
             sent = self.post(out, now)
             if out.method == _SET_LEVEL:
-                self._wait_for(sent, now)
+                self._set_gate(sent, now)
 
     def post(self, out: Outgoing, now: float) -> MessagePost | None:
         """Send a message at once. Return None if it cannot be sent."""
-        sent = self._make(out, now)
+        sent = self._begin_post(out, now)
         if sent is not None:
-            sent.resumed(now)
+            sent.restart_timeout(now)
         return sent
 
-    def look(self, now: float) -> None:
+    def check_gate(self, now: float) -> None:
         """Send the held messages if the operation that they wait for has been answered."""
         gate = self._gate
         if gate is None:
@@ -286,28 +286,28 @@ class Transport(abc.ABC):
         else:
             # Response headers prove nothing to a request: many servers open the event stream before
             # they parse the body. Wait for the result.
-            answered = not self.client.conn.awaits(gate.id)
+            answered = not self.client.conn.has_outgoing(gate.id)
         if answered:
-            self._go_on(now)
+            self._send_held(now)
 
-    def due(self, now: float) -> None:
+    def on_deadline(self, now: float) -> None:
         """Send the held messages: the timeout of what they wait for has expired."""
-        self._go_on(now)
+        self._send_held(now)
 
-    def _must_wait(self, out: Outgoing) -> bool:
+    def _must_hold(self, out: Outgoing) -> bool:
         # Responses never wait for a client's request: the server may need one before it can answer.
         return self._gate is not None and (self._gate.id is None or out.kind is MessageKind.REQUEST)
 
-    def _wait_for(
+    def _set_gate(
         self, trip: HttpOperation | None, now: float, seconds: float = _GATE_TIMEOUT
     ) -> None:
         """Hold messages until `trip` has been answered, for at most `seconds`."""
         self._gate = trip
-        self.client.at(self, None if trip is None else now + seconds)
+        self.client.set_deadline(self, None if trip is None else now + seconds)
 
-    def _go_on(self, now: float) -> None:
+    def _send_held(self, now: float) -> None:
         """Send the held messages, up to one that later ones have to wait for in turn."""
-        self._wait_for(None, now)
+        self._set_gate(None, now)
         held = self._held
         self._held = []
         for out in held:
@@ -326,28 +326,30 @@ class MessagePost(HttpOperation):
         return f"<{type(self).__name__} {self.out.method or 'a response'}, {self.response or 'no response'}>"
 
     @property
-    def prefix(self) -> str:
+    def error_prefix(self) -> str:
         """The start of an error's text: the method, or "" while connecting."""
         return "" if self._is_opening else f"{self.out.method or 'a response'}: "
 
     @property
     def _is_opening(self) -> bool:
-        opening = step_of(self.out) is Step.INITIALIZE or self.client.conn.state is State.OPENING
+        opening = (
+            handshake_step(self.out) is Step.INITIALIZE or self.client.conn.state is State.OPENING
+        )
         return opening and self.id is not None
 
-    def doubt(self, problem: str) -> RemoteProtocolError:
+    def invalid_response_error(self, problem: str) -> RemoteProtocolError:
         """Build the error for a response that cannot be understood."""
         # While connecting, the usual cause is a URL at which something else is served.
         question = "; is this the URL of an MCP server?" if self._is_opening else ""
-        return RemoteProtocolError(f"{self.prefix}{problem}{question}")
+        return RemoteProtocolError(f"{self.error_prefix}{problem}{question}")
 
-    def resumed(self, now: float) -> None:
+    def restart_timeout(self, now: float) -> None:
         if self.id is None:
-            self.client.at(self, now + _RESPONSE_TIMEOUT)
+            self.client.set_deadline(self, now + _RESPONSE_TIMEOUT)
 
-    def due(self, now: float) -> None:
+    def on_deadline(self, now: float) -> None:
         if self.id is None:
-            self.lost(f"no response within {_RESPONSE_TIMEOUT:g} s", now)
+            self.fail_connection_lost(f"no response within {_RESPONSE_TIMEOUT:g} s", now)
         else:
             # Set by `linger`: the request has its result, but the response did not end.
             self.client.drop(self)
@@ -355,16 +357,16 @@ class MessagePost(HttpOperation):
     def fail(self, error: McpTrioError, now: float, status: int = 0) -> None:
         """End the operation with an error. What still arrives is ignored."""
         self.client.drop(self)
-        self.client.failed(self.out, error, now, status)
+        self.client.message_failed(self.out, error, now, status)
 
     def denied(self, error: McpTrioError, now: float) -> None:
         self.fail(error, now, _DENIED_STATUS[0])
 
-    def lost(self, error: str | None, now: float) -> None:
+    def fail_connection_lost(self, error: str | None, now: float) -> None:
         """End the operation with `ConnectionLost`; without `error`, the connection was closed."""
-        self.fail(ConnectionLost(f"{self.prefix}{error or 'the connection was closed'}"), now)
+        self.fail(ConnectionLost(f"{self.error_prefix}{error or 'the connection was closed'}"), now)
 
-    def refused(self, response: Response, now: float) -> None:
+    def handle_error_response(self, response: Response, now: float) -> None:
         """End the operation with a complete response that has the status of an error.
 
         A JSON-RPC error in its body is more precise than the status, so it is preferred.
@@ -378,7 +380,7 @@ class MessagePost(HttpOperation):
         if answer is not None:
             self.client.receive(answer, now, self.id, status)
         else:
-            self.fail(refusal(self.prefix, response), now, status)
+            self.fail(error_for_status(self.error_prefix, response), now, status)
 
 
 def _response_in(body: bytes, id: RequestId) -> bytes | None:

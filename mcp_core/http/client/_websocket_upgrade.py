@@ -27,7 +27,7 @@ from mcp_core.http.wire._websocket_upgrade import (
 )
 from mcp_core.urls._url import Url
 
-from ._response import Response, refusal
+from ._response import Response, error_for_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +104,7 @@ class WebSocketUpgrade:
     def __repr__(self) -> str:
         return f"<WebSocketUpgrade at {self.url}>"
 
-    def refused(self, head: Head, body: bytes = b"") -> McpTrioError | None:
+    def find_error(self, head: Head, body: bytes = b"") -> McpTrioError | None:
         """Return why there is no WebSocket, or None if it begins right after `head`.
 
         `body` is the body of an error response, as far as it was read.
@@ -120,7 +120,7 @@ class WebSocketUpgrade:
                 body = b""
             response = Response(head, len(body))
             list(response.feed(body))
-            error = refusal(context, response)
+            error = error_for_status(context, response)
             if isinstance(error, AuthRequired):  # only the HTTP client can discover and log in
                 error = AuthRequired(_UNAUTHORIZED, error.scopes, challenge=error.challenge)
             return error

@@ -103,7 +103,7 @@ class AsgiHttpExchange:
         first = actions[0]
         if isinstance(first, Head):
             headers = [*first.headers]
-            if self.exchange.hang_up and self._closable:
+            if self.exchange.close_after and self._closable:
                 headers.append(_CLOSE)
             messages.append(
                 {"type": "http.response.start", "status": first.status, "headers": headers}

@@ -84,7 +84,7 @@ class AsgiWebSocket:
         self._sends_rejections = _RESPONSE in (scope.get("extensions") or {})
         self._connected = self._accepted = self._ended = self.gone = False
         self._site = site
-        self.exchange = site.begin(head, now, path=path, token=token, may_switch=True)
+        self.exchange = site.begin(head, now, path=path, token=token, may_upgrade=True)
 
     def __repr__(self) -> str:
         return f"<AsgiWebSocket {'gone' if self.gone else 'over' if self.over else 'open'}, {self.exchange!r}>"
@@ -105,7 +105,7 @@ class AsgiWebSocket:
         socket = self.exchange.socket
         if message["type"] == "websocket.connect":
             self._connected = True
-            self._token.poke()
+            self._token.wake()
         elif message["type"] == "websocket.disconnect":
             if socket is not None:
                 socket.receive_close(
@@ -137,7 +137,7 @@ class AsgiWebSocket:
             if self.exchange.socket is None:
                 return self._rejection(actions)
             self._accepted = True
-            self.exchange.socket.leave_frames()
+            self.exchange.socket.disable_keep_alive()
             messages.append({"type": "websocket.accept", "subprotocol": "mcp", "headers": []})
         assert self.exchange.socket is not None
         for action in self.exchange.socket.messages_to_send(now):
@@ -149,7 +149,7 @@ class AsgiWebSocket:
                     {"type": "websocket.close", "code": action.code, "reason": action.reason}
                 )
                 self._ended = True
-        self._ended = self._ended or self.exchange.socket.over
+        self._ended = self._ended or self.exchange.socket.done
         self._mark_dirty()
         return messages
 
@@ -168,4 +168,4 @@ class AsgiWebSocket:
     def _mark_dirty(self) -> None:
         """Have the conversation's events and its deadline looked at by the next pump."""
         assert self.exchange.conversation is not None
-        self.exchange.conversation.touch()
+        self.exchange.conversation.mark_dirty()

@@ -88,50 +88,54 @@ class EndpointAuth(Struct, frozen=True):
     `log` is the method of that name of a `logging.Logger`.
     """
 
-    guard: ResourceServerLike
+    resource_server: ResourceServerLike
     wall_time: Callable[[], float]
     log: Callable[..., object]
 
-    def tell(self, text: str, level: int = _INFO, exc: BaseException | None = None) -> None:
+    def log_line(self, text: str, level: int = _INFO, exc: BaseException | None = None) -> None:
         """Write one line to the log, with a traceback if `exc` is given."""
         self.log(level, "%s", text, exc_info=exc)
 
-    def judge(self, grant: GrantLike, body: ParsedBody, config: Config) -> ErrorResponse | None:
+    def authorize_body(
+        self, grant: GrantLike, body: ParsedBody, config: Config
+    ) -> ErrorResponse | None:
         """Return an error response unless `grant` covers every message in `body`."""
         try:
             now = self.wall_time()
             for method, params in _guarded_messages(body, config):
-                denial = self.guard.check(grant, method, params, now)
+                denial = self.resource_server.check(grant, method, params, now)
                 if denial is not None:
-                    return self.turned_away(b"POST", denial, method)
+                    return self.denial_response(b"POST", denial, method)
         except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3; user code may run
-            return self.failed(b"POST", exc)
+            return self.failure_response(b"POST", exc)
         return None
 
-    def turned_away(
+    def denial_response(
         self, verb: bytes, denial: AuthDenialLike, method: str | None = None
     ) -> ErrorResponse:
         """Log `denial` and convert it to a response. `method` is the denied MCP method."""
         request = verb.decode("ascii") if method is None else f"{verb.decode('ascii')} {method}"
         # A 5xx is not the client's mistake, so an operator should see it.
         level = _INFO if denial.status < 500 else _WARNING
-        self.tell(f"{request} refused with {denial.status}: {denial.reason}", level)
+        self.log_line(f"{request} refused with {denial.status}: {denial.reason}", level)
         return ErrorResponse(denial.status, denial.message, denial.headers)
 
-    def failed(self, verb: bytes, exc: BaseException) -> ErrorResponse:
+    def failure_response(self, verb: bytes, exc: BaseException) -> ErrorResponse:
         """Log an exception of the resource server. The response does not reveal it."""
         verb_text = verb.decode("ascii")
-        self.tell(
+        self.log_line(
             f"{verb_text} refused with 500: the authorization check raised an exception",
             _ERROR,
             exc,
         )
         return _CHECK_FAILED
 
-    def too_slow(self, verb: bytes) -> ErrorResponse:
+    def timeout_response(self, verb: bytes) -> ErrorResponse:
         """Log that the check took too long, and ask the client to retry later."""
         verb_text = verb.decode("ascii")
-        self.tell(f"{verb_text} refused with 503: the authorization check took too long", _WARNING)
+        self.log_line(
+            f"{verb_text} refused with 503: the authorization check took too long", _WARNING
+        )
         return _CHECK_TIMED_OUT
 
 
@@ -169,7 +173,7 @@ class AuthCheck:
 
         def start() -> Any:
             wall_time = self._auth.wall_time()
-            server = self._auth.guard
+            server = self._auth.resource_server
             self._flow = server.admit(head.method, head.target, head.headers, wall_time)
             return next(self._flow)
 
@@ -187,11 +191,11 @@ class AuthCheck:
         flow = self._flow
         self._resume(lambda: flow.throw(exc), now)
 
-    def give_up(self, now: float) -> None:
+    def time_out(self, now: float) -> None:
         """Deny the request if the check is still undecided. Otherwise do nothing."""
         if self.step is not None:
             self.step = None
-            self._on_denied(self._auth.too_slow(self._head.method), now)
+            self._on_denied(self._auth.timeout_response(self._head.method), now)
 
     def _resume(self, advance: Callable[[], Any], now: float) -> None:
         verb = self._head.method
@@ -203,10 +207,10 @@ class AuthCheck:
             if hasattr(outcome, "principal"):
                 self._on_granted(outcome, now)
             else:
-                self._on_denied(self._auth.turned_away(verb, outcome), now)
+                self._on_denied(self._auth.denial_response(verb, outcome), now)
         except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3; user code may call sys.exit
             self.step = None
-            self._on_denied(self._auth.failed(verb, exc), now)
+            self._on_denied(self._auth.failure_response(verb, exc), now)
 
     def _run_to_next_step(self, advance: Callable[[], Any]) -> Any:
         """Set `step` to the flow's next step, or return the flow's result if it has ended."""
@@ -233,7 +237,7 @@ def _guarded_message(message: Envelope | BadMessage, config: Config) -> tuple[st
     # with the right JSON-RPC error.
     if isinstance(message, BadMessage) or message.method is UNSET:
         return None, None
-    row = config.rows[Role.SERVER].get(message.method)
+    row = config.receivable[Role.SERVER].get(message.method)
     if row is None:
         return None, None
     try:

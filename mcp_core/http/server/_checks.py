@@ -1,6 +1,6 @@
 """The checks of a request's head, in their order, and the error responses.
 
-1. The order is a tuple for each verb (`LADDERS`): who may send requests at all, then what is
+1. The order is a tuple for each verb (`CHECKS`): who may send requests at all, then what is
    requested, then in which shape and revision. The first failed check is the response, and the body
    is not read.
 2. A header that may occur once and occurs twice is rejected, whatever its values: one reader takes
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALLOWED",
-    "LADDERS",
-    "UPGRADE",
+    "CHECKS",
+    "WEBSOCKET_UPGRADE",
     "ParsedHead",
-    "first_fault",
-    "preflight",
-    "scan",
-    "shared",
-    "who_fault",
+    "check_head",
+    "preflight_headers",
+    "parse_head",
+    "cors_headers",
+    "check_host_and_origin",
 ]
 
 ALLOWED: Final = b"GET, POST, DELETE, OPTIONS"
 
 # Stands for the verb of a request that is to become a WebSocket; no verb has a space in it.
-UPGRADE: Final = b"GET a WebSocket"
+WEBSOCKET_UPGRADE: Final = b"GET a WebSocket"
 
 # What nearly every client sends. It is compared first, and anything else is parsed.
 _USUAL_ACCEPT: Final = b"application/json, text/event-stream"
@@ -76,16 +76,16 @@ _READ: Final = _SINGLE | {
 class ParsedHead(Struct, gc=False):
     """The head of a request, as far as it is read here.
 
-    `headers` has each header once, `doubled` one that occurs twice and must not, and `mirrored`
+    `headers` has each header once, `repeated` one that occurs twice and must not, and `mirrored_headers`
     those that may repeat what the body says, as they came.
     """
 
     headers: dict[bytes, bytes]
-    doubled: bytes | None
+    repeated: bytes | None
     mirrored: Headers
 
 
-def scan(headers: Headers) -> ParsedHead:
+def parse_head(headers: Headers) -> ParsedHead:
     """Collect the headers that are read, in one pass."""
     found: dict[bytes, bytes] = {}
     mirrored: Headers = []
@@ -104,25 +104,27 @@ def scan(headers: Headers) -> ParsedHead:
     return ParsedHead(found, doubled, mirrored)
 
 
-def first_fault(
+def check_head(
     verb: bytes, parsed: ParsedHead, options: HttpOptions, config: Config
 ) -> ErrorResponse | None:
     """Run all checks for `verb`. Return the response of the first that fails, or None."""
-    for check in LADDERS.get(verb, _UNKNOWN_VERB):
+    for check in CHECKS.get(verb, _UNKNOWN_VERB):
         refused = check(parsed, options, config)
         if refused is not None:
             return refused
     return None
 
 
-def who_fault(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def check_host_and_origin(
+    parsed: ParsedHead, options: HttpOptions, config: Config
+) -> ErrorResponse | None:
     """Run only the `Host` and `Origin` checks, before authorization."""
     return _host(parsed, options, config) or _origin(parsed, options, config)
 
 
 def _host(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
     host = parsed.headers.get(b"host")
-    gate = options.gate
+    gate = options.host_origin_policy
     if host in gate.known_hosts or gate.allows_host(host):
         return None
     return ErrorResponse(421, "the name in Host is not allowed: list it in hosts=")
@@ -130,15 +132,15 @@ def _host(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResp
 
 def _origin(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
     origin = parsed.headers.get(b"origin")
-    if origin is None or options.gate.allows_origin(origin, parsed.headers[b"host"]):
+    if origin is None or options.host_origin_policy.allows_origin(origin, parsed.headers[b"host"]):
         return None
     return ErrorResponse(403, "the Origin is not allowed: list it in origins=")
 
 
 def _doubled(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
-    if parsed.doubled is None:
+    if parsed.repeated is None:
         return None
-    return ErrorResponse(400, f"the header {parsed.doubled.decode('ascii')} stands twice")
+    return ErrorResponse(400, f"the header {parsed.repeated.decode('ascii')} stands twice")
 
 
 def _verb(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
@@ -152,16 +154,16 @@ def _length(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorRe
     if length is None:
         return None
     if not length.isdigit():
-        return ErrorResponse(400, "content-length is not a number", hang_up=True)
+        return ErrorResponse(400, "content-length is not a number", close_after=True)
     if len(length) > 18 or int(length) > config.limits.message:
-        return too_long(config)
+        return body_too_long(config)
     return None
 
 
-def too_long(config: Config) -> ErrorResponse:
+def body_too_long(config: Config) -> ErrorResponse:
     """Return the response to a body that exceeds the limit, declared or as it arrives."""
     return ErrorResponse(
-        413, f"the body is longer than {config.limits.message} bytes", hang_up=True
+        413, f"the body is longer than {config.limits.message} bytes", close_after=True
     )
 
 
@@ -203,14 +205,14 @@ def _accepts_events(
 
 _SENDER: Final = (_host, _origin)
 
-LADDERS: Final[
+CHECKS: Final[
     Mapping[bytes, tuple[Callable[[ParsedHead, HttpOptions, Config], ErrorResponse | None], ...]]
 ] = {
     b"POST": (*_SENDER, _doubled, _length, _json, _accepts_responses),
     b"GET": (*_SENDER, _doubled, _accepts_events),
     b"DELETE": (*_SENDER, _doubled),
     b"OPTIONS": _SENDER,
-    UPGRADE: (*_SENDER, _doubled),
+    WEBSOCKET_UPGRADE: (*_SENDER, _doubled),
 }
 
 _UNKNOWN_VERB: Final = (*_SENDER, _verb)
@@ -228,7 +230,7 @@ _EXPOSED: Final = b"mcp-session-id, mcp-protocol-version"
 _EXPOSED_IF_GUARDED: Final = _EXPOSED + b", www-authenticate, dpop-nonce"
 
 
-def shared(origin: bytes, *, guarded: bool) -> Headers:
+def cors_headers(origin: bytes, *, guarded: bool) -> Headers:
     """Return the headers of every response to a page of `origin`.
 
     If the endpoint is `guarded`, a page can also read the challenge that says how to get a token.
@@ -240,7 +242,7 @@ def shared(origin: bytes, *, guarded: bool) -> Headers:
     ]
 
 
-def preflight(headers: Mapping[bytes, bytes]) -> Headers:
+def preflight_headers(headers: Mapping[bytes, bytes]) -> Headers:
     """Return the headers of the response to a preflight request. `headers` are the request's."""
     return [
         (b"access-control-allow-methods", ALLOWED),

@@ -31,7 +31,7 @@ from mcp_core.http.wire._mcp_headers import (
 )
 from mcp_core.http.wire._messages import ErrorResponse
 from mcp_core.http.wire._sse import encode_event
-from mcp_core.http.wire._websocket_upgrade import upgrade_fault
+from mcp_core.http.wire._websocket_upgrade import find_upgrade_error
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.jsonrpc._codec import encode, encode_error
 from mcp_core.messages._events import ConnectionClosed, Peer, PeerReady
@@ -40,12 +40,21 @@ from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import METHODS, Role
 
 from ._auth import GUARDED, AuthCheck
-from ._checks import ALLOWED, UPGRADE, first_fault, preflight, scan, shared, too_long, who_fault
+from ._checks import (
+    ALLOWED,
+    WEBSOCKET_UPGRADE,
+    check_head,
+    preflight_headers,
+    parse_head,
+    cors_headers,
+    body_too_long,
+    check_host_and_origin,
+)
 from ._exchange import Exchange, ResponseMode
 from ._session import Conversation, EndpointState, Session, Sessions, cancelled_ids
 from ._stream import EventLog, EventStream
 from ._timeouts import TimeoutQueue
-from ._websocket_session import WebSocketSessions, begin_socket
+from ._websocket_session import WebSocketSessions, begin_websocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,7 +75,7 @@ __all__ = ["ROUTES", "Endpoint"]
 
 _SERVER, _READY = Role.SERVER, State.READY
 _UNDECIDED, _STREAM = ResponseMode.UNDECIDED, ResponseMode.STREAM
-_LONG_LIVED: Final = frozenset(row.name.encode() for row in METHODS if row.lasting)
+_LONG_LIVED: Final = frozenset(row.name.encode() for row in METHODS if row.long_lived)
 _VERSION_IN_META: Final = b'"io.modelcontextprotocol/protocolVersion"'
 # The revision of a request without a version header (2025-06-18), until the handshake names one.
 _DEFAULT_DIALECT: Final = DIALECTS["2025-03-26"]
@@ -122,20 +131,20 @@ class Endpoint:
         entropy: Callable[[int], bytes],
         param_headers: Callable[[str], ParamHeaders | None],
         token: Any = None,
-        door: EndpointAuth | None = None,
+        auth: EndpointAuth | None = None,
     ) -> None:
         limits = options.limits
         self.options = options
         self.token = token
-        self.door = door
-        self.shared = EndpointState(limits, token)
-        self.events = self.shared.events
-        self.dirty = self.shared.dirty
-        self.ready = self.shared.ready
-        self.log = self.shared.log
+        self.auth = auth
+        self.state = EndpointState(limits, token)
+        self.events = self.state.events
+        self.dirty = self.state.dirty
+        self.ready = self.state.ready
+        self.log = self.state.log
         self.sessions = Sessions(limits)
-        self.alone: dict[Conversation, None] = {}  # conversations that are not sessions
-        self.sockets = WebSocketSessions()
+        self.one_shots: dict[Conversation, None] = {}  # conversations that are not sessions
+        self.websockets = WebSocketSessions()
         self._retry = round(options.retry * 1000)
         self._configure = configure
         self._entropy = entropy
@@ -143,16 +152,16 @@ class Endpoint:
         self._config: Config | None = None
         self._closing = False
         # Exchanges without a complete response: when to send a comment, unless there is output.
-        self._silent: TimeoutQueue[Exchange] = TimeoutQueue(options.comment)
+        self._awaiting_output: TimeoutQueue[Exchange] = TimeoutQueue(options.comment_interval)
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def __repr__(self) -> str:
-        return f"<Endpoint with {len(self.sessions)} sessions, {len(self._silent)} exchanges under way>"
+        return f"<Endpoint with {len(self.sessions)} sessions, {len(self._awaiting_output)} exchanges under way>"
 
     @property
     def idle(self) -> bool:
         """True if no response is under way."""
-        return not self._silent and not self.ready
+        return not self._awaiting_output and not self.ready
 
     # -- The head of a request ---------------------------------------------------------------------
 
@@ -167,35 +176,35 @@ class Endpoint:
     ) -> Exchange:
         """Begin the exchange of a request whose head has arrived.
 
-        `principal` is the authenticated client, where no `door` finds that out. `switches`: the
+        `principal` is the authenticated client, where no `door` finds that out. `wants_websocket`: the
         request asks for a WebSocket.
         """
-        self.shared.now = now
+        self.state.now = now
         if self._configure() is not self._config:
             self._refresh()
         verb = head.method
         exchange = Exchange(self, token, retry=self._retry)
-        parsed = scan(head.headers)
+        parsed = parse_head(head.headers)
         headers = exchange.headers = parsed.headers
         exchange.is_head = verb == b"HEAD"
         exchange.principal = principal
-        exchange.switches = switches
+        exchange.wants_websocket = switches
         origin = headers.get(b"origin")
-        if origin is not None and self.options.gate.cross_origin(origin):
-            exchange.extra = shared(origin, guarded=self.door is not None)
-        if self.door is None or verb not in GUARDED:
+        if origin is not None and self.options.host_origin_policy.is_listed_origin(origin):
+            exchange.extra_headers = cors_headers(origin, guarded=self.auth is not None)
+        if self.auth is None or verb not in GUARDED:
             self._handle_head(exchange, head, parsed)
             return exchange
         # Before authorization: a web page of another site must not learn whether its token is good.
-        refused = who_fault(parsed, self.options, self._session_config)
+        refused = check_host_and_origin(parsed, self.options, self._session_config)
         if refused is not None:
-            self.door.tell(
+            self.auth.log_line(
                 f"{verb.decode('ascii')} refused with {refused.status}: {refused.message}"
             )
             self._reject(exchange, refused)
             return exchange
-        check = exchange.needs_grant = AuthCheck(
-            self.door,
+        check = exchange.auth_check = AuthCheck(
+            self.auth,
             head,
             on_granted=partial(self._granted, exchange, head, parsed),
             on_denied=partial(self._denied, exchange),
@@ -211,41 +220,41 @@ class Endpoint:
         grant: GrantLike,
         now: float,
     ) -> None:
-        if exchange.needs_grant is None:
+        if exchange.auth_check is None:
             return  # the client has disconnected meanwhile
-        self.shared.now = now
+        self.state.now = now
         exchange.grant = grant
         exchange.principal = grant.principal
         self._handle_head(exchange, head, parsed)
         # Last: if an exception is raised above, the request can still be denied.
-        exchange.needs_grant = None
+        exchange.auth_check = None
 
     def _denied(self, exchange: Exchange, refused: ErrorResponse, now: float) -> None:
-        if exchange.needs_grant is None:
+        if exchange.auth_check is None:
             return  # as above
-        exchange.needs_grant = None
-        self.shared.now = now
+        exchange.auth_check = None
+        self.state.now = now
         self._reject(exchange, refused)
 
     def _handle_head(self, exchange: Exchange, head: RequestHead, parsed: ParsedHead) -> None:
         verb, headers = head.method, parsed.headers
-        if exchange.switches:
+        if exchange.wants_websocket:
             self._switch_to_websocket(exchange, head, parsed)
             return
-        refused = first_fault(verb, parsed, self.options, self._session_config)
+        refused = check_head(verb, parsed, self.options, self._session_config)
         if refused is not None:
             self._reject(exchange, refused)
             return
         if verb == b"OPTIONS":
-            allow = preflight(headers) if exchange.extra else [(b"allow", ALLOWED)]
+            allow = preflight_headers(headers) if exchange.extra_headers else [(b"allow", ALLOWED)]
             self._respond(exchange, 204, allow)
             return
-        exchange.mirrored = parsed.mirrored
+        exchange.mirrored_headers = parsed.mirrored
         version = headers.get(PROTOCOL_VERSION)
         dialect = self._by_version.get(version) if version is not None else None
         # The header names a version, and not one that has sessions.
         stateless = version is not None and (dialect is None or not dialect.stateful)
-        modern = exchange.is_modern = stateless and self._stateless_config is not None
+        modern = exchange.is_stateless = stateless and self._stateless_config is not None
         id = None if modern else headers.get(SESSION_ID) or _session_in_query(head.target)
         if stateless and (not modern or (dialect is None and verb != b"POST")):
             # The body of a POST has the version again, and the error for that one is more precise.
@@ -277,10 +286,10 @@ class Endpoint:
         if (
             session is None
             or session.principal != exchange.principal
-            or session.is_sse is not is_sse
+            or session.legacy_sse is not is_sse
         ):
-            if session is not None and self.door is not None:
-                self.door.tell("refused with 404: the session belongs to another principal")
+            if session is not None and self.auth is not None:
+                self.auth.log_line("refused with 404: the session belongs to another principal")
             return _NO_SESSION
         peer = session.conn.peer
         if peer is not None and dialect is not None and dialect is not peer.dialect:
@@ -288,23 +297,23 @@ class Endpoint:
             text = f"this session speaks {version}: send it in MCP-Protocol-Version"
             return ErrorResponse(400, text)
         exchange.session = exchange.conversation = session
-        self.sessions.heard(session, self.shared.now)
+        self.sessions.mark_activity(session, self.state.now)
         return None
 
     def _switch_to_websocket(
         self, exchange: Exchange, head: RequestHead, parsed: ParsedHead
     ) -> None:
         assert self._config is not None
-        refused = first_fault(UPGRADE, parsed, self.options, self._config)
+        refused = check_head(WEBSOCKET_UPGRADE, parsed, self.options, self._config)
         if refused is None and self._closing:
             refused = _ENDING
-        if refused is None and len(self.alone) >= self.options.limits.sessions:
+        if refused is None and len(self.one_shots) >= self.options.limits.sessions:
             refused = _TOO_BUSY
-        refused = refused or upgrade_fault(head)
+        refused = refused or find_upgrade_error(head)
         if refused is not None:
             self._reject(exchange, refused)
             return
-        begin_socket(exchange, head, self, self._config)
+        begin_websocket(exchange, head, self, self._config)
         self.ready[exchange] = None
 
     # -- Routes ------------------------------------------------------------------------------------
@@ -322,14 +331,14 @@ class Endpoint:
         session = exchange.session
         assert isinstance(session, Session)
         last = exchange.headers.get(LAST_EVENT_ID)
-        if session.is_sse:
+        if session.legacy_sse:
             self._reject(exchange, _POST_HERE)
             return
         if last is None:
-            stream = session.own
+            stream = session.standalone_stream
             # Of what came while no client was connected, whatever is still retained. None of it
             # was promised to a client, so a gap is not an error.
-            cursor = max(stream.taken, stream.evicted)
+            cursor = max(stream.last_taken, stream.last_evicted)
             if stream.exchange is not None:
                 self._reject(exchange, _OPEN_ALREADY)
                 return
@@ -348,16 +357,16 @@ class Endpoint:
             stream = found
             if before is not None:
                 # The client has lost that response, and we have not noticed yet.
-                before.break_off()
+                before.abort()
                 self.ready[before] = None
         exchange.stream = stream
         exchange.cursor = cursor
         stream.exchange = exchange
-        if stream.lasting:
-            exchange.ends_at = self._grant_expiry(exchange)
+        if stream.long_lived:
+            exchange.expires_at = self._grant_expiry(exchange)
         stream.unsent = sum(len(data) for _, data, _ in stream.after(cursor))
         exchange.begin_stream()
-        session.touch()  # changes that were held back for the stream may be sent now
+        session.mark_dirty()  # changes that were held back for the stream may be sent now
         self._await_output(exchange)
 
     def _open_legacy_sse(self, exchange: Exchange, head: RequestHead) -> None:
@@ -374,10 +383,10 @@ class Endpoint:
             self._reject(exchange, refused)
             return
         session = self._new_session(exchange, is_sse=True)
-        self.sessions.enter(session, self.shared.now)
-        exchange.stream = session.own
-        session.own.exchange = exchange
-        exchange.ends_at = self._grant_expiry(exchange)
+        self.sessions.add(session, self.state.now)
+        exchange.stream = session.standalone_stream
+        session.standalone_stream.exchange = exchange
+        exchange.expires_at = self._grant_expiry(exchange)
         exchange.begin_stream()
         path = head.target.partition(b"?")[0]
         post_to = b"%b?%b%b" % (path, _SESSION_QUERY, session.id)
@@ -396,12 +405,12 @@ class Endpoint:
         self, exchange: Exchange, data: bytes, now: float, *, end: bool = False
     ) -> None:
         """Receive a piece of the body of `exchange`. `b""`, or a piece with `end`, is the last."""
-        self.shared.now = now
+        self.state.now = now
         body = exchange.receive_data(data, end=end)
         if body is not None:
             self._handle_body(exchange, body)
         elif exchange.too_long and exchange.reading:
-            self._reject(exchange, too_long(self._session_config))
+            self._reject(exchange, body_too_long(self._session_config))
 
     def _handle_body(self, exchange: Exchange, data: bytes) -> None:
         session = exchange.session
@@ -417,12 +426,12 @@ class Endpoint:
         elif self._closing:
             self._reject(exchange, _ENDING)
         elif self._stateless_config is not None and (
-            exchange.is_modern
+            exchange.is_stateless
             or not self._session_config.stateful
             or (PROTOCOL_VERSION not in exchange.headers and _VERSION_IN_META in data)
         ):
             config = self._stateless_config
-            exchange.method = exchange.headers.get(METHOD, b"").decode("ascii", "replace")
+            exchange.mcp_method = exchange.headers.get(METHOD, b"").decode("ascii", "replace")
             if body.is_array:
                 body = body.as_message()
             self._post_one_shot(exchange, body, config, config.stateless[0])
@@ -431,13 +440,13 @@ class Endpoint:
 
     def _is_denied(self, exchange: Exchange, body: ParsedBody, grant: GrantLike) -> bool:
         """Authorize each message in a body. Return True if one is denied; then it is answered."""
-        assert self.door is not None
+        assert self.auth is not None
         assert self._config is not None
-        refused = self.door.judge(grant, body, self._config)
+        refused = self.auth.authorize_body(grant, body, self._config)
         if refused is None:
             return False
         message = body.as_message()
-        exchange.method = message.method
+        exchange.mcp_method = message.method
         ids = message.request_ids
         self._reject(exchange, refused, ids[0] if ids else None)
         return True
@@ -447,25 +456,31 @@ class Endpoint:
         if not session.batches:
             body = body.as_message()
         ids = body.request_ids
-        exchange.method = body.method
-        if session.is_sse:
-            standing = session.own.exchange
+        exchange.mcp_method = body.method
+        if session.legacy_sse:
+            standing = session.standalone_stream.exchange
             assert standing is not None  # the session ends with it
             # The stream cannot be resumed, and the client has shown a newer token.
-            standing.ends_at = max(standing.ends_at, self._grant_expiry(exchange))
+            standing.expires_at = max(standing.expires_at, self._grant_expiry(exchange))
             self._feed(session, exchange, body)
             self._respond(exchange, 202)
-        elif len(set(ids)) < len(ids) or any(id in session.by_id for id in ids):
+        elif len(set(ids)) < len(ids) or any(id in session.stream_by_request for id in ids):
             self._reject(exchange, _ID_IN_USE, ids[0] if len(ids) == 1 else None)
-        elif ids and len(session.streams) > self.options.limits.streams and not session.make_room():
+        elif (
+            ids
+            and len(session.streams) > self.options.limits.streams
+            and not session.evict_stream()
+        ):
             self._reject(exchange, _TOO_MANY_STREAMS)
         else:
             self._post(exchange, session, body, ids)
         for id in cancelled_ids(body):
-            if not conn.owes(id):
-                session.drop(id)  # a request that waited for a handler is gone without an event
+            if not conn.has_incoming(id):
+                session.drop_request(
+                    id
+                )  # a request that waited for a handler is gone without an event
         if conn.state is _READY:
-            self.sessions.begun(session, self.shared.now)
+            self.sessions.initialized(session, self.state.now)
 
     def _post_without_session(self, exchange: Exchange, body: ParsedBody) -> None:
         """Process a body without a session, in a revision that has sessions."""
@@ -477,7 +492,7 @@ class Endpoint:
         if sessions or not dialect.batches:
             body = body.as_message()
         ids = body.request_ids
-        exchange.method = body.method
+        exchange.mcp_method = body.method
         is_initialize = body.method == "initialize"
         if sessions and is_initialize and ids:
             self._begin_session(exchange, body, ids)
@@ -498,8 +513,8 @@ class Endpoint:
         session = self._new_session(exchange)
         self._post(exchange, session, body, ids)
         if session.conn.peer is not None:
-            self.sessions.enter(session, self.shared.now)
-            exchange.is_new = True
+            self.sessions.add(session, self.state.now)
+            exchange.begins_session = True
         else:
             session.close()
 
@@ -512,19 +527,19 @@ class Endpoint:
         peer: Peer | None = None,
     ) -> None:
         """Process a body that is a conversation by itself, in `dialect`."""
-        if len(self.alone) >= self.options.limits.sessions:
+        if len(self.one_shots) >= self.options.limits.sessions:
             self._reject(exchange, _TOO_BUSY)
             return
         principal = exchange.principal
         bucket = self.bucket(principal) if principal else None
         conn = Connection(_SERVER, config, peer=peer, bucket=bucket)
-        conversation = Conversation(self.shared, conn, principal, dialect.http)
+        conversation = Conversation(self.state, conn, principal, dialect.http)
         exchange.conversation = conversation
-        self.alone[conversation] = None
+        self.one_shots[conversation] = None
         long_lived = exchange.headers.get(METHOD) in _LONG_LIVED
         if long_lived:
-            conn.has_room = conversation.has_room
-            exchange.ends_at = self._grant_expiry(exchange)
+            conn.has_capacity = conversation.has_capacity
+            exchange.expires_at = self._grant_expiry(exchange)
         self._post(exchange, conversation, body, body.request_ids, long_lived=long_lived)
         if long_lived and exchange.mode is _UNDECIDED:
             # The connection answers this request by itself, so there is no event of it. Without an
@@ -548,20 +563,20 @@ class Endpoint:
             stream = EventStream(b"", ids, batch=body.is_batch)
         reply = self.options.reply
         # Changes can be sent on a stream only.
-        exchange.reply = "auto" if long_lived and reply == "json" else reply
+        exchange.reply_format = "auto" if long_lived and reply == "json" else reply
         exchange.stream = stream
         stream.exchange = exchange
-        conversation.current = stream
+        conversation.current_stream = stream
         self._feed(conversation, exchange, body)
         is_session = isinstance(conversation, Session)
         # On a connection of its own a single request is answered by now, or has a handler.
         if stream.pending and (is_session or body.is_batch):
             for id in ids:
-                if not conversation.conn.owes(id):
-                    conversation.drop(id)  # it looked like a request, and gets no response
+                if not conversation.conn.has_incoming(id):
+                    conversation.drop_request(id)  # it looked like a request, and gets no response
         if is_session:
-            conversation.current = None
-        if stream.log or stream.pending:
+            conversation.current_stream = None
+        if stream.messages or stream.pending:
             exchange.mode = _UNDECIDED
             self._await_output(exchange)
         else:
@@ -570,10 +585,10 @@ class Endpoint:
 
     def _feed(self, conversation: Conversation, exchange: Exchange, body: ParsedBody) -> None:
         conversation.rejected = False
-        mirror = RequestHeaderValidator(exchange.mirrored, self._param_headers)
-        via = MessageContext(mirror=mirror, grant=exchange.grant)
-        conversation.conn.receive_parsed(body, self.shared.now, via)
-        conversation.settle()
+        mirror = RequestHeaderValidator(exchange.mirrored_headers, self._param_headers)
+        via = MessageContext(header_validator=mirror, grant=exchange.grant)
+        conversation.conn.receive_parsed(body, self.state.now, via)
+        conversation.process_events()
         if conversation.finished:
             self._end(conversation)
 
@@ -581,14 +596,14 @@ class Endpoint:
 
     def disconnected(self, exchange: Exchange, now: float) -> None:
         """Report that the client of `exchange` is gone, or no longer reads."""
-        self.shared.now = now
+        self.state.now = now
         conversation = exchange.conversation
         if exchange.socket is not None:
             assert conversation is not None
-            exchange.socket.lost(now)
-            conversation.touch()
+            exchange.socket.receive_eof(now)
+            conversation.mark_dirty()
         elif exchange.disconnected():
-            self._silent.discard(exchange)
+            self._awaiting_output.discard(exchange)
             self.ready.pop(exchange, None)
             if conversation is not None:
                 self._detach(exchange, conversation)
@@ -600,12 +615,12 @@ class Endpoint:
             return actions
         conversation = exchange.conversation
         if exchange.mode is _STREAM:
-            self._silent.add(exchange, self.shared.now)
+            self._awaiting_output.add(exchange, self.state.now)
             assert conversation is not None
             if not self._close_if_expired(exchange):
-                conversation.touch()  # there may be capacity for more now
+                conversation.mark_dirty()  # there may be capacity for more now
             return actions
-        self._silent.discard(exchange)
+        self._awaiting_output.discard(exchange)
         if conversation is not None:
             conversation.detach(exchange)
             if conversation.finished and not self._retire(conversation):
@@ -624,13 +639,13 @@ class Endpoint:
         conversations only whose last response is taken now.
         """
         if (
-            conversation not in self.alone
+            conversation not in self.one_shots
             or self.events
             or conversation in self.dirty
             or not conversation.conn.retire()
         ):
             return False
-        del self.alone[conversation]
+        del self.one_shots[conversation]
         conversation.retired = True
         return True
 
@@ -639,16 +654,16 @@ class Endpoint:
         if isinstance(conversation, Session):
             self.sessions.end(conversation)
         else:
-            self.alone.pop(conversation, None)
+            self.one_shots.pop(conversation, None)
             conversation.close()
 
     def _grant_expiry(self, exchange: Exchange) -> float:
         """Return when the grant of `exchange` expires, by the clock of this endpoint."""
-        until = exchange.grant.good_until if exchange.grant is not None else None
+        until = exchange.grant.valid_until if exchange.grant is not None else None
         if until is None:
             return math.inf
-        assert self.door is not None
-        return self.shared.now + until - self.door.wall_time()
+        assert self.auth is not None
+        return self.state.now + until - self.auth.wall_time()
 
     def _close_if_expired(self, exchange: Exchange) -> bool:
         """Close a long-lived stream if its access token has expired. Return True if it was closed.
@@ -657,18 +672,21 @@ class Endpoint:
         token. Running calls may finish.
         """
         conversation = exchange.conversation
-        if self.shared.now < exchange.ends_at or conversation is None:
+        if self.state.now < exchange.expires_at or conversation is None:
             return False
-        if conversation.is_sse and conversation.conn.in_flight:
+        if conversation.legacy_sse and conversation.conn.in_flight:
             return False  # the responses are sent on this stream, too
-        conversation.break_off(exchange)
+        conversation.abort(exchange)
         if conversation.finished:
             self._end(conversation)
         return True
 
     def _await_output(self, exchange: Exchange) -> None:
-        exchange.headers, exchange.mirrored = {}, []  # it may live long and does not need them
-        self._silent.add(exchange, self.shared.now)
+        exchange.headers, exchange.mirrored_headers = (
+            {},
+            [],
+        )  # it may live long and does not need them
+        self._awaiting_output.add(exchange, self.state.now)
         self.ready[exchange] = None
 
     def _respond(self, exchange: Exchange, status: int, headers: Headers | None = None) -> None:
@@ -679,10 +697,10 @@ class Endpoint:
         self, exchange: Exchange, refused: ErrorResponse, id: RequestId | None = None
     ) -> None:
         """Answer with an error, which has the `id` of the request if that is known."""
-        legacy = not exchange.is_modern and bool(self._session_config.stateful)
+        legacy = not exchange.is_stateless and bool(self._session_config.stateful)
         error = encode(t.ErrorData(code=-32600, message=refused.message))
         # Behind a rejected upgrade there may be WebSocket frames, which are not HTTP.
-        exchange.hang_up = refused.hang_up or exchange.switches
+        exchange.close_after = refused.close_after or exchange.wants_websocket
         body = encode_error(id, error, null_id=legacy and id is None)
         exchange.respond(refused.status, body, [_JSON, *refused.headers])
         self.ready[exchange] = None
@@ -698,7 +716,7 @@ class Endpoint:
         principal = exchange.principal
         conn = Connection(_SERVER, self._session_config, bucket=self.bucket(principal))
         id = self._entropy(16).hex().encode()
-        session = Session(self.shared, conn, principal, _DEFAULT_DIALECT.http, id, is_sse=is_sse)
+        session = Session(self.state, conn, principal, _DEFAULT_DIALECT.http, id, is_sse=is_sse)
         exchange.session = exchange.conversation = session
         return session
 
@@ -732,18 +750,18 @@ class Endpoint:
             if not dirty:
                 return None
             conversation, _ = dirty.popitem()
-            conversation.settle()
+            conversation.process_events()
             if conversation.finished:
                 self._end(conversation)
 
     def next_deadline(self) -> float | None:
         """Return when to call `handle_timeout`, None for never."""
-        first = self._silent.next_deadline()
+        first = self._awaiting_output.next_deadline()
         tables: list[Sessions | EventLog | WebSocketSessions] = []
         if self.sessions:
             tables += (self.sessions, self.log)  # the streams in the log are those of sessions
-        if self.sockets.deadlines:
-            tables.append(self.sockets)
+        if self.websockets.deadlines:
+            tables.append(self.websockets)
         for table in tables:
             due = table.next_deadline()
             if due is not None and (first is None or due < first):
@@ -752,31 +770,31 @@ class Endpoint:
 
     def handle_timeout(self, now: float) -> None:
         """Send comments on silent streams, and end what has expired."""
-        self.shared.now = now
-        for exchange in self._silent.pop_expired(now):
-            self._silent.add(exchange, now)
+        self.state.now = now
+        for exchange in self._awaiting_output.pop_expired(now):
+            self._awaiting_output.add(exchange, now)
             if self._close_if_expired(exchange):
                 continue
-            if exchange.mode is _STREAM or exchange.reply != "json":
-                exchange.comment()
+            if exchange.mode is _STREAM or exchange.reply_format != "json":
+                exchange.send_comment()
                 self.ready[exchange] = None
         self.sessions.handle_timeout(now)
         self.log.expire(now)
-        self.sockets.handle_timeout(now)
+        self.websockets.handle_timeout(now)
 
-    def wind_down(self) -> None:
+    def shutdown(self) -> None:
         """Reject new requests; running ones go on until `close`."""
         self._closing = True
-        for conversation in (*self.sessions.values(), *self.alone):
-            conversation.conn.wind_down()
-            conversation.touch()
+        for conversation in (*self.sessions.values(), *self.one_shots):
+            conversation.conn.shutdown()
+            conversation.mark_dirty()
 
     def close(self) -> None:
         """End all conversations and streams."""
         self._closing = True
         for session in tuple(self.sessions.values()):
             self.sessions.end(session)
-        for conversation in tuple(self.alone):
+        for conversation in tuple(self.one_shots):
             self._end(conversation)
 
     def _refresh(self) -> None:
@@ -785,9 +803,9 @@ class Endpoint:
         self._by_version: dict[bytes, Dialect] = {
             each.version.encode(): each for each in config.dialects
         }
-        self._session_config = config.over_http()
-        self._one_shot_config = config.over_http(lasting=False)
-        self._stateless_config = config.over_http(handshake=False) if config.stateless else None
+        self._session_config = config.for_http()
+        self._one_shot_config = config.for_http(long_lived=False)
+        self._stateless_config = config.for_http(handshake=False) if config.stateless else None
 
 
 # By verb, whether the revision has no handshake, and whether the request names a session.

@@ -38,11 +38,11 @@ class ResponseMode(enum.Enum):
 
     __hash__ = object.__hash__
 
-    NONE = "the request is not complete"
+    READING = "the request is not complete"
     UNDECIDED = "no output yet: JSON or a stream"
     STREAM = "streaming"
     DONE = "complete, but perhaps not yet taken"
-    GONE = "the client has disconnected"
+    DISCONNECTED = "the client has disconnected"
 
 
 NONE, UNDECIDED, STREAM, DONE, GONE = ResponseMode
@@ -75,8 +75,8 @@ class Exchange:
     - `token`: belongs to the driver. The site calls its `poke` when there is output to take.
     - `reading`: True while the site wants the request's body.
     - `over`: True once the whole response was taken.
-    - `needs_grant`: the authorization check that is still undecided. No body is read until then.
-    - `hang_up`: True if the connection must be closed after this response.
+    - `auth_check`: the authorization check that is still undecided. No body is read until then.
+    - `close_after`: True if the connection must be closed after this response.
     - `queued`: bytes that wait to be taken.
     - `socket`: the WebSocket that the connection becomes once the head of the response is sent.
     - `conversation`: what the request belongs to, once that is known.
@@ -90,27 +90,27 @@ class Exchange:
         "conversation",
         "cursor",
         "endpoint",
-        "ends_at",
-        "extra",
+        "expires_at",
+        "extra_headers",
         "grant",
-        "hang_up",
+        "close_after",
         "headers",
         "is_head",
-        "is_modern",
-        "is_new",
-        "method",
-        "mirrored",
+        "is_stateless",
+        "begins_session",
+        "mcp_method",
+        "mirrored_headers",
         "mode",
-        "needs_grant",
+        "auth_check",
         "over",
         "principal",
         "reading",
-        "reply",
+        "reply_format",
         "retry",
         "session",
         "socket",
         "stream",
-        "switches",
+        "wants_websocket",
         "token",
         "too_long",
     )
@@ -122,7 +122,7 @@ class Exchange:
         self.mode = NONE
         self.reading = False
         self.over = False
-        self.hang_up = False
+        self.close_after = False
         self.body_limit = 0  # bytes
         self.too_long = False  # more than that has arrived
         self._actions: list[Action] = []
@@ -130,23 +130,23 @@ class Exchange:
         self._streamed = False  # some part of a stream was taken
         # What the endpoint has found out about the request.
         self.headers: dict[bytes, bytes] = {}
-        self.mirrored: Headers = []  # those that repeat what the body says
-        self.extra: Headers = []  # for the head of every response, such as those of CORS
+        self.mirrored_headers: Headers = []  # those that repeat what the body says
+        self.extra_headers: Headers = []  # for the head of every response, such as those of CORS
         self.principal = ""
-        self.needs_grant: AuthCheck | None = None
+        self.auth_check: AuthCheck | None = None
         self.grant: GrantLike | None = None
-        self.reply = "auto"  # as in `HttpOptions`
+        self.reply_format = "auto"  # as in `HttpOptions`
         self.session: Conversation | None = None
-        self.switches = False  # the client asks for a WebSocket
+        self.wants_websocket = False  # the client asks for a WebSocket
         self.socket: WebSocket | None = None
-        self.is_new = False  # this request has begun the session
-        self.is_modern = False  # the revision has no handshake
+        self.begins_session = False  # this request has begun the session
+        self.is_stateless = False  # the revision has no handshake
         self.is_head = False  # the verb is HEAD: the response has no body
-        self.method = ""  # the MCP method, for the access log
+        self.mcp_method = ""  # the MCP method, for the access log
         self.conversation: Conversation | None = None
         self.stream: EventStream | None = None
         self.cursor = 0  # number of the last message of `stream` that was taken
-        self.ends_at = math.inf  # when a long-lived stream must end, with its access token
+        self.expires_at = math.inf  # when a long-lived stream must end, with its access token
 
     def __repr__(self) -> str:
         stream = f" of {self.stream!r} at {self.cursor}" if self.stream is not None else ""
@@ -187,7 +187,7 @@ class Exchange:
             return False
         self.mode = GONE
         self.reading = False
-        self.needs_grant = None
+        self.auth_check = None
         self._actions.clear()
         self._body = b""
         return True
@@ -210,7 +210,7 @@ class Exchange:
             head.append((b"content-length", b"%d" % len(body)))
         elif status != 204:
             head += _NO_LENGTH
-        self._actions.append(Head(status, head + self.extra))
+        self._actions.append(Head(status, head + self.extra_headers))
         if body and not self.is_head:
             self._actions.append(Body(body))
         self._actions.append(End())
@@ -218,21 +218,29 @@ class Exchange:
         self.reading = False
         self._body = b""
 
-    def switch(self, headers: Headers) -> None:
+    def switch_to_websocket(self, headers: Headers) -> None:
         """Queue the head that turns the connection into a WebSocket."""
         self._actions.append(Head(101, headers))
         self.mode = DONE
-        self.headers, self.mirrored = {}, []  # a WebSocket lives long and does not need them
+        self.headers, self.mirrored_headers = (
+            {},
+            [],
+        )  # a WebSocket lives long and does not need them
 
     def begin_stream(self) -> None:
         """Queue the head of a stream; events follow."""
         self.mode = STREAM
-        headers = [*_EVENTS, *self.extra]
-        if self.is_new and self.session is not None:
+        headers = [*_EVENTS, *self.extra_headers]
+        if self.begins_session and self.session is not None:
             headers.append((_SESSION_ID, self.session.id))
         self._actions.append(Head(200, headers))
         stream, rules = self.stream, self.rules
-        if stream is not None and rules.primed and rules.resumable and self.session is not None:
+        if (
+            stream is not None
+            and rules.priming_event
+            and rules.resumable
+            and self.session is not None
+        ):
             # A priming event: an id to resume from, before there is any message (2025-11-25).
             id = b"%b-%d" % (stream.name, self.cursor)
             self._actions.append(Body(encode_event(b"", id=id, retry=self.retry)))
@@ -241,7 +249,7 @@ class Exchange:
         """Queue bytes of the stream that are not a message."""
         self._actions.append(Body(data))
 
-    def comment(self) -> None:
+    def send_comment(self) -> None:
         """Queue an SSE comment, to keep the stream alive through proxies.
 
         If an earlier one was not taken yet, the silence is the client's, and one is enough.
@@ -252,7 +260,7 @@ class Exchange:
         if begins or (self.mode is STREAM and not self._actions):
             self._actions.append(Body(COMMENT))
 
-    def hand_over(self, retry: int | None) -> None:
+    def end_for_reconnect(self, retry: int | None) -> None:
         """End this response after what is queued; the client reconnects after `retry` ms."""
         if self.mode is UNDECIDED:
             self.begin_stream()
@@ -262,7 +270,7 @@ class Exchange:
         self._finish()
         self._streamed = True
 
-    def break_off(self) -> None:
+    def abort(self) -> None:
         """End this response now. Messages that were not taken stay in the stream."""
         if self.mode is UNDECIDED:
             self.begin_stream()
@@ -286,10 +294,12 @@ class Exchange:
         return actions
 
     @property
-    def may_be_resumed(self) -> bool:
+    def is_resumable(self) -> bool:
         """True if the client has received an event id with which it can resume the stream."""
         return (
-            self._streamed and self.session is not None and (self.rules.primed or self.cursor > 0)
+            self._streamed
+            and self.session is not None
+            and (self.rules.priming_event or self.cursor > 0)
         )
 
     @property
@@ -302,30 +312,30 @@ class Exchange:
         """Choose between JSON and a stream, if there is something to send."""
         stream = self.stream
         assert stream is not None
-        if stream.noted:
+        if stream.has_messages_before_response:
             self.begin_stream()
         elif stream.over:
             status = 200
-            if len(stream.log) == 1 and not stream.batch:
-                code = stream.log[0][2]
+            if len(stream.messages) == 1 and not stream.batch:
+                code = stream.messages[0][2]
                 if code:
                     status = self.rules.statuses.get(code, 200)
-            if stream.log and (status != 200 or self.reply != "sse"):
+            if stream.messages and (status != 200 or self.reply_format != "sse"):
                 self._send_json(stream, status)
-            elif stream.log or self.reply != "json":
+            elif stream.messages or self.reply_format != "json":
                 self.begin_stream()  # an empty one, if the request was cancelled
             else:
                 self.respond(202)
 
     def _send_json(self, stream: EventStream, status: int) -> None:
         if stream.batch:
-            body = b"[%b]" % b",".join([data for _, data, _ in stream.log])
+            body = b"[%b]" % b",".join([data for _, data, _ in stream.messages])
         else:
-            body = stream.log[0][1]
+            body = stream.messages[0][1]
         headers = [_JSON]
-        if self.is_new and self.session is not None:
+        if self.begins_session and self.session is not None:
             headers.append((_SESSION_ID, self.session.id))
-        self.cursor = stream.taken = stream.last
+        self.cursor = stream.last_taken = stream.last
         stream.unsent = 0
         self.respond(status, body, headers)
 
@@ -335,7 +345,7 @@ class Exchange:
         if stream is None or self.cursor == stream.last:
             return
         session = self.session
-        resumable = session is not None and not session.is_sse and self.rules.resumable
+        resumable = session is not None and not session.legacy_sse and self.rules.resumable
         if resumable:
             name = stream.name
             for number, data, _ in stream.after(self.cursor):
@@ -345,7 +355,7 @@ class Exchange:
             self._actions += [
                 Body(encode_event(data, event=event)) for _, data, _ in stream.after(self.cursor)
             ]
-        self.cursor = stream.taken = stream.last
+        self.cursor = stream.last_taken = stream.last
         stream.unsent = 0
         if not resumable:
             stream.clear()

@@ -83,19 +83,19 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         limits: upper bounds.
     """
 
-    gate: HostOriginPolicy
+    host_origin_policy: HostOriginPolicy
     reply: Literal["auto", "json", "sse"] = "auto"
     sessions: bool = True
     retry: float = 1.0
-    comment: float = 15.0
+    comment_interval: float = 15.0
     limits: HttpLimits = HttpLimits()
 
     @staticmethod
     def of(
-        listens: str | None = None,
+        bind: str | None = None,
         *,
         scheme: Literal["http", "https"] | None = None,
-        **told: Unpack[ServeOptions],
+        **options: Unpack[ServeOptions],
     ) -> HttpOptions:
         """Make the options of a server.
 
@@ -108,8 +108,10 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
             ValueError: one of `hosts` or `origins` is malformed.
         """
         gate = HostOriginPolicy(
-            listens, told.get("hosts", ()), told.get("origins", ()), scheme=scheme
+            bind, options.get("hosts", ()), options.get("origins", ()), scheme=scheme
         )
         return HttpOptions(
-            gate=gate, reply=told.get("reply", "auto"), sessions=told.get("sessions", True)
+            host_origin_policy=gate,
+            reply=options.get("reply", "auto"),
+            sessions=options.get("sessions", True),
         )

@@ -42,7 +42,7 @@ class PlainResponse(Struct, frozen=True):
 class Router:
     """Endpoints and plain routes by path, for a driver.
 
-    For each request call `begin`, run the steps of its `needs_grant` if there is one, then
+    For each request call `begin`, run the steps of its `auth_check` if there is one, then
     `receive_data` as long as the exchange is `reading`. After every call, call `pump`: it delivers
     the events, and calls `poke` on the token of each exchange with output, for which the driver
     then calls `actions_to_send`. If a client goes away before its exchange is `over`, call
@@ -74,7 +74,7 @@ class Router:
                     f"two servers have the path {path!r}: a trailing slash makes no difference"
                 )
         self._routes = {_canonical(path.encode()): route for path, route in (routes or {}).items()}
-        doors = [endpoint.door for endpoint in self.endpoints if endpoint.door is not None]
+        doors = [endpoint.auth for endpoint in self.endpoints if endpoint.auth is not None]
         for place, document in _published_metadata(doors).items():
             self._routes.setdefault(place, partial(_serve_metadata, document))
         self._plain: list[Exchange] = []  # exchanges of plain routes with something to write
@@ -98,7 +98,7 @@ class Router:
         path: bytes | None = None,
         token: object = None,
         principal: str = "",
-        may_switch: bool = False,
+        may_upgrade: bool = False,
     ) -> Exchange:
         """Begin the exchange of a request whose head has arrived.
 
@@ -112,11 +112,11 @@ class Router:
         """
         path = (head.target.partition(b"?")[0] if path is None else path).removesuffix(b"/")
         endpoint = self._by_path.get(path)
-        switches = may_switch and head.method == b"GET" and is_upgrade(head)
+        switches = may_upgrade and head.method == b"GET" and is_upgrade(head)
         if endpoint is not None:
             return endpoint.begin(head, now, token=token, principal=principal, switches=switches)
         exchange = Exchange(None, token)
-        exchange.hang_up = switches
+        exchange.close_after = switches
         route = self._routes.get(path)
         answer = route(head) if route is not None else _NOT_FOUND
         headers = [*answer.headers]
@@ -189,7 +189,7 @@ class Router:
                 if not exchanges:
                     return
                 for exchange in exchanges:
-                    exchange.token.poke()
+                    exchange.token.wake()
         finally:
             self._pumping = False
 
@@ -210,7 +210,7 @@ class Router:
     def wind_down(self) -> None:
         """Reject new requests; running ones go on until `close`."""
         for endpoint in self.endpoints:
-            endpoint.wind_down()
+            endpoint.shutdown()
 
     def close(self) -> None:
         """End all conversations and streams."""
@@ -240,8 +240,8 @@ def _published_metadata(doors: Iterable[EndpointAuth]) -> dict[bytes, bytes]:
     own: dict[bytes, bytes] = {}
     shared: dict[bytes, set[bytes]] = {}
     for door in doors:
-        document = door.guard.metadata()
-        path, *others = door.guard.metadata_paths
+        document = door.resource_server.metadata()
+        path, *others = door.resource_server.metadata_paths
         if own.setdefault(_canonical(path.encode()), document) != document:
             raise ValueError(
                 f"two guards have their metadata at {path!r}: give each resource its own path"

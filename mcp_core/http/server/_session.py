@@ -113,7 +113,7 @@ class Conversation:
 
     __slots__ = (
         "conn",
-        "current",
+        "current_stream",
         "finished",
         "principal",
         "rejected",
@@ -124,8 +124,8 @@ class Conversation:
     )
 
     id = b""
-    is_sse = False
-    gone = 503  # the status of a request that can no longer be answered
+    legacy_sse = False
+    end_status = 503  # the status of a request that can no longer be answered
 
     def __init__(
         self, shared: EndpointState, conn: Connection, principal: str, rules: HttpRules
@@ -135,7 +135,9 @@ class Conversation:
         self.principal = principal
         self.rules = rules  # the HTTP rules of the revision that is spoken
         self.service: Any = None
-        self.current: EventStream | None = None  # the stream of the body that is being processed
+        self.current_stream: EventStream | None = (
+            None  # the stream of the body that is being processed
+        )
         self.rejected = False  # the body had something that is not a valid message
         self.finished = False  # the endpoint has to end this conversation
         self.retired = False
@@ -143,7 +145,7 @@ class Conversation:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {self.conn!r}>"
 
-    def touch(self) -> None:
+    def mark_dirty(self) -> None:
         """Report that something was sent on `conn`, or that its events have to be taken."""
         self.shared.dirty[self] = None
 
@@ -156,11 +158,11 @@ class Conversation:
         stream = self.stream_for(id)
         return stream.unsent if stream is not None and stream.exchange is not None else 0
 
-    def full(self, id: RequestId | None) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         """True if the handler of request `id` should wait until less is queued (back-pressure)."""
         return self.queued(id) > _HIGH_WATER
 
-    def has_room(self, id: RequestId | None) -> bool:
+    def has_capacity(self, id: RequestId | None) -> bool:
         """True if a change can be sent now, to a subscription (`id`) or to the session (None)."""
         stream = self.stream_for(id)
         return stream is not None and stream.exchange is not None and stream.unsent < _CHANGES_UNTIL
@@ -175,7 +177,7 @@ class Conversation:
 
     def stream_for(self, id: RequestId | None) -> EventStream | None:
         """Return the stream for messages on behalf of request `id`, or None."""
-        return self.current
+        return self.current_stream
 
     def close(self) -> None:
         """For the endpoint: close the connection. What was sent still goes to connected clients."""
@@ -184,8 +186,8 @@ class Conversation:
 
     # -- Where messages go -------------------------------------------------------------------------
 
-    def settle(self) -> None:
-        """For the endpoint: move events to `shared` and messages to their streams.
+    def process_events(self) -> None:
+        """For the endpoint: move events to `cors_headers` and messages to their streams.
 
         Look at `finished` afterwards.
         """
@@ -215,7 +217,7 @@ class Conversation:
         self._route_all()
         if isinstance(event, RequestCancelled):
             # Cancellations of what the request itself has asked are routed by now, to its stream.
-            self.drop(event.id)
+            self.drop_request(event.id)
         else:
             self._end_streams()
 
@@ -234,30 +236,30 @@ class Conversation:
             exchange is not None
             and stream.unsent > shared.queued_limit
             # There are never more responses than requests, so they may exceed the limit.
-            and (stream.lasting or not is_answer)
+            and (stream.long_lived or not is_answer)
         ):
-            self.break_off(exchange)
+            self.abort(exchange)
             exchange = None
         if is_answer:
-            stream.answer(message.data, message.id, message.error)
+            stream.add_response(message.data, message.id, message.error)
         else:
-            stream.note(message.data)
+            stream.add_message(message.data)
         if exchange is None:
             self._retain(stream)
-        elif exchange.mode is _STREAM or stream.noted:
+        elif exchange.mode is _STREAM or stream.has_messages_before_response:
             self._retain(stream)
             shared.ready[exchange] = None
         elif stream.over:
             shared.ready[exchange] = None
 
     def _response_stream(self, id: RequestId | None) -> EventStream | None:
-        return self.current
+        return self.current_stream
 
     def _message_stream(self, message: Outgoing) -> EventStream | None:
         """Return the stream for a message that is not a response; None to drop the message."""
-        stream = self.current
+        stream = self.current_stream
         exchange = stream.exchange if stream is not None else None
-        return stream if exchange is not None and exchange.reply != "json" else None
+        return stream if exchange is not None and exchange.reply_format != "json" else None
 
     def _retain(self, stream: EventStream) -> None:
         """Act on a message that was added to a stream, and not to a JSON response."""
@@ -274,34 +276,34 @@ class Conversation:
             stream.unsent = 0
             self._detached(stream, exchange)
 
-    def break_off(self, exchange: Exchange) -> None:
+    def abort(self, exchange: Exchange) -> None:
         """For the endpoint: end a response in the middle. Look at `finished` afterwards."""
-        exchange.break_off()
+        exchange.abort()
         self.shared.ready[exchange] = None
         self.detach(exchange)
 
     def _detached(self, stream: EventStream, exchange: Exchange) -> None:
         # Otherwise the handler runs on: before 2026-07-28 a disconnect is not a cancellation.
-        if stream.over or self.rules.cancels:
+        if stream.over or self.rules.disconnect_cancels:
             self.finished = True
 
-    def drop(self, id: RequestId) -> None:
+    def drop_request(self, id: RequestId) -> None:
         """For the endpoint: the request `id` gets no response."""
-        stream = self.current
+        stream = self.current_stream
         assert stream is not None
-        stream.drop(id)
+        stream.drop_request(id)
         self._mark_if_over(stream)
 
     def _end_streams(self) -> None:
-        assert self.current is not None
-        self._end_stream(self.current)
+        assert self.current_stream is not None
+        self._end_stream(self.current_stream)
 
     def _end_stream(self, stream: EventStream) -> None:
         stream.end()
         exchange = stream.exchange
         if exchange is not None:
-            if exchange.mode is _UNDECIDED and not stream.log:
-                exchange.respond(self.gone)
+            if exchange.mode is _UNDECIDED and not stream.messages:
+                exchange.respond(self.end_status)
             self.shared.ready[exchange] = None
 
     def _mark_if_over(self, stream: EventStream) -> None:
@@ -312,13 +314,20 @@ class Conversation:
 class Session(Conversation):
     """A session. `id` is its `Mcp-Session-Id`; `own` its standalone stream.
 
-    `is_sse`: the HTTP+SSE transport of 2024-11-05, where everything goes to one stream, and the
+    `legacy_sse`: the HTTP+SSE transport of 2024-11-05, where everything goes to one stream, and the
     session ends with it.
     """
 
-    __slots__ = ("by_id", "id", "is_sse", "names", "own", "streams")
+    __slots__ = (
+        "stream_by_request",
+        "id",
+        "legacy_sse",
+        "stream_count",
+        "standalone_stream",
+        "streams",
+    )
 
-    gone = 404
+    end_status = 404
 
     def __init__(
         self,
@@ -332,12 +341,12 @@ class Session(Conversation):
     ) -> None:
         super().__init__(shared, conn, principal, rules)
         self.id = id
-        self.is_sse = is_sse
-        self.names = 0  # streams that were opened for requests
-        self.by_id: dict[RequestId, EventStream] = {}
-        self.own = EventStream(b"0", owner=self, lasting=True)
-        self.streams: dict[bytes, EventStream] = {b"0": self.own}
-        conn.has_room = self.has_room
+        self.legacy_sse = is_sse
+        self.stream_count = 0  # streams that were opened for requests
+        self.stream_by_request: dict[RequestId, EventStream] = {}
+        self.standalone_stream = EventStream(b"0", owner=self, long_lived=True)
+        self.streams: dict[bytes, EventStream] = {b"0": self.standalone_stream}
+        conn.has_capacity = self.has_capacity
 
     @property
     def batches(self) -> bool:
@@ -350,22 +359,22 @@ class Session(Conversation):
         """True if a client is connected to one of the streams."""
         return any(stream.exchange is not None for stream in self.streams.values())
 
-    def settle(self) -> None:
-        super().settle()
+    def process_events(self) -> None:
+        super().process_events()
         peer = self.conn.peer
         if peer is not None:
             self.rules = peer.dialect.http  # known since the handshake
 
     def add_stream(self, ids: list[RequestId], *, batch: bool = False) -> EventStream:
         """Open a stream for the requests `ids`, all of one POST."""
-        self.names += 1
-        stream = EventStream(b"%d" % self.names, ids, owner=self, batch=batch)
+        self.stream_count += 1
+        stream = EventStream(b"%d" % self.stream_count, ids, owner=self, batch=batch)
         self.streams[stream.name] = stream
         for id in ids:
-            self.by_id[id] = stream
+            self.stream_by_request[id] = stream
         return stream
 
-    def make_room(self) -> bool:
+    def evict_stream(self) -> bool:
         """Forget the oldest stream that is only retained. Return False if there is none."""
         for stream in self.streams.values():
             if stream.abandoned:
@@ -379,33 +388,45 @@ class Session(Conversation):
         self.shared.log.forget(stream)
 
     def release(self, id: RequestId, retry: float | None) -> bool:
-        if self.is_sse or not self.rules.primed:
+        if self.legacy_sse or not self.rules.priming_event:
             return False
-        self.settle()  # what was sent before goes out before
+        self.process_events()  # what was sent before goes out before
         stream = self.stream_for(id)
         exchange = stream.exchange if stream is not None else None
-        if exchange is None or exchange.reply == "json":
+        if exchange is None or exchange.reply_format == "json":
             return False
-        exchange.hand_over(None if retry is None else round(retry * 1000))
+        exchange.end_for_reconnect(None if retry is None else round(retry * 1000))
         self.shared.ready[exchange] = None
         self.detach(exchange)
         return True
 
     def stream_for(self, id: RequestId | None) -> EventStream | None:
-        return self.own if id is None or self.is_sse else self.by_id.get(id)
+        return (
+            self.standalone_stream
+            if id is None or self.legacy_sse
+            else self.stream_by_request.get(id)
+        )
 
     def _response_stream(self, id: RequestId | None) -> EventStream | None:
-        if self.is_sse:
-            return self.own
-        return self.current if id is None else self._if_open(self.by_id.pop(id, None))
+        if self.legacy_sse:
+            return self.standalone_stream
+        return (
+            self.current_stream
+            if id is None
+            else self._if_open(self.stream_by_request.pop(id, None))
+        )
 
     def _message_stream(self, message: Outgoing) -> EventStream | None:
         related = message.related
-        if related is None or self.is_sse:
-            return self.own
-        stream = self._if_open(self.by_id.get(related))
-        if stream is not None and stream.exchange is not None and stream.exchange.reply == "json":
-            return self.own
+        if related is None or self.legacy_sse:
+            return self.standalone_stream
+        stream = self._if_open(self.stream_by_request.get(related))
+        if (
+            stream is not None
+            and stream.exchange is not None
+            and stream.exchange.reply_format == "json"
+        ):
+            return self.standalone_stream
         return stream
 
     def _if_open(self, stream: EventStream | None) -> EventStream | None:
@@ -413,32 +434,32 @@ class Session(Conversation):
         return stream if stream is not None and stream.name in self.streams else None
 
     def _retain(self, stream: EventStream) -> None:
-        if not self.is_sse and not stream.ended and stream.name in self.streams:
-            self.shared.log.keep(stream, self.shared.now)
+        if not self.legacy_sse and not stream.ended and stream.name in self.streams:
+            self.shared.log.retain(stream, self.shared.now)
 
     def _detached(self, stream: EventStream, exchange: Exchange) -> None:
-        if self.is_sse:
+        if self.legacy_sse:
             self.finished = True
-        elif stream.lasting or (
-            exchange.may_be_resumed and not stream.ended and (stream.log or not stream.over)
+        elif stream.long_lived or (
+            exchange.is_resumable and not stream.ended and (stream.messages or not stream.over)
         ):
             self._retain(stream)
         else:
             self.forget(stream)
 
-    def drop(self, id: RequestId) -> None:
-        stream = self.by_id.pop(id, None)
+    def drop_request(self, id: RequestId) -> None:
+        stream = self.stream_by_request.pop(id, None)
         if stream is not None:
-            stream.drop(id)
+            stream.drop_request(id)
             self._mark_if_over(stream)
-            if stream.abandoned and not stream.log:
+            if stream.abandoned and not stream.messages:
                 self.forget(stream)
 
     def _end_streams(self) -> None:
         for stream in list(self.streams.values()):
             self._end_stream(stream)
             self.forget(stream)
-        self.by_id.clear()
+        self.stream_by_request.clear()
 
 
 def cancelled_ids(body: ParsedBody) -> list[RequestId]:
@@ -461,54 +482,55 @@ def cancelled_ids(body: ParsedBody) -> list[RequestId]:
 class Sessions(dict[bytes, "Session"]):
     """The open sessions by id. Call `handle_timeout` at `next_deadline`."""
 
-    __slots__ = ("_limits", "beginning", "idle")
+    __slots__ = ("_limits", "uninitialized", "idle")
 
     def __init__(self, limits: HttpLimits) -> None:
         super().__init__()
         self._limits = limits
-        self.beginning: TimeoutQueue[Session] = TimeoutQueue(limits.initialize)
+        self.uninitialized: TimeoutQueue[Session] = TimeoutQueue(limits.initialize)
         self.idle: TimeoutQueue[Session] = TimeoutQueue(limits.idle)
 
     @property
     def full(self) -> bool:
         """True if no other session may begin."""
         return (
-            len(self) >= self._limits.sessions or len(self.beginning) >= self._limits.uninitialized
+            len(self) >= self._limits.sessions
+            or len(self.uninitialized) >= self._limits.uninitialized
         )
 
-    def enter(self, session: Session, now: float) -> None:
+    def add(self, session: Session, now: float) -> None:
         """Add a session that begins."""
         self[session.id] = session
-        self.beginning.add(session, now)
+        self.uninitialized.add(session, now)
 
-    def begun(self, session: Session, now: float) -> None:
+    def initialized(self, session: Session, now: float) -> None:
         """Report that the handshake is complete. May be called again."""
-        if session in self.beginning:
-            self.beginning.discard(session)
+        if session in self.uninitialized:
+            self.uninitialized.discard(session)
             self.idle.add(session, now)
 
-    def heard(self, session: Session, now: float) -> None:
+    def mark_activity(self, session: Session, now: float) -> None:
         """Restart the idle timeout: the client has sent a request."""
-        if session not in self.beginning:
+        if session not in self.uninitialized:
             self.idle.add(session, now)
 
     def end(self, session: Session) -> None:
         """Remove a session, and close it."""
         self.pop(session.id, None)
-        self.beginning.discard(session)
+        self.uninitialized.discard(session)
         self.idle.discard(session)
         session.close()
 
     def next_deadline(self) -> float | None:
         """Return when to call `handle_timeout`, None for never."""
-        first, second = self.beginning.next_deadline(), self.idle.next_deadline()
+        first, second = self.uninitialized.next_deadline(), self.idle.next_deadline()
         if first is None or second is None:
             return second if first is None else first
         return min(first, second)
 
     def handle_timeout(self, now: float) -> None:
         """End the sessions that have expired."""
-        for session in self.beginning.pop_expired(now):
+        for session in self.uninitialized.pop_expired(now):
             self.end(session)
         for session in self.idle.pop_expired(now):
             if session.in_use:

@@ -47,33 +47,33 @@ class EventStream:
 
     - `name`: unique in its session.
     - `pending`: requests whose responses are still to come on it.
-    - `lasting`: True for a standalone stream. It has no requests and ends with its session.
+    - `long_lived`: True for a standalone stream. It has no requests and ends with its session.
     - `batch`: its responses answer one batch, and leave together.
     - `noted`: a message came before the responses.
     - `over`: nothing more will come.
     - `exchange`: the response that carries the stream now.
     - `unsent`: bytes that this response has not taken.
-    - `last`, `taken`, `evicted`: numbers of the newest message, of the newest one that a response
+    - `last`, `taken`, `last_evicted`: numbers of the newest message, of the newest one that a response
       has taken, and of the newest one that was evicted.
-    - `bytes`, `counted`: bytes of the messages, and the memory that an `EventLog` counts for them.
+    - `bytes`, `counted_bytes`: bytes of the messages, and the memory that an `EventLog` counts for them.
     """
 
     __slots__ = (
         "batch",
         "bytes",
-        "counted",
+        "counted_bytes",
         "ended",
-        "evicted",
+        "last_evicted",
         "exchange",
         "last",
-        "lasting",
-        "log",
+        "long_lived",
+        "messages",
         "name",
-        "noted",
+        "has_messages_before_response",
         "over",
         "owner",
         "pending",
-        "taken",
+        "last_taken",
         "unsent",
     )
 
@@ -83,21 +83,21 @@ class EventStream:
         pending: Iterable[RequestId] = (),
         *,
         owner: StreamOwner | None = None,
-        lasting: bool = False,
+        long_lived: bool = False,
         batch: bool = False,
     ) -> None:
         self.name = name
         self.owner = owner
         self.pending = set(pending)
-        self.lasting = lasting
+        self.long_lived = long_lived
         self.batch = batch
         # Number, message, and the code if it is an error response (0 if not).
-        self.log = _EMPTY
-        self.last = self.taken = self.evicted = 0
-        self.bytes = self.unsent = self.counted = 0
-        self.noted = False
+        self.messages = _EMPTY
+        self.last = self.last_taken = self.last_evicted = 0
+        self.bytes = self.unsent = self.counted_bytes = 0
+        self.has_messages_before_response = False
         self.ended = False  # by `end`, whatever is pending
-        self.over = not (self.pending or lasting)
+        self.over = not (self.pending or long_lived)
         self.exchange: Exchange | None = None
 
     def __repr__(self) -> str:
@@ -110,22 +110,22 @@ class EventStream:
         """True if nothing more will come, and no response is connected to take what has come."""
         return self.over and self.exchange is None
 
-    def note(self, data: bytes) -> None:
+    def add_message(self, data: bytes) -> None:
         """Append a message that is not a response."""
-        self.noted = True
+        self.has_messages_before_response = True
         self._append(data, 0)
 
-    def answer(self, data: bytes, id: RequestId | None, code: int) -> None:
+    def add_response(self, data: bytes, id: RequestId | None, code: int) -> None:
         """Append the response to request `id`; `code` is that of an error, 0 if it is none."""
         if id is not None:
             self.pending.discard(id)
-            self.over = self.ended or not (self.pending or self.lasting)
+            self.over = self.ended or not (self.pending or self.long_lived)
         self._append(data, code)
 
-    def drop(self, id: RequestId) -> None:
+    def drop_request(self, id: RequestId) -> None:
         """Stop waiting for the response to request `id`: there will be none."""
         self.pending.discard(id)
-        self.over = self.ended or not (self.pending or self.lasting)
+        self.over = self.ended or not (self.pending or self.long_lived)
 
     def end(self) -> None:
         """End the stream, whatever is pending: its session has ended."""
@@ -133,28 +133,28 @@ class EventStream:
 
     def _append(self, data: bytes, code: int) -> None:
         self.last += 1
-        if self.log is _EMPTY:
-            self.log = deque()
-        self.log.append((self.last, data, code))
+        if self.messages is _EMPTY:
+            self.messages = deque()
+        self.messages.append((self.last, data, code))
         size = len(data)
         self.bytes += size
         self.unsent += size
 
     def after(self, cursor: int) -> Iterator[tuple[int, bytes, int]]:
         """Iterate over the messages with numbers above `cursor`."""
-        log = self.log
+        log = self.messages
         return (log[place] for place in range(cursor - self.last, 0))
 
     def reaches(self, cursor: int) -> bool:
         """True if all messages with numbers above `cursor` are still here."""
-        return self.evicted <= cursor <= self.last
+        return self.last_evicted <= cursor <= self.last
 
     def evict(self) -> bool:
         """Remove the oldest message. Return False if there is none or a response needs it."""
         exchange = self.exchange
-        if not self.log or (exchange is not None and exchange.cursor < self.log[0][0]):
+        if not self.messages or (exchange is not None and exchange.cursor < self.messages[0][0]):
             return False
-        self.evicted, data, _ = self.log.popleft()
+        self.last_evicted, data, _ = self.messages.popleft()
         self.bytes -= len(data)
         return True
 
@@ -162,8 +162,8 @@ class EventStream:
         """Remove all messages, but for those that a connected response has not taken."""
         exchange = self.exchange
         if exchange is None or exchange.cursor == self.last:
-            self.log = _EMPTY
-            self.evicted, self.bytes = self.last, 0
+            self.messages = _EMPTY
+            self.last_evicted, self.bytes = self.last, 0
         else:
             while self.evict():
                 pass
@@ -187,53 +187,53 @@ class EventLog:
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
-        self._streams: TimeoutQueue[EventStream] = TimeoutQueue(limits.event_age)
-        self._shelves: dict[StreamOwner | None, _RetainedStreams] = {}
+        self._expiry: TimeoutQueue[EventStream] = TimeoutQueue(limits.event_age)
+        self._retained: dict[StreamOwner | None, _RetainedStreams] = {}
         self.bytes = 0
 
     def __repr__(self) -> str:
-        return f"<EventLog of {len(self._streams)} streams, {self.bytes} bytes>"
+        return f"<EventLog of {len(self._expiry)} streams, {self.bytes} bytes>"
 
-    def keep(self, stream: EventStream, now: float) -> None:
+    def retain(self, stream: EventStream, now: float) -> None:
         """Retain what `stream` holds, and restart its age. Evict older messages if need be."""
         limits = self._limits
-        shelf = self._shelves.get(stream.owner)
+        shelf = self._retained.get(stream.owner)
         if shelf is None:
-            shelf = self._shelves[stream.owner] = _RetainedStreams()
+            shelf = self._retained[stream.owner] = _RetainedStreams()
         shelf.streams[stream] = None
         shelf.streams.move_to_end(stream)
-        self._streams.add(stream, now)
-        while len(stream.log) > limits.events and stream.evict():
+        self._expiry.add(stream, now)
+        while len(stream.messages) > limits.events and stream.evict():
             pass
         self._count(stream, shelf)
         if shelf.bytes > limits.session_bytes:
             self._evict_until(shelf.streams, lambda: shelf.bytes <= limits.session_bytes)
         if self.bytes > limits.all_bytes:
-            self._evict_until(self._streams, lambda: self.bytes <= limits.all_bytes)
+            self._evict_until(self._expiry, lambda: self.bytes <= limits.all_bytes)
 
     def forget(self, stream: EventStream) -> None:
         """Retain nothing of `stream` any more. Do nothing if it is not retained."""
-        shelf = self._shelves.get(stream.owner)
+        shelf = self._retained.get(stream.owner)
         if shelf is None or stream not in shelf.streams:
             return
         stream.clear()
-        self._streams.discard(stream)
-        self.bytes -= stream.counted
-        shelf.bytes -= stream.counted
-        stream.counted = 0
+        self._expiry.discard(stream)
+        self.bytes -= stream.counted_bytes
+        shelf.bytes -= stream.counted_bytes
+        stream.counted_bytes = 0
         del shelf.streams[stream]
         if not shelf.streams:
-            del self._shelves[stream.owner]
+            del self._retained[stream.owner]
 
     def next_deadline(self) -> float | None:
         """Return the time at which the oldest stream expires, or None."""
-        return self._streams.next_deadline()
+        return self._expiry.next_deadline()
 
     def expire(self, now: float) -> None:
         """Forget the streams that are too old."""
-        for stream in self._streams.pop_expired(now):
+        for stream in self._expiry.pop_expired(now):
             if stream.exchange is not None and stream.unsent:
-                self._streams.add(stream, now)  # a connected client has still to take it
+                self._expiry.add(stream, now)  # a connected client has still to take it
             else:
                 self._discard(stream)
 
@@ -241,10 +241,10 @@ class EventLog:
         """Evict the oldest messages of `streams` until `enough` returns True."""
         empty = []
         for stream in streams:
-            shelf = self._shelves[stream.owner]
+            shelf = self._retained[stream.owner]
             while not enough() and stream.evict():
                 self._count(stream, shelf)
-            if not stream.log:
+            if not stream.messages:
                 empty.append(stream)
             if enough():
                 break
@@ -258,9 +258,9 @@ class EventLog:
 
     def _count(self, stream: EventStream, shelf: _RetainedStreams) -> None:
         """Bring the counters up to date with what `stream` holds."""
-        held = len(stream.log)
+        held = len(stream.messages)
         size = stream.bytes + _STREAM + held * _MESSAGE if held else 0
-        more = size - stream.counted
-        stream.counted = size
+        more = size - stream.counted_bytes
+        stream.counted_bytes = size
         shelf.bytes += more
         self.bytes += more

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from mcp_core import types as t
 from mcp_core.connection._connection import Connection
 from mcp_core.http.wire._websocket import WebSocket
-from mcp_core.http.wire._websocket_upgrade import accepted
+from mcp_core.http.wire._websocket_upgrade import accept_headers
 from mcp_core.messages._events import NEED_DATA, PAUSED, ConnectionClosed, Peer, PeerReady
 from mcp_core.revisions._methods import Role
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ._endpoint import Endpoint
     from ._exchange import Exchange
 
-__all__ = ["WebSocketSession", "WebSocketSessions", "begin_socket"]
+__all__ = ["WebSocketSession", "WebSocketSessions", "begin_websocket"]
 
 _LONGEST_CHECK: Final = 30.0  # seconds
 
@@ -40,49 +40,49 @@ _LONGEST_CHECK: Final = 30.0  # seconds
 class WebSocketSession(Conversation):
     """The conversation over the WebSocket that `exchange` has become."""
 
-    __slots__ = ("endpoint", "exchange", "looked_at", "socket")
+    __slots__ = ("endpoint", "exchange", "next_check", "socket")
 
     def __init__(self, exchange: Exchange, endpoint: Endpoint, config: Config, now: float) -> None:
         principal = exchange.principal
         conn = Connection(Role.SERVER, config, bucket=endpoint.bucket(principal))
-        super().__init__(endpoint.shared, conn, principal, config.dialects[0].http)
+        super().__init__(endpoint.state, conn, principal, config.dialects[0].http)
         self.endpoint = endpoint
         self.exchange = exchange
-        self.looked_at = math.inf  # when `WebSocketSessions` checks its deadline next
-        grant, door = exchange.grant, endpoint.door
+        self.next_check = math.inf  # when `WebSocketSessions` checks its deadline next
+        grant, door = exchange.grant, endpoint.auth
         until: float | None = None
-        if grant is not None and door is not None and grant.good_until is not None:
-            until = now + grant.good_until - door.wall_time()
+        if grant is not None and door is not None and grant.valid_until is not None:
+            until = now + grant.valid_until - door.wall_time()
         self.socket = WebSocket(
             conn,
             now,
             grant=grant,
-            judge=self._authorize if grant is not None else None,
-            until=until,
-            patience=endpoint.options.limits.initialize,
+            find_rejection=self._authorize if grant is not None else None,
+            token_expiry=until,
+            first_message_timeout=endpoint.options.limits.initialize,
         )
 
     def _authorize(self, body: ParsedBody) -> str | None:
-        door, grant = self.endpoint.door, self.exchange.grant
+        door, grant = self.endpoint.auth, self.exchange.grant
         assert door is not None
         assert grant is not None
-        refused = door.judge(grant, body, self.conn.config)
+        refused = door.authorize_body(grant, body, self.conn.config)
         return None if refused is None else refused.message
 
     def queued(self, id: RequestId | None) -> int:
         return self.socket.queued()
 
-    def settle(self) -> None:
+    def process_events(self) -> None:
         socket, endpoint = self.socket, self.endpoint
         was_paused = socket.paused
         while (event := socket.next_event()) is not NEED_DATA and event is not PAUSED:
             if isinstance(event, ConnectionClosed):
-                endpoint.alone.pop(self, None)
+                endpoint.one_shots.pop(self, None)
             endpoint.events.append((self, event))
-        if socket.has_to_say or socket.paused is not was_paused:
+        if socket.has_output or socket.paused is not was_paused:
             endpoint.ready[self.exchange] = None
-        if not socket.over:
-            endpoint.sockets.watch(self, socket.now)
+        if not socket.done:
+            endpoint.websockets.watch(self, socket.now)
 
 
 class WebSocketSessions:
@@ -101,8 +101,8 @@ class WebSocketSessions:
     def watch(self, conversation: WebSocketSession, now: float) -> None:
         """Check `conversation` at its next deadline. Call it after every change."""
         due = conversation.socket.next_deadline()
-        if due is not None and due < conversation.looked_at:
-            conversation.looked_at = due = min(due, now + _LONGEST_CHECK)
+        if due is not None and due < conversation.next_check:
+            conversation.next_check = due = min(due, now + _LONGEST_CHECK)
             heappush(self.deadlines, (due, next(self._numbers), conversation))
 
     def next_deadline(self) -> float | None:
@@ -113,20 +113,22 @@ class WebSocketSessions:
         """Handle the timeouts of the WebSockets that are due, and mark these dirty."""
         while self.deadlines and self.deadlines[0][0] <= now:
             when, _, conversation = heappop(self.deadlines)
-            if when == conversation.looked_at:
-                conversation.looked_at = math.inf
+            if when == conversation.next_check:
+                conversation.next_check = math.inf
                 conversation.socket.handle_timeout(now)
-                conversation.touch()
+                conversation.mark_dirty()
 
 
-def begin_socket(exchange: Exchange, head: RequestHead, endpoint: Endpoint, config: Config) -> None:
+def begin_websocket(
+    exchange: Exchange, head: RequestHead, endpoint: Endpoint, config: Config
+) -> None:
     """Accept a request that passed all checks: from here on it is a WebSocket."""
-    conversation = WebSocketSession(exchange, endpoint, config, endpoint.shared.now)
+    conversation = WebSocketSession(exchange, endpoint, config, endpoint.state.now)
     exchange.conversation, exchange.socket = conversation, conversation.socket
-    endpoint.alone[conversation] = None
+    endpoint.one_shots[conversation] = None
     # A client may only listen. Without an event the driver would not know of the conversation, and
     # could publish no changes.
     endpoint.events.append(
         (conversation, PeerReady(Peer(config.dialects[0], t.ClientCapabilities())))
     )
-    exchange.switch(accepted(head))
+    exchange.switch_to_websocket(accept_headers(head))

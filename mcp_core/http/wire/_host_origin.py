@@ -177,7 +177,7 @@ class HostOriginPolicy:
         self._origin_cache.add((origin, host))
         return True
 
-    def cross_origin(self, origin: bytes | None) -> bool:
+    def is_listed_origin(self, origin: bytes | None) -> bool:
         """Return True for a listed origin: its responses need CORS headers.
 
         Pages of the server itself need none.

@@ -54,7 +54,7 @@ from ._head_limits import (
     HeadError,
 )
 
-__all__ = ["head_end", "head_fault", "origin_form", "unfinished_fault"]
+__all__ = ["head_end", "find_head_error", "origin_form", "find_partial_head_error"]
 
 _MAX_LINE: Final = MAX_METHOD + 1 + MAX_TARGET + len(" HTTP/1.1\r\n")
 
@@ -105,14 +105,14 @@ def head_end(data: bytes | bytearray, seen: int = 0) -> int | None:
     searched again.
     """
     if data.startswith((b"\n", b"\r\n")):
-        # h11 takes an empty line at the start for an empty head. `head_fault` rejects that.
+        # h11 takes an empty line at the start for an empty head. `find_head_error` rejects that.
         return 1 if data[0] == 0x0A else 2
     # The last two bytes seen may be the start of the empty line.
     found = _EMPTY_LINE.search(data, max(seen - 2, 0))
     return found.end() if found else None
 
 
-def unfinished_fault(data: bytes | bytearray) -> HeadError | None:
+def find_partial_head_error(data: bytes | bytearray) -> HeadError | None:
     """Return what is already wrong with an unfinished head, or None. Its end need not come."""
     if data and data[0] <= 0x20:
         return _NO_REQUEST  # a TLS handshake begins like this, too
@@ -121,9 +121,9 @@ def unfinished_fault(data: bytes | bytearray) -> HeadError | None:
     return LONG_HEAD if len(data) > MAX_HEAD else None
 
 
-def head_fault(head: bytes) -> HeadError | None:
+def find_head_error(head: bytes) -> HeadError | None:
     """Return what is wrong with a head, up to `head_end`, or None if it may be parsed."""
-    if len(head) > _MAX_LINE and (fault := unfinished_fault(head)):
+    if len(head) > _MAX_LINE and (fault := find_partial_head_error(head)):
         return fault
     line = _REQUEST_LINE.match(head)
     if line is None:
@@ -154,7 +154,7 @@ def head_fault(head: bytes) -> HeadError | None:
 
 
 def origin_form(target: bytes) -> bytes:
-    """Return path and query of a target that `head_fault` accepted (RFC 9112, 3.2.2).
+    """Return path and query of a target that `find_head_error` accepted (RFC 9112, 3.2.2).
 
     `*` stays as it is.
     """
@@ -205,7 +205,7 @@ def _body_fault(fields: dict[bytes, bytes], minor: bytes) -> HeadError | None:
 
 def _line_fault(head: bytes) -> HeadError:
     """Return what is wrong with the first line, which is invalid."""
-    if fault := unfinished_fault(head):
+    if fault := find_partial_head_error(head):
         return fault
     line, newline, _ = head.partition(b"\n")
     if not newline:

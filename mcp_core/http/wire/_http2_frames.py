@@ -22,7 +22,7 @@ from msgspec import Struct
 from ._head_limits import MAX_HEAD
 
 __all__ = [
-    "HTTP2_STREAMS",
+    "MAX_CONCURRENT_STREAMS",
     "PREFACE",
     "FrameWatch",
     "GoAway",
@@ -40,7 +40,7 @@ FRAME_SIZE_ERROR: Final = 6
 ENHANCE_YOUR_CALM: Final = 11
 
 # Concurrent streams of a client: the minimum that RFC 9113, 6.5.2 recommends.
-HTTP2_STREAMS: Final = 100
+MAX_CONCURRENT_STREAMS: Final = 100
 
 # Frame types and flags (RFC 9113, 6).
 _DATA: Final = 0
@@ -157,12 +157,12 @@ class FrameWatch:
         "_since",
         "_small_frames",
         "_updates",
-        "fault",
+        "error",
         "goaway",
     )
 
     def __init__(self, *, is_server: bool) -> None:
-        self.fault: Http2Error | None = None
+        self.error: Http2Error | None = None
         self.goaway: GoAway | None = None
         self._preface = PREFACE if is_server else b""  # the part that is still to come
         self._settled = False  # the first frame has begun
@@ -188,32 +188,32 @@ class FrameWatch:
         self._allowed_small = 0
 
     def __repr__(self) -> str:
-        if self.fault is not None:
-            return f"<FrameWatch: {self.fault.reason}>"
+        if self.error is not None:
+            return f"<FrameWatch: {self.error.reason}>"
         counts = f"{self._resets} resets, {self._idle_frames} idle frames, {self._updates} updates, {self._small_frames} crumbs"
         return f"<FrameWatch: {counts}>"
 
     @property
-    def midway(self) -> bool:
+    def in_frame(self) -> bool:
         """True if the bytes so far end within a frame or a head."""
         return bool(self._left or self._header or self._block_id != _NO_STREAM)
 
     @property
-    def settled(self) -> bool:
+    def preface_received(self) -> bool:
         """True if the peer's first SETTINGS frame has arrived, and no payload is incomplete."""
         return self._settled and not self._left
 
     # -- What the driver reports ------------------------------------------------------------------
 
-    def answered(self) -> None:
+    def stream_completed(self) -> None:
         """Count a stream that was completed without error."""
         self._answered += 1
 
-    def sent(self, frames: int) -> None:
+    def data_sent(self, frames: int) -> None:
         """Count DATA frames that we sent."""
         self._sent += frames
 
-    def reset(self, now: float) -> None:
+    def stream_reset(self, now: float) -> None:
         """Count a stream that we reset because of the peer, as if the peer had reset it."""
         self._update_period(now)
         self._resets += 1
@@ -223,7 +223,7 @@ class FrameWatch:
 
     def receive(self, data: bytes, now: float) -> bytes:
         """Check received bytes. Return those to pass to h2, and none once there is a `fault`."""
-        if self.fault is not None:
+        if self.error is not None:
             return b""
         self._update_period(now)
         place = 0
@@ -232,7 +232,7 @@ class FrameWatch:
         if self._preface:
             place = min(size, len(self._preface))
             if data[:place] != self._preface[:place]:
-                self.fault = _WRONG_PREFACE
+                self.error = _WRONG_PREFACE
                 return b""
             self._preface = self._preface[place:]
         start = 0  # of the bytes that were not passed yet
@@ -277,15 +277,15 @@ class FrameWatch:
         flags = header[4]
         self._left = length
         if length > _MAX_FRAME:
-            self.fault = _LONG_FRAME
+            self.error = _LONG_FRAME
         elif self._block_id != _NO_STREAM:
             self._continue_block(kind, flags, header)
         elif not self._settled:
             self._settled = True
             if kind != _SETTINGS or flags & _ACK:
-                self.fault = _NO_SETTINGS
+                self.error = _NO_SETTINGS
             elif length > _MAX_SETTINGS:
-                self.fault = _LONG_SETTINGS
+                self.error = _LONG_SETTINGS
         elif kind == _DATA:
             if length >= _SMALL and (length >= _SMALL + _PADDING or not flags & _PADDED):
                 self._large_frames += 1
@@ -302,7 +302,7 @@ class FrameWatch:
                 self._continuations = 0
         else:
             self._count_frame(kind, length, header)
-        return self.fault is None
+        return self.error is None
 
     def _count_frame(self, kind: int, length: int, header: bytes) -> None:
         if kind == _WINDOW_UPDATE:
@@ -312,35 +312,35 @@ class FrameWatch:
         else:
             self._idle_frames += 1
             if kind == _SETTINGS and length > _MAX_SETTINGS:
-                self.fault = _LONG_SETTINGS
+                self.error = _LONG_SETTINGS
             elif kind == _GOAWAY:
                 self._goaway_payload = bytearray()
                 if header[5:] != b"\0\0\0\0":
-                    self.fault = _STRAY_GOAWAY
+                    self.error = _STRAY_GOAWAY
                 elif length < 8:
-                    self.fault = _SHORT_GOAWAY
+                    self.error = _SHORT_GOAWAY
         self._check_counts()
 
     def _continue_block(self, kind: int, flags: int, header: bytes) -> None:
         self._block += self._left
         self._continuations += 1
         if kind != _CONTINUATION or int.from_bytes(header[5:], "big") & _LAST_ID != self._block_id:
-            self.fault = _BROKEN_BLOCK
+            self.error = _BROKEN_BLOCK
         elif self._block > _MAX_BLOCK:
-            self.fault = _LONG_BLOCK
+            self.error = _LONG_BLOCK
         elif self._continuations > _MAX_CONTINUATIONS:
-            self.fault = _MANY_CONTINUATIONS
+            self.error = _MANY_CONTINUATIONS
         elif flags & _END_HEADERS:
             self._block_id = _NO_STREAM
 
     def _check_counts(self) -> None:
         answered = self._answered + self._allowed
         if self._resets > _RESETS + answered:
-            self.fault = self.fault or _MANY_RESETS
+            self.error = self.error or _MANY_RESETS
         elif self._idle_frames > _IDLE_FRAMES + answered:
-            self.fault = self.fault or _MANY_IDLE
+            self.error = self.error or _MANY_IDLE
         elif self._updates > _UPDATES + _UPDATES_EACH * self._sent + self._allowed_updates:
-            self.fault = self.fault or _MANY_UPDATES
+            self.error = self.error or _MANY_UPDATES
         elif (
             self._small_frames
             > _SMALL_FRAMES
@@ -348,7 +348,7 @@ class FrameWatch:
             + _SMALL_FRAMES_EACH * self._large_frames
             + self._allowed_small
         ):
-            self.fault = self.fault or _MANY_SMALL_FRAMES
+            self.error = self.error or _MANY_SMALL_FRAMES
 
     def _update_period(self, now: float) -> None:
         if now - self._since >= _PERIOD:

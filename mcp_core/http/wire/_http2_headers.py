@@ -39,7 +39,13 @@ if TYPE_CHECKING:
 
     from ._messages import Headers
 
-__all__ = ["request_fields", "request_head", "response_fields", "response_head", "trailer_fault"]
+__all__ = [
+    "encode_request_head",
+    "request_head",
+    "encode_response_head",
+    "response_head",
+    "find_trailer_error",
+]
 
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9a-z]"
 # The names of a head, each followed by a newline. Pseudo-headers come first. Field names have no
@@ -119,7 +125,7 @@ def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadEr
     return RequestHead(method, path, [(b"host", host), *rest])
 
 
-def trailer_fault(headers: Sequence[tuple[bytes, bytes]]) -> HeadError | None:
+def find_trailer_error(headers: Sequence[tuple[bytes, bytes]]) -> HeadError | None:
     """Return what is wrong with trailers, or None. Reset the stream with PROTOCOL_ERROR then."""
     fault = _fields_fault(headers, dict(headers))
     if fault is None and any(name[:1] == b":" for name, _ in headers):
@@ -146,7 +152,7 @@ def response_head(headers: Sequence[tuple[bytes, bytes]]) -> Head | HeadError:
     return Head(int(status), list(headers[1:]))
 
 
-def request_fields(head: RequestHead, scheme: str) -> Headers:
+def encode_request_head(head: RequestHead, scheme: str) -> Headers:
     """Return the list of headers for `head`.
 
     Fields about one connection are left out, and `host` becomes the authority.
@@ -169,7 +175,7 @@ def request_fields(head: RequestHead, scheme: str) -> Headers:
     return fields_of_head
 
 
-def response_fields(status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+def encode_response_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     """Return the list of headers for a response, without fields about one connection.
 
     Raises:

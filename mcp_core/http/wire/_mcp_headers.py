@@ -35,7 +35,13 @@ from msgspec import UNSET, Struct, defstruct
 
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.revisions._methods import METHODS, Method
-from mcp_core.schema._param_headers import ParamHeaders, agrees, param_values, said, values_at
+from mcp_core.schema._param_headers import (
+    ParamHeaders,
+    header_matches,
+    param_values,
+    format_value,
+    mirrored_values,
+)
 from mcp_core.types import CallToolParams
 
 if TYPE_CHECKING:
@@ -206,7 +212,7 @@ class RequestHeaderValidator:
         if not mirrored:
             return None
         try:
-            values = values_at(mirrored, params.arguments)
+            values = mirrored_values(mirrored, params.arguments)
         except ValueError as exc:
             return f"Header mismatch: {exc}"
         for path, name, value in values:
@@ -232,7 +238,7 @@ class RequestHeaderValidator:
         if header in self._repeated:
             return self._absent_or_repeated(header)
         try:
-            expected = said(value)
+            expected = format_value(value)
         except ValueError as exc:
             return f"Header mismatch: {exc}: argument {argument!r}"
         if found is None:
@@ -243,7 +249,7 @@ class RequestHeaderValidator:
             text = decode_value(found)
         except ValueError as exc:
             return f"Header mismatch: {_display_name(header)} is malformed: {exc}"
-        return None if agrees(text, value) else _mismatch(header, text, expected)
+        return None if header_matches(text, value) else _mismatch(header, text, expected)
 
     def _absent_or_repeated(self, header: bytes) -> str:
         problem = "stands more than once" if header in self._repeated else "is missing"

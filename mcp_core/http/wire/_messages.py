@@ -11,7 +11,7 @@ The calls that an `HttpClient` gives to its driver, its options, its view of aut
 
 The checks of a request's head, in their order, and the error responses.
 
-1. The order is a tuple for each verb (`LADDERS`): who may send requests at all, then what is
+1. The order is a tuple for each verb (`CHECKS`): who may send requests at all, then what is
    requested, then in which shape and revision. The first failed check is the response, and the body
    is not read.
 2. A header that may occur once and occurs twice is rejected, whatever its values: one reader takes
@@ -105,10 +105,10 @@ def header(head: Head, name: bytes) -> bytes | None:
 class ErrorResponse(Struct, frozen=True):
     """An error response. `message` names the cause and the cure.
 
-    `hang_up`: close the connection after it, without reading what may follow.
+    `close_after`: close the connection after it, without reading what may follow.
     """
 
     status: int
     message: str
     headers: Headers = []
-    hang_up: bool = False
+    close_after: bool = False

@@ -101,7 +101,7 @@ WebSocketAction = Text | Ping | Pong | Close
 class WebSocket:
     """A `Connection` on a WebSocket that is open.
 
-    Report what arrives with `frame_begins`, the `receive_*` methods and `lost`. After each of these
+    Report what arrives with `receive_frame_head`, the `receive_*` methods and `lost`. After each of these
     calls, and after each call into `conn`: take `next_event` until it returns `NEED_DATA` or
     `PAUSED` (a `mcp_core.Pump` does); send what `messages_to_send` returns, and call `wrote` when a
     part of it was written; set one timer to `next_deadline`. End when the connection is `over` and
@@ -141,8 +141,8 @@ class WebSocket:
         "_write_deadline",
         "_write_timeout",
         "conn",
-        "deaf",
-        "gone",
+        "input_ignored",
+        "disconnected",
         "now",
         "paused",
     )
@@ -153,23 +153,25 @@ class WebSocket:
         now: float,
         *,
         grant: GrantLike | None = None,
-        judge: Callable[[ParsedBody], str | None] | None = None,
-        until: float | None = None,
-        patience: float | None = None,
-        heard: Callable[[bytes], object] | None = None,
+        find_rejection: Callable[[ParsedBody], str | None] | None = None,
+        token_expiry: float | None = None,
+        first_message_timeout: float | None = None,
+        on_message: Callable[[bytes], object] | None = None,
     ) -> None:
         self.conn = conn
         self.paused = False  # do not read
-        self.deaf = False  # an error or a Close has arrived: discard all later input
-        self.gone = False  # the stream has ended, or the peer does not respond
+        self.input_ignored = False  # an error or a Close has arrived: discard all later input
+        self.disconnected = False  # the stream has ended, or the peer does not respond
         self.now = now
         self._context = MessageContext(grant=grant)
-        self._find_rejection = judge
-        self._on_message = heard
-        self._token_deadline = until
-        self._first_deadline = None if patience is None else now + patience
+        self._find_rejection = find_rejection
+        self._on_message = on_message
+        self._token_deadline = token_expiry
+        self._first_deadline = (
+            None if first_message_timeout is None else now + first_message_timeout
+        )
         self._keep_alive = KeepAlive(_PING_INTERVAL)
-        self._keep_alive.heard(now)
+        self._keep_alive.mark_activity(now)
         self._partial = bytearray()
         self._garbage_times: list[float] = []
         self._responses: list[str] = []  # error responses to messages that were not processed
@@ -192,14 +194,14 @@ class WebSocket:
     def __repr__(self) -> str:
         state = (
             "gone"
-            if self.gone
+            if self.disconnected
             else "open"
             if self._end is None
             else f"closing with {self._end.code}"
         )
         return f"<WebSocket {state}{', paused' if self.paused else ''} of {self.conn!r}>"
 
-    def leave_frames(self) -> None:
+    def disable_keep_alive(self) -> None:
         """Leave pings and write timeouts to an ASGI server, which handles the frames itself."""
         self._keep_alive = KeepAlive(None)
         self._ping_pending = False
@@ -207,7 +209,7 @@ class WebSocket:
 
     # -- Input ------------------------------------------------------------------------------------
 
-    def frame_begins(self, length: int) -> None:
+    def receive_frame_head(self, length: int) -> None:
         """Check the length of a text or continuation frame, whose head has arrived."""
         self._check_size(length)
 
@@ -255,7 +257,7 @@ class WebSocket:
         """Receive the peer's Close. `code` is 1005 if it has none."""
         self.now = now
         self._peer_closed = True
-        self.deaf = True
+        self.input_ignored = True
         if self._close_deadline is None:
             self._close_deadline = now + _CLOSE_TIMEOUT
         text = "".join(char if char.isprintable() else " " for char in reason)
@@ -264,18 +266,18 @@ class WebSocket:
             f"closed the WebSocket ({code}{text and f', {text}'})",
         )
 
-    def receive_fault(self, code: int, reason: str, now: float) -> None:
+    def receive_invalid(self, code: int, reason: str, now: float) -> None:
         """Close the WebSocket after an invalid frame or invalid UTF-8; `code` says which."""
         self.now = now
-        self.deaf = True
+        self.input_ignored = True
         self._fail("garbage" if code == CODES["garbage"] else "protocol", reason)
 
-    def lost(self, now: float) -> None:
+    def receive_eof(self, now: float) -> None:
         """Take the end of the stream, or its failure. Do nothing if the peer has closed."""
         self.now = now
         if not self._peer_closed:
             self._peer_closed = True
-            self.gone = True
+            self.disconnected = True
             self._end_by_peer(Close(_NO_CLOSE), "broke off the connection")
 
     def fail(self, now: float) -> None:
@@ -286,12 +288,12 @@ class WebSocket:
     # -- What to do now ---------------------------------------------------------------------------
 
     @property
-    def over(self) -> bool:
+    def done(self) -> bool:
         """True if there will be nothing more to send."""
-        return self.gone or (self._close_sent and self._peer_closed)
+        return self.disconnected or (self._close_sent and self._peer_closed)
 
     @property
-    def has_to_say(self) -> bool:
+    def has_output(self) -> bool:
         """True if `messages_to_send` may return something, or it is `over`: wake the writer."""
         return bool(
             self.conn.queued()
@@ -299,7 +301,7 @@ class WebSocket:
             or self._ping_pending
             or self._pongs
             or (self._closed and not self._close_sent)
-            or self.over
+            or self.done
         )
 
     def queued(self) -> int:
@@ -318,18 +320,18 @@ class WebSocket:
         if self._ping_pending:
             self._ping_pending = False
             actions.append(Ping())
-        if self._close_sent or self.gone:
+        if self._close_sent or self.disconnected:
             actions.clear()  # nothing follows a Close
-        if self._closed and not self._close_sent and not self.gone:
+        if self._closed and not self._close_sent and not self.disconnected:
             assert self._end is not None
             self._close_sent = True
             actions.append(self._end)
-        elif self._close_sent and not self.over and self._close_deadline is None:
+        elif self._close_sent and not self.done and self._close_deadline is None:
             self._close_deadline = now + _CLOSE_TIMEOUT  # our Close is written
         self._write_deadline = now + self._write_timeout if actions else None
         return actions
 
-    def wrote(self, now: float) -> None:
+    def data_written(self, now: float) -> None:
         """Restart the write timeout: a part of the output was written."""
         self._write_deadline = now + self._write_timeout
 
@@ -376,8 +378,8 @@ class WebSocket:
         if _is_due(self._write_deadline, now) or _is_due(self._close_deadline, now):
             self._write_deadline = None
             self._close_deadline = None
-            self.lost(now)
-            self.gone = True
+            self.receive_eof(now)
+            self.disconnected = True
             return
         if self._end is not None:
             return
@@ -399,16 +401,16 @@ class WebSocket:
         if self.paused or self._write_deadline is not None:
             # We are paused or mid-write, so the silence is ours. Do not count it towards the ping
             # timeout.
-            self._keep_alive.heard(now)
+            self._keep_alive.mark_activity(now)
         due = self._keep_alive.due(now)
-        if due is KeepAliveAction.ASK:
+        if due is KeepAliveAction.SEND_PING:
             self._ping_pending = True
-        elif due is KeepAliveAction.GIVE_UP:
+        elif due is KeepAliveAction.CLOSE:
             self._fail("protocol", f"no answer to a ping within {_PING_INTERVAL:g} s")
 
     def _mark_activity(self, now: float) -> None:
         self.now = now
-        self._keep_alive.heard(now)
+        self._keep_alive.mark_activity(now)
 
     def _check_size(self, length: int) -> bool:
         limit = self.conn.config.limits.message

@@ -39,15 +39,15 @@ class WebSocketFrames:
 
     __slots__ = ("_frames", "_parse_failed", "_socket")
 
-    def __init__(self, socket: WebSocket, library: Any, *, client: bool) -> None:
-        self._socket = socket
-        self._frames = library.FrameProtocol(client, [_FrameLengths(socket)])
+    def __init__(self, websocket: WebSocket, library: Any, *, client: bool) -> None:
+        self._socket = websocket
+        self._frames = library.FrameProtocol(client, [_FrameLengths(websocket)])
         self._parse_failed: type[Exception] = library.ParseFailed
 
     def read(self, data: bytes, now: float) -> None:
         """Decode received bytes and pass the messages and control frames to the WebSocket."""
         socket = self._socket
-        if socket.deaf:
+        if socket.input_ignored:
             return
         self._frames.receive_bytes(data)
         try:
@@ -64,7 +64,7 @@ class WebSocketFrames:
                     code, reason = payload
                     socket.receive_close(code, reason, now)
         except self._parse_failed as exc:
-            socket.receive_fault(exc.code, str(exc), now)  # type: ignore[attr-defined]
+            socket.receive_invalid(exc.code, str(exc), now)  # type: ignore[attr-defined]
 
     def write(self, actions: Sequence[WebSocketAction]) -> bytes:
         """Encode actions of the WebSocket."""
@@ -81,7 +81,7 @@ class WebSocketFrames:
                 parts.append(frames.close(action.code, action.reason))
         return b"".join(parts)
 
-    def pieces(
+    def write_chunks(
         self, actions: Sequence[WebSocketAction], clock: Callable[[], float]
     ) -> Iterator[memoryview]:
         """Encode actions in chunks, to be written one after the other.
@@ -90,7 +90,7 @@ class WebSocketFrames:
         """
         data = memoryview(self.write(actions))
         for start in range(0, len(data), _CHUNK):
-            self._socket.wrote(clock())
+            self._socket.data_written(clock())
             yield data[start : start + _CHUNK]
 
 
@@ -105,7 +105,7 @@ class _FrameLengths:
 
     def frame_inbound_header(self, frames: Any, opcode: int, bits: Any, length: int) -> Any:
         if opcode < _FIRST_CONTROL:
-            self._socket.frame_begins(length)
+            self._socket.receive_frame_head(length)
         return _NO_BITS
 
     def frame_inbound_payload_data(self, frames: Any, data: bytes) -> bytes:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from ._messages import Headers
 
 __all__ = [
-    "accepted",
+    "accept_headers",
     "is_upgrade",
-    "upgrade_fault",
+    "find_upgrade_error",
 ]
 
 _WEBSOCKET: Final = b"websocket"
@@ -63,7 +63,7 @@ def is_upgrade(head: RequestHead) -> bool:
     return _WEBSOCKET in protocols and _UPGRADE in _elements(head.headers, b"connection")
 
 
-def upgrade_fault(head: RequestHead) -> ErrorResponse | None:
+def find_upgrade_error(head: RequestHead) -> ErrorResponse | None:
     """Return the error response to a request that `is_upgrade`, or None if it is valid."""
     headers = head.headers
     if _values(headers, b"transfer-encoding") or _values(headers, b"content-length") not in (
@@ -85,7 +85,7 @@ def upgrade_fault(head: RequestHead) -> ErrorResponse | None:
     return None if _SUBPROTOCOL in offered else _NO_SUBPROTOCOL
 
 
-def accepted(head: RequestHead) -> Headers:
+def accept_headers(head: RequestHead) -> Headers:
     """Return the headers of the 101 response to a valid request."""
     (key,) = _values(head.headers, b"sec-websocket-key")
     return [

@@ -20,7 +20,7 @@ from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry.functions._function import MISSING, inspect_function, union_members
 from mcp_core.types import CompleteResult, Completion
 
-from ._invocation import Invocation, refuse_coroutine
+from ._invocation import Invocation, reject_coroutine
 
 if TYPE_CHECKING:
     from mcp_core.registry.functions._function import Function
@@ -145,7 +145,7 @@ class CompletionInvocation(Invocation):
     __slots__ = ()
 
     def result(self, value: Any) -> Result:
-        refuse_coroutine(value, self.function.label)
+        reject_coroutine(value, self.function.label)
         return _make_result(value)
 
 

@@ -18,7 +18,7 @@ from mcp_core.revisions._dialects import DIALECTS, Dialect
 from mcp_core.revisions._methods import Method, Role
 from mcp_core.types import EmptyResult, Result
 
-from ._invocation import Invocation, refuse_coroutine
+from ._invocation import Invocation, reject_coroutine
 
 __all__ = ["CustomMethodEntry"]
 
@@ -73,7 +73,7 @@ class CustomMethodInvocation(Invocation):
     __slots__ = ()
 
     def result(self, value: Any) -> Result | Raw | Struct | Mapping[str, Any]:
-        refuse_coroutine(value, self.function.label)
+        reject_coroutine(value, self.function.label)
         if value is None:
             return EmptyResult()
         if isinstance(value, Struct | dict | Raw):

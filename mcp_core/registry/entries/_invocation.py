@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from mcp_core.registry.functions._function import Function, Injected
     from mcp_core.revisions._dialects import Dialect
 
-__all__ = ["Invocation", "refuse_coroutine"]
+__all__ = ["Invocation", "reject_coroutine"]
 
 
 class Invocation(abc.ABC):
     """One call to make.
 
-    Call `call`, then `result` with the value, or `failure` with the exception.
+    Call `call`, then `result` with the value, or `exception_response` with the exception.
 
     Attributes:
         arguments: keyword arguments of the function, without the context.
@@ -70,10 +70,10 @@ class Invocation(abc.ABC):
 
         Raises:
             Exception: the value has not the declared type, or cannot be sent. Pass the exception
-                to `failure`.
+                to `exception_response`.
         """
 
-    def failure(self, exc: BaseException, reference: str) -> Result | ErrorData:
+    def exception_response(self, exc: BaseException, reference: str) -> Result | ErrorData:
         """Return the response for an exception.
 
         The peer gets `reference`, the runtime's name for the exception in its log, in place of the
@@ -82,15 +82,15 @@ class Invocation(abc.ABC):
         exc = single(exc)
         if isinstance(exc, McpError):
             return ErrorData(exc.code, exc.message, exc.data)
-        return self._failure(exc, reference)
+        return self._exception_response(exc, reference)
 
-    def _failure(self, exc: BaseException, reference: str) -> Result | ErrorData:
+    def _exception_response(self, exc: BaseException, reference: str) -> Result | ErrorData:
         # The text of a ToolError is meant for the peer, also outside of a tool.
         text = str(exc) if isinstance(exc, ToolError) else f"Internal error (reference {reference})"
         return ErrorData(self.dialect.codes[Fault.INTERNAL], text)
 
 
-def refuse_coroutine(value: Any, label: str) -> None:
+def reject_coroutine(value: Any, label: str) -> None:
     """Raise `TypeError` if a plain function returned a coroutine, which would never be awaited."""
     if inspect.iscoroutine(value):
         value.close()

@@ -19,7 +19,7 @@ from mcp_core.revisions._dialects import Dialect
 from mcp_core.types import GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Result
 
 from ._completion import Completers
-from ._invocation import Invocation, refuse_coroutine
+from ._invocation import Invocation, reject_coroutine
 
 __all__ = ["PromptEntry", "PromptOptions"]
 
@@ -86,7 +86,7 @@ class PromptEntry:
     def description(self) -> str | None:
         return self._prompt.description
 
-    def listed(self, dialect: Dialect) -> Prompt:
+    def list_entry(self, dialect: Dialect) -> Prompt:
         """Return the entry of `prompts/list`."""
         return self._prompt
 
@@ -112,7 +112,7 @@ class PromptInvocation(Invocation):
         self._description = entry.description
 
     def result(self, value: Any) -> Result:
-        refuse_coroutine(value, self.function.label)
+        reject_coroutine(value, self.function.label)
         if isinstance(value, Result):
             return value
         values = value if isinstance(value, list | tuple) else [value]

@@ -35,7 +35,7 @@ from mcp_core.types import (
 )
 
 from ._completion import Completers
-from ._invocation import Invocation, refuse_coroutine
+from ._invocation import Invocation, reject_coroutine
 
 __all__ = ["ResourceEntry", "ResourceOptions", "TemplateEntry"]
 
@@ -126,7 +126,7 @@ class ResourceEntry(_AnyResourceEntry):
     def __repr__(self) -> str:
         return f"<resource {self.uri!r}: {self.function.label}>"
 
-    def listed(self, dialect: Dialect) -> Resource:
+    def list_entry(self, dialect: Dialect) -> Resource:
         """Return the entry of `resources/list`."""
         return self._resource
 
@@ -163,7 +163,7 @@ class TemplateEntry(_AnyResourceEntry):
     def __repr__(self) -> str:
         return f"<resource template {self.uri!r}: {self.function.label}>"
 
-    def listed(self, dialect: Dialect) -> ResourceTemplate:
+    def list_entry(self, dialect: Dialect) -> ResourceTemplate:
         """Return the entry of `resources/templates/list`."""
         return self._template
 
@@ -209,7 +209,7 @@ class ResourceInvocation(Invocation):
         self.uri = uri
 
     def result(self, value: Any) -> Result:
-        refuse_coroutine(value, self.function.label)
+        reject_coroutine(value, self.function.label)
         if isinstance(value, Result):
             return self._with_cache_hint(value) if isinstance(value, CacheableResult) else value
         # A list without any of these is one value, which is sent as JSON.
@@ -220,7 +220,7 @@ class ResourceInvocation(Invocation):
         return self._with_cache_hint(ReadResourceResult(contents=contents))
 
     def _with_cache_hint(self, result: CacheableResult) -> CacheableResult:
-        return result if self._cache is None else self._cache.on(result)
+        return result if self._cache is None else self._cache.apply_to(result)
 
     def _as_contents(self, value: Any) -> ResourceContents:
         if value is None:
@@ -241,9 +241,9 @@ class ResourceInvocation(Invocation):
         )
         return ResourceContents(uri=self.uri, mime_type=mime_type, text=json_text(value))
 
-    def _failure(self, exc: BaseException, reference: str) -> Result | ErrorData:
+    def _exception_response(self, exc: BaseException, reference: str) -> Result | ErrorData:
         if isinstance(exc, ResourceNotFound):
             return ErrorData(
                 self.dialect.codes[Fault.RESOURCE_NOT_FOUND], str(exc), {"uri": self.uri}
             )
-        return super()._failure(exc, reference)
+        return super()._exception_response(exc, reference)

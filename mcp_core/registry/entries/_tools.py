@@ -22,7 +22,12 @@ from msgspec.structs import replace
 from mcp_core._errors import Fault, McpError, ToolError
 from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry._validation import check_icons, check_meta, check_tool_name, warn_author
-from mcp_core.registry.functions._function import MISSING, Function, inspect_function, plain
+from mcp_core.registry.functions._function import (
+    MISSING,
+    Function,
+    inspect_function,
+    strip_annotated,
+)
 from mcp_core.registry.functions._output import Output
 from mcp_core.registry.functions._schema import DeclaredSchema
 from mcp_core.registry.functions._signature import (
@@ -43,7 +48,7 @@ from mcp_core.types import (
     ToolAnnotations,
 )
 
-from ._invocation import Invocation, refuse_coroutine
+from ._invocation import Invocation, reject_coroutine
 
 __all__ = ["ToolEntry", "ToolOptions"]
 
@@ -140,7 +145,7 @@ class ToolEntry:
     def __repr__(self) -> str:
         return f"<tool {self.name!r}: {self.function.label}>"
 
-    def listed(self, dialect: Dialect) -> Tool:
+    def list_entry(self, dialect: Dialect) -> Tool:
         """Return the entry of `tools/list`."""
         return replace(self._tool, output_schema=self.output.schema(dialect))
 
@@ -154,7 +159,7 @@ class ToolEntry:
         try:
             return ToolInvocation(self, self._read(arguments), dialect)
         except InvalidArguments as exc:
-            if dialect.tool_argument_faults_are_results and not isinstance(
+            if dialect.tool_argument_errors_are_results and not isinstance(
                 exc, ArgumentsNotAnObject
             ):
                 return _error_result(str(exc))
@@ -172,10 +177,10 @@ class ToolInvocation(Invocation):
 
     def result(self, value: Any) -> Result:
         if isinstance(value, CoroutineType):
-            refuse_coroutine(value, self.function.label)
+            reject_coroutine(value, self.function.label)
         return self._output.result(value, self.dialect)
 
-    def _failure(self, exc: BaseException, reference: str) -> Result | ErrorData:
+    def _exception_response(self, exc: BaseException, reference: str) -> Result | ErrorData:
         if isinstance(exc, ToolError):
             return _error_result(str(exc) or "The tool failed.")
         return _error_result(f"The tool failed with an internal error (reference {reference}).")
@@ -199,7 +204,10 @@ def _use_input_schema(
             f'{function.label}: the root of input_schema has to say "type": "object"'
         )
     parameters = function.parameters
-    kinds = [typing.get_origin(plain(p.annotation)) or plain(p.annotation) for p in parameters]
+    kinds = [
+        typing.get_origin(strip_annotated(p.annotation)) or strip_annotated(p.annotation)
+        for p in parameters
+    ]
     if len(parameters) > 1 or any(kind not in _MAPPINGS for kind in kinds):
         raise DeclarationError(
             f"{function.label}: with input_schema= it takes one parameter, a dict of the arguments"
@@ -208,7 +216,7 @@ def _use_input_schema(
 
     def read(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
         values = read_object(arguments)
-        fault = schema.fault_of(values)
+        fault = schema.find_error(values)
         if fault is not None:
             path, reason = fault
             raise InvalidArguments(

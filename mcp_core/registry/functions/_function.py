@@ -28,7 +28,7 @@ __all__ = [
     "Injected",
     "Parameter",
     "inspect_function",
-    "plain",
+    "strip_annotated",
     "union_members",
 ]
 
@@ -74,14 +74,14 @@ class Function(Struct, frozen=True):
     description: str
 
 
-def plain(annotation: Any) -> Any:
+def strip_annotated(annotation: Any) -> Any:
     """Return the annotation without `Annotated[...]` around it."""
     return annotation.__origin__ if typing.get_origin(annotation) is Annotated else annotation
 
 
 def union_members(annotation: Any) -> tuple[Any, ...]:
     """Return the members of a union, or the annotation alone, all without `Annotated`."""
-    bare = plain(annotation)
+    bare = strip_annotated(annotation)
     if typing.get_origin(bare) in (typing.Union, types.UnionType):
         return tuple(member for part in typing.get_args(bare) for member in union_members(part))
     return (bare,)

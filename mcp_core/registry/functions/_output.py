@@ -29,9 +29,9 @@ from mcp_core.revisions._dialects import Dialect
 from mcp_core.types import CallToolResult, InputRequiredResult, Result, TextContent
 
 from ._content import BLOCKS, MEDIA, block_of, blocks_of
-from ._function import MISSING, plain, union_members
-from ._schema import DeclaredSchema, schema_of, wrapped
-from ._signature import InvalidArguments, check_type, read_back
+from ._function import MISSING, strip_annotated, union_members
+from ._schema import DeclaredSchema, schema_of, wrap_schema
+from ._signature import InvalidArguments, check_type, check_encoded
 
 __all__ = ["Output"]
 
@@ -73,7 +73,7 @@ class Output:
         self._is_object = self._schema is not None and self._schema.get("type") == "object"
         # References in a declared schema start at its root, so it cannot be put inside another.
         can_wrap = self._schema is not None and self._declared is None
-        self._wrapped = wrapped(self._schema) if self._schema is not None and can_wrap else None
+        self._wrapped = wrap_schema(self._schema) if self._schema is not None and can_wrap else None
 
     def __repr__(self) -> str:
         kind = "nothing" if self._schema is None else "an object" if self._is_object else "a value"
@@ -139,9 +139,9 @@ class Output:
     def _check(self, data: bytes) -> None:
         """Raise `InvalidArguments` if `data` does not have the declared type or schema."""
         if self._decode is not None:
-            read_back(data, self._decode)
+            check_encoded(data, self._decode)
         elif self._declared is not None:
-            fault = self._declared.fault_of(msgspec.json.decode(data))
+            fault = self._declared.find_error(msgspec.json.decode(data))
             if fault is not None:
                 path, reason = fault
                 raise InvalidArguments(f"{path or 'the value'}: {reason}")
@@ -164,7 +164,7 @@ class Output:
 
 def _without_input_required(returns: Any) -> Any:
     """Return the annotation without `InputRequiredResult`, which is not the tool's output."""
-    bare = plain(returns)
+    bare = strip_annotated(returns)
     if typing.get_origin(bare) not in (typing.Union, types.UnionType):
         return returns
     kept = tuple(part for part in typing.get_args(bare) if part is not InputRequiredResult)
@@ -187,7 +187,7 @@ def _kinds(annotation: Any) -> set[str]:
     members = union_members(annotation)
     if len(members) > 1:
         return set().union(*(_kinds(member) for member in members))
-    bare = plain(annotation)
+    bare = strip_annotated(annotation)
     if bare in (MISSING, Any, object):
         return {"open"}
     if bare in (None, types.NoneType, typing.NoReturn, typing.Never):

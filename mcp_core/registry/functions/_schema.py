@@ -13,12 +13,12 @@ import msgspec
 
 from mcp_core.registry._errors import DeclarationError
 from mcp_core.schema import _json_schema
-from mcp_core.schema._json_schema import InvalidSchema, nodes
+from mcp_core.schema._json_schema import InvalidSchema, iter_subschemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DeclaredSchema", "schema_of", "wrapped"]
+__all__ = ["DeclaredSchema", "schema_of", "wrap_schema"]
 
 
 class DeclaredSchema(_json_schema.JsonSchema):
@@ -48,7 +48,7 @@ def schema_of(type: Any) -> dict[str, Any]:
     reference = schema.pop("$ref", None)
     if reference is not None:
         schema = {**components[reference.rpartition("/")[2]], **schema}
-    for _, node in nodes([schema, *components.values()]):
+    for _, node in iter_subschemas([schema, *components.values()]):
         _add_enum_type(node)
     definitions = _referenced(schema, components)
     if definitions:
@@ -70,7 +70,7 @@ def _referenced(schema: dict[str, Any], components: Mapping[str, Any]) -> dict[s
     names: dict[str, None] = {}
     waiting = [schema]
     while waiting:
-        for _, node in nodes(waiting.pop()):
+        for _, node in iter_subschemas(waiting.pop()):
             name = str(node.get("$ref", "")).rpartition("/")[2]
             if name in components and name not in names:
                 names[name] = None
@@ -78,7 +78,7 @@ def _referenced(schema: dict[str, Any], components: Mapping[str, Any]) -> dict[s
     return {name: components[name] for name in components if name in names}
 
 
-def wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+def wrap_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of `{"result": value}` for the schema of a value.
 
     For revisions in which an output schema describes an object.

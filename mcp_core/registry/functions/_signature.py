@@ -23,7 +23,7 @@ from msgspec.structs import asdict
 
 from mcp_core.registry._errors import DeclarationError
 
-from ._function import MISSING, Function, Parameter, plain, union_members
+from ._function import MISSING, Function, Parameter, strip_annotated, union_members
 from ._schema import schema_of
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "InvalidArguments",
     "TextReader",
     "check_type",
-    "read_back",
+    "check_encoded",
     "read_object",
 ]
 
@@ -222,7 +222,10 @@ class TextReader:
     def __init__(self, function: Function) -> None:
         self._fields = {
             p.wire_name: _TextField(
-                p.name, p.required, plain(p.annotation) in _TEXT, _text_reader(p, function.label)
+                p.name,
+                p.required,
+                strip_annotated(p.annotation) in _TEXT,
+                _text_reader(p, function.label),
             )
             for p in function.parameters
         }
@@ -347,7 +350,7 @@ def read_object(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
     return values
 
 
-def read_back(data: bytes, decode: Callable[[bytes], Any]) -> Any:
+def check_encoded(data: bytes, decode: Callable[[bytes], Any]) -> Any:
     """Decode `data`, an encoded return value, as its declared type.
 
     Raises:

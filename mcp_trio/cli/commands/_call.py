@@ -14,11 +14,11 @@ import msgspec
 from msgspec import UNSET
 
 from mcp_core.types import TextContent
-from mcp_trio.cli._arguments import arguments_from
-from mcp_trio.cli._errors import ANSWERED_ERROR, no_such
-from mcp_trio.cli._progress import progress_on
-from mcp_trio.cli._screen import Screen, text_of
-from mcp_trio.cli._session import declared_by, talk
+from mcp_trio.cli._arguments import parse_arguments
+from mcp_trio.cli._errors import SERVER_ERROR, unknown_name
+from mcp_trio.cli._progress import show_progress
+from mcp_trio.cli._screen import Screen, content_text
+from mcp_trio.cli._session import server_capabilities, run_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,8 +39,8 @@ def call(target: Target, tool: str, words: Sequence[str], *, as_json: bool) -> i
 
     async def body(client: Client) -> int:
         schema = await _input_schema(tool, client, target.timeout)
-        arguments = arguments_from(words, schema, f"the tool {tool}")
-        with progress_on(target.stderr, tool) as progress:
+        arguments = parse_arguments(words, schema, f"the tool {tool}")
+        with show_progress(target.stderr, tool) as progress:
             result = await client.call_tool(tool, arguments, **target.call_options(progress))
         screen = Screen(sys.stdout)
         if as_json:
@@ -49,20 +49,22 @@ def call(target: Target, tool: str, words: Sequence[str], *, as_json: bool) -> i
             _print_result(result, screen)
         if not result.is_error:
             return 0
-        target.stderr.say(f"mcp-trio: the tool {tool} reported an error")
-        return ANSWERED_ERROR
+        target.stderr.write_line(f"mcp-trio: the tool {tool} reported an error")
+        return SERVER_ERROR
 
-    return talk(target, body)
+    return run_session(target, body)
 
 
 async def _input_schema(name: str, client: Client, timeout: float) -> dict[str, Any]:
     tools = (
-        await client.list_tools(timeout=timeout) if declared_by(client).tools is not None else []
+        await client.list_tools(timeout=timeout)
+        if server_capabilities(client).tools is not None
+        else []
     )
     for tool in tools:
         if tool.name == name:
             return tool.input_schema
-    raise no_such("tool", name, [tool.name for tool in tools])
+    raise unknown_name("tool", name, [tool.name for tool in tools])
 
 
 def _print_result(result: CallToolResult, screen: Screen) -> None:
@@ -79,11 +81,11 @@ def _print_result(result: CallToolResult, screen: Screen) -> None:
     nested = isinstance(value, dict | list)  # easier to read indented than as one line of text
     for block in result.content:
         if not (nested and block in repeated):
-            screen.show(text_of(block))
+            screen.write_text(content_text(block))
     if data is not UNSET and (nested or not repeated):
         if len(result.content) > len(repeated):
-            screen.say(("structured content:", "dim"))
-        screen.show(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+            screen.write_line(("structured content:", "dim"))
+        screen.write_text(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
 
 
 def _represents(text: str, value: Any) -> bool:

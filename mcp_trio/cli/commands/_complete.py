@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from mcp_core.registry import DeclarationError, UriTemplate
 from mcp_core.types import CompleteParams
-from mcp_trio.cli._arguments import arguments_from
-from mcp_trio.cli._errors import CliError, no_such, no_such_argument
+from mcp_trio.cli._arguments import parse_arguments
+from mcp_trio.cli._errors import CliError, unknown_name, unknown_argument
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._session import declared_by, talk
+from mcp_trio.cli._session import server_capabilities, run_session
 
-from ._prompt import prompt_named, texts
+from ._prompt import find_prompt, text_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,15 +53,15 @@ def complete(
             owner = f"the template {name}"
             known = template.variables
         else:
-            found = await prompt_named(name, client, target.timeout)
+            found = await find_prompt(name, client, target.timeout)
             owner = f"the prompt {name}"
             known = tuple(each.name for each in found.arguments or ())
         if argument not in known:
-            raise no_such_argument(owner, argument, known)
-        settled = arguments_from(words, texts(known), owner)
+            raise unknown_argument(owner, argument, known)
+        settled = parse_arguments(words, text_schema(known), owner)
         if settled and client.peer.dialect.lacks(CompleteParams, "context"):
             unsent = " and ".join(settled)
-            target.stderr.say(
+            target.stderr.write_line(
                 f"mcp-trio: revision {client.peer.dialect.version} cannot send other arguments: {unsent}"
             )
         completion = await client.complete(
@@ -74,7 +74,7 @@ def complete(
             _print_completion(completion, screen, target.stderr)
         return 0
 
-    return talk(target, body)
+    return run_session(target, body)
 
 
 def _parse_template(text: str) -> UriTemplate:
@@ -85,21 +85,21 @@ def _parse_template(text: str) -> UriTemplate:
 
 
 async def _require_template(text: str, client: Client, timeout: float) -> None:
-    has_resources = declared_by(client).resources is not None
+    has_resources = server_capabilities(client).resources is not None
     templates = await client.list_resource_templates(timeout=timeout) if has_resources else []
     known = [found.uri_template for found in templates]
     if text not in known:
-        raise no_such("resource template", text, known)
+        raise unknown_name("resource template", text, known)
 
 
 def _print_completion(completion: Completion, screen: Screen, stderr: Screen) -> None:
     values = completion.values
     total = completion.total
     for value in values:
-        screen.show(value)
+        screen.write_text(value)
     if not values:
-        stderr.say("mcp-trio: the server suggests no values")
+        stderr.write_line("mcp-trio: the server suggests no values")
     elif total is not None and total > len(values):
-        stderr.say(f"mcp-trio: these are {len(values)} of {total} values")
+        stderr.write_line(f"mcp-trio: these are {len(values)} of {total} values")
     elif completion.has_more:
-        stderr.say("mcp-trio: the server has more values")
+        stderr.write_line("mcp-trio: the server has more values")

@@ -19,7 +19,7 @@ import trio
 
 import mcp_trio
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._session import ARROWS, Target, talk
+from mcp_trio.cli._session import ARROWS, Target, run_session
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -64,7 +64,7 @@ def demo() -> int:
         CliError: the connection to the server failed.
     """
     screen = Screen(sys.stdout)
-    screen.say(_INTRODUCTION)
+    screen.write_line(_INTRODUCTION)
     story = _Transcript(screen)
     for version, text in _CHAPTERS:
         story.chapter(version, text)
@@ -77,17 +77,17 @@ def demo() -> int:
             timeout=_TIMEOUT,
             trace=story.message,
         )
-        status = talk(target, partial(_make_calls, story))
+        status = run_session(target, partial(_make_calls, story))
         if status:
             return status
-    screen.say()
-    screen.say(
+    screen.write_line()
+    screen.write_line(
         f"{story.counts['sent']} messages were sent to the server, {story.counts['received']} were received."
     )
-    screen.say(
+    screen.write_line(
         "The server's source: ", str(Path(mcp_trio.__file__).parent / "examples" / "teahouse.py")
     )
-    screen.say(
+    screen.write_line(
         "Inspect any server with: ",
         ("mcp-trio inspect URL", "bold"),
         " or ",
@@ -135,19 +135,19 @@ class _Transcript:
     def chapter(self, version: str, text: str) -> None:
         """Print the heading of a revision, and the line that connects."""
         self.cancelled = trio.Event()
-        self._screen.say()
-        self._screen.say((f"Revision {version}", "bold underline"))
-        self._screen.say((text, "italic"))
+        self._screen.write_line()
+        self._screen.write_line((f"Revision {version}", "bold underline"))
+        self._screen.write_line((text, "italic"))
         self.code(f"async with mcp_trio.connect(command, versions=[{version!r}]) as client:")
 
     def remark(self, text: str) -> None:
         """Print an explanation."""
-        self._screen.say()
-        self._screen.say((text, "italic"))
+        self._screen.write_line()
+        self._screen.write_line((text, "italic"))
 
     def code(self, line: str, *, nested: bool = False) -> None:
         """Print a line of Python as at a prompt; `nested` is inside a block."""
-        self._screen.say(("...     " if nested else ">>> ", "dim"), (line, "bold"))
+        self._screen.write_line(("...     " if nested else ">>> ", "dim"), (line, "bold"))
 
     async def call(
         self,
@@ -170,7 +170,7 @@ class _Transcript:
         message.pop("jsonrpc", None)
         text = _shorten(message)
         width = self._width - 5
-        self._screen.say(
+        self._screen.write_line(
             "  ", ARROWS[direction], text if len(text) <= width else f"{text[: width - 1]}…"
         )
 

@@ -16,9 +16,9 @@ import msgspec
 
 from mcp_core import Fault, Peer, PeerError
 from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
-from mcp_trio.cli._arguments import describe
+from mcp_trio.cli._arguments import describe_types
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._session import declared_by, talk
+from mcp_trio.cli._session import server_capabilities, run_session
 
 if TYPE_CHECKING:
     from mcp_trio._client import Client
@@ -54,11 +54,11 @@ def inspect(target: Target, *, as_json: bool) -> int:
             _InventoryPrinter(screen).show(inventory)
         return 0
 
-    return talk(target, body)
+    return run_session(target, body)
 
 
 async def _fetch_inventory(client: Client, timeout: float) -> _Inventory:
-    declared = declared_by(client)
+    declared = server_capabilities(client)
     return _Inventory(
         client.peer,
         await client.list_tools(timeout=timeout) if declared.tools is not None else [],
@@ -112,23 +112,23 @@ class _InventoryPrinter:
             ("Prompts", inventory.prompts, self._print_prompt),
         ):
             if entries:
-                self._screen.say()
-                self._screen.say((f"{heading} ({len(entries)})", "bold underline"))
+                self._screen.write_line()
+                self._screen.write_line((f"{heading} ({len(entries)})", "bold underline"))
                 for entry in entries:
                     show(cast("Any", entry))
 
     def _print_server(self, peer: Peer) -> None:
         info = peer.info
         name = f"{info.name} {info.version}" if info is not None else "a server without a name"
-        self._screen.say((name, "bold"), f", speaking revision {peer.dialect.version}")
+        self._screen.write_line((name, "bold"), f", speaking revision {peer.dialect.version}")
         if info is not None:
             for text in info.title, info.description, info.website_url:
                 self._print_prose(text, 2)
-        self._screen.say(
+        self._screen.write_line(
             "  capabilities: ", ", ".join(_capability_names(peer.capabilities)) or "none"
         )
         if peer.instructions:
-            self._screen.say("  instructions:")
+            self._screen.write_line("  instructions:")
             self._print_prose(peer.instructions, 4)
 
     def _print_tool(self, tool: Tool) -> None:
@@ -143,7 +143,11 @@ class _InventoryPrinter:
             if "default" in details:
                 need = f"default {msgspec.json.encode(details['default']).decode()}"
             rows.append(
-                (name, f"{describe(schema_of_name, schema)}, {need}", details.get("description"))
+                (
+                    name,
+                    f"{describe_types(schema_of_name, schema)}, {need}",
+                    details.get("description"),
+                )
             )
         self._print_arguments(rows)
 
@@ -178,7 +182,7 @@ class _InventoryPrinter:
         self, name: str, title: str | None, description: str | None, *facts: str | None
     ) -> None:
         aside = ", ".join(fact for fact in (title, *facts) if fact)
-        self._screen.say("  ", (name, "bold cyan"), (f"  ({aside})" if aside else "", "dim"))
+        self._screen.write_line("  ", (name, "bold cyan"), (f"  ({aside})" if aside else "", "dim"))
         self._print_prose(description, 6)
 
     def _print_arguments(self, rows: list[tuple[str, str, str | None]]) -> None:
@@ -190,7 +194,7 @@ class _InventoryPrinter:
             free = math.inf if self._width is None else self._width - used
             aside = text if len(text) <= free and "\n" not in text else ""
             padded = f"{kind:{kind_width}}  " if aside else kind
-            self._screen.say(
+            self._screen.write_line(
                 "      ", (f"{name:{name_width}}", "green"), "  ", (padded, "dim"), aside
             )
             if not aside:
@@ -204,7 +208,7 @@ class _InventoryPrinter:
                 else textwrap.wrap(line, max(self._width - indent, 20))
             )
             for part in wrapped or [""]:
-                self._screen.say((" " * indent + part).rstrip())
+                self._screen.write_line((" " * indent + part).rstrip())
 
 
 def _capability_names(capabilities: Any) -> list[str]:

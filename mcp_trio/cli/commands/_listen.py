@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mcp_core import ConnectionLost, LocalProtocolError
-from mcp_trio.cli._errors import NO_CONVERSATION, CliError, check_uri
+from mcp_trio.cli._errors import NO_CONNECTION, CliError, check_uri
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._session import talk
+from mcp_trio.cli._session import run_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,28 +69,30 @@ def listen(
                 )
                 async for change in changes:
                     if as_json:
-                        screen.write(_encode_change(change))
+                        screen.write_bytes(_encode_change(change))
                     else:
-                        screen.show(_format_change(change))
-                    if screen.gone:
+                        screen.write_text(_format_change(change))
+                    if screen.reader_gone:
                         return 0
         except LocalProtocolError as exc:
             raise CliError(
                 f"the server sends no notifications about {' or '.join(requested)}"
             ) from exc
         except ConnectionLost as exc:
-            raise CliError(f"{exc}{target.last_words}", NO_CONVERSATION) from exc
-        target.stderr.say("mcp-trio: the server has ended the subscription")
+            raise CliError(f"{exc}{target.stderr_hint}", NO_CONNECTION) from exc
+        target.stderr.write_line("mcp-trio: the server has ended the subscription")
         return 0
 
-    return talk(target, body)
+    return run_session(target, body)
 
 
 def _print_subscription(stderr: Screen, requested: Iterable[str], honoured: Sequence[str]) -> None:
-    stderr.say("mcp-trio: listening to ", ", ".join(honoured))
+    stderr.write_line("mcp-trio: listening to ", ", ".join(honoured))
     unsupported = [name for name in requested if name not in honoured]
     if unsupported:
-        stderr.say("mcp-trio: the server sends no notifications about ", " or ".join(unsupported))
+        stderr.write_line(
+            "mcp-trio: the server sends no notifications about ", " or ".join(unsupported)
+        )
 
 
 def _format_change(change: Change) -> str:

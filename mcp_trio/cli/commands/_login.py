@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from mcp_core.auth import ClientProfile
 from mcp_trio.auth._authorization import LoginConfig
 from mcp_trio.auth._storage import FileStorage
-from mcp_trio.cli._errors import NO_CONVERSATION, CliError
-from mcp_trio.cli._session import declared_by, talk
+from mcp_trio.cli._errors import NO_CONNECTION, CliError
+from mcp_trio.cli._session import server_capabilities, run_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,17 +73,17 @@ def login(
     def show(url: str) -> None:
         nonlocal page_shown
         page_shown = True
-        target.stderr.say(f"mcp-trio: log in with your browser; if none opens, go to {url}")
+        target.stderr.write_line(f"mcp-trio: log in with your browser; if none opens, go to {url}")
 
     async def body(client: Client) -> int:
-        if declared_by(client).tools is not None:
+        if server_capabilities(client).tools is not None:
             await client.list_tools(timeout=_LOGIN_TIMEOUT)
         if storage.failure is not None:
             raise CliError(
                 f"the login succeeded, but its token cannot be stored: {storage.failure}",
-                NO_CONVERSATION,
+                NO_CONNECTION,
             )
-        target.stderr.say(
+        target.stderr.write_line(
             "mcp-trio: logged in; the other commands use this login now"
             if page_shown
             else "mcp-trio: the server needs no login"
@@ -96,7 +96,7 @@ def login(
         keep_secret=client_secret is not None,  # other commands renew the tokens with it
         scopes=tuple(scopes) or None,
     )
-    return talk(
+    return run_session(
         replace(
             target,
             auth=LoginConfig(profile=profile, storage=storage, show=show),

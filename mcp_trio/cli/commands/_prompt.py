@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mcp_trio.cli._arguments import arguments_from
-from mcp_trio.cli._errors import no_such
-from mcp_trio.cli._progress import progress_on
-from mcp_trio.cli._screen import Screen, text_of
-from mcp_trio.cli._session import declared_by, talk
+from mcp_trio.cli._arguments import parse_arguments
+from mcp_trio.cli._errors import unknown_name
+from mcp_trio.cli._progress import show_progress
+from mcp_trio.cli._screen import Screen, content_text
+from mcp_trio.cli._session import server_capabilities, run_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mcp_trio._client import Client
     from mcp_trio.cli._session import Target
 
-__all__ = ["prompt", "prompt_named", "texts"]
+__all__ = ["prompt", "find_prompt", "text_schema"]
 
 
 def prompt(target: Target, name: str, words: Sequence[str], *, as_json: bool) -> int:
@@ -29,11 +29,11 @@ def prompt(target: Target, name: str, words: Sequence[str], *, as_json: bool) ->
     """
 
     async def body(client: Client) -> int:
-        accepted = (await prompt_named(name, client, target.timeout)).arguments or ()
+        accepted = (await find_prompt(name, client, target.timeout)).arguments or ()
         required = [argument.name for argument in accepted if argument.required]
-        schema = texts([argument.name for argument in accepted], required)
-        arguments = arguments_from(words, schema, f"the prompt {name}")
-        with progress_on(target.stderr, name) as progress:
+        schema = text_schema([argument.name for argument in accepted], required)
+        arguments = parse_arguments(words, schema, f"the prompt {name}")
+        with show_progress(target.stderr, name) as progress:
             result = await client.get_prompt(name, arguments, **target.call_options(progress))
         screen = Screen(sys.stdout)
         if as_json:
@@ -42,10 +42,10 @@ def prompt(target: Target, name: str, words: Sequence[str], *, as_json: bool) ->
             _print_messages(result, screen)
         return 0
 
-    return talk(target, body)
+    return run_session(target, body)
 
 
-async def prompt_named(name: str, client: Client, timeout: float) -> Prompt:
+async def find_prompt(name: str, client: Client, timeout: float) -> Prompt:
     """Return the prompt as the server lists it.
 
     Raises:
@@ -53,16 +53,16 @@ async def prompt_named(name: str, client: Client, timeout: float) -> Prompt:
     """
     prompts = (
         await client.list_prompts(timeout=timeout)
-        if declared_by(client).prompts is not None
+        if server_capabilities(client).prompts is not None
         else []
     )
     for found in prompts:
         if found.name == name:
             return found
-    raise no_such("prompt", name, [found.name for found in prompts])
+    raise unknown_name("prompt", name, [found.name for found in prompts])
 
 
-def texts(names: Iterable[str], required: Iterable[str] = ()) -> dict[str, Any]:
+def text_schema(names: Iterable[str], required: Iterable[str] = ()) -> dict[str, Any]:
     """Return the JSON Schema for arguments that are all strings, as those of a prompt are."""
     return {
         "properties": {name: {"type": "string"} for name in names},
@@ -74,6 +74,6 @@ def texts(names: Iterable[str], required: Iterable[str] = ()) -> dict[str, Any]:
 def _print_messages(result: GetPromptResult, screen: Screen) -> None:
     for index, message in enumerate(result.messages):
         if index:
-            screen.say()
-        screen.say((f"{message.role}:", "bold cyan"))
-        screen.show(text_of(message.content))
+            screen.write_line()
+        screen.write_line((f"{message.role}:", "bold cyan"))
+        screen.write_text(content_text(message.content))

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from mcp_core import McpTrioError, PeerError, RemoteProtocolError
 from mcp_core.registry import DeclarationError, UriMatcher, UriTemplate
-from mcp_trio.cli._errors import ANSWERED_ERROR, CliError, check_uri, did_you_mean
-from mcp_trio.cli._progress import progress_on
-from mcp_trio.cli._screen import Screen, as_document, summary
-from mcp_trio.cli._session import cure_of, declared_by, talk
+from mcp_trio.cli._errors import SERVER_ERROR, CliError, check_uri, suggestion
+from mcp_trio.cli._progress import show_progress
+from mcp_trio.cli._screen import Screen, encode_document, describe_blob
+from mcp_trio.cli._session import find_cure, server_capabilities, run_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,21 +44,21 @@ def read(target: Target, uri: str, *, output: Path | None, as_json: bool) -> int
         _write_contents(result, uri, target.stderr, output=output, as_json=as_json)
         return 0
 
-    return talk(target, body)
+    return run_session(target, body)
 
 
 async def _read_resource(client: Client, uri: str, target: Target) -> ReadResourceResult:
-    if declared_by(client).resources is None:
+    if server_capabilities(client).resources is None:
         raise CliError(f"the server has no resources, so it has no {uri}")
     try:
-        with progress_on(target.stderr, uri) as progress:
+        with show_progress(target.stderr, uri) as progress:
             return await client.read_resource(uri, **target.call_options(progress))
     except PeerError as exc:
         # List the resources only after an error: the list may be long, and need not be complete.
-        hint = did_you_mean(uri, await _known_uris(client, uri, target.timeout))
+        hint = suggestion(uri, await _known_uris(client, uri, target.timeout))
         raise CliError(
-            f"the server answered with an error: {exc}{cure_of(exc)}{hint and '.'}{hint}",
-            ANSWERED_ERROR,
+            f"the server answered with an error: {exc}{find_cure(exc)}{hint and '.'}{hint}",
+            SERVER_ERROR,
         ) from exc
 
 
@@ -96,16 +96,16 @@ def _write_contents(
     stdout = Screen(sys.stdout)
     if len(contents) != 1:
         names = ", ".join(found.uri for found in contents)
-        stderr.say(
+        stderr.write_line(
             f"mcp-trio: {uri} has {f'{len(contents)} contents: {names}' if contents else 'no contents'}"
         )
     if output is None and stdout.terminal and not as_json:
         for found in contents:
-            stdout.show(_terminal_text(found))
+            stdout.write_text(_terminal_text(found))
         return
-    data = as_document(result) if as_json else b"".join(map(_bytes_of_contents, contents))
+    data = encode_document(result) if as_json else b"".join(map(_bytes_of_contents, contents))
     if output is None:
-        stdout.write(data)
+        stdout.write_bytes(data)
         return
     try:
         output.write_bytes(data)
@@ -118,7 +118,7 @@ def _write_contents(
 def _terminal_text(found: ResourceContents) -> str:
     if found.blob is None:
         return found.text or ""
-    return summary(found.uri, found.mime_type, found.blob, "--output FILE saves them")
+    return describe_blob(found.uri, found.mime_type, found.blob, "--output FILE saves them")
 
 
 def _bytes_of_contents(found: ResourceContents) -> bytes:

@@ -31,7 +31,7 @@ from mcp_core import registry
 from mcp_core.registry import DeclarationError, Server
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._server import run as serve
-from mcp_trio.cli._errors import ANSWERED_ERROR, NO_CONVERSATION, CliError
+from mcp_trio.cli._errors import SERVER_ERROR, NO_CONNECTION, CliError
 from mcp_trio.cli._screen import Screen
 from mcp_trio.http_server._serve import serve_http
 from mcp_trio.streams._stdio import stop_on_signals
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "load",
-    "logging_to",
+    "access_log_printer",
     "run",
     "run_http",
 ]
@@ -118,7 +118,7 @@ def _import_file(path: Path) -> ModuleType:
     except Exception as exc:  # noqa: BLE001 - the user's file may raise anything
         _print_traceback(exc, location)
         raise CliError(
-            f"{path} could not be imported: {_describe_error(exc)}", ANSWERED_ERROR
+            f"{path} could not be imported: {_describe_error(exc)}", SERVER_ERROR
         ) from None
     return module
 
@@ -219,7 +219,7 @@ def run_http(
         port,
         reply=reply,
         sessions=sessions,
-        on_exchange=logging_to(screen),
+        on_exchange=access_log_printer(screen),
     )
     with _explain_errors(host, port):
         return trio.run(_serve, server.info.name, serve, screen)
@@ -230,7 +230,7 @@ async def _serve(name: str, serve: Callable[..., Awaitable[None]], screen: Scree
     with stop_on_signals(stop.set) as signal:
         async with open_quiet_nursery(wait=True) as nursery:
             address = await nursery.start(partial(serve, stop=stop))
-            screen.say(
+            screen.write_line(
                 "Serving ", (name, "bold"), " at ", (address.url, "bold cyan"), " (Ctrl+C ends it)"
             )
     return signal.exit_code
@@ -243,24 +243,22 @@ def _explain_errors(host: str, port: int) -> Iterator[None]:
         yield
     except socket.gaierror as exc:
         cure = "use 127.0.0.1 for clients on this machine, 0.0.0.0 for clients anywhere"
-        raise CliError(
-            f"no host is called {host}: {exc.strerror}; {cure}", NO_CONVERSATION
-        ) from exc
+        raise CliError(f"no host is called {host}: {exc.strerror}; {cure}", NO_CONNECTION) from exc
     except OSError as exc:
         number = exc.errno or 0
         if number not in _CURES or exc.filename is not None:
             raise
         cause = f"cannot listen on {host}, port {port}: {os.strerror(number).lower()}"
-        raise CliError(f"{cause}; {_CURES[number]}", NO_CONVERSATION) from exc
+        raise CliError(f"{cause}; {_CURES[number]}", NO_CONNECTION) from exc
 
 
-def logging_to(screen: Screen) -> Callable[[AccessLogEntry], None]:
+def access_log_printer(screen: Screen) -> Callable[[AccessLogEntry], None]:
     """Return a callback that writes one line to `screen` for each exchange."""
 
     def write(entry: AccessLogEntry) -> None:
         path, _, _ = entry.target.partition("?")
         status = str(entry.status) if entry.status else "disconnected"
-        screen.say(
+        screen.write_line(
             (f"{datetime.now().astimezone():%H:%M:%S} ", "dim"),
             f"{entry.method} {path} ",
             (f"{entry.rpc_method} " if entry.rpc_method else "", "bold"),

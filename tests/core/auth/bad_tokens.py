@@ -116,9 +116,15 @@ def confused_keys() -> list[Row]:
         ("RS256", STRANGER_RSA, SIGNATURE),
         ("PS256", STRANGER_RSA, SIGNATURE),
     ):
-        rows.append((f"{alg} by a stranger", forge({"alg": alg, "kid": key.kid}, CLAIMS, key, alg), words))
+        rows.append(
+            (f"{alg} by a stranger", forge({"alg": alg, "kid": key.kid}, CLAIMS, key, alg), words)
+        )
     rows += [
-        (f"{alg} by a key that is named {kid}", forge({"alg": alg, "kid": kid}, CLAIMS, key, by), UNKNOWN)
+        (
+            f"{alg} by a key that is named {kid}",
+            forge({"alg": alg, "kid": kid}, CLAIMS, key, by),
+            UNKNOWN,
+        )
         for alg, kid, key, by in (
             ("RS256", "ec", RSA, "RS256"),
             ("ES256", "rsa", EC, "ES256"),
@@ -134,7 +140,11 @@ def confused_keys() -> list[Row]:
         )
     ]
     rows += [
-        (f"says {said} and is {alg}", forge({"alg": said, "kid": key.kid}, CLAIMS, key, alg), SIGNATURE)
+        (
+            f"says {said} and is {alg}",
+            forge({"alg": said, "kid": key.kid}, CLAIMS, key, alg),
+            SIGNATURE,
+        )
         for said, alg, key in (
             ("RS256", "PS256", RSA),
             ("PS256", "RS256", RSA),
@@ -163,10 +173,18 @@ def injected_keys() -> list[Row]:
         "x5t#S256": "AAAA",
     }
     rows = [
-        (f"{name} brought along", forge(HEAD | {name.split()[0]: value}, CLAIMS, STRANGER), SIGNATURE)
+        (
+            f"{name} brought along",
+            forge(HEAD | {name.split()[0]: value}, CLAIMS, STRANGER),
+            SIGNATURE,
+        )
         for name, value in brought.items()
     ]
-    both = HEAD | {"jwk": jwk, "jku": "https://evil.example/keys", "x5u": "https://evil.example/cert.pem"}
+    both = HEAD | {
+        "jwk": jwk,
+        "jku": "https://evil.example/keys",
+        "x5u": "https://evil.example/cert.pem",
+    }
     rows.append(("everything brought along", forge(both, CLAIMS, STRANGER), SIGNATURE))
     rows += [
         (
@@ -186,13 +204,19 @@ def injected_names() -> list[Row]:
         "ec\0", "ec\n", " ec", "ec ", "EC", "Ec", "e", "ecc", "", "0", "*", "%65c", "é", "\u202eec", "{{7*7}}", "${jndi:ldap://x}",
         "ec,rsa", "keys/ec", "x" * 4000,
     ]  # fmt: skip
-    rows = [(f"kid {kid[:40]!r}", forge(HEAD | {"kid": kid}, CLAIMS, STRANGER), UNKNOWN) for kid in kids]
+    rows = [
+        (f"kid {kid[:40]!r}", forge(HEAD | {"kid": kid}, CLAIMS, STRANGER), UNKNOWN) for kid in kids
+    ]
     rows += [
         (f"kid is {json.dumps(kid)}", forge(HEAD | {"kid": kid}, CLAIMS, EC), HEADER)
         for kid in (0, True, ["ec"], {"kid": "ec"}, 1.5)
     ]
     rows.append(
-        ("no kid among several keys", forge({"alg": "RS256"}, CLAIMS, STRANGER_RSA, "RS256"), SIGNATURE)
+        (
+            "no kid among several keys",
+            forge({"alg": "RS256"}, CLAIMS, STRANGER_RSA, "RS256"),
+            SIGNATURE,
+        )
     )
     return rows
 
@@ -215,7 +239,9 @@ def extensions() -> list[Row]:
     ]
     for value in (False, True, None, "false"):
         rows.append((f"b64 {value}", forge(HEAD | {"b64": value}, CLAIMS), EXTENSION))
-    rows.append(("b64 false, critical", forge(HEAD | {"b64": False, "crit": ["b64"]}, CLAIMS), EXTENSION))
+    rows.append(
+        ("b64 false, critical", forge(HEAD | {"b64": False, "crit": ["b64"]}, CLAIMS), EXTENSION)
+    )
     rows.append(
         (
             "b64 false, payload as it is",
@@ -295,7 +321,11 @@ def misshapen() -> list[Row]:
         ("the signature of another token", f"{H}.{P}.{token(sub='bob').split('.')[2]}", SIGNATURE),
     ]
     rows += [
-        (f"cut after {length} characters", GOOD[:length], NOT_JWS if GOOD[:length].count(".") < 2 else "")
+        (
+            f"cut after {length} characters",
+            GOOD[:length],
+            NOT_JWS if GOOD[:length].count(".") < 2 else "",
+        )
         for length in (
             1,
             len(H),
@@ -378,7 +408,11 @@ def bad_payloads() -> list[Row]:
         }.items()
     ]  # fmt: skip
     rows += [
-        ("sub twice, spelt otherwise", forge(HEAD, said + ',"s\\u0075b":"root"}'), CLAIMS_UNREADABLE),
+        (
+            "sub twice, spelt otherwise",
+            forge(HEAD, said + ',"s\\u0075b":"root"}'),
+            CLAIMS_UNREADABLE,
+        ),
         ("jkt twice", forge(HEAD, said + ',"cnf":{"jkt":"a","jkt":"b"}}'), CLAIMS_UNREADABLE),
     ]
     return rows
@@ -416,7 +450,17 @@ def wrong_claims() -> list[Row]:
             ([[RESOURCE]], "for whom"), ([{"aud": RESOURCE}], "for whom"), ([RESOURCE, None], "for whom"),
         )
     ]  # fmt: skip
-    unreadable: tuple[Any, ...] = ("", str(NOW + 600), True, [NOW + 600], {}, -1, 1e300, 10**40, 2**53)
+    unreadable: tuple[Any, ...] = (
+        "",
+        str(NOW + 600),
+        True,
+        [NOW + 600],
+        {},
+        -1,
+        1e300,
+        10**40,
+        2**53,
+    )
     rows += [
         (f"{name} {json.dumps(value)[:30]}", token(**{name: value}), f"cannot be read ({name})")
         for name in ("exp", "nbf", "iat")
@@ -434,7 +478,9 @@ def wrong_claims() -> list[Row]:
     rows += [
         (f"{name} {json.dumps(value)}", token(**{name: value}), f"cannot be read ({name})")
         for name in ("sub", "client_id")
-        for value in several("", 1, True, ["alice"], {"a": 1}, "alice\n", "a\0", "\x1b[31m", "a\u202eb")
+        for value in several(
+            "", 1, True, ["alice"], {"a": 1}, "alice\n", "a\0", "\x1b[31m", "a\u202eb"
+        )
     ]
     rows += [
         (f"scope {json.dumps(scope)}", token(scope=scope), "scopes")
@@ -469,7 +515,11 @@ def of_another_kind() -> list[Row]:
         ("an ID token of Keycloak", token(header={"typ": "JWT"}, typ="ID"), KIND),
         ("an offline token of Keycloak", token(header={"typ": "JWT"}, typ="Offline"), KIND),
         ("an ID token of Cognito", token(header={"typ": None}, token_use="id"), KIND),
-        ("an ID token, for the client", token(header={"typ": "JWT"}, aud="app"), "another audience"),
+        (
+            "an ID token, for the client",
+            token(header={"typ": "JWT"}, aud="app"),
+            "another audience",
+        ),
     ]
     return rows
 

@@ -24,7 +24,7 @@ from mcp_core.auth import (
     ListenForRedirect,
     Load,
     Save,
-    url_fault,
+    find_url_error,
 )
 from tests.core.auth.play import Clock, McpRequest, authorizer, server_metadata, session
 
@@ -81,10 +81,10 @@ class World:
         if isinstance(step, McpRequest):
             return self.at_server()
         if isinstance(step, Browse):
-            assert url_fault(step.url, local=False) is None
+            assert find_url_error(step.url, allow_loopback=False) is None
             return self.in_browser(step)
         assert isinstance(step, Fetch)
-        assert url_fault(step.request.url, local=False) is None
+        assert find_url_error(step.request.url, allow_loopback=False) is None
         if not self.honest():
             return self.one_of(*GARBAGE)
         return self.document(step)
@@ -228,6 +228,6 @@ def test_client_any_server_responses_leak_nothing(data: st.DataObject) -> None:
                 assert leaks(step) == []
                 reply = world.reply(step)
         clock.now += 4000
-    shown += [repr(auth), *auth.notes()]
+    shown += [repr(auth), *auth.take_warnings()]
     assert not [text for text in shown if "-of-https" in text and "client-of" not in text]
     assert not [text for text in shown if not text.isprintable()]

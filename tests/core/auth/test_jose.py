@@ -25,12 +25,12 @@ from mcp_core.auth._jose import (
     Key,
     base64url,
     load_keys,
-    members_of,
+    parse_members,
     new_key,
     private_key,
     public_key,
     read_jws,
-    require,
+    require_joserfc,
     secret_key,
     sign,
 )
@@ -103,7 +103,7 @@ def test_key_supports_its_own_algorithms_only(alg: str) -> None:
         key = private_key(PRIVATE[kind].as_dict(private=True))
         assert key.kind == kind
         assert key.algorithms == algorithms
-        assert key.fits(alg) is (alg in algorithms)
+        assert key.supports(alg) is (alg in algorithms)
         if alg not in algorithms:
             with pytest.raises(InvalidKey, match=f"cannot sign with {alg}"):
                 sign({"alg": alg}, b"x", key)
@@ -160,14 +160,16 @@ def test_base64url_other_encodings_are_rejected(data: bytes) -> None:
 )
 def test_members_repeated_name_is_rejected(value: dict[str, Any]) -> None:
     text = json.dumps(value)
-    assert set(members_of(text.encode())) == set(value)
+    assert set(parse_members(text.encode())) == set(value)
     assert set(
-        members_of(json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "surrogatepass"))
+        parse_members(
+            json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "surrogatepass")
+        )
     ) == set(value)
     for name in value:
         doubled = f"{text[:-1]},{json.dumps(name)}:1}}"
         with pytest.raises(InvalidPayload):
-            members_of(doubled.encode())
+            parse_members(doubled.encode())
 
 
 # -- Keys ------------------------------------------------------------------------------------------
@@ -381,7 +383,7 @@ def test_key_with_alg_supports_only_that() -> None:
 
 
 def test_require_joserfc_missing_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    require.cache_clear()
+    require_joserfc.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "joserfc"]:
         monkeypatch.delitem(sys.modules, name)
     found = builtins.__import__
@@ -393,7 +395,7 @@ def test_require_joserfc_missing_names_package(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(builtins, "__import__", without_joserfc)
     uses: list[Any] = [
-        require,
+        require_joserfc,
         lambda: new_key(lambda size: b"e" * size),
         lambda: secret_key(SECRET),
         lambda: public_key(jwk(EC)),

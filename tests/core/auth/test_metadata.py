@@ -13,7 +13,7 @@ from mcp_core.auth import MAX_BODY, AuthorizationFailed, Secret
 from mcp_core.auth._metadata import (
     OAuthErrorResponse,
     TokenResponse,
-    error_of,
+    sanitize_error,
     is_token,
     read_error,
     read_registration,
@@ -147,13 +147,15 @@ def test_read_error_table(body: bytes, error: OAuthErrorResponse | None) -> None
 
 def test_read_error_redacts_sent_secrets() -> None:
     hidden = [Secret("canary-1"), Secret("canary-2")]
-    error = error_of("canary-1", "x" * 190 + "canary-2 and canary-1", hidden)
+    error = sanitize_error("canary-1", "x" * 190 + "canary-2 and canary-1", hidden)
     assert error == OAuthErrorResponse("...", ("x" * 190 + "... and ...")[:200])
-    assert error_of("x", "code=a%2Fb%3Dc+d", [Secret("a/b=c d")]) == OAuthErrorResponse(
+    assert sanitize_error("x", "code=a%2Fb%3Dc+d", [Secret("a/b=c d")]) == OAuthErrorResponse(
         "x", "code=..."
     )
-    assert error_of("x", "a%2Fb%3Dc%20d", [Secret("a/b=c d")]) == OAuthErrorResponse("x", "...")
-    assert error_of("invalid_grant", "no", [Secret(""), Secret("i")]) == OAuthErrorResponse(
+    assert sanitize_error("x", "a%2Fb%3Dc%20d", [Secret("a/b=c d")]) == OAuthErrorResponse(
+        "x", "..."
+    )
+    assert sanitize_error("invalid_grant", "no", [Secret(""), Secret("i")]) == OAuthErrorResponse(
         "invalid_grant", "no"
     )
 

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from mcp_core.auth import AuthorizationFailed
 from mcp_core.auth._resource_urls import (
-    at_port_of,
+    with_port_of,
     canonical_resource,
     check_url,
     covers,
     issuer_metadata_urls,
     resource_metadata_urls,
-    shown,
+    redacted_url,
 )
-from mcp_core.urls import root_of, url_fault
+from mcp_core.urls import origin_text, find_url_error
 from tests.core.urls.test_addresses import GOOD
 
 
@@ -31,17 +31,17 @@ def test_check_url_error_hides_credentials_and_query() -> None:
     with pytest.raises(AuthorizationFailed) as caught:
         check_url("https://user:hunter2@e.com/x?token=hunter3", "the token_endpoint", local=False)
     assert str(caught.value).startswith("the token_endpoint contains a user name: '...@e.com/x'.")
-    assert shown("x\r\n" * 100) == repr(("x\r\n" * 100)[:120] + "...")
+    assert redacted_url("x\r\n" * 100) == repr(("x\r\n" * 100)[:120] + "...")
 
 
 @given(st.text() | st.text().map(lambda text: f"https://{text}"))
 def test_resource_urls_of_any_usable_url_do_not_raise(url: str) -> None:
-    if url_fault(url, local=True) is None:
+    if find_url_error(url, allow_loopback=True) is None:
         canonical_resource(url)
         resource_metadata_urls(url)
         issuer_metadata_urls(url)
         assert covers(url, url)
-    shown(url)
+    redacted_url(url)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_resource_urls_of_any_usable_url_do_not_raise(url: str) -> None:
     ],
 )
 def test_port_of_other_url_is_taken_over(url: str, other: str, expected: str) -> None:
-    assert at_port_of(url, other) == expected
+    assert with_port_of(url, other) == expected
 
 
 CANONICAL = [
@@ -75,7 +75,7 @@ CANONICAL = [
 @pytest.mark.parametrize(("url", "resource"), CANONICAL)
 def test_canonical_resource_normalizes_scheme_and_host(url: str, resource: str) -> None:
     assert canonical_resource(url) == resource
-    assert resource.startswith(root_of(url))
+    assert resource.startswith(origin_text(url))
 
 
 COVERS = [

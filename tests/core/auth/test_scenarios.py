@@ -350,7 +350,7 @@ def test_authorization_server_migration() -> None:
     auth = authorizer()
     play(session(auth, "tools/list", "tools/call test-tool"), script, store)
     assert {f"client:{AS}", f"client:{new}"} < set(store)
-    (note,) = auth.notes()
+    (note,) = auth.take_warnings()
     assert "now names the authorization server" in note
     assert auth.generation == 2
 

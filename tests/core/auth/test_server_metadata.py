@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from mcp_core.auth import AuthorizationFailed, Fetch, FetchFailed, HttpResponse
-from mcp_core.auth._server_metadata import find_server
+from mcp_core.auth._server_metadata import find_server_metadata
 from mcp_core.auth.client._challenge import AuthChallenge
-from mcp_core.auth.client._discovery import AuthorizationServer, find_authority, find_resource
+from mcp_core.auth.client._discovery import (
+    AuthorizationServer,
+    find_authorization_server,
+    find_resource_metadata,
+)
 from tests.core.auth.play import (
     MISSING,
     OAUTH,
@@ -87,7 +91,7 @@ RESOURCES: dict[str, tuple[str, str | None, Script]] = {
 @pytest.mark.parametrize("name", RESOURCES)
 def test_find_resource_tries_urls_in_order(name: str) -> None:
     url, place, script = RESOURCES[name]
-    metadata = play(find_resource(url, place), script)
+    metadata = play(find_resource_metadata(url, place), script)
     assert metadata is not None
     assert metadata.authorization_servers == [A]
 
@@ -97,7 +101,7 @@ MISSES: Script = [(get(f"{E}{PRM}/mcp"), MISSING), (get(f"{E}{PRM}"), MISSING)]
 
 @pytest.mark.requirement("AC-14")
 def test_find_resource_nothing_published_returns_none() -> None:
-    assert play(find_resource(URL, None), MISSES) is None
+    assert play(find_resource_metadata(URL, None), MISSES) is None
 
 
 FAILURES: dict[str, tuple[str | None, Script, str]] = {
@@ -149,12 +153,12 @@ FAILURES: dict[str, tuple[str | None, Script, str]] = {
 def test_find_resource_unusable_metadata_fails(name: str) -> None:
     place, script, text = FAILURES[name]
     with pytest.raises(AuthorizationFailed, match=text):
-        play(find_resource(URL, place), script)
+        play(find_resource_metadata(URL, place), script)
 
 
 @pytest.mark.requirement("AC-3")
 def test_find_resource_request_headers() -> None:
-    fetch = next(find_resource(URL, None))
+    fetch = next(find_resource_metadata(URL, None))
     assert isinstance(fetch, Fetch)
     assert fetch.request.headers == [
         ("accept", "application/json"),
@@ -189,7 +193,7 @@ SERVERS: dict[str, tuple[str, Script]] = {
 @pytest.mark.parametrize("name", SERVERS)
 def test_find_server_tries_urls_in_order(name: str) -> None:
     issuer, script = SERVERS[name]
-    assert play(find_server(issuer, local=False), script).issuer == issuer
+    assert play(find_server_metadata(issuer, allow_loopback=False), script).issuer == issuer
 
 
 NOWHERE: Script = [(get(f"{A}{OAUTH}"), MISSING), (get(f"{A}{OIDC}"), MISSING)]
@@ -217,11 +221,11 @@ BAD_SERVERS: dict[str, tuple[str, Script, str]] = {
 def test_find_server_unusable_metadata_fails(name: str) -> None:
     issuer, script, text = BAD_SERVERS[name]
     with pytest.raises(AuthorizationFailed, match=text):
-        play(find_server(issuer, local=False), script)
+        play(find_server_metadata(issuer, allow_loopback=False), script)
 
 
 def whole(demand: AuthChallenge | None = None, **more: Any) -> Any:
-    return find_authority(URL, demand or AuthChallenge(), **more)
+    return find_authorization_server(URL, demand or AuthChallenge(), **more)
 
 
 SEEN: Script = [(get(f"{E}{PRM}/mcp"), prm(scopes_supported=["a", "b", "a"]))]
@@ -261,7 +265,7 @@ def test_discovery_several_issuers_prefers_configured_then_current(
 
 def test_discovery_same_issuer_uses_cached_metadata() -> None:
     known = authority(issuer=A)
-    assert play(whole(known=known), SEEN).server is known.server
+    assert play(whole(known=known), SEEN).server is known.metadata
     script: Script = [
         (get(f"{E}{PRM}/mcp"), resource(B, resource=URL)),
         (get(f"{B}{OAUTH}"), server(B)),
@@ -301,9 +305,9 @@ def test_discovery_server_of_2025_03_26_without_metadata_uses_defaults() -> None
         (get(f"{root}{PRM}"), MISSING),
         (get(f"{root}{OAUTH}"), MISSING),
     ]
-    guess = play(find_authority(url, AuthChallenge()), script)
+    guess = play(find_authorization_server(url, AuthChallenge()), script)
     assert guess.guessed
-    made = guess.server
+    made = guess.metadata
     assert (made.authorization_endpoint, made.token_endpoint, made.registration_endpoint) == (
         f"{root}/authorize",
         f"{root}/token",

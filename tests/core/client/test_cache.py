@@ -26,7 +26,7 @@ def contents(text: str, ttl: int | None = SECOND) -> t.ReadResourceResult:
 def holding(*results: tuple[str, Any, t.CacheableResult], now: float = 0.0) -> ResultCache:
     cache = ResultCache()
     for method, params, result in results:
-        cache.keep(method, params, result, now, cache.turn)
+        cache.put(method, params, result, now, cache.generation)
     return cache
 
 
@@ -49,7 +49,7 @@ def holding(*results: tuple[str, Any, t.CacheableResult], now: float = 0.0) -> R
 )
 def test_cache_entry_expires_after_ttl(ttl: int | None, now: float, fresh: bool) -> None:
     cache = holding(("tools/list", None, tools("a", ttl=ttl)), now=5.0)
-    found = cache.find("tools/list", None, now)
+    found = cache.get("tools/list", None, now)
     assert found == (tools("a", ttl=ttl) if fresh else None)
     assert repr(cache) == ("<ResultCache of 0 results, 0 bytes>" if not fresh else repr(cache))
 
@@ -63,14 +63,14 @@ def test_cache_hit_needs_identical_request() -> None:
         ("resources/read", {"uri": "a:b"}, contents("x")),
         ("resources/read", {"uri": "a:B"}, contents("y")),
     )
-    assert cache.find("tools/list", None, 0.0) == tools("first")
-    assert cache.find("tools/list", {"cursor": ""}, 0.0) == tools("second")
-    assert cache.find("tools/list", {"cursor": "2"}, 0.0) == tools("third")
-    assert cache.find("tools/list", {"cursor": "3"}, 0.0) is None
-    assert cache.find("prompts/list", None, 0.0) is None
-    assert cache.find("resources/read", {"uri": "a:b"}, 0.0) == contents("x")
-    assert cache.find("resources/read", {"uri": "a:B"}, 0.0) == contents("y")
-    assert cache.find("resources/read", {"uri": "a:b", "more": 1}, 0.0) is None
+    assert cache.get("tools/list", None, 0.0) == tools("first")
+    assert cache.get("tools/list", {"cursor": ""}, 0.0) == tools("second")
+    assert cache.get("tools/list", {"cursor": "2"}, 0.0) == tools("third")
+    assert cache.get("tools/list", {"cursor": "3"}, 0.0) is None
+    assert cache.get("prompts/list", None, 0.0) is None
+    assert cache.get("resources/read", {"uri": "a:b"}, 0.0) == contents("x")
+    assert cache.get("resources/read", {"uri": "a:B"}, 0.0) == contents("y")
+    assert cache.get("resources/read", {"uri": "a:b", "more": 1}, 0.0) is None
 
 
 @pytest.mark.requirement("CACHE-4")
@@ -78,10 +78,10 @@ def test_cache_hit_needs_identical_request() -> None:
 def test_cache_skips_requests_with_input_responses(member: str) -> None:
     params = {"uri": "a:b", member: {}}
     cache = holding(("resources/read", params, contents("x")))
-    assert cache.find("resources/read", params, 0.0) is None
-    assert cache.find("resources/read", {"uri": "a:b"}, 0.0) is None
+    assert cache.get("resources/read", params, 0.0) is None
+    assert cache.get("resources/read", {"uri": "a:b"}, 0.0) is None
     cache = holding(("resources/read", {"uri": "a:b"}, contents("x")))
-    assert cache.find("resources/read", params, 0.0) is None
+    assert cache.get("resources/read", params, 0.0) is None
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_cache_skips_requests_with_input_responses(member: str) -> None:
 )
 def test_cache_skips_results_without_ttl(method: str, result: Any) -> None:
     cache = holding((method, None, result))
-    assert cache.find(method, None, 0.0) is None
+    assert cache.get(method, None, 0.0) is None
     assert repr(cache) == "<ResultCache of 0 results, 0 bytes>"
 
 
@@ -168,7 +168,7 @@ RESULTS: list[tuple[str, t.CacheableResult]] = [
 @pytest.mark.parametrize(("method", "result"), RESULTS)
 def test_cache_hit_is_equal_but_new_object(method: str, result: t.CacheableResult) -> None:
     cache = holding((method, None, result))
-    first, second = cache.find(method, None, 0.0), cache.find(method, None, 0.0)
+    first, second = cache.get(method, None, 0.0), cache.get(method, None, 0.0)
     assert first == second == result
     assert type(first) is type(result)
     assert first is not second
@@ -178,10 +178,10 @@ def test_cache_hit_may_be_modified_by_caller() -> None:
     kept = tools("a")
     cache = holding(("tools/list", None, kept))
     kept.tools.clear()
-    hit = cache.find("tools/list", None, 0.0)
+    hit = cache.get("tools/list", None, 0.0)
     hit.tools[0].input_schema["type"] = "array"
     hit.tools.append(hit.tools[0])
-    assert cache.find("tools/list", None, 0.0) == tools("a")
+    assert cache.get("tools/list", None, 0.0) == tools("a")
 
 
 @pytest.mark.requirement("CACHE-10")
@@ -203,13 +203,13 @@ def test_cache_notification_invalidates_its_methods(notification: str, stale: se
             for params in (None, {"cursor": "1"})
         )
     )
-    before = cache.turn
+    before = cache.generation
     cache.invalidate(notification)
-    gone = {method for method, _ in RESULTS if cache.find(method, {"cursor": "1"}, 0.0) is None}
+    gone = {method for method, _ in RESULTS if cache.get(method, {"cursor": "1"}, 0.0) is None}
     assert (
-        gone == stale == {method for method, _ in RESULTS if cache.find(method, None, 0.0) is None}
+        gone == stale == {method for method, _ in RESULTS if cache.get(method, None, 0.0) is None}
     )
-    assert (cache.turn != before) is bool(stale)
+    assert (cache.generation != before) is bool(stale)
 
 
 @pytest.mark.requirement("CACHE-10")
@@ -219,64 +219,64 @@ def test_cache_resource_update_invalidates_that_uri() -> None:
         ("resources/read", {"uri": "a:b"}, contents("x")),
         ("resources/read", {"uri": "a:b/c"}, contents("y")),
     )
-    before = cache.turn
+    before = cache.generation
     cache.invalidate("notifications/resources/updated", "a:b")
-    assert cache.turn != before
-    assert cache.find("resources/read", {"uri": "a:b"}, 0.0) is None
-    assert cache.find("resources/read", {"uri": "a:b/c"}, 0.0) == contents("y")
+    assert cache.generation != before
+    assert cache.get("resources/read", {"uri": "a:b"}, 0.0) is None
+    assert cache.get("resources/read", {"uri": "a:b/c"}, 0.0) == contents("y")
     cache.invalidate("notifications/resources/updated", "a:d")
     cache.invalidate("notifications/resources/updated", "a:\ud800")
-    assert cache.find("resources/read", {"uri": "a:b/c"}, 0.0) == contents("y")
+    assert cache.get("resources/read", {"uri": "a:b/c"}, 0.0) == contents("y")
     cache.invalidate("notifications/resources/updated")
-    assert cache.find("resources/read", {"uri": "a:b/c"}, 0.0) is None
-    assert cache.find("tools/list", None, 0.0) == tools("a")
+    assert cache.get("resources/read", {"uri": "a:b/c"}, 0.0) is None
+    assert cache.get("tools/list", None, 0.0) == tools("a")
 
 
 def test_cache_skips_unencodable_request() -> None:
     params = {"uri": "a:\ud800"}
     cache = holding(("resources/read", params, contents("x")))
-    assert cache.find("resources/read", params, 0.0) is None
+    assert cache.get("resources/read", params, 0.0) is None
     assert repr(cache) == "<ResultCache of 0 results, 0 bytes>"
 
 
 @pytest.mark.requirement("CACHE-10")
 def test_cache_skips_result_older_than_change() -> None:
     cache = ResultCache()
-    before = cache.turn
+    before = cache.generation
     cache.invalidate("notifications/tools/list_changed")
-    cache.keep("tools/list", None, tools("old"), 0.0, before)
-    assert cache.find("tools/list", None, 0.0) is None
-    cache.keep("tools/list", None, tools("new"), 0.0, cache.turn)
-    assert cache.find("tools/list", None, 0.0) == tools("new")
+    cache.put("tools/list", None, tools("old"), 0.0, before)
+    assert cache.get("tools/list", None, 0.0) is None
+    cache.put("tools/list", None, tools("new"), 0.0, cache.generation)
+    assert cache.get("tools/list", None, 0.0) == tools("new")
 
 
 def test_cache_later_result_replaces_earlier() -> None:
     cache = holding(("tools/list", None, tools("a", "b", "c")), ("tools/list", None, tools("d")))
-    assert cache.find("tools/list", None, 0.0) == tools("d")
+    assert cache.get("tools/list", None, 0.0) == tools("d")
     assert repr(cache) == repr(holding(("tools/list", None, tools("d"))))
-    cache.keep("tools/list", None, tools("e", ttl=0), 0.0, cache.turn)
-    assert cache.find("tools/list", None, 0.0) is None
+    cache.put("tools/list", None, tools("e", ttl=0), 0.0, cache.generation)
+    assert cache.get("tools/list", None, 0.0) is None
 
 
 def test_cache_over_entry_limit_drops_oldest() -> None:
     cache = holding(*(("resources/read", {"uri": f"a:{n}"}, contents(str(n))) for n in range(1003)))
     assert repr(cache).startswith("<ResultCache of 1000 results, ")
-    found = [cache.find("resources/read", {"uri": f"a:{n}"}, 0.0) for n in range(1003)]
+    found = [cache.get("resources/read", {"uri": f"a:{n}"}, 0.0) for n in range(1003)]
     assert [n for n in range(1003) if found[n] is None] == [0, 1, 2]
 
 
 def test_cache_over_size_limit_drops_oldest() -> None:
     mebibytes = "x" * 3 * 1024 * 1024
     cache = holding(*(("resources/read", {"uri": f"a:{n}"}, contents(mebibytes)) for n in range(3)))
-    assert [cache.find("resources/read", {"uri": f"a:{n}"}, 0.0) is None for n in range(3)] == [
+    assert [cache.get("resources/read", {"uri": f"a:{n}"}, 0.0) is None for n in range(3)] == [
         True,
         False,
         False,
     ]
     # A result over the limit by itself evicts nothing.
-    cache.keep("resources/read", {"uri": "a:9"}, contents(mebibytes * 3), 0.0, cache.turn)
-    assert cache.find("resources/read", {"uri": "a:9"}, 0.0) is None
-    assert cache.find("resources/read", {"uri": "a:2"}, 0.0) is not None
+    cache.put("resources/read", {"uri": "a:9"}, contents(mebibytes * 3), 0.0, cache.generation)
+    assert cache.get("resources/read", {"uri": "a:9"}, 0.0) is None
+    assert cache.get("resources/read", {"uri": "a:2"}, 0.0) is not None
     assert repr(cache).startswith("<ResultCache of 2 results, 62")
 
 
@@ -310,22 +310,22 @@ def test_cache_any_operations_match_model(steps: list[Step]) -> None:
                     resources=[], next_cursor=str(number), ttl_ms=said.ttl_ms
                 ),
             }[method]
-            cache.keep(method, {"cursor": str(cursor)}, result, now, cache.turn)
+            cache.put(method, {"cursor": str(cursor)}, result, now, cache.generation)
             model.pop((method, cursor), None)
             if ttl > 0:
                 model[method, cursor] = (number, now + ttl)
         elif act == "wait":
             now += abs(ttl)
         else:
-            cache.forget(method) if act == "forget" else cache.invalidate(
+            cache.discard(method) if act == "forget" else cache.invalidate(
                 f"notifications/{method}_changed"
             )
             model = {key: said for key, said in model.items() if key[0] != method}
         for (known, at), (said_at, stale_at) in model.items():
-            found = cache.find(known, {"cursor": str(at)}, now)
+            found = cache.get(known, {"cursor": str(at)}, now)
             assert (found.next_cursor if found else None) == (
                 str(said_at) if now < stale_at else None
             )
     for known in METHODS:
-        cache.forget(known)
+        cache.discard(known)
     assert repr(cache) == "<ResultCache of 0 results, 0 bytes>"

@@ -16,7 +16,7 @@ from mcp_core import (
     State,
 )
 from mcp_core.runtime import ConnectionStatus
-from tests.core.helpers import C, D, E, Talk, client_config, error, only, opened, result
+from tests.core.helpers import C, D, E, Talk, client_config, error, single, opened, result
 from tests.core.messages.test_pending import RecordingRequest
 
 
@@ -29,16 +29,16 @@ def opening_status(*versions: str) -> tuple[ConnectionStatus, Talk]:
 
 def settle(status: ConnectionStatus, events: list[object]) -> None:
     for event in events:
-        status.take(event)  # type: ignore[arg-type]
+        status.handle_event(event)  # type: ignore[arg-type]
 
 
 def test_status_opening_connection_becomes_open() -> None:
     status, talk = opening_status(E)
     settled = [status.settled]
     assert repr(status) == f"<ConnectionStatus of {talk.conn!r}: being opened>"
-    asked = only(talk.says())
+    asked = single(talk.take_sent())
     answer = {"resultType": "complete", "supportedVersions": [E], "capabilities": {}}
-    settle(status, [*talk.hears(result(asked["id"], answer))])
+    settle(status, [*talk.receive(result(asked["id"], answer))])
     assert [*settled, status.settled] == [False, True]
     status.require_open()
     status.require_alive()
@@ -48,8 +48,8 @@ def test_status_opening_connection_becomes_open() -> None:
 
 def test_status_failed_opening_raises_connect_failed() -> None:
     status, talk = opening_status(D)
-    asked = only(talk.says())
-    settle(status, [*talk.hears(error(asked["id"], message="go away"))])
+    asked = single(talk.take_sent())
+    settle(status, [*talk.receive(error(asked["id"], message="go away"))])
     assert status.settled
     with pytest.raises(ConnectFailed, match="go away") as caught:
         status.require_open()
@@ -79,7 +79,7 @@ def test_status_server_ended_by_probe_offers_second_start(
     versions: tuple[str, ...], again: list[str]
 ) -> None:
     status, talk = opening_status(*versions)
-    settle(status, [*talk.ends()])
+    settle(status, [*talk.receive_eof()])
     with pytest.raises(ConnectFailed):
         status.require_open()
     assert status.versions_without_probe == again
@@ -98,7 +98,7 @@ def test_status_closed_connection_raises_connection_lost(
     talk = opened(Role.CLIENT, D)
     status = ConnectionStatus(talk.conn)
     assert talk.conn.peer is not None
-    status.take(PeerReady(talk.conn.peer))
+    status.handle_event(PeerReady(talk.conn.peer))
     talk.conn.close(why)
     assert talk.conn.state is State.CLOSED
     settle(status, [*talk.events()])
@@ -110,7 +110,7 @@ def test_status_closed_connection_raises_connection_lost(
 def test_status_delivers_responses() -> None:
     talk = opened(Role.CLIENT, D)
     status, request, lost = ConnectionStatus(talk.conn), RecordingRequest(), RecordingRequest()
-    status.take(ResultReceived(1, "r", request))
+    status.handle_event(ResultReceived(1, "r", request))
     assert request.ends == [("r", None)]
-    status.take(ConnectionClosed([lost], None))
+    status.handle_event(ConnectionClosed([lost], None))
     assert isinstance(lost.ends[0][1], ConnectionLost)

@@ -10,8 +10,8 @@ from mcp_core import DIALECTS, Fault, LocalProtocolError, Method, Peer, Role, St
 from mcp_core import types as t
 from mcp_core.connection._admission import may_notify, may_request
 from tests.core.helpers import (
-    CLIENT_OFFERS,
-    SERVER_OFFERS,
+    CLIENT_CAPABILITIES,
+    SERVER_CAPABILITIES,
     VERSIONS,
     A,
     B,
@@ -29,7 +29,7 @@ CONFIGS = {
     CLIENT: client_config(methods=[ADD, NEWS]),
     SERVER: server_config(methods=[ADD, NEWS]),
 }
-OFFERS: dict[Role, Any] = {CLIENT: CLIENT_OFFERS, SERVER: SERVER_OFFERS}
+OFFERS: dict[Role, Any] = {CLIENT: CLIENT_CAPABILITIES, SERVER: SERVER_CAPABILITIES}
 
 
 def peer_of(role: Role, version: str, capabilities: Any = None) -> Peer:

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from mcp_core import DIALECTS, Config, Peer
 from mcp_core import types as t
-from mcp_core.connection._builtin import REPLIES
+from mcp_core.connection._builtin import BUILTIN_RESULTS
 from mcp_core.registry import CacheHint
 from tests.core.helpers import (
     CLIENT_INFO,
     SERVER_INFO,
-    SERVER_OFFERS,
+    SERVER_CAPABILITIES,
     STATEFUL,
     A,
     D,
@@ -25,14 +25,16 @@ from tests.core.helpers import (
 PEER = Peer(DIALECTS[D], t.ClientCapabilities(), CLIENT_INFO)
 CONFIG = server_config(instructions="be kind")
 DISCOVERED = t.DiscoverResult(
-    supported_versions=[E, *reversed(STATEFUL)], capabilities=SERVER_OFFERS, instructions="be kind"
+    supported_versions=[E, *reversed(STATEFUL)],
+    capabilities=SERVER_CAPABILITIES,
+    instructions="be kind",
 )
 
 
 def initialized(version: str) -> t.InitializeResult:
     return t.InitializeResult(
         protocol_version=version,
-        capabilities=SERVER_OFFERS,
+        capabilities=SERVER_CAPABILITIES,
         server_info=SERVER_INFO,
         instructions="be kind",
     )
@@ -64,17 +66,17 @@ def initialized(version: str) -> t.InitializeResult:
 def test_builtin_result_depends_on_config_and_peer(
     method: str, params: Any, peer: Peer, result: t.Result, remembered: Peer | None
 ) -> None:
-    assert REPLIES[method](CONFIG, params, peer) == (result, remembered)
+    assert BUILTIN_RESULTS[method](CONFIG, params, peer) == (result, remembered)
 
 
 def test_builtin_discover_result_has_cache_hint() -> None:
     config = Config(
-        SERVER_INFO, SERVER_OFFERS, instructions="be kind", cache=CacheHint(60, "public")
+        SERVER_INFO, SERVER_CAPABILITIES, instructions="be kind", cache=CacheHint(60, "public")
     )
     hinted = replace(DISCOVERED, ttl_ms=60_000, cache_scope="public")
-    assert REPLIES["server/discover"](config, None, PEER) == (hinted, None)
-    assert REPLIES["initialize"](config, None, PEER) == (initialized(D), PEER)
+    assert BUILTIN_RESULTS["server/discover"](config, None, PEER) == (hinted, None)
+    assert BUILTIN_RESULTS["initialize"](config, None, PEER) == (initialized(D), PEER)
 
 
 def test_builtin_results_are_exactly_four() -> None:
-    assert set(REPLIES) == {"initialize", "ping", "server/discover", "logging/setLevel"}
+    assert set(BUILTIN_RESULTS) == {"initialize", "ping", "server/discover", "logging/setLevel"}

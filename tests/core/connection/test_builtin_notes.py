@@ -9,12 +9,12 @@ import pytest
 
 from mcp_core import DIALECTS, LocalProtocolError, Peer
 from mcp_core import types as t
-from mcp_core.connection._builtin import log_note
+from mcp_core.connection._builtin import log_notification
 from tests.core.helpers import STATEFUL, VERSIONS, A, D, E
 
 
 def sent_log(peer: Peer | None, level: Any, data: Any = "x", **options: Any) -> Any:
-    note = log_note(peer, level, data, options.get("logger"), options.get("related"))
+    note = log_notification(peer, level, data, options.get("logger"), options.get("related"))
     return None if note is None else json.loads(note.data)
 
 
@@ -50,7 +50,7 @@ def test_log_notification_has_all_members() -> None:
         "method": "notifications/message",
         "params": {"level": "error", "data": {"a": [1]}, "logger": "db"},
     }
-    note = log_note(peer(A), "error", "x", None, 7)
+    note = log_notification(peer(A), "error", "x", None, 7)
     assert note is not None
     assert (note.related, note.method) == (7, "notifications/message")
 

@@ -37,7 +37,7 @@ from mcp_core.messages._incoming import MessageContext
 from tests.core.connection_setup import CLIENT, EMPTY, ERROR, SERVER, NotJson
 from tests.core.helpers import (
     CLIENT_INFO,
-    CLIENT_OFFERS,
+    CLIENT_CAPABILITIES,
     INITIALIZED,
     META_SERVER,
     STATEFUL,
@@ -57,12 +57,12 @@ from tests.core.helpers import (
     encoded,
     error,
     initialize,
-    modern,
+    stateless_request,
     notification,
-    only,
+    single,
     opened,
     ping,
-    received,
+    only_event,
     request,
     result,
     server,
@@ -79,7 +79,7 @@ def test_connection_repr() -> None:
         == "<Connection server NEW no revision, 0 in flight, 0 calls, 0 bytes queued>"
     )
     talk = server()
-    talk.hears(call(1))
+    talk.receive(call(1))
     talk.conn.send_request("roots/list")
     queued = talk.conn.queued()
     assert queued == len('{"jsonrpc":"2.0","id":1,"method":"roots/list"}')
@@ -106,15 +106,15 @@ def test_connection_new_has_nothing_to_do(role: Role) -> None:
 
 
 def test_connection_with_given_peer_is_ready() -> None:
-    peer = Peer(DIALECTS[B], CLIENT_OFFERS)
+    peer = Peer(DIALECTS[B], CLIENT_CAPABILITIES)
     talk = Talk(Connection(SERVER, server_config(), peer=peer))
     assert talk.conn.state is State.READY
-    assert received(talk.hears(call(1)), RequestReceived).peer is peer
+    assert only_event(talk.receive(call(1)), RequestReceived).peer is peer
 
 
 def test_connection_queued_counts_by_related_request() -> None:
     talk = server(D)
-    talk.hears(call(1), call("1"))
+    talk.receive(call(1), call("1"))
     own = talk.conn.send_request("roots/list")
     assert own == 1
     assert talk.conn.queued(1) == 0
@@ -132,7 +132,7 @@ def test_connection_queued_counts_by_related_request() -> None:
 @pytest.mark.parametrize("version", STATEFUL)
 def test_server_handshake_ends_with_peer_ready(version: str) -> None:
     talk = Talk(Connection(SERVER, server_config(instructions="be kind")))
-    answer = talk.answer(initialize(version, "i"))
+    answer = talk.response_to(initialize(version, "i"))
     assert answer["id"] == "i"
     assert answer["result"].keys() == {
         "protocolVersion",
@@ -143,19 +143,19 @@ def test_server_handshake_ends_with_peer_ready(version: str) -> None:
     assert answer["result"]["protocolVersion"] == version
     assert answer["result"]["serverInfo"] == {"name": "server", "version": "2"}
     assert talk.state() is State.OPENING
-    ready = received(talk.hears(INITIALIZED), PeerReady)
-    assert ready.peer == talk.conn.peer == Peer(DIALECTS[version], CLIENT_OFFERS, CLIENT_INFO)
+    ready = only_event(talk.receive(INITIALIZED), PeerReady)
+    assert ready.peer == talk.conn.peer == Peer(DIALECTS[version], CLIENT_CAPABILITIES, CLIENT_INFO)
     assert talk.state() is State.READY
-    assert talk.hears(INITIALIZED) == []  # the second one has no effect
-    assert talk.says() == []
+    assert talk.receive(INITIALIZED) == []  # the second one has no effect
+    assert talk.take_sent() == []
 
 
 @pytest.mark.requirement("LIFE-9", "LIFE-11")
 def test_server_request_before_initialized_accepted() -> None:
     """Over HTTP, requests can overtake the notification that ends the handshake."""
     talk = Talk(Connection(SERVER, server_config()))
-    talk.answer(initialize(D))
-    event = received(talk.hears(call(1)), RequestReceived)
+    talk.response_to(initialize(D))
+    event = only_event(talk.receive(call(1)), RequestReceived)
     with pytest.raises(LocalProtocolError, match="not open yet"):
         talk.conn.send_request("roots/list")
     talk.conn.send_notification(
@@ -163,24 +163,24 @@ def test_server_request_before_initialized_accepted() -> None:
     )
     # During a request of the client, the server may send requests.
     assert talk.conn.send_request("roots/list", related=event.id) == 1
-    assert len(talk.says()) == 2
+    assert len(talk.take_sent()) == 2
 
 
 @pytest.mark.requirement("PING-1", "PING-2")
 @pytest.mark.parametrize("role", Role)
 def test_ping_in_any_state_is_answered_at_once(role: Role) -> None:
     talk = Talk(Connection(role, server_config() if role is SERVER else client_config()))
-    assert talk.answer(ping(1)) == result(1)
+    assert talk.response_to(ping(1)) == result(1)
     for version in STATEFUL:
-        assert opened(role, version).answer(request("p", "ping", {"_meta": {"a": 1}})) == result(
-            "p"
-        )
+        assert opened(role, version).response_to(
+            request("p", "ping", {"_meta": {"a": 1}})
+        ) == result("p")
 
 
 @pytest.mark.requirement("VER-3", "VER-5", "META-10", "RPC-30")
 def test_server_discover_result() -> None:
     talk = Talk(Connection(SERVER, server_config(instructions="be kind")))
-    found = talk.answer(modern(1, "server/discover"))["result"]
+    found = talk.response_to(stateless_request(1, "server/discover"))["result"]
     assert found.pop("capabilities").keys() == {
         "tools",
         "resources",
@@ -202,9 +202,9 @@ def test_server_discover_result() -> None:
 @pytest.mark.parametrize("version", STATEFUL)
 def test_set_level_is_stored_in_peer(version: str) -> None:
     talk = server(version)
-    assert talk.answer(request(1, "logging/setLevel", {"level": "error"})) == result(1)
-    assert received(talk.hears(call(2)), RequestReceived).peer.log_level == "error"
-    refused = talk.refusal(request(3, "logging/setLevel", {"level": "loud"}))
+    assert talk.response_to(request(1, "logging/setLevel", {"level": "error"})) == result(1)
+    assert only_event(talk.receive(call(2)), RequestReceived).peer.log_level == "error"
+    refused = talk.error_response_to(request(3, "logging/setLevel", {"level": "loud"}))
     assert_error(refused, -32602, 3, "loud")
     assert talk.conn.peer is not None
     assert talk.conn.peer.log_level == "error"
@@ -220,9 +220,9 @@ def test_request_received_has_all_attributes(version: str) -> None:
     message = (
         request(7, "tools/call", params)
         if DIALECTS[version].stateful
-        else modern(7, "tools/call", params)
+        else stateless_request(7, "tools/call", params)
     )
-    event = received(talk.hears(message), RequestReceived)
+    event = only_event(talk.receive(message), RequestReceived)
     assert (event.id, event.related) == (7, None)
     assert event.method is DIALECTS[version].receives[SERVER]["tools/call"]
     assert (event.params.name, event.params.arguments) == ("t", Raw(b'{"a":1}'))
@@ -231,28 +231,28 @@ def test_request_received_has_all_attributes(version: str) -> None:
     assert talk.conn.in_flight == 1
     assert talk.conn.send_result(7, EMPTY)
     assert talk.conn.in_flight == 0
-    assert only(talk.says())["id"] == 7
+    assert single(talk.take_sent())["id"] == 7
 
 
 def test_request_received_without_params_has_empty_raw() -> None:
     talk = server()
-    assert received(talk.hears(request(1, "tools/list")), RequestReceived).raw == b"{}"
+    assert only_event(talk.receive(request(1, "tools/list")), RequestReceived).raw == b"{}"
 
 
 @pytest.mark.requirement("RPC-18")
 def test_send_error_sends_error_response() -> None:
     talk = server()
-    talk.hears(call(1))
+    talk.receive(call(1))
     assert talk.conn.send_error(
         1, t.ErrorData(code=-32603, message="internal error", data={"ref": 1})
     )
-    assert talk.says() == [error(1, -32603, "internal error", data={"ref": 1})]
+    assert talk.take_sent() == [error(1, -32603, "internal error", data={"ref": 1})]
 
 
 @pytest.mark.parametrize("id", [2, "1", 0])
 def test_send_result_to_unknown_request_raises(id: Any) -> None:
     talk = server()
-    talk.hears(call(1))
+    talk.receive(call(1))
     sends: list[Callable[[], bool]] = [
         lambda: talk.conn.send_result(id, EMPTY),
         lambda: talk.conn.send_error(id, ERROR),
@@ -260,12 +260,12 @@ def test_send_result_to_unknown_request_raises(id: Any) -> None:
     for send in sends:
         with pytest.raises(LocalProtocolError, match=f"no request {id!r} to answer"):
             send()
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 def test_send_error_after_result_raises() -> None:
     talk = server()
-    talk.hears(call(1))
+    talk.receive(call(1))
     talk.conn.send_result(1, EMPTY)
     with pytest.raises(LocalProtocolError, match="answered before"):
         talk.conn.send_error(1, ERROR)
@@ -273,7 +273,7 @@ def test_send_error_after_result_raises() -> None:
 
 def test_send_result_not_json_leaves_request_open() -> None:
     talk = server()
-    talk.hears(call(1))
+    talk.receive(call(1))
     sends: list[Callable[[], bool]] = [
         lambda: talk.conn.send_result(1, {"a": NotJson()}),
         lambda: talk.conn.send_error(1, t.ErrorData(code=1, message="m", data=NotJson())),
@@ -282,7 +282,7 @@ def test_send_result_not_json_leaves_request_open() -> None:
         with pytest.raises(TypeError):
             send()
     assert talk.conn.send_error(1, ERROR)
-    assert talk.says() == [error(1)]
+    assert talk.take_sent() == [error(1)]
 
 
 @pytest.mark.requirement("RPC-4", "RPC-5")
@@ -290,20 +290,22 @@ def test_request_id_after_response_may_be_reused() -> None:
     for version in VERSIONS:
         talk = server(version)
         for _ in range(2):
-            received(talk.hears(call(1, version)), RequestReceived)
-            assert_error(talk.refusal(call(1, version)), -32600, 1, "request id 1 is still in use")
+            only_event(talk.receive(call(1, version)), RequestReceived)
+            assert_error(
+                talk.error_response_to(call(1, version)), -32600, 1, "request id 1 is still in use"
+            )
             talk.conn.send_result(1, EMPTY)
-            assert only(talk.says())["id"] == 1
+            assert single(talk.take_sent())["id"] == 1
 
 
 def test_received_events_have_related_request() -> None:
     talk = client()
     talk.conn.receive_message(encoded(request(1, "roots/list")), 0.0, MessageContext(5))
-    assert received(talk.events(), RequestReceived).related == 5
+    assert only_event(talk.events(), RequestReceived).related == 5
     talk.conn.receive_message(
         encoded(notification("notifications/tools/list_changed")), 0.0, MessageContext(6)
     )
-    assert received(talk.events(), NotificationReceived).related == 6
+    assert only_event(talk.events(), NotificationReceived).related == 6
 
 
 # -- Notifications ---------------------------------------------------------------------------------
@@ -327,8 +329,8 @@ def test_received_events_have_related_request() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_notification_without_effect_ignored(version: str, told: Message) -> None:
     talk = server(version)
-    assert talk.hears(told) == []
-    assert talk.says() == []
+    assert talk.receive(told) == []
+    assert talk.take_sent() == []
 
 
 @pytest.mark.requirement("RPC-14", "CXL-11")
@@ -344,14 +346,14 @@ def test_notification_without_effect_ignored(version: str, told: Message) -> Non
 @pytest.mark.parametrize("version", STATEFUL)
 def test_notification_invalid_params_reported_not_answered(version: str, told: Message) -> None:
     talk = server(version)
-    assert_rejected(talk.hears(told), f"the params of {told['method']} do not fit")
-    assert talk.says() == []
+    assert_rejected(talk.receive(told), f"the params of {told['method']} do not fit")
+    assert talk.take_sent() == []
 
 
 def test_notification_becomes_event() -> None:
     talk = server()
-    event = received(
-        talk.hears(notification("notifications/roots/list_changed")), NotificationReceived
+    event = only_event(
+        talk.receive(notification("notifications/roots/list_changed")), NotificationReceived
     )
     assert event.method.name == "notifications/roots/list_changed"
     assert event.peer is talk.conn.peer
@@ -359,21 +361,21 @@ def test_notification_becomes_event() -> None:
         "notifications/message", {"level": "error", "data": {"a": 1}, "logger": "l"}
     )
     for version in VERSIONS:
-        event = received(client(version).hears(message), NotificationReceived)
+        event = only_event(client(version).receive(message), NotificationReceived)
         assert event.params == t.LoggingMessageParams(level="error", data={"a": 1}, logger="l")
 
 
 @pytest.mark.parametrize("told", [notification("notifications/roots/list_changed"), INITIALIZED])
 def test_notification_before_handshake_ignored(told: Message) -> None:
     talk = Talk(Connection(SERVER, server_config()))
-    assert talk.hears(told) == []
+    assert talk.receive(told) == []
     assert talk.conn.state is State.NEW
 
 
 def test_initialized_at_client_ignored() -> None:
     talk = Talk(Connection(CLIENT, client_config(D)))
     talk.conn.open(0.0)
-    assert talk.hears(INITIALIZED) == []
+    assert talk.receive(INITIALIZED) == []
     assert talk.conn.state is State.OPENING
 
 
@@ -386,12 +388,12 @@ def test_send_request_gets_result_with_token(version: str) -> None:
     talk = client(version)
     ids = [talk.conn.send_request("tools/list", token=i) for i in range(3)]
     assert len(set(ids)) == 3
-    said = talk.says()
+    said = talk.take_sent()
     assert [message["id"] for message in said] == ids
     assert all(message["method"] == "tools/list" for message in said)
     assert ["params" in message for message in said] == [not DIALECTS[version].stateful] * 3
     for id in reversed(ids):  # answers come in any order
-        event = received(talk.hears(result(id, {"tools": []})), ResultReceived)
+        event = only_event(talk.receive(result(id, {"tools": []})), ResultReceived)
         assert (event.id, event.token) == (id, ids.index(id))
 
 
@@ -399,17 +401,17 @@ def test_send_request_gets_result_with_token(version: str) -> None:
 def test_response_matched_by_id_and_type() -> None:
     talk = client()
     id: Any = talk.conn.send_request("tools/list")
-    assert talk.hears(result(str(id), {"tools": []})) == []
-    assert talk.hears(result(id + 1, {"tools": []})) == []
-    received(talk.hears(result(id, {"tools": []})), ResultReceived)
-    assert talk.hears(result(id, {"tools": []})) == []  # the second one has no effect
-    assert talk.hears(error(id)) == []
+    assert talk.receive(result(str(id), {"tools": []})) == []
+    assert talk.receive(result(id + 1, {"tools": []})) == []
+    only_event(talk.receive(result(id, {"tools": []})), ResultReceived)
+    assert talk.receive(result(id, {"tools": []})) == []  # the second one has no effect
+    assert talk.receive(error(id)) == []
 
 
 def test_error_response_becomes_error_received() -> None:
     talk = client()
     id = talk.conn.send_request("tools/list", token="t")
-    event = received(talk.hears(error(id, -32601, "unknown", data=[1])), ErrorReceived)
+    event = only_event(talk.receive(error(id, -32601, "unknown", data=[1])), ErrorReceived)
     assert isinstance(event.error, PeerError)
     assert (event.error.code, event.error.message, event.error.data, event.token) == (
         -32601,
@@ -433,15 +435,15 @@ def test_error_response_becomes_error_received() -> None:
 def test_invalid_response_fails_its_request(version: str, answer: str, words: str) -> None:
     talk = client(version)
     id = talk.conn.send_request("tools/list", token="t")
-    talk.says()
-    rejected, failed = talk.hears(answer % id)
+    talk.take_sent()
+    rejected, failed = talk.receive(answer % id)
     assert isinstance(rejected, MessageRejected)
     assert isinstance(failed, ErrorReceived)
     assert (failed.id, failed.token) == (id, "t")
     assert type(failed.error) is RemoteProtocolError
     assert words in str(failed.error)
-    assert talk.says() == []
-    assert talk.hears(result(id, {"tools": []})) == []
+    assert talk.take_sent() == []
+    assert talk.receive(result(id, {"tools": []})) == []
 
 
 @pytest.mark.requirement("RPC-8")
@@ -451,9 +453,9 @@ def test_invalid_response_fails_its_request(version: str, answer: str, words: st
 def test_error_response_without_id_only_reported(message: Message) -> None:
     talk = client()
     talk.conn.send_request("tools/list")
-    talk.says()
-    assert_rejected(talk.hears(message), "the peer could not parse our message: no")
-    assert talk.says() == []
+    talk.take_sent()
+    assert_rejected(talk.receive(message), "the peer could not parse our message: no")
+    assert talk.take_sent() == []
 
 
 @pytest.mark.requirement("LIFE-8", "LIFE-24")
@@ -486,16 +488,16 @@ def test_send_request_invalid_sends_nothing_and_uses_no_id() -> None:
             talk.conn.send_request(method, params, meta=meta)
     with pytest.raises(TypeError):
         talk.conn.send_request("tools/call", {"name": NotJson()})
-    assert talk.says() == []
+    assert talk.take_sent() == []
     assert talk.conn.send_request("tools/list") == 2  # 1 was the handshake
 
 
 def test_send_request_custom_method_returns_dict() -> None:
     talk = client(E)
     id = talk.conn.send_request("acme/add", {"a": 1, "_meta": {"b": 2}}, token="t")
-    params = only(talk.says())["params"]
+    params = single(talk.take_sent())["params"]
     assert (params["a"], params["_meta"]["b"]) == (1, 2)
-    event = received(talk.hears(result(id, {"sum": 1})), ResultReceived)
+    event = only_event(talk.receive(result(id, {"sum": 1})), ResultReceived)
     assert (event.result, event.token) == ({"sum": 1}, "t")
 
 
@@ -506,7 +508,7 @@ def test_send_notification_encodes_params() -> None:
         "notifications/resources/updated", t.ResourceUpdatedParams(uri="x:y")
     )
     talk.conn.send_notification("notifications/acme/news", {"a": 1})
-    assert talk.says() == [
+    assert talk.take_sent() == [
         notification("notifications/tools/list_changed"),
         notification("notifications/resources/updated", {"uri": "x:y"}),
         notification("notifications/acme/news", {"a": 1}),
@@ -516,7 +518,7 @@ def test_send_notification_encodes_params() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_send_notification_related_to_ended_request_raises(version: str) -> None:
     talk = server(version)
-    talk.hears(call(1, version))
+    talk.receive(call(1, version))
     talk.conn.send_notification(
         "notifications/message", t.LoggingMessageParams(level="info", data=1), related=1
     )
@@ -526,7 +528,7 @@ def test_send_notification_related_to_ended_request_raises(version: str) -> None
         1,
         "notifications/message",
     )
-    talk.hears(cancelled(1))
+    talk.receive(cancelled(1))
     for id in (1, 2):
         with pytest.raises(LocalProtocolError, match=f"request {id} is over"):
             talk.conn.send_notification("notifications/message", related=id)
@@ -534,7 +536,7 @@ def test_send_notification_related_to_ended_request_raises(version: str) -> None
 
 def test_messages_to_send_have_routing_data() -> None:
     talk = server()
-    talk.hears(call("a", progressToken=1))
+    talk.receive(call("a", progressToken=1))
     id = talk.conn.send_request("roots/list", related="a")
     talk.conn.send_progress("a", 1)
     talk.conn.send_cancel(id)
@@ -560,17 +562,19 @@ def test_invalid_message_answered_by_server_only(version: str, bad: str) -> None
     """A client only reports it, because the message may be no request."""
     talk = server(version)
     assert_error(
-        talk.refusal(bad), -32700 if bad == "nope" else -32600, ... if version == D else None
+        talk.error_response_to(bad),
+        -32700 if bad == "nope" else -32600,
+        ... if version == D else None,
     )
     talk = client(version)
-    assert_rejected(talk.hears(bad))
-    assert talk.says() == []
+    assert_rejected(talk.receive(bad))
+    assert talk.take_sent() == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_client_answers_invalid_request_with_id(version: str) -> None:
     talk = client(version)
-    assert_rejected(talk.hears('{"jsonrpc":"1.0","id":7,"method":"ping"}'))
+    assert_rejected(talk.receive('{"jsonrpc":"1.0","id":7,"method":"ping"}'))
     if DIALECTS[version].stateful:
-        assert_error(only(talk.says()), -32600, 7)
-    assert talk.says() == []  # in a stateless revision a server sends no requests
+        assert_error(single(talk.take_sent()), -32600, 7)
+    assert talk.take_sent() == []  # in a stateless revision a server sends no requests

@@ -39,12 +39,12 @@ from tests.core.helpers import (
     cancelled,
     client,
     initialize,
-    kinds,
-    modern,
+    type_names,
+    stateless_request,
     notification,
-    only,
+    single,
     opened,
-    received,
+    only_event,
     request,
     result,
     server,
@@ -63,28 +63,28 @@ def test_session_gets_list_changes_and_subscribed_resources(version: str) -> Non
     assert talk.conn.send_change(RESOURCES)
     assert not talk.conn.send_change(RESOURCE)
     assert (
-        talk.says()
+        talk.take_sent()
         == [
             notification(f"notifications/{name}/list_changed", {})
             for name in ("tools", "prompts", "resources")
         ]
         or sent_changes(talk) == []
     )
-    assert talk.answer(request(1, "resources/subscribe", {"uri": "x:1"})) == result(1)
+    assert talk.response_to(request(1, "resources/subscribe", {"uri": "x:1"})) == result(1)
     assert talk.conn.send_change(RESOURCE)
     assert sent_changes(talk) == [("notifications/resources/updated", "x:1")]
-    assert talk.answer(request(2, "resources/unsubscribe", {"uri": "x:1"})) == result(2)
+    assert talk.response_to(request(2, "resources/unsubscribe", {"uri": "x:1"})) == result(2)
     assert not talk.conn.send_change(RESOURCE)
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 def test_changes_during_handshake_are_sent_after_it() -> None:
     talk = Talk(Connection(Role.SERVER, server_config()))
     assert not talk.conn.send_change(TOOLS)
-    talk.answer(initialize(D))
+    talk.response_to(initialize(D))
     assert talk.conn.send_change(TOOLS)
-    assert talk.says() == []
-    talk.hears(INITIALIZED)
+    assert talk.take_sent() == []
+    talk.receive(INITIALIZED)
     assert talk.conn.queued() > 0  # so that the driver writes
     assert sent_changes(talk) == [("notifications/tools/list_changed", None)]
 
@@ -94,7 +94,9 @@ def test_changes_without_declared_capability_not_sent() -> None:
         Role.SERVER, D, server_config(capabilities=t.ServerCapabilities(tools=t.ToolsCapability()))
     )
     assert not talk.conn.send_change(TOOLS)
-    assert_error(talk.refusal(request(1, "resources/subscribe", {"uri": "x:1"})), -32601, 1)
+    assert_error(
+        talk.error_response_to(request(1, "resources/subscribe", {"uri": "x:1"})), -32601, 1
+    )
 
 
 # -- Listening -------------------------------------------------------------------------------------
@@ -110,7 +112,7 @@ def test_listen_notifications_have_stream_and_subscription_id(id: Any) -> None:
     (message,) = talk.conn.messages_to_send()
     assert (message.related, type(message.related)) == (id, type(id))
     assert talk.conn.send_change(RESOURCE)
-    assert talk.says() == [
+    assert talk.take_sent() == [
         notification(
             "notifications/resources/updated", {"uri": "x:1", "_meta": {SUBSCRIPTION_ID: id}}
         )
@@ -119,27 +121,27 @@ def test_listen_notifications_have_stream_and_subscription_id(id: Any) -> None:
 
 def test_listen_id_is_in_use_until_its_end() -> None:
     talk = subscribed_server(1)
-    assert_error(talk.refusal(call(1, E)), -32600, 1, "still in use")
-    assert kinds(talk.hears(call("1", E))) == ["RequestReceived"]
-    talk.hears(cancelled(1))
-    assert kinds(talk.hears(call(1, E))) == ["RequestReceived"]
+    assert_error(talk.error_response_to(call(1, E)), -32600, 1, "still in use")
+    assert type_names(talk.receive(call("1", E))) == ["RequestReceived"]
+    talk.receive(cancelled(1))
+    assert type_names(talk.receive(call(1, E))) == ["RequestReceived"]
 
 
 @pytest.mark.requirement("SUB-7")
 def test_listen_cancelled_gets_no_changes() -> None:
     talk = subscribed_server(1)
     talk.conn.send_change(TOOLS)
-    talk.says()
-    assert talk.hears(cancelled(1)) == []
+    talk.take_sent()
+    assert talk.receive(cancelled(1)) == []
     assert not talk.conn.send_change(TOOLS)
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 @pytest.mark.requirement("SUB-10")
 def test_listen_gets_no_progress_or_log_messages() -> None:
     talk = server(E)
-    talk.answer(
-        modern(
+    talk.response_to(
+        stateless_request(
             1,
             "subscriptions/listen",
             {"notifications": {"toolsListChanged": True}},
@@ -148,28 +150,36 @@ def test_listen_gets_no_progress_or_log_messages() -> None:
     )
     assert not talk.conn.send_progress(1, 0.5)
     assert not talk.conn.send_log("emergency", "x", related=1)
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 def test_listen_over_limit_rejected() -> None:
     talk = subscribed_server(1, listens=1, uris=2, uri=8)
     assert_error(
-        talk.refusal(listen_request(2, toolsListChanged=True)), 429, 2, "at most 1 subscriptions"
+        talk.error_response_to(listen_request(2, toolsListChanged=True)),
+        429,
+        2,
+        "at most 1 subscriptions",
     )
-    talk.hears(cancelled(1))
+    talk.receive(cancelled(1))
     uris = ["x:1", "x:2", "x:3"]
     assert_error(
-        talk.refusal(listen_request(3, resourceSubscriptions=uris)), 429, 3, "at most 2 URIs"
+        talk.error_response_to(listen_request(3, resourceSubscriptions=uris)),
+        429,
+        3,
+        "at most 2 URIs",
     )
     assert_error(
-        talk.refusal(listen_request(4, resourceSubscriptions=["x:1234567"])),
+        talk.error_response_to(listen_request(4, resourceSubscriptions=["x:1234567"])),
         -32602,
         4,
         "at most 8 characters",
     )
     talk = server(D, uris=1)
-    talk.answer(request(1, "resources/subscribe", {"uri": "x:1"}))
-    assert_error(talk.refusal(request(2, "resources/subscribe", {"uri": "x:2"})), -32000, 2)
+    talk.response_to(request(1, "resources/subscribe", {"uri": "x:1"}))
+    assert_error(
+        talk.error_response_to(request(2, "resources/subscribe", {"uri": "x:2"})), -32000, 2
+    )
 
 
 # -- Slow readers ----------------------------------------------------------------------------------
@@ -178,14 +188,14 @@ def test_listen_over_limit_rejected() -> None:
 def test_unread_changes_are_merged() -> None:
     talk = server(E, uris=2000)
     uris = [f"x:{'y' * 100}{n}" for n in range(1000)]
-    talk.hears(listen_request(1, toolsListChanged=True, resourceSubscriptions=uris))
+    talk.receive(listen_request(1, toolsListChanged=True, resourceSubscriptions=uris))
     talk.conn.messages_to_send()
     for _ in range(20):
         for uri in uris:
             assert talk.conn.send_change(Change(uri=uri))
     assert talk.conn.queued() < 17 * 1024
     found = []
-    while messages := talk.says():
+    while messages := talk.take_sent():
         found += [message["params"]["uri"] for message in messages]
     # Each is sent at least once, and those that were already encoded at most once more.
     assert set(found) == set(uris)
@@ -199,25 +209,25 @@ def test_unread_changes_are_merged() -> None:
 @pytest.mark.parametrize("end", ["wind_down", "close"])
 def test_listen_ended_by_server_gets_result(end: str) -> None:
     talk = subscribed_server(1)
-    talk.hears(call(2, E))
+    talk.receive(call(2, E))
     getattr(talk.conn, end)()
-    farewell = only(talk.says())
+    farewell = single(talk.take_sent())
     assert farewell["id"] == 1
     assert farewell["result"]["resultType"] == "complete"
     assert farewell["result"]["_meta"][SUBSCRIPTION_ID] == 1
     assert not talk.conn.send_change(TOOLS)
     talk.conn.close()
     assert isinstance(talk.events()[-1], ConnectionClosed)
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 def test_listen_pending_changes_sent_before_result() -> None:
     talk = subscribed_server(1)
-    talk.hears(call(2, E))
+    talk.receive(call(2, E))
     talk.conn.send_result(2, {"content": [{"type": "text", "text": "x" * 20_000}]})
     talk.conn.send_change(TOOLS)
     talk.conn.close()
-    assert [message.get("method", message.get("id")) for message in talk.says()] == [
+    assert [message.get("method", message.get("id")) for message in talk.take_sent()] == [
         2,
         "notifications/tools/list_changed",
         1,
@@ -226,19 +236,19 @@ def test_listen_pending_changes_sent_before_result() -> None:
 
 def test_listen_after_eof_gets_nothing() -> None:
     talk = subscribed_server(1)
-    assert kinds(talk.ends()) == ["ConnectionClosed"]
-    assert talk.says() == []
+    assert type_names(talk.receive_eof()) == ["ConnectionClosed"]
+    assert talk.take_sent() == []
     assert talk.state() is State.CLOSED
     assert not talk.conn.send_change(TOOLS)
 
 
 def test_listen_does_not_delay_close_at_eof() -> None:
     talk = subscribed_server(1)
-    talk.hears(call(2, E))
-    assert kinds(talk.ends()) == ["ConnectionClosed"]
+    talk.receive(call(2, E))
+    assert type_names(talk.receive_eof()) == ["ConnectionClosed"]
     assert talk.state() is State.CLOSING
     talk.conn.send_result(2, t.EmptyResult())
-    assert only(talk.says())["id"] == 2
+    assert single(talk.take_sent())["id"] == 2
 
 
 @pytest.mark.requirement("CXL-17")
@@ -250,16 +260,16 @@ def test_listen_cancelled_by_server_becomes_result() -> None:
         token="lasting",
     )
     other = talk.conn.send_request("tools/list", token="other")
-    talk.says()
+    talk.take_sent()
     assert (
-        talk.hears(cancelled(other)) == []
+        talk.receive(cancelled(other)) == []
     )  # only long-lived requests end by a cancellation of the receiver
-    ended = received(talk.hears(cancelled(lasting)), ResultReceived)
+    ended = only_event(talk.receive(cancelled(lasting)), ResultReceived)
     assert (ended.token, type(ended.result)) == ("lasting", t.ListenResult)
-    assert talk.hears(result(lasting)) == []
+    assert talk.receive(result(lasting)) == []
     assert (
-        received(
-            talk.hears(result(other, {"resultType": "complete", "tools": []})), ResultReceived
+        only_event(
+            talk.receive(result(other, {"resultType": "complete", "tools": []})), ResultReceived
         ).token
         == "other"
     )
@@ -268,8 +278,8 @@ def test_listen_cancelled_by_server_becomes_result() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_server_without_subscriptions_answers_requests(version: str) -> None:
     talk = server(version)
-    talk.hears(call(1, version))
+    talk.receive(call(1, version))
     talk.conn.send_result(1, t.EmptyResult())
-    assert only(talk.says())["id"] == 1
+    assert single(talk.take_sent())["id"] == 1
     assert Limits().listens == 64
-    assert received(talk.hears(call(2, version)), RequestReceived).id == 2
+    assert only_event(talk.receive(call(2, version)), RequestReceived).id == 2

@@ -39,13 +39,13 @@ from tests.core.helpers import (
     encoded,
     error,
     initialize,
-    kinds,
-    modern,
+    type_names,
+    stateless_request,
     notification,
-    only,
+    single,
     opened,
     ping,
-    received,
+    only_event,
     request,
     result,
     server,
@@ -60,13 +60,13 @@ from tests.core.helpers import (
 @pytest.mark.parametrize("token", [0, 7, "", "seven"])
 def test_send_progress_requires_token_and_increase(version: str, token: Any) -> None:
     talk = server(version)
-    talk.hears(call(1, version, progressToken=token), call(2, version))
+    talk.receive(call(1, version, progressToken=token), call(2, version))
     told = [
         talk.conn.send_progress(1, *values)
         for values in ((0.5,), (0.5,), (0.25, 1), (1.5, 2, "soon"), (1.5,))
     ]
     assert told == [True, False, False, True, False]
-    first, second = talk.says()
+    first, second = talk.take_sent()
     assert first == notification(
         "notifications/progress", {"progressToken": token, "progress": 0.5}
     )
@@ -76,15 +76,15 @@ def test_send_progress_requires_token_and_increase(version: str, token: Any) -> 
     assert not talk.conn.send_progress(3, 1)
     talk.conn.send_result(1, EMPTY)
     assert not talk.conn.send_progress(1, 9)
-    assert len(talk.says()) == 1
+    assert len(talk.take_sent()) == 1
 
 
 @pytest.mark.requirement("CXL-7")
 def test_send_progress_after_cancellation_sends_nothing() -> None:
     talk = server()
-    talk.hears(call(1, progressToken=1), cancelled(1))
+    talk.receive(call(1, progressToken=1), cancelled(1))
     assert not talk.conn.send_progress(1, 1)
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 @pytest.mark.requirement("PROG-2", "PROG-13", "META-14")
@@ -94,7 +94,8 @@ def test_progress_received_requires_request_and_increase(version: str) -> None:
     id = talk.conn.send_request("tools/list", token="t", progress=True)
     quiet = talk.conn.send_request("tools/list")
     assert [
-        message.get("params", {}).get("_meta", {}).get("progressToken") for message in talk.says()
+        message.get("params", {}).get("_meta", {}).get("progressToken")
+        for message in talk.take_sent()
     ] == [
         id,
         None,
@@ -106,14 +107,15 @@ def test_progress_received_requires_request_and_increase(version: str) -> None:
             {"progressToken": token, "progress": progress, "total": 9, "message": "m"},
         )
 
-    event = received(talk.hears(told(id, 1)), ProgressReceived)
+    event = only_event(talk.receive(told(id, 1)), ProgressReceived)
     assert event == ProgressReceived(id, 1, 9, "m", "t")
     assert (
-        talk.hears(told(id, 1), told(id, 0.5), told(str(id), 2), told(99, 2), told(quiet, 2)) == []
+        talk.receive(told(id, 1), told(id, 0.5), told(str(id), 2), told(99, 2), told(quiet, 2))
+        == []
     )
-    assert received(talk.hears(told(id, 1.25)), ProgressReceived).progress == 1.25
-    talk.hears(result(id, {"tools": []}))
-    assert talk.hears(told(id, 2)) == []
+    assert only_event(talk.receive(told(id, 1.25)), ProgressReceived).progress == 1.25
+    talk.receive(result(id, {"tools": []}))
+    assert talk.receive(told(id, 2)) == []
 
 
 # -- Cancellation ----------------------------------------------------------------------------------
@@ -125,19 +127,19 @@ def test_progress_received_requires_request_and_increase(version: str) -> None:
 def test_send_cancel_ignores_late_response(version: str, reason: str | None) -> None:
     talk = client(version)
     id = talk.conn.send_request("tools/list", progress=True)
-    talk.says()
+    talk.take_sent()
     talk.conn.send_cancel(id, reason)
-    assert talk.says() == [cancelled(id, reason)]
+    assert talk.take_sent() == [cancelled(id, reason)]
     talk.conn.send_cancel(id)  # the second one has no effect
     talk.conn.send_cancel(99)
-    assert talk.says() == []
+    assert talk.take_sent() == []
     late = [
         notification("notifications/progress", {"progressToken": id, "progress": 1}),
         result(id, {"tools": []}),
         error(id),
     ]
-    assert talk.hears(*late) == []
-    assert talk.says() == []
+    assert talk.receive(*late) == []
+    assert talk.take_sent() == []
 
 
 @pytest.mark.requirement("CXL-4", "LIFE-16")
@@ -145,38 +147,40 @@ def test_send_cancel_ignores_late_response(version: str, reason: str | None) -> 
 def test_send_cancel_of_opening_request_does_nothing(version: str) -> None:
     talk = Talk(Connection(CLIENT, client_config(version)))
     talk.conn.open(0.0)
-    asked = only(talk.says())
+    asked = single(talk.take_sent())
     talk.conn.send_cancel(asked["id"])
-    assert talk.says() == []
-    assert talk.hears(error(asked["id"])) != []  # the response is still processed
+    assert talk.take_sent() == []
+    assert talk.receive(error(asked["id"])) != []  # the response is still processed
 
 
 @pytest.mark.requirement("CXL-6", "CXL-8", "CXL-10")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_request_cancelled_keeps_id_until_handler_returns(version: str) -> None:
     talk = server(version)
-    talk.hears(call(1, version))
-    assert talk.hears(cancelled("1")) == []
-    assert talk.hears(cancelled(1, "enough")) == [RequestCancelled(1, "enough")]
-    assert talk.hears(cancelled(1)) == []
+    talk.receive(call(1, version))
+    assert talk.receive(cancelled("1")) == []
+    assert talk.receive(cancelled(1, "enough")) == [RequestCancelled(1, "enough")]
+    assert talk.receive(cancelled(1)) == []
     assert talk.conn.in_flight == 1
-    assert_error(talk.refusal(call(1, version)), -32600, 1, "still in use")
+    assert_error(talk.error_response_to(call(1, version)), -32600, 1, "still in use")
     assert not talk.conn.send_result(1, EMPTY)
     assert talk.conn.in_flight == 0
-    assert talk.says() == []
-    assert talk.hears(cancelled(1)) == []
-    received(talk.hears(call(1, version)), RequestReceived)
-    talk.hears(cancelled(1))
+    assert talk.take_sent() == []
+    assert talk.receive(cancelled(1)) == []
+    only_event(talk.receive(call(1, version)), RequestReceived)
+    talk.receive(cancelled(1))
     assert not talk.conn.send_error(1, ERROR)
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 @pytest.mark.requirement("CXL-6")
 def test_waiting_request_cancelled_never_becomes_event() -> None:
     talk = server(in_flight=1)
-    assert kinds(talk.hears(call(1), call(2), call("2"), cancelled(2))) == ["RequestReceived"]
+    assert type_names(talk.receive(call(1), call(2), call("2"), cancelled(2))) == [
+        "RequestReceived"
+    ]
     talk.conn.send_result(1, EMPTY)
-    assert received(talk.events(), RequestReceived).id == "2"
+    assert only_event(talk.events(), RequestReceived).id == "2"
 
 
 @pytest.mark.requirement("CXL-18")
@@ -184,18 +188,21 @@ def test_waiting_request_cancelled_never_becomes_event() -> None:
 def test_related_requests_end_with_their_request(id: Any) -> None:
     other = str(id) if isinstance(id, int) else int(id)
     talk = server()
-    talk.hears(call(id), call(other))
+    talk.receive(call(id), call(other))
     asked = talk.conn.send_request("roots/list", related=id, token="mine")
     kept = talk.conn.send_request("roots/list", related=other, token="other")
     free = talk.conn.send_request("roots/list", token="free")
-    talk.says()
-    assert talk.hears(cancelled(id)) == [RequestCancelled(id)]
-    assert talk.says() == [cancelled(asked, "the request it was made for is over")]
-    assert talk.hears(result(asked, {"roots": []})) == []
+    talk.take_sent()
+    assert talk.receive(cancelled(id)) == [RequestCancelled(id)]
+    assert talk.take_sent() == [cancelled(asked, "the request it was made for is over")]
+    assert talk.receive(result(asked, {"roots": []})) == []
     talk.conn.send_result(other, EMPTY)  # sent before the response to the nested request
-    assert [message.get("method") for message in talk.says()] == ["notifications/cancelled", None]
-    assert talk.hears(result(kept, {"roots": []})) == []
-    assert received(talk.hears(result(free, {"roots": []})), ResultReceived).token == "free"
+    assert [message.get("method") for message in talk.take_sent()] == [
+        "notifications/cancelled",
+        None,
+    ]
+    assert talk.receive(result(kept, {"roots": []})) == []
+    assert only_event(talk.receive(result(free, {"roots": []})), ResultReceived).token == "free"
 
 
 # -- Limits and waiting ----------------------------------------------------------------------------
@@ -203,13 +210,13 @@ def test_related_requests_end_with_their_request(id: Any) -> None:
 
 def test_requests_over_in_flight_wait_while_others_pass() -> None:
     talk = server(in_flight=2, waiting=2)
-    events = talk.hears(call(1), call(2), call(3), ping(), cancelled(2), call(4))
-    assert kinds(events) == ["RequestReceived", "RequestReceived", "RequestCancelled"]
-    assert talk.says() == [result("ping")]
+    events = talk.receive(call(1), call(2), call(3), ping(), cancelled(2), call(4))
+    assert type_names(events) == ["RequestReceived", "RequestReceived", "RequestCancelled"]
+    assert talk.take_sent() == [result("ping")]
     assert talk.conn.in_flight == 2
     assert talk.paused()
     talk.conn.send_result(2, EMPTY)
-    assert received(talk.events(), RequestReceived).id == 3
+    assert only_event(talk.events(), RequestReceived).id == 3
     assert not talk.paused()
 
 
@@ -217,21 +224,21 @@ def test_requests_over_in_flight_wait_while_others_pass() -> None:
 def test_full_waiting_queue_pauses_until_timeout() -> None:
     talk = server(in_flight=1, waiting=1, pause=5.0)
     talk.now = 10.0
-    assert kinds(talk.hears(call(1), call(2), call(3), ping())) == ["RequestReceived"]
+    assert type_names(talk.receive(call(1), call(2), call(3), ping())) == ["RequestReceived"]
     assert talk.paused()
     assert talk.conn.next_deadline() == 15.0
-    assert talk.waits(4.9) == []
+    assert talk.advance_time(4.9) == []
     assert talk.paused()
     # Until the queue has room, requests are rejected; other messages are processed.
-    assert_rejected(talk.waits(0.2), "too many requests")
+    assert_rejected(talk.advance_time(0.2), "too many requests")
     assert not talk.paused()
-    refused, pong = talk.says()
+    refused, pong = talk.take_sent()
     assert_error(refused, -32000, 3, "ask again later")
     assert pong == result("ping")
     assert talk.conn.next_deadline() is None
     talk.conn.send_result(1, EMPTY)
-    assert received(talk.events(), RequestReceived).id == 2
-    assert talk.hears(call(4), call(5)) == []
+    assert only_event(talk.events(), RequestReceived).id == 2
+    assert talk.receive(call(4), call(5)) == []
     assert talk.paused()  # and the timeout begins again
     assert talk.conn.next_deadline() == pytest.approx(20.1)
 
@@ -239,38 +246,38 @@ def test_full_waiting_queue_pauses_until_timeout() -> None:
 @pytest.mark.requirement("ERR-9")
 def test_busy_rejection_code_of_newest_revision() -> None:
     talk = server(E, in_flight=1, waiting=0)
-    talk.hears(call(1, E))
-    assert_error(talk.refusal(call(2, E)), 429, 2, "ask again later")
+    talk.receive(call(1, E))
+    assert_error(talk.error_response_to(call(2, E)), 429, 2, "ask again later")
     assert not talk.paused()  # a server without a queue does not pause
 
 
 def test_full_waiting_queue_does_not_pause_while_awaiting_response() -> None:
     """The response may be behind the requests in the input."""
     talk = server(in_flight=1, waiting=1)
-    talk.hears(call(1))
+    talk.receive(call(1))
     asked = talk.conn.send_request("roots/list", related=1, token="t")
-    talk.says()
-    events = talk.hears(call(2), call(3), result(asked, {"roots": []}))
-    assert kinds(events) == ["MessageRejected", "ResultReceived"]
-    assert_error(only(talk.says()), -32000, 3)
+    talk.take_sent()
+    events = talk.receive(call(2), call(3), result(asked, {"roots": []}))
+    assert type_names(events) == ["MessageRejected", "ResultReceived"]
+    assert_error(single(talk.take_sent()), -32000, 3)
 
 
 def test_full_waiting_queue_never_pauses_client() -> None:
     """Two sides that both stop reading would deadlock."""
     talk = opened(CLIENT, D, client_config(D, limits=Limits(in_flight=1, waiting=1, queued=1000)))
-    events = talk.hears(*(request(i, "roots/list") for i in range(4)), ping())
-    assert kinds(events) == ["RequestReceived", "MessageRejected", "MessageRejected"]
+    events = talk.receive(*(request(i, "roots/list") for i in range(4)), ping())
+    assert type_names(events) == ["RequestReceived", "MessageRejected", "MessageRejected"]
     assert not talk.paused()
-    assert [message["id"] for message in talk.says()] == [2, 3, "ping"]
+    assert [message["id"] for message in talk.take_sent()] == [2, 3, "ping"]
 
 
 def test_unread_responses_pause_server() -> None:
     talk = server(queued=100)
-    assert talk.hears(*(ping(i) for i in range(20))) == []
+    assert talk.receive(*(ping(i) for i in range(20))) == []
     assert talk.paused()
     assert 100 < talk.conn.queued() < 200
     seen = 0
-    while said := talk.says():
+    while said := talk.take_sent():
         seen += len(said)
         talk.events()
     assert seen == 20
@@ -299,10 +306,10 @@ def test_message_size_limit_is_inclusive(more: int) -> None:
         receive()
         if more:
             assert_rejected(talk.events(), f"longer than {limit} bytes")
-            assert_error(only(talk.says()), -32700, None)
+            assert_error(single(talk.take_sent()), -32700, None)
         else:
             assert talk.events() == []
-            assert talk.says() == [result(1)]
+            assert talk.take_sent() == [result(1)]
 
 
 # -- Messages one by one ---------------------------------------------------------------------------
@@ -314,12 +321,12 @@ def test_receive_message_takes_whole_messages() -> None:
     talk.conn.receive_message(b" \n", 0.0)
     talk.conn.receive_message(b"", 0.0)
     talk.conn.receive_message(encoded(cancelled(1)), 0.0)
-    assert kinds(talk.events()) == ["RequestReceived", "RequestCancelled"]
+    assert type_names(talk.events()) == ["RequestReceived", "RequestCancelled"]
     talk.conn.close()
     talk.events()
     talk.conn.receive_message(encoded(ping()), 0.0)
     assert talk.events() == []
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 # -- Batches ---------------------------------------------------------------------------------------
@@ -329,8 +336,8 @@ def test_receive_message_takes_whole_messages() -> None:
 def test_batch_messages_are_processed_in_order() -> None:
     talk = server(B)
     asked = talk.conn.send_request("roots/list", token="t")
-    talk.says()
-    events = talk.hears(
+    talk.take_sent()
+    events = talk.receive(
         [
             ping(1),
             call(2),
@@ -340,30 +347,30 @@ def test_batch_messages_are_processed_in_order() -> None:
             ping("3"),
         ]
     )
-    assert kinds(events) == ["RequestReceived", "ResultReceived", "RequestCancelled"]
-    assert talk.says() == [result(1), result("3")]
+    assert type_names(events) == ["RequestReceived", "ResultReceived", "RequestCancelled"]
+    assert talk.take_sent() == [result(1), result("3")]
 
 
 @pytest.mark.requirement("RPC-24")
 def test_batch_of_notifications_has_no_response() -> None:
     talk = server(B)
     assert (
-        talk.hears(
+        talk.receive(
             [notification("odd"), notification("notifications/odd"), notification("initialize")]
         )
         == []
     )
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 @pytest.mark.requirement("RPC-20", "RPC-23")
 def test_batch_at_client_is_processed() -> None:
     talk = client(B)
     first, second = talk.conn.send_request("tools/list"), talk.conn.send_request("ping")
-    talk.says()
-    events = talk.hears([result(second), error(first), ping()])
-    assert kinds(events) == ["ResultReceived", "ErrorReceived"]
-    assert talk.says() == [result("ping")]
+    talk.take_sent()
+    events = talk.receive([result(second), error(first), ping()])
+    assert type_names(events) == ["ResultReceived", "ErrorReceived"]
+    assert talk.take_sent() == [result("ping")]
 
 
 @pytest.mark.requirement("RPC-22", "RPC-24")
@@ -381,12 +388,12 @@ def test_batch_at_client_is_processed() -> None:
 )
 def test_batch_invalid_rejected(batch: Any, answers: list[tuple[int, Any]], words: str) -> None:
     talk = server(B, batch=3)
-    events = talk.hears(batch)
-    assert kinds(events) == ["MessageRejected"] * len(answers)
-    said = talk.says()
+    events = talk.receive(batch)
+    assert type_names(events) == ["MessageRejected"] * len(answers)
+    said = talk.take_sent()
     for message, (code, id) in zip(said, answers, strict=True):
         assert_error(message, code, id, words)
-    assert talk.answer([ping()]) == result("ping")
+    assert talk.response_to([ping()]) == result("ping")
 
 
 @pytest.mark.requirement("RPC-25")
@@ -395,14 +402,16 @@ def test_batch_invalid_rejected(batch: Any, answers: list[tuple[int, Any]], word
 def test_batch_in_other_revisions_rejected(version: str, batch: Any) -> None:
     talk = server(version)
     # Before the revision is known, the error has a null id as the earlier ones require.
-    assert_error(talk.refusal(batch), -32600, ... if version == D else None, "not an array")
+    assert_error(
+        talk.error_response_to(batch), -32600, ... if version == D else None, "not an array"
+    )
 
 
 def test_client_closes_when_server_reads_no_responses() -> None:
     talk = Talk(Connection(CLIENT, client_config(D, limits=Limits(queued=1000))))
     talk.conn.open(0.0)
-    talk.says()
-    talk.hears(
+    talk.take_sent()
+    talk.receive(
         {
             "jsonrpc": "2.0",
             "id": 1,
@@ -415,7 +424,7 @@ def test_client_closes_when_server_reads_no_responses() -> None:
     )
     call = talk.conn.send_request("ping", token="mine")
     assert call
-    events = talk.hears(*(ping(i) for i in range(100)))
+    events = talk.receive(*(ping(i) for i in range(100)))
     (end,) = [event for event in events if isinstance(event, ConnectionClosed)]
     assert end.lost == ["mine"]
     assert isinstance(end.error, RemoteProtocolError)
@@ -425,7 +434,7 @@ def test_client_closes_when_server_reads_no_responses() -> None:
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_send_progress_infinite_or_nan_raises(number: float) -> None:
     talk = server(D)
-    talk.hears(modern(1, "tools/call", {"name": "t"}, progressToken=5))
+    talk.receive(stateless_request(1, "tools/call", {"name": "t"}, progressToken=5))
     with pytest.raises(LocalProtocolError, match="finite"):
         talk.conn.send_progress(1, number)
     with pytest.raises(LocalProtocolError, match="finite"):
@@ -435,12 +444,12 @@ def test_send_progress_infinite_or_nan_raises(number: float) -> None:
 
 def test_raw_result_not_json_leaves_request_open() -> None:
     talk = server()
-    talk.hears(modern(1, "tools/call", {"name": "t"}))
+    talk.receive(stateless_request(1, "tools/call", {"name": "t"}))
     with pytest.raises(ValueError, match="not JSON"):
         talk.conn.send_result(1, Raw(b'{"a":\n}'))
-    assert talk.says() == []
+    assert talk.take_sent() == []
     assert talk.conn.send_error(1, t.ErrorData(code=1, message="m"))
-    (said,) = talk.says()
+    (said,) = talk.take_sent()
     assert said["error"] == {"code": 1, "message": "m"}
 
 
@@ -448,9 +457,9 @@ def test_raw_result_not_json_leaves_request_open() -> None:
 def test_log_message_before_initialize_result_accepted() -> None:
     talk = Talk(Connection(CLIENT, client_config(D)))
     talk.conn.open(0.0)
-    (event,) = talk.hears(
+    (event,) = talk.receive(
         notification("notifications/message", {"level": "info", "data": "starting"})
     )
     assert isinstance(event, NotificationReceived)
     assert event.peer is None
-    assert talk.hears(notification("notifications/tools/list_changed")) == []
+    assert talk.receive(notification("notifications/tools/list_changed")) == []

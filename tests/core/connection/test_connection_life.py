@@ -40,7 +40,7 @@ from tests.core.connection_setup import (
 )
 from tests.core.helpers import (
     INITIALIZED,
-    SERVER_OFFERS,
+    SERVER_CAPABILITIES,
     STATEFUL,
     VERSIONS,
     D,
@@ -54,11 +54,11 @@ from tests.core.helpers import (
     client,
     client_config,
     error,
-    kinds,
-    only,
+    type_names,
+    single,
     opened,
     ping,
-    received,
+    only_event,
     request,
     result,
     server,
@@ -86,15 +86,16 @@ def test_client_handshake_ends_with_peer_ready(version: str) -> None:
     assert asked["params"]["protocolVersion"] == version
     assert asked["params"]["clientInfo"] == {"name": "client", "version": "1"}
     assert ("elicitation" in asked["params"]["capabilities"]) == (version in VERSIONS[2:])
-    peer = received(
-        talk.hears(result(asked["id"], INITIALIZE_RESULT | {"protocolVersion": version})), PeerReady
+    peer = only_event(
+        talk.receive(result(asked["id"], INITIALIZE_RESULT | {"protocolVersion": version})),
+        PeerReady,
     ).peer
     assert (
         peer
         == talk.conn.peer
         == Peer(DIALECTS[version], t.ServerCapabilities(), t.Implementation("s", "1"))
     )
-    assert talk.says() == [INITIALIZED]
+    assert talk.take_sent() == [INITIALIZED]
     assert talk.conn.state is State.READY
 
 
@@ -104,27 +105,27 @@ def test_client_probe_ends_with_peer_ready() -> None:
     assert talk.conn.next_deadline() == 105.0
     assert asked["method"] == "server/discover"
     assert (
-        received(talk.hears(result(asked["id"], DISCOVER_RESULT)), PeerReady).peer.dialect
+        only_event(talk.receive(result(asked["id"], DISCOVER_RESULT)), PeerReady).peer.dialect
         is DIALECTS[E]
     )
     assert not talk.probing()
     assert talk.conn.next_deadline() is None
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 @pytest.mark.requirement("PROBE-2")
 def test_client_probe_timeout_falls_back_to_handshake() -> None:
     talk, asked = opening_client()
-    assert talk.waits(4.9) == []
-    assert talk.says() == []
-    assert talk.waits(0.1) == []
-    handshake = only(talk.says())
+    assert talk.advance_time(4.9) == []
+    assert talk.take_sent() == []
+    assert talk.advance_time(0.1) == []
+    handshake = single(talk.take_sent())
     assert (handshake["method"], handshake["id"] != asked["id"]) == ("initialize", True)
     assert not talk.probing()
     # The late response to the probe has no effect if the handshake succeeds.
-    assert talk.hears(result(asked["id"], DISCOVER_RESULT)) == []
+    assert talk.receive(result(asked["id"], DISCOVER_RESULT)) == []
     assert (
-        received(talk.hears(result(handshake["id"], INITIALIZE_RESULT)), PeerReady).peer.dialect
+        only_event(talk.receive(result(handshake["id"], INITIALIZE_RESULT)), PeerReady).peer.dialect
         is DIALECTS[D]
     )
 
@@ -147,49 +148,49 @@ def test_client_late_probe_result_used_if_handshake_fails(
     fails: Any, modern_after_all: bool
 ) -> None:
     talk, asked = opening_client(initialize_timeout=30.0)
-    talk.waits(5.0)
-    handshake = only(talk.says())
+    talk.advance_time(5.0)
+    handshake = single(talk.take_sent())
     if modern_after_all:
-        assert talk.hears(result(asked["id"], DISCOVER_RESULT)) == []
+        assert talk.receive(result(asked["id"], DISCOVER_RESULT)) == []
     else:
-        assert talk.hears(error(asked["id"], -32601)) == []
+        assert talk.receive(error(asked["id"], -32601)) == []
     answer = fails(handshake["id"])
     events: list[Event] = [
         event
-        for event in (talk.hears(answer) if answer else talk.waits(30.0))
+        for event in (talk.receive(answer) if answer else talk.advance_time(30.0))
         if not isinstance(event, MessageRejected)
     ]
     if modern_after_all:
-        assert received(events, PeerReady).peer.dialect is DIALECTS[E]
+        assert only_event(events, PeerReady).peer.dialect is DIALECTS[E]
         assert talk.conn.state is State.READY
     else:
         assert_closed(events, error=ConnectFailed)
         assert talk.conn.state is State.CLOSED
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 @pytest.mark.requirement("ERR-10")
 def test_client_handshake_malformed_error_fails_open() -> None:
     talk, asked = opening_client(D)
     odd = {"jsonrpc": "2.0", "id": asked["id"], "error": "no"}
-    assert_closed(talk.hears(odd), error=ConnectFailed, text="a malformed error object")
+    assert_closed(talk.receive(odd), error=ConnectFailed, text="a malformed error object")
 
 
 def test_open_with_known_peer_sends_nothing() -> None:
     talk = Talk(Connection(CLIENT, client_config()))
-    verdict = Peer(DIALECTS[E], SERVER_OFFERS)
-    talk.conn.open(0.0, verdict=verdict)
-    assert received(talk.events(), PeerReady).peer is verdict
-    assert talk.says() == []
+    verdict = Peer(DIALECTS[E], SERVER_CAPABILITIES)
+    talk.conn.open(0.0, known_peer=verdict)
+    assert only_event(talk.events(), PeerReady).peer is verdict
+    assert talk.take_sent() == []
     assert talk.conn.send_request("tools/list") == 1
 
 
 def test_client_rejects_requests_while_opening() -> None:
     talk, _ = opening_client()
-    assert_error(talk.refusal(request(1, "roots/list")), -32600, 1)
+    assert_error(talk.error_response_to(request(1, "roots/list")), -32600, 1)
     talk, _ = opening_client(E)
-    assert_rejected(talk.hears(request(1, "roots/list")))
-    assert talk.says() == []  # a stateless client sends no responses
+    assert_rejected(talk.receive(request(1, "roots/list")))
+    assert talk.take_sent() == []  # a stateless client sends no responses
 
 
 # -- Endings ---------------------------------------------------------------------------------------
@@ -204,12 +205,14 @@ def test_eof_on_idle_connection_closes_it(role: Role, new: bool) -> None:
     else:
         talk = opened(role, D)
     assert_closed(
-        talk.ends(), error=ConnectionLost, text=f"the {role.other.value} closed the connection"
+        talk.receive_eof(),
+        error=ConnectionLost,
+        text=f"the {role.other.value} closed the connection",
     )
     assert talk.conn.state is State.CLOSED
-    assert talk.ends() == []
-    assert talk.hears(ping()) == []
-    assert talk.says() == []
+    assert talk.receive_eof() == []
+    assert talk.receive(ping()) == []
+    assert talk.take_sent() == []
 
 
 @pytest.mark.requirement("LIFE-17", "ERR-10")
@@ -219,42 +222,42 @@ def test_eof_at_client_loses_requests(version: str) -> None:
     for token in ("a", "b"):
         talk.conn.send_request("tools/list", token=token)
     talk.conn.send_cancel(2)
-    assert_closed(talk.ends(), "b", error=ConnectionLost)
+    assert_closed(talk.receive_eof(), "b", error=ConnectionLost)
 
 
 def test_eof_at_client_cancels_requests_of_server() -> None:
     talk = client()
-    talk.hears(request(1, "roots/list"))
-    told, closed = talk.ends()
+    talk.receive(request(1, "roots/list"))
+    told, closed = talk.receive_eof()
     assert told == RequestCancelled(1, "the connection ended")
     assert isinstance(closed, ConnectionClosed)
     assert not talk.conn.send_result(1, t.ListRootsResult(roots=[]))
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 @pytest.mark.requirement("PROBE-2")
 @pytest.mark.parametrize(("versions", "probing"), [((), True), ((D,), False)])
 def test_eof_while_opening_is_connect_failed(versions: tuple[str, ...], probing: bool) -> None:
     talk, _ = opening_client(*versions)
-    assert_closed(talk.ends(), error=ConnectFailed, text="before it was open")
+    assert_closed(talk.receive_eof(), error=ConnectFailed, text="before it was open")
     # Some servers exit at an unknown method. The driver then restarts them without a probe.
     assert talk.conn.probing is probing
     assert talk.conn.next_deadline() is None
-    assert talk.waits(100.0) == []
+    assert talk.advance_time(100.0) == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_eof_at_server_allows_running_requests_to_finish(version: str) -> None:
     """A program that pipes requests into a server closes its output and reads the responses."""
     talk = server(version)
-    talk.hears(call(1, version, progressToken=1), call(2, version))
+    talk.receive(call(1, version, progressToken=1), call(2, version))
     if DIALECTS[version].stateful:
         talk.conn.send_request("roots/list", related=1, token="t")
     lost = ["t"] if DIALECTS[version].stateful else []
-    talk.says()
-    assert_closed(talk.ends(), *lost, error=ConnectionLost)
+    talk.take_sent()
+    assert_closed(talk.receive_eof(), *lost, error=ConnectionLost)
     assert talk.conn.state is State.CLOSING
-    assert talk.ends() == []
+    assert talk.receive_eof() == []
     with pytest.raises(LocalProtocolError, match="there would be no response"):
         talk.conn.send_request("ping", related=1)
     with pytest.raises(LocalProtocolError, match="the connection is closed"):
@@ -265,33 +268,33 @@ def test_eof_at_server_allows_running_requests_to_finish(version: str) -> None:
     assert talk.conn.send_progress(1, 1)
     assert talk.conn.send_result(1, EMPTY)
     assert talk.conn.send_error(2, ERROR)
-    assert [message.get("id") for message in talk.says()] == [None, None, 1, 2]
+    assert [message.get("id") for message in talk.take_sent()] == [None, None, 1, 2]
     assert talk.conn.in_flight == 0
 
 
 def test_eof_is_processed_after_waiting_requests() -> None:
     talk = server(in_flight=1)
-    assert kinds(talk.hears(call(1), call(2))) == ["RequestReceived"]
-    assert talk.ends() == []
+    assert type_names(talk.receive(call(1), call(2))) == ["RequestReceived"]
+    assert talk.receive_eof() == []
     talk.conn.send_result(1, EMPTY)
-    assert kinds(talk.events()) == ["RequestReceived", "ConnectionClosed"]
+    assert type_names(talk.events()) == ["RequestReceived", "ConnectionClosed"]
 
 
 @pytest.mark.requirement("RPC-17")
 @pytest.mark.parametrize("role", Role)
 def test_eof_inside_line_is_reported(role: Role) -> None:
     talk = opened(role, D)
-    talk.reads(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
-    rejected, closed = talk.ends()
+    talk.receive_bytes(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    rejected, closed = talk.receive_eof()
     assert isinstance(rejected, MessageRejected)
     assert "in the middle of a message" in str(rejected.error)
     assert isinstance(closed, ConnectionClosed)
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 def test_close_cancels_and_loses_requests() -> None:
     talk = server(in_flight=2)
-    talk.hears(call(1), call(2), call(3), cancelled(2), ping())
+    talk.receive(call(1), call(2), call(3), cancelled(2), ping())
     talk.conn.send_request("roots/list", token="t")
     talk.conn.close()
     told, closed = talk.events()
@@ -302,20 +305,20 @@ def test_close_cancels_and_loses_requests() -> None:
     assert talk.events() == []
     assert not talk.conn.send_result(1, EMPTY)
     assert not talk.conn.send_result(2, EMPTY)
-    ping_answer, asked, given_up = talk.says()  # the queue, and the cancellation
+    ping_answer, asked, given_up = talk.take_sent()  # the queue, and the cancellation
     assert ping_answer["id"] == "ping"
     assert (given_up["method"], given_up["params"]["requestId"]) == (
         "notifications/cancelled",
         asked["id"],
     )
-    assert talk.hears(ping()) == []
-    assert talk.says() == []
+    assert talk.receive(ping()) == []
+    assert talk.take_sent() == []
 
 
 def test_close_after_eof_cancels_running_requests() -> None:
     talk = server()
-    talk.hears(call(1))
-    assert_closed(talk.ends(), error=ConnectionLost)
+    talk.receive(call(1))
+    assert_closed(talk.receive_eof(), error=ConnectionLost)
     talk.conn.close()
     assert talk.events() == [RequestCancelled(1, "the connection ended")]
     assert talk.conn.state is State.CLOSED
@@ -327,12 +330,12 @@ def test_close_while_opening_ignores_response() -> None:
     talk.conn.close()
     assert_closed(talk.events(), error=None)
     assert talk.conn.next_deadline() is None
-    assert talk.hears(result(asked["id"], DISCOVER_RESULT)) == []
+    assert talk.receive(result(asked["id"], DISCOVER_RESULT)) == []
 
 
 def test_message_rejected_has_fault_and_id() -> None:
     talk = server()
-    event = assert_rejected(talk.hears(request(5, "odd")))
+    event = assert_rejected(talk.receive(request(5, "odd")))
     assert (event.id, event.error.fault, event.error.data) == (5, Fault.METHOD_NOT_FOUND, UNSET)
     assert type(event.error) is RemoteProtocolError
     assert talk.conn.next_event() is NEED_DATA
@@ -344,36 +347,36 @@ def test_message_rejected_has_fault_and_id() -> None:
 @pytest.mark.parametrize("version", STATEFUL)
 def test_renew_opens_session_and_keeps_requests(version: str) -> None:
     talk = client(version)
-    (asked,) = talk.hears(ping("p"), request("r", "roots/list"))
+    (asked,) = talk.receive(ping("p"), request("r", "roots/list"))
     assert isinstance(asked, RequestReceived)
-    talk.says()
+    talk.take_sent()
     waits = talk.conn.send_request("ping", token="T")
-    talk.says()
-    talk.conn.renew(talk.now)
+    talk.take_sent()
+    talk.conn.reinitialize(talk.now)
     answer = initialize_response(talk, version)
     # Requests of the server are cancelled. Ours stay until the transport reports a failure.
-    assert kinds(talk.events()) == ["RequestCancelled"]
-    assert talk.conn.awaits(waits)
+    assert type_names(talk.events()) == ["RequestCancelled"]
+    assert talk.conn.has_outgoing(waits)
     talk.conn.send_request("ping")
-    (ready,) = talk.hears(answer)
+    (ready,) = talk.receive(answer)
     assert isinstance(ready, PeerReady)
     assert ready.peer is talk.conn.peer
     assert ready.peer.info is not None
     assert ready.peer.info.version == "2"
-    assert [said["method"] for said in talk.says()] == ["ping", "notifications/initialized"]
+    assert [said["method"] for said in talk.take_sent()] == ["ping", "notifications/initialized"]
     assert talk.state() is State.READY
     for _ in range(2):  # the second call does nothing
         talk.conn.receive_failure(waits, ConnectionLost("gone"), talk.now)
-    assert not talk.conn.awaits(waits)
-    assert received(talk.events(), ErrorReceived).token == "T"
+    assert not talk.conn.has_outgoing(waits)
+    assert only_event(talk.events(), ErrorReceived).token == "T"
 
 
 def test_renew_failed_closes_connection() -> None:
     talk = client(D)
     talk.conn.send_request("ping", token="T")
-    talk.says()
-    talk.conn.renew(talk.now)
-    (closed,) = talk.hears(error(only(talk.says())["id"], -32000, "not today"))
+    talk.take_sent()
+    talk.conn.reinitialize(talk.now)
+    (closed,) = talk.receive(error(single(talk.take_sent())["id"], -32000, "not today"))
     assert isinstance(closed, ConnectionClosed)
     assert closed.lost == ["T"]
     assert type(closed.error) is ConnectionLost

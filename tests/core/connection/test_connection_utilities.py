@@ -31,13 +31,13 @@ from tests.core.helpers import (
     client,
     client_config,
     initialize,
-    kinds,
+    type_names,
     line,
-    modern,
-    only,
+    stateless_request,
+    single,
     opened,
     ping,
-    received,
+    only_event,
     request,
     result,
     server,
@@ -53,14 +53,14 @@ LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 @pytest.mark.parametrize("version", STATEFUL)
 def test_log_level_change_affects_running_requests(version: str) -> None:
     talk = server(version)
-    talk.hears(call(1, version))
-    assert talk.answer(request(2, "logging/setLevel", {"level": "critical"}))["result"] == {}
+    talk.receive(call(1, version))
+    assert talk.response_to(request(2, "logging/setLevel", {"level": "critical"}))["result"] == {}
     assert (
         log_at_all_levels(talk)
         == log_at_all_levels(talk, related=1)
         == ["critical", "alert", "emergency"]
     )
-    talk.answer(request(3, "logging/setLevel", {"level": "emergency"}))
+    talk.response_to(request(3, "logging/setLevel", {"level": "emergency"}))
     assert log_at_all_levels(talk, related=1) == ["emergency"]
 
 
@@ -70,7 +70,10 @@ def test_set_level_invalid_level_rejected(version: str) -> None:
     talk = server(version)
     for params in ({"level": "loud"}, {"level": 3}, {}):
         assert_error(
-            talk.refusal(request(1, "logging/setLevel", params)), -32602, 1, "logging/setLevel"
+            talk.error_response_to(request(1, "logging/setLevel", params)),
+            -32602,
+            1,
+            "logging/setLevel",
         )
     assert log_at_all_levels(talk)[0] == "info"
 
@@ -78,9 +81,9 @@ def test_set_level_invalid_level_rejected(version: str) -> None:
 @pytest.mark.requirement("LOG-7", "LOG-8", "LOG-9")
 def test_log_level_of_stateless_request_is_used() -> None:
     talk = server(E)
-    talk.hears(
-        modern(1, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}),
-        modern(2, "tools/call", {"name": "t"}),
+    talk.receive(
+        stateless_request(1, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}),
+        stateless_request(2, "tools/call", {"name": "t"}),
     )
     assert log_at_all_levels(talk, related=1) == ["alert", "emergency"]
     assert log_at_all_levels(talk, related=2) == log_at_all_levels(talk) == []
@@ -88,23 +91,33 @@ def test_log_level_of_stateless_request_is_used() -> None:
     (message,) = talk.conn.messages_to_send()
     assert message.related == 1  # a transport with streams sends it on that of the request
     talk.conn.send_result(1, EMPTY)
-    talk.says()
+    talk.take_sent()
     assert not talk.conn.send_log("alert", "too late", related=1)
 
 
 @pytest.mark.requirement("LOG-6", "LOG-10")
 def test_log_level_invalid_in_stateless_request_rejected() -> None:
     talk = server(E)
-    assert_error(talk.refusal(modern(1, "logging/setLevel", {"level": "error"})), -32601, 1)
     assert_error(
-        talk.refusal(modern(2, "tools/call", {"name": "t"}, **{LOG_LEVEL: "loud"})), -32602, 2
+        talk.error_response_to(stateless_request(1, "logging/setLevel", {"level": "error"})),
+        -32601,
+        1,
+    )
+    assert_error(
+        talk.error_response_to(
+            stateless_request(2, "tools/call", {"name": "t"}, **{LOG_LEVEL: "loud"})
+        ),
+        -32602,
+        2,
     )
 
 
 def test_log_level_is_separate_for_session_and_stateless_requests() -> None:
     talk = server(D)
-    talk.answer(request(1, "logging/setLevel", {"level": "emergency"}))
-    talk.hears(call(2, D), modern(3, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"}))
+    talk.response_to(request(1, "logging/setLevel", {"level": "emergency"}))
+    talk.receive(
+        call(2, D), stateless_request(3, "tools/call", {"name": "t"}, **{LOG_LEVEL: "alert"})
+    )
     assert log_at_all_levels(talk, related=2) == ["emergency"]
     assert log_at_all_levels(talk, related=3) == ["alert", "emergency"]
 
@@ -114,7 +127,9 @@ def test_send_log_without_capability_raises() -> None:
     talk = opened(Role.SERVER, D, server_config(capabilities=t.ServerCapabilities()))
     with pytest.raises(LocalProtocolError, match="logging"):
         talk.conn.send_log("error", "x")
-    assert_error(talk.refusal(request(1, "logging/setLevel", {"level": "error"})), -32601, 1)
+    assert_error(
+        talk.error_response_to(request(1, "logging/setLevel", {"level": "error"})), -32601, 1
+    )
     with pytest.raises(LocalProtocolError, match="not something that a client sends"):
         client(D).conn.send_log("error", "x")
 
@@ -130,27 +145,27 @@ def test_send_log_before_handshake_sends_nothing() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_tool_calls_over_rate_rejected_as_busy(version: str) -> None:
     talk = server(version, tool_calls=Rate(per_second=2, burst=2))
-    assert kinds(talk.hears(call(1, version), call(2, version))) == ["RequestReceived"] * 2
-    refused = talk.refusal(call(3, version))
+    assert type_names(talk.receive(call(1, version), call(2, version))) == ["RequestReceived"] * 2
+    refused = talk.error_response_to(call(3, version))
     assert_error(refused, BUSY_CODES[version], 3, "try again in 0.5 s")
     assert refused["error"]["data"] == {"retryAfter": 0.5}
     complete = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
     asked = (
-        modern(4, "completion/complete", complete)
+        stateless_request(4, "completion/complete", complete)
         if version == E
         else request(4, "completion/complete", complete)
     )
-    assert_error(talk.refusal(asked), BUSY_CODES[version], 4)
-    lists = modern(5, "tools/list") if version == E else request(5, "tools/list")
-    assert kinds(talk.hears(lists)) == ["RequestReceived"]  # other requests are not counted
+    assert_error(talk.error_response_to(asked), BUSY_CODES[version], 4)
+    lists = stateless_request(5, "tools/list") if version == E else request(5, "tools/list")
+    assert type_names(talk.receive(lists)) == ["RequestReceived"]  # other requests are not counted
     talk.now += 0.5
-    assert kinds(talk.hears(call(6, version))) == ["RequestReceived"]
+    assert type_names(talk.receive(call(6, version))) == ["RequestReceived"]
     assert talk.conn.stats().in_flight == 4
 
 
 def test_tool_calls_without_rate_unlimited() -> None:
     talk = server(D, tool_calls=None, in_flight=20_000)
-    assert len(talk.hears(*(call(n) for n in range(12_000)))) == 12_000
+    assert len(talk.receive(*(call(n) for n in range(12_000)))) == 12_000
 
 
 # -- Keep-alive ------------------------------------------------------------------------------------
@@ -164,14 +179,14 @@ def test_tool_calls_without_rate_unlimited() -> None:
 def test_keep_alive_ping_answered_restarts_timer(role: Role, version: str) -> None:
     talk = keep_alive_connection(role, version)
     assert talk.conn.next_deadline() == 10.0
-    assert talk.waits(9.9) == []
-    assert talk.says() == []
-    assert talk.waits(0.1) == []
-    asked = only(talk.says())
+    assert talk.advance_time(9.9) == []
+    assert talk.take_sent() == []
+    assert talk.advance_time(0.1) == []
+    asked = single(talk.take_sent())
     assert asked["method"] == ("server/discover" if version == E else "ping")
     assert talk.conn.next_deadline() == 20.0
     talk.now = 19.0
-    assert talk.hears(result(asked["id"])) == []
+    assert talk.receive(result(asked["id"])) == []
     assert talk.conn.next_deadline() == 29.0
     assert talk.conn.stats().calls == 0
     # An error response, an invalid response or any other input has the same effect.
@@ -179,8 +194,8 @@ def test_keep_alive_ping_answered_restarts_timer(role: Role, version: str) -> No
         {"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, "message": "what?"}},
         {"jsonrpc": "2.0", "id": 0, "result": {}, "error": 5},
     ):
-        talk.waits(10.0)
-        events = talk.hears({**answer, "id": only(talk.says())["id"]})
+        talk.advance_time(10.0)
+        events = talk.receive({**answer, "id": single(talk.take_sent())["id"]})
         assert [event for event in events if not isinstance(event, MessageRejected)] == []
         assert talk.conn.next_deadline() == talk.now + 10.0
 
@@ -191,15 +206,15 @@ def test_keep_alive_ping_unanswered_closes_connection(role: Role) -> None:
     talk = keep_alive_connection(role, D)
     if role is Role.CLIENT:
         talk.conn.send_request("tools/list", token="waiting")
-    talk.waits(10.0)
-    talk.says()
-    events = talk.waits(10.0)
+    talk.advance_time(10.0)
+    talk.take_sent()
+    events = talk.advance_time(10.0)
     lost = ["waiting"] if role is Role.CLIENT else []
     assert_closed(
         events, *lost, error=ConnectionLost, text=f"the {role.other.value} was silent for 20 s"
     )
     assert (talk.state(), talk.conn.next_deadline()) == (State.CLOSED, None)
-    assert talk.says() == []
+    assert talk.take_sent() == []
 
 
 def test_keep_alive_while_paused_sends_no_ping() -> None:
@@ -207,42 +222,42 @@ def test_keep_alive_while_paused_sends_no_ping() -> None:
         keep_alive=10.0, limits=Limits(in_flight=1, waiting=1, pause=25.0, queued=100)
     )
     talk = opened(Role.SERVER, D, config)
-    assert kinds(talk.hears(*(ping(n) for n in range(9)))) == []
+    assert type_names(talk.receive(*(ping(n) for n in range(9)))) == []
     for _ in range(5):  # its responses wait to be read
         assert talk.paused()
-        assert talk.waits(10.0) == []
+        assert talk.advance_time(10.0) == []
         assert talk.conn.next_deadline() == talk.now + 10.0
-    while talk.says():
+    while talk.take_sent():
         talk.events()
-    assert kinds(talk.hears(call(11), call(12), call(13))) == ["RequestReceived"]
+    assert type_names(talk.receive(call(11), call(12), call(13))) == ["RequestReceived"]
     for _ in range(2):  # its requests wait for a handler
         assert talk.paused()
-        assert talk.waits(10.0) == []
-    assert talk.says() == []
-    assert kinds(talk.waits(5.0)) == ["MessageRejected"]
-    assert only(talk.says())["id"] == 13
-    assert talk.waits(5.0) == []
-    assert only(talk.says())["method"] == "ping"  # reading has resumed
+        assert talk.advance_time(10.0) == []
+    assert talk.take_sent() == []
+    assert type_names(talk.advance_time(5.0)) == ["MessageRejected"]
+    assert single(talk.take_sent())["id"] == 13
+    assert talk.advance_time(5.0) == []
+    assert single(talk.take_sent())["method"] == "ping"  # reading has resumed
     assert_closed(
-        talk.waits(10.0)[-1:], error=ConnectionLost, text="the client was silent for 20 s"
+        talk.advance_time(10.0)[-1:], error=ConnectionLost, text="the client was silent for 20 s"
     )
 
 
 def test_keep_alive_starts_when_connection_opens() -> None:
     talk = Talk(Connection(Role.SERVER, server_config(keep_alive=10.0)))
-    talk.hears(initialize(D))
-    talk.says()
+    talk.receive(initialize(D))
+    talk.take_sent()
     assert talk.conn.next_deadline() is None
-    assert talk.waits(1000.0) == []
+    assert talk.advance_time(1000.0) == []
     talk = Talk(Connection(Role.SERVER, server_config(keep_alive=10.0)))
-    talk.hears(modern(1, "tools/call", {"name": "t"}))
+    talk.receive(stateless_request(1, "tools/call", {"name": "t"}))
     assert talk.conn.next_deadline() is None  # stateless requests have no peer to ping
 
 
 def test_next_deadline_is_the_earlier_one() -> None:
     config = server_config(keep_alive=10.0, limits=Limits(in_flight=1, waiting=1, pause=3.0))
     talk = opened(Role.SERVER, D, config)
-    talk.hears(call(1), call(2), call(3))
+    talk.receive(call(1), call(2), call(3))
     assert talk.paused()
     assert talk.conn.next_deadline() == 3.0
     talk.now = 4.0
@@ -264,15 +279,15 @@ def test_keep_alive_interval_invalid_rejected(seconds: float) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_shutdown_rejects_new_requests_as_busy(version: str) -> None:
     talk = server(version)
-    talk.hears(call(1, version))
-    talk.conn.wind_down()
+    talk.receive(call(1, version))
+    talk.conn.shutdown()
     assert talk.state() is State.CLOSING
-    assert_error(talk.refusal(call(2, version)), BUSY_CODES[version], 2, "shut down")
+    assert_error(talk.error_response_to(call(2, version)), BUSY_CODES[version], 2, "shut down")
     if version != E:
-        assert talk.answer(ping(3)) == result(3)
+        assert talk.response_to(ping(3)) == result(3)
     assert talk.conn.send_progress(1, 0.5) is False
     assert talk.conn.send_result(1, EMPTY)
-    assert only(talk.says())["id"] == 1
+    assert single(talk.take_sent())["id"] == 1
     talk.conn.close()
     assert_closed(talk.events(), error=None)
     assert talk.state() is State.CLOSED
@@ -280,9 +295,9 @@ def test_shutdown_rejects_new_requests_as_busy(version: str) -> None:
 
 def test_shutdown_then_eof_closes_connection() -> None:
     talk = server(D)
-    talk.hears(call(1))
-    talk.conn.wind_down()
-    assert kinds(talk.ends()) == ["ConnectionClosed"]
+    talk.receive(call(1))
+    talk.conn.shutdown()
+    assert type_names(talk.receive_eof()) == ["ConnectionClosed"]
     assert talk.conn.send_result(1, EMPTY)
     talk.conn.close()
     assert talk.events() == []
@@ -290,34 +305,34 @@ def test_shutdown_then_eof_closes_connection() -> None:
 
 def test_shutdown_runs_waiting_requests() -> None:
     talk = server(D, in_flight=1)
-    talk.hears(call(1), call(2))
-    talk.conn.wind_down()
+    talk.receive(call(1), call(2))
+    talk.conn.shutdown()
     talk.conn.send_result(1, EMPTY)
-    assert received(talk.events(), RequestReceived).id == 2
+    assert only_event(talk.events(), RequestReceived).id == 2
 
 
 def test_shutdown_cancels_nothing_until_close() -> None:
     talk = server(D)
-    talk.hears(call(1))
-    talk.conn.wind_down()
-    talk.conn.wind_down()
+    talk.receive(call(1))
+    talk.conn.shutdown()
+    talk.conn.shutdown()
     assert talk.events() == []
     talk.conn.close()
-    assert kinds(talk.events()) == ["RequestCancelled", "ConnectionClosed"]
-    talk.conn.wind_down()
+    assert type_names(talk.events()) == ["RequestCancelled", "ConnectionClosed"]
+    talk.conn.shutdown()
     assert talk.state() is State.CLOSED
 
 
 def test_shutdown_sends_no_keep_alive_ping() -> None:
     talk = keep_alive_connection(Role.SERVER, D)
-    talk.conn.wind_down()
-    assert talk.waits(10.0) == []
-    assert talk.says() == []
+    talk.conn.shutdown()
+    assert talk.advance_time(10.0) == []
+    assert talk.take_sent() == []
 
 
 def test_shutdown_of_client_does_nothing() -> None:
     talk = client(D)
-    talk.conn.wind_down()
+    talk.conn.shutdown()
     assert talk.state() is State.READY
 
 
@@ -330,8 +345,8 @@ def test_connection_stats_count_messages_and_bytes() -> None:
     said = line(call(1)) + line(call(2)) + line("{}") + b"half"
     talk.conn.receive_data(said, 0.0)
     assert talk.conn.stats().buffered == len(said)
-    assert kinds([talk.conn.next_event()]) == ["RequestReceived"]  # type: ignore[list-item]
-    assert kinds(talk.events()) == ["MessageRejected"]
+    assert type_names([talk.conn.next_event()]) == ["RequestReceived"]  # type: ignore[list-item]
+    assert type_names(talk.events()) == ["MessageRejected"]
     talk.conn.send_request("roots/list")
     stats = talk.conn.stats()
     queued = talk.conn.queued()
@@ -347,7 +362,7 @@ def test_connection_stats_count_messages_and_bytes() -> None:
         sent=before.sent,
         rejected=1,
     )
-    talk.says()
+    talk.take_sent()
     assert talk.conn.stats().sent == before.sent + queued
     talk.conn.close()
     assert talk.conn.stats().events == 2

@@ -18,15 +18,15 @@ from mcp_core.connection._negotiation import (
     OpeningReply,
     OpeningRequest,
     VersionNegotiation,
-    opening,
-    question,
-    reply_in,
+    negotiate_version,
+    opening_params,
+    reply_from,
 )
 from mcp_core.jsonrpc._codec import decode
 from mcp_core.revisions._dialects import Dialect
 from tests.core.helpers import (
     CLIENT_INFO,
-    CLIENT_OFFERS,
+    CLIENT_CAPABILITIES,
     META_SERVER,
     STATEFUL,
     A,
@@ -41,7 +41,7 @@ DUAL = client_config()
 MODERN = client_config(E)
 LEGACY = client_config(*STATEFUL)
 OLD = client_config(E, A)
-HURRIED = Config(CLIENT_INFO, CLIENT_OFFERS, probe_timeout=0.5, initialize_timeout=30.0)
+HURRIED = Config(CLIENT_INFO, CLIENT_CAPABILITIES, probe_timeout=0.5, initialize_timeout=30.0)
 
 
 def probe(timeout: float = 5.0) -> OpeningRequest:
@@ -372,7 +372,7 @@ OPENINGS: list[Any] = [
 def run(
     config: Config, script: list[tuple[OpeningRequest, OpeningReply]], verdict: Peer | None = None
 ) -> Peer:
-    flow = opening(config, verdict)
+    flow = negotiate_version(config, verdict)
     reply: OpeningReply | None = None
     try:
         for ask, answer in script:
@@ -522,10 +522,10 @@ def test_negotiation_peer_from_handshake() -> None:
 
 @pytest.mark.requirement("LIFE-1", "LIFE-2")
 def test_negotiation_request_params() -> None:
-    assert question(probe(), DUAL) == t.DiscoverParams()
+    assert opening_params(probe(), DUAL) == t.DiscoverParams()
     for version in STATEFUL:
-        assert question(handshake(version), DUAL) == t.InitializeParams(
-            protocol_version=version, capabilities=CLIENT_OFFERS, client_info=CLIENT_INFO
+        assert opening_params(handshake(version), DUAL) == t.InitializeParams(
+            protocol_version=version, capabilities=CLIENT_CAPABILITIES, client_info=CLIENT_INFO
         )
 
 
@@ -546,7 +546,7 @@ def test_negotiation_has_deadline_and_id_of_request() -> None:
     assert progress_of(opener) == (None, None, False)
     assert opener.advance(None, 7, 10.0) == probe()
     assert progress_of(opener) == (probe(), 15.0, True)
-    assert opener.time_is_up() == 7
+    assert opener.time_out() == 7
     assert opener.advance(SILENCE, 8, 20.0) == handshake()
     assert progress_of(opener) == (handshake(), None, False)
     found = opener.advance(initialize_result(D), 9, 30.0)
@@ -555,21 +555,23 @@ def test_negotiation_has_deadline_and_id_of_request() -> None:
 
 
 def progress_of(opener: VersionNegotiation) -> tuple[OpeningRequest | None, float | None, bool]:
-    return opener.ask, opener.deadline, opener.probing
+    return opener.request, opener.deadline, opener.probing
 
 
 @pytest.mark.parametrize("answered", [True, False])
 def test_negotiation_late_response_of_timed_out_probe(answered: bool) -> None:
     opener = VersionNegotiation(DUAL, None)
     opener.advance(None, 7, 0.0)
-    assert not opener.takes_late(7, Raw(b"{}"))  # it has not timed out
-    opener.time_is_up()
+    assert not opener.accept_late_response(7, Raw(b"{}"))  # it has not timed out
+    opener.time_out()
     opener.advance(SILENCE, 8, 5.0)
-    assert not opener.takes_late(8, Raw(b"{}"))
-    assert not opener.takes_late("7", Raw(b"{}"))
-    assert opener.takes_late(7, Raw(discover_result(E).result or b"") if answered else UNSET)
-    opener.time_is_up()  # of the handshake, whose late result is not used
-    assert not opener.takes_late(8, Raw(b"{}"))
+    assert not opener.accept_late_response(8, Raw(b"{}"))
+    assert not opener.accept_late_response("7", Raw(b"{}"))
+    assert opener.accept_late_response(
+        7, Raw(discover_result(E).result or b"") if answered else UNSET
+    )
+    opener.time_out()  # of the handshake, whose late result is not used
+    assert not opener.accept_late_response(8, Raw(b"{}"))
     if answered:
         found = opener.advance(error_reply(-32601), 9, 10.0)
         assert isinstance(found, Peer)
@@ -590,7 +592,7 @@ def test_negotiation_late_response_of_timed_out_probe(answered: bool) -> None:
 def test_negotiation_response_becomes_reply(
     members: Any, result: Any, code: int | None, message: str
 ) -> None:
-    reply = reply_in(decode(encoded({"jsonrpc": "2.0", "id": 1} | members)))
+    reply = reply_from(decode(encoded({"jsonrpc": "2.0", "id": 1} | members)))
     assert (json.loads(bytes(reply.result)) if reply.result is not None else None) == result
     assert (reply.error.code if reply.error is not None else None) == code
     assert message in str(reply.error)

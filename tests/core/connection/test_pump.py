@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core import Connection, Event, Limits, PeerReady, Pump, RequestReceived, Role
-from tests.core.helpers import INITIALIZED, D, initialize, kinds, line, ping, request, server_config
+from tests.core.helpers import (
+    INITIALIZED,
+    D,
+    initialize,
+    type_names,
+    line,
+    ping,
+    request,
+    server_config,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +45,7 @@ class Carrier:
 def opened(acts: Callable[[Event], object] = lambda event: None, **limits: Any) -> Carrier:
     carrier = Carrier(acts, **limits)
     carrier.hears(initialize(D), INITIALIZED)
-    assert kinds(carrier.taken) == ["PeerReady"]
+    assert type_names(carrier.taken) == ["PeerReady"]
     carrier.conn.data_to_send()
     carrier.taken.clear()
     return carrier
@@ -104,10 +113,10 @@ def test_pump_write_blocked_above_high_water() -> None:
     carrier.hears(call(1))
     carrier.conn.send_result(1, {"x": "x" * (64 * 1024 - 40 - carrier.conn.queued())})
     while carrier.conn.queued() < 64 * 1024:
-        assert not carrier.pump.full
+        assert not carrier.pump.write_blocked
         carrier.hears(ping(1))
     carrier.hears(ping(1))
-    assert carrier.pump.full
+    assert carrier.pump.write_blocked
     assert repr(carrier.pump).endswith(", full>")
     carrier.conn.data_to_send()
-    assert not carrier.pump.full
+    assert not carrier.pump.write_blocked

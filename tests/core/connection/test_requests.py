@@ -14,7 +14,7 @@ from mcp_core.revisions._methods import METHODS
 from tests.core.helpers import D, server_config
 
 PEER = Peer(DIALECTS[D], t.ClientCapabilities())
-TERMS = server_config().terms[Role.SERVER][PEER.dialect]
+TERMS = server_config().dialect_configs[Role.SERVER][PEER.dialect]
 ROW = METHODS[0]
 
 
@@ -39,7 +39,7 @@ def waiting_ids(requests: IncomingRequests) -> list[Any]:
 def test_incoming_requests_in_flight_then_waiting_then_rejected() -> None:
     requests = requests_with()
     assert add(requests, 1, 2, 3, 4, 5) == [True, True, False, False, None]
-    assert (list(requests.table), requests.in_flight, len(requests.lane)) == ([1, 2, 3, 4], 2, 2)
+    assert (list(requests.table), requests.in_flight, len(requests.waiting)) == ([1, 2, 3, 4], 2, 2)
     assert requests.next_waiting() is None
     del requests.table[1]
     assert waiting_ids(requests) == [3]
@@ -47,7 +47,7 @@ def test_incoming_requests_in_flight_then_waiting_then_rejected() -> None:
     del requests.table[3]
     assert waiting_ids(requests) == [4]
     del requests.table[4]
-    assert (requests.table, requests.in_flight, len(requests.lane)) == ({}, 0, 0)
+    assert (requests.table, requests.in_flight, len(requests.waiting)) == ({}, 0, 0)
 
 
 def test_incoming_requests_waiting_are_not_overtaken() -> None:
@@ -64,8 +64,8 @@ def test_incoming_requests_distinguish_id_types() -> None:
     requests = requests_with()
     assert add(requests, 1, "1") == [True, True]
     assert requests.cancel("1") is True
-    assert requests.table["1"].life is RequestPhase.CANCELLED
-    assert requests.table[1].life is RequestPhase.OPEN
+    assert requests.table["1"].phase is RequestPhase.CANCELLED
+    assert requests.table[1].phase is RequestPhase.OPEN
 
 
 @pytest.mark.requirement("CXL-8")
@@ -88,70 +88,72 @@ def test_incoming_requests_cancel_all_returns_running() -> None:
     requests = requests_with(in_flight=3)
     add(requests, 1, 2, 3, 4)
     requests.cancel(2)
-    assert requests.end_all() == [1, 3]
-    assert (list(requests.table), list(requests.lane)) == ([1, 2, 3], [])
-    assert requests.end_all() == []
+    assert requests.cancel_all() == [1, 3]
+    assert (list(requests.table), list(requests.waiting)) == ([1, 2, 3], [])
+    assert requests.cancel_all() == []
 
 
 def test_incoming_requests_full_queue_pauses() -> None:
     requests = requests_with()
     add(requests, 1, 2, 3)
-    assert not requests.must_pause(0.0, calling=False)
-    assert requests.escape is None
+    assert not requests.must_pause(0.0, awaiting_response=False)
+    assert requests.pause_deadline is None
     add(requests, 4)
-    assert not requests.must_pause(1.0, calling=True)  # the response may be behind it in the input
-    assert requests.escape is None
-    assert requests.must_pause(2.0, calling=False)
-    assert requests.must_pause(3.0, calling=False)
-    assert requests.escape == 7.0
+    assert not requests.must_pause(
+        1.0, awaiting_response=True
+    )  # the response may be behind it in the input
+    assert requests.pause_deadline is None
+    assert requests.must_pause(2.0, awaiting_response=False)
+    assert requests.must_pause(3.0, awaiting_response=False)
+    assert requests.pause_deadline == 7.0
 
 
 def test_incoming_requests_free_place_ends_pause() -> None:
     requests = requests_with()
     add(requests, 1, 2, 3, 4)
-    assert requests.must_pause(2.0, calling=False)
+    assert requests.must_pause(2.0, awaiting_response=False)
     del requests.table[1]
     assert waiting_ids(requests) == [3]
-    assert not requests.must_pause(4.0, calling=False)
-    assert requests.escape is None
+    assert not requests.must_pause(4.0, awaiting_response=False)
+    assert requests.pause_deadline is None
     add(requests, 5)
-    assert requests.must_pause(6.0, calling=False)
-    assert requests.escape == 11.0  # the timeout begins again
+    assert requests.must_pause(6.0, awaiting_response=False)
+    assert requests.pause_deadline == 11.0  # the timeout begins again
 
 
 def test_incoming_requests_pause_times_out() -> None:
     requests = requests_with()
     add(requests, 1, 2, 3, 4)
-    requests.escape_if_due(100.0)
-    assert requests.must_pause(2.0, calling=False)
-    requests.escape_if_due(6.9)
-    assert requests.must_pause(6.9, calling=False)
-    requests.escape_if_due(7.0)
-    assert requests.escape is None
-    assert not requests.must_pause(7.0, calling=False)
+    requests.end_pause_if_due(100.0)
+    assert requests.must_pause(2.0, awaiting_response=False)
+    requests.end_pause_if_due(6.9)
+    assert requests.must_pause(6.9, awaiting_response=False)
+    requests.end_pause_if_due(7.0)
+    assert requests.pause_deadline is None
+    assert not requests.must_pause(7.0, awaiting_response=False)
     assert add(requests, 5) == [None]
     # Reading goes on until the queue has room.
     assert requests.cancel(4) is False
-    assert not requests.must_pause(8.0, calling=False)
+    assert not requests.must_pause(8.0, awaiting_response=False)
     assert add(requests, 6) == [False]
-    assert requests.must_pause(9.0, calling=False)
-    assert requests.escape == 14.0
+    assert requests.must_pause(9.0, awaiting_response=False)
+    assert requests.pause_deadline == 14.0
 
 
 @pytest.mark.parametrize("waiting", [1, 2])
 def test_incoming_requests_each_pause_has_full_timeout(waiting: int) -> None:
     requests = requests_with(in_flight=1, waiting=waiting)
     add(requests, *range(1 + waiting))
-    assert requests.must_pause(2.0, calling=False)
-    requests.escape_if_due(7.0)
+    assert requests.must_pause(2.0, awaiting_response=False)
+    requests.end_pause_if_due(7.0)
     for id in range(1 + waiting):  # the queue is emptied, and filled again much later
         del requests.table[id]
         requests.next_waiting()
     add(requests, *range(1 + waiting))
-    assert requests.must_pause(100.0, calling=False)
-    assert requests.escape == 105.0
-    assert requests.end_all() == [0]
-    assert requests.escape is None
+    assert requests.must_pause(100.0, awaiting_response=False)
+    assert requests.pause_deadline == 105.0
+    assert requests.cancel_all() == [0]
+    assert requests.pause_deadline is None
 
 
 @pytest.mark.parametrize("in_flight", [1, 3])

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_core import DIALECTS, ProgressReceived
 from mcp_core import types as t
-from mcp_core.connection._requests import OPENING, OutgoingRequests
+from mcp_core.connection._requests import NEGOTIATION, OutgoingRequests
 from mcp_core.messages._outbox import MessageKind, Outbox
 from mcp_core.messages._responses import OutgoingRequest
 from tests.core.helpers import D
@@ -20,7 +20,7 @@ def call(token: object = None, related: Any = None, *, progress: bool = False) -
 def cancelled_ids_and_reasons(out: Outbox) -> list[tuple[Any, Any]]:
     """Return the ids and reasons of the cancellations that were queued."""
     found = []
-    for message in out.take():
+    for message in out.take_messages():
         assert message.kind is MessageKind.CANCEL
         params = json.loads(message.data)["params"]
         assert params["requestId"] == message.id
@@ -38,11 +38,11 @@ def test_outgoing_requests_ids_are_consecutive() -> None:
 def test_outgoing_requests_cancel_notifies_peer_once() -> None:
     asked = OutgoingRequests(out := Outbox())
     asked.add(call())
-    asked.add(call(OPENING))
-    asked.give_up(1, "why")
-    asked.give_up(1, "twice")
-    asked.give_up(2, "what opens is not cancelled")
-    asked.give_up(9, "unknown")
+    asked.add(call(NEGOTIATION))
+    asked.cancel(1, "why")
+    asked.cancel(1, "twice")
+    asked.cancel(2, "what opens is not cancelled")
+    asked.cancel(9, "unknown")
     assert cancelled_ids_and_reasons(out) == [(1, "why")]
     assert list(asked.table) == [2]
 
@@ -51,7 +51,7 @@ def test_outgoing_requests_cancel_related_matches_id_and_type() -> None:
     asked = OutgoingRequests(out := Outbox())
     for related in (5, "5", None, 5):
         asked.add(call(related=related))
-    asked.give_up_for(5)
+    asked.cancel_related(5)
     assert [id for id, _ in cancelled_ids_and_reasons(out)] == [1, 4]
     assert list(asked.table) == [2, 3]
 
@@ -61,7 +61,7 @@ def test_outgoing_requests_progress_must_be_requested_and_increase() -> None:
     asked.add(call("deaf"))
     asked.add(call("token", progress=True))
     heard = [
-        asked.progressed(t.ProgressParams(progress_token=token, progress=progress))
+        asked.progress_event(t.ProgressParams(progress_token=token, progress=progress))
         for token, progress in ((1, 1), (9, 1), ("2", 1), (2, 1), (2, 1), (2, 0.5), (2, 1.5))
     ]
     assert [event for event in heard if event] == [
@@ -72,11 +72,11 @@ def test_outgoing_requests_progress_must_be_requested_and_increase() -> None:
 
 def test_outgoing_requests_fail_all_returns_tokens() -> None:
     asked = OutgoingRequests(out := Outbox())
-    for token in ("a", OPENING, "b"):
+    for token in ("a", NEGOTIATION, "b"):
         asked.add(call(token))
-    assert asked.lose_all(None) == ["a", "b"]
+    assert asked.fail_all(None) == ["a", "b"]
     assert (asked.table, cancelled_ids_and_reasons(out)) == ({}, [])
-    for token in ("c", OPENING):
+    for token in ("c", NEGOTIATION):
         asked.add(call(token))
-    assert asked.lose_all("enough") == ["c"]
+    assert asked.fail_all("enough") == ["c"]
     assert (asked.table, cancelled_ids_and_reasons(out)) == ({}, [(4, "enough")])

@@ -10,7 +10,7 @@ from mcp_core.connection._state import (
     REQUEST,
     RequestAction,
     RequestPhase,
-    after,
+    next_phase,
     next_state,
 )
 from mcp_core.revisions._methods import Step
@@ -88,7 +88,7 @@ REQUEST_CELLS = [
 def test_request_phase_cells_match_table(
     life: RequestPhase, act: RequestAction, then: RequestPhase | None
 ) -> None:
-    assert after(life, act) is then
+    assert next_phase(life, act) is then
 
 
 def test_request_phase_has_no_other_cells() -> None:
@@ -100,8 +100,8 @@ def test_request_phase_has_no_other_cells() -> None:
 @pytest.mark.parametrize("life", [RequestPhase.CANCELLED, RequestPhase.DONE])
 def test_request_phase_done_allows_nothing(life: RequestPhase) -> None:
     assert (
-        after(life, RequestAction.NOTE)
-        is after(life, RequestAction.CHANGE)
-        is after(life, RequestAction.CANCEL)
+        next_phase(life, RequestAction.REPORT)
+        is next_phase(life, RequestAction.CHANGE)
+        is next_phase(life, RequestAction.CANCEL)
         is None
     )

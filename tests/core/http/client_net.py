@@ -15,7 +15,7 @@ from mcp_core import types as t
 from mcp_core.http import Head
 from mcp_core.http.client._http_client import HttpClient
 from mcp_core.http.client._options import HttpCall, HttpClientOptions
-from tests.core.helpers import A, B, C, D, E, Message, client_config, encoded, only, result
+from tests.core.helpers import A, B, C, D, E, Message, client_config, encoded, single, result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,7 +101,7 @@ class Net:
         return calls
 
     def call(self) -> HttpCall:
-        return only(self.new_calls())
+        return single(self.new_calls())
 
     def events(self) -> list[Any]:
         self.pump()
@@ -109,7 +109,7 @@ class Net:
         return seen
 
     def event(self) -> Any:
-        return only(self.events())
+        return single(self.events())
 
     def at(self, now: float) -> None:
         self.now = now
@@ -218,7 +218,7 @@ def open_client(
             net.start_response(get)
         else:
             net.answer(get, status=405)
-    assert isinstance(only(net.events()), PeerReady)
+    assert isinstance(single(net.events()), PeerReady)
     return net
 
 

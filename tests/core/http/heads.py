@@ -28,7 +28,9 @@ class Row(NamedTuple):
 
 BODY: Final = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 HOST: Final = b"Host: localhost\r\n"
-USUAL: Final = HOST + b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
+USUAL: Final = (
+    HOST + b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
+)
 LENGTH: Final = b"Content-Length: %d\r\n" % len(BODY)
 SMUGGLED: Final = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -50,7 +52,9 @@ def chunked(body: bytes) -> bytes:
     return framed(b"Transfer-Encoding: chunked\r\n", body)
 
 
-LARGE: Final = b"GET / HTTP/1.1\r\nHost: a\r\n" + (b"X: " + b"a" * 8000 + b"\r\n") * 4 + b"Z: %b\r\n\r\n"
+LARGE: Final = (
+    b"GET / HTTP/1.1\r\nHost: a\r\n" + (b"X: " + b"a" * 8000 + b"\r\n") * 4 + b"Z: %b\r\n\r\n"
+)
 ONE_CHUNK: Final = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
 
 # name, the request line, what becomes of it
@@ -197,7 +201,11 @@ LINES: Final[list[tuple[str, bytes, int]]] = [
     ("a URL of an extension", b"GET http://localhost.evil.example.com/mcp HTTP/1.1", -400),
     ("a URL with a user", b"GET http://user@localhost/mcp HTTP/1.1", -400),
     ("a URL with us as a user", b"GET http://localhost@evil.example.com/mcp HTTP/1.1", -400),
-    ("a URL with us as a user and password", b"GET http://localhost:80@evil.example.com/ HTTP/1.1", -400),
+    (
+        "a URL with us as a user and password",
+        b"GET http://localhost:80@evil.example.com/ HTTP/1.1",
+        -400,
+    ),
     ("a URL without host", b"GET http:///mcp HTTP/1.1", -400),
     ("a URL without anything", b"GET http:// HTTP/1.1", -400),
     ("a URL with one slash", b"GET http:/localhost/mcp HTTP/1.1", -400),
@@ -411,7 +419,11 @@ WHOLE: Final[list[tuple[str, bytes, int]]] = [
     ("length and LENGTH", framed(b"Content-Length: 40\r\nCONTENT-LENGTH: 40\r\n"), -400),
     ("length of 19 digits", framed(b"Content-Length: 1" + b"0" * 18 + b"\r\n"), -413),
     ("length of 2 ** 64 and 40", framed(b"Content-Length: 18446744073709551656\r\n"), -413),
-    ("length of 2 ** 32 and 40 in hexadecimal", framed(b"Content-Length: 100000028\r\n", b""), WAITS),
+    (
+        "length of 2 ** 32 and 40 in hexadecimal",
+        framed(b"Content-Length: 100000028\r\n", b""),
+        WAITS,
+    ),
     ("length of 30 digits", framed(b"Content-Length: " + b"9" * 30 + b"\r\n"), 413),
     ("length of 5,000 digits", framed(b"Content-Length: " + b"9" * 5000 + b"\r\n"), 413),
     ("length short of its body", framed(b"Content-Length: 40\r\n", BODY + SMUGGLED), SERVED),
@@ -430,8 +442,16 @@ WHOLE: Final[list[tuple[str, bytes, int]]] = [
         framed(b"Transfer-Encoding: chunked\r\nX: a\r\nContent-Length: 4\r\n", ONE_CHUNK),
         -400,
     ),
-    ("TE.CL", framed(b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", b"0\r\n\r\n" + SMUGGLED), -400),
-    ("CL.TE", framed(b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", b"0\r\n\r\n" + SMUGGLED), -400),
+    (
+        "TE.CL",
+        framed(b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", b"0\r\n\r\n" + SMUGGLED),
+        -400,
+    ),
+    (
+        "CL.TE",
+        framed(b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", b"0\r\n\r\n" + SMUGGLED),
+        -400,
+    ),
     ("CL.0", framed(b"Content-Length: 0\r\nTransfer-Encoding: chunked\r\n", ONE_CHUNK), -400),
     (
         "CL and a bad one, and chunked",
@@ -449,7 +469,11 @@ WHOLE: Final[list[tuple[str, bytes, int]]] = [
         framed(b"Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n", ONE_CHUNK),
         400,
     ),
-    ("chunked and x", framed(b"Transfer-Encoding: chunked\r\nTransfer-encoding: x\r\n", ONE_CHUNK), 400),
+    (
+        "chunked and x",
+        framed(b"Transfer-Encoding: chunked\r\nTransfer-encoding: x\r\n", ONE_CHUNK),
+        400,
+    ),
     ("chunked, chunked", framed(b"Transfer-Encoding: chunked, chunked\r\n", ONE_CHUNK), 501),
     ("gzip, chunked", framed(b"Transfer-Encoding: gzip, chunked\r\n", ONE_CHUNK), 501),
     ("chunked, gzip", framed(b"Transfer-Encoding: chunked, gzip\r\n", ONE_CHUNK), 501),
@@ -467,8 +491,16 @@ WHOLE: Final[list[tuple[str, bytes, int]]] = [
     ("chunk", framed(b"Transfer-Encoding: chunk\r\n", ONE_CHUNK), 501),
     ("chunked after a word", framed(b"Transfer-Encoding: x chunked\r\n", ONE_CHUNK), 501),
     ("no coding", framed(b"Transfer-Encoding:\r\n", ONE_CHUNK), 501),
-    ("chunked with a Kelvin sign", framed("Transfer-Encoding: chun\u212aed\r\n".encode(), ONE_CHUNK), 501),
-    ("chunked after a no-break space", framed(b"Transfer-Encoding: \xa0chunked\r\n", ONE_CHUNK), 501),
+    (
+        "chunked with a Kelvin sign",
+        framed("Transfer-Encoding: chun\u212aed\r\n".encode(), ONE_CHUNK),
+        501,
+    ),
+    (
+        "chunked after a no-break space",
+        framed(b"Transfer-Encoding: \xa0chunked\r\n", ONE_CHUNK),
+        501,
+    ),
     ("chunked after a vertical tab", framed(b"Transfer-Encoding: \x0bchunked\r\n", ONE_CHUNK), 400),
     ("chunked and a vertical tab", framed(b"Transfer-Encoding: chunked\x0b\r\n", ONE_CHUNK), 400),
     ("chunked after NUL", framed(b"Transfer-Encoding: \0chunked\r\n", ONE_CHUNK), 400),
@@ -483,8 +515,16 @@ WHOLE: Final[list[tuple[str, bytes, int]]] = [
         -400,
     ),
     ("identity in HTTP/1.0", framed(b"Transfer-Encoding: identity\r\n", BODY, b"1.0"), 400),
-    ("keep-alive in HTTP/1.0", framed(LENGTH + b"Connection: keep-alive\r\n", BODY, b"1.0"), SERVED),
-    ("an expectation in HTTP/1.0", framed(LENGTH + b"Expect: 100-continue\r\n", BODY, b"1.0"), SERVED),
+    (
+        "keep-alive in HTTP/1.0",
+        framed(LENGTH + b"Connection: keep-alive\r\n", BODY, b"1.0"),
+        SERVED,
+    ),
+    (
+        "an expectation in HTTP/1.0",
+        framed(LENGTH + b"Expect: 100-continue\r\n", BODY, b"1.0"),
+        SERVED,
+    ),
     ("an odd expectation in HTTP/1.0", framed(LENGTH + b"Expect: y\r\n", BODY, b"1.0"), SERVED),
     ("a GET with a body", b"GET /mcp HTTP/1.1\r\n" + HOST + LENGTH + b"\r\n" + BODY, SERVED),
     (
@@ -507,7 +547,11 @@ WHOLE: Final[list[tuple[str, bytes, int]]] = [
     ("an empty Host, for the gate", b"GET / HTTP/1.1\r\nHost:\r\n\r\n", SERVED),
     ("an empty Host and a URL", b"GET http:/// HTTP/1.1\r\nHost:\r\n\r\n", -400),
     ("a strange Host, for the gate", b"GET / HTTP/1.1\r\nHost: a b, c\r\n\r\n", SERVED),
-    ("Host with a port and the URL", b"GET http://[::1]:8000/ HTTP/1.1\r\nHost: [::1]:8000\r\n\r\n", SERVED),
+    (
+        "Host with a port and the URL",
+        b"GET http://[::1]:8000/ HTTP/1.1\r\nHost: [::1]:8000\r\n\r\n",
+        SERVED,
+    ),
     ("Host in other case than the URL", b"GET http://a.B/ HTTP/1.1\r\nHost: A.b\r\n\r\n", SERVED),
     ("Host with a port and the URL without", b"GET http://a/ HTTP/1.1\r\nHost: a:80\r\n\r\n", -400),
     ("Host with a user and the URL", b"GET http://u@a/ HTTP/1.1\r\nHost: u@a\r\n\r\n", -400),
@@ -536,7 +580,11 @@ WHOLE: Final[list[tuple[str, bytes, int]]] = [
     ("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
     ("SSH", b"SSH-2.0-OpenSSH_9.6\r\n\r\n", 400),
     ("SMTP", b"EHLO example.com\r\n\r\n", 400),
-    ("the preface of HTTP/2 and settings", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0", -505),
+    (
+        "the preface of HTTP/2 and settings",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+        -505,
+    ),
     ("PRI of 1.1", b"PRI * HTTP/1.1\r\nHost: a\r\n\r\n", -400),
     ("JSON", BODY + b"\n\n", 400),
     ("JSON in lines", b'{\r\n"jsonrpc": "2.0"\r\n\r\n}', 400),
@@ -577,7 +625,11 @@ CHUNKS: Final[list[tuple[str, bytes, bytes | int]]] = [
     ("an empty extension", b"2;\r\n{}\r\n0\r\n\r\n", b"{}"),
     ("a trailer", b"2\r\n{}\r\n0\r\nX-Sum: a\r\n\r\n", b"{}"),
     ("a trailer that would be a length", b"2\r\n{}\r\n0\r\nContent-Length: 9\r\n\r\n", b"{}"),
-    ("a trailer that would be a coding", b"2\r\n{}\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n", b"{}"),
+    (
+        "a trailer that would be a coding",
+        b"2\r\n{}\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"{}",
+    ),
     ("a trailer that is no header", b"2\r\n{}\r\n0\r\nGET / HTTP/1.1\r\n\r\n", 400),
     ("a trailer with a space before its colon", b"2\r\n{}\r\n0\r\nX : a\r\n\r\n", 400),
     ("a trailer with NUL", b"2\r\n{}\r\n0\r\nX: a\0\r\n\r\n", 400),

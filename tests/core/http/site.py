@@ -55,9 +55,9 @@ class Bench(Runtime):
         self.faults.append(exc)
 
     def pump(self) -> None:
-        self.conversation.touch()
+        self.conversation.mark_dirty()
 
-    def full(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId) -> bool:
         return self.conversation.queued(id) > 64 * 1024
 
     async def drain(self, id: RequestId) -> None:
@@ -66,12 +66,12 @@ class Bench(Runtime):
     def release(self, id: RequestId, retry: float | None) -> bool:
         return self.conversation.release(id, retry)
 
-    async def ask(self, asked: NestedRequests[T]) -> T:
+    async def send_nested(self, requests: NestedRequests[T]) -> T:
         woken: list[bool] = []
-        with asked.under_way(lambda: woken.append(True)):
+        with requests.entered(lambda: woken.append(True)):
             while not woken:
                 await _Pause()
-        return asked.result()
+        return requests.result()
 
     def wall_time(self) -> float:
         return 1_800_000_000.0
@@ -155,12 +155,14 @@ class Talk:
         self.endpoint = Endpoint(
             self.server.config,
             HttpOptions(
-                gate=gate or HostOriginPolicy("127.0.0.1"), limits=limits or HttpLimits(), **options
+                host_origin_policy=gate or HostOriginPolicy("127.0.0.1"),
+                limits=limits or HttpLimits(),
+                **options,
             ),
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=self.server.param_headers,
             token=self.server,
-            door=door,
+            auth=door,
         )
         self.site = Router({"/mcp": self.endpoint}, routes)
         self.now = 0.0
@@ -181,7 +183,7 @@ class Talk:
         target: bytes = b"/mcp",
         principal: str = "",
     ) -> Reply:
-        if self.endpoint.door is not None and principal:
+        if self.endpoint.auth is not None and principal:
             headers = [*headers, (b"authorization", b"Bearer " + principal.encode())]
         exchange = self.site.begin(
             RequestHead(verb, target, headers), self.now, principal=principal
@@ -213,7 +215,7 @@ class Talk:
 
     def judge(self, reply: Reply, *replies: Any) -> None:
         """Do the steps of the guard, each with the next of `replies`; what is an exception is thrown."""
-        admission = reply.exchange.needs_grant
+        admission = reply.exchange.auth_check
         assert admission is not None
         for told in replies:
             assert admission.step is not None
@@ -279,7 +281,7 @@ class Talk:
                     job.failed(exc)
                 job.dropped()
                 del self.jobs[job]
-                self._conversation_of(job).touch()
+                self._conversation_of(job).mark_dirty()
             self.pump()
 
     def wait(self, seconds: float) -> None:
@@ -314,7 +316,7 @@ class Talk:
             job.stop = lambda: self.stopped.add(job)
 
     def _conversation_of(self, job: RequestJob) -> Conversation:
-        runtime = job.asking.host.runtime
+        runtime = job.input_collector.host.runtime
         assert isinstance(runtime, Bench)
         return runtime.conversation
 

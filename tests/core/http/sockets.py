@@ -47,7 +47,7 @@ class SocketTalk(Talk):
         if who:
             headers = [*headers, (b"authorization", b"Bearer " + who.encode())]
         exchange = self.site.begin(
-            RequestHead(b"GET", target, headers), self.now, may_switch=may_switch
+            RequestHead(b"GET", target, headers), self.now, may_upgrade=may_switch
         )
         reply = self.replies[exchange] = Reply(exchange)
         self.pump()
@@ -76,16 +76,16 @@ class Played:
         self.actions: list[WebSocketAction] = []
 
     def is_gone(self) -> bool:
-        return self.socket.gone
+        return self.socket.disconnected
 
     def is_over(self) -> bool:
-        return self.socket.over
+        return self.socket.done
 
     def is_paused(self) -> bool:
         return self.socket.paused
 
     def settle(self) -> None:
-        self.conversation.touch()
+        self.conversation.mark_dirty()
         self.talk.pump()
 
     def say(self, *messages: Any) -> list[Any]:

@@ -50,7 +50,9 @@ class Access:
 
 def net_with(access: Access, version: str = E, **headers: str) -> Net:
     return Net(
-        version, options=HttpClientOptions(access=access, headers=headers), initialize_timeout=30.0
+        version,
+        options=HttpClientOptions(authorizer=access, headers=headers),
+        initialize_timeout=30.0,
     )
 
 
@@ -73,13 +75,13 @@ def test_sign_without_access_returns_head_unchanged() -> None:
     net.open()
     call = net.call()
     assert net.http.sign(call) is call.head
-    assert not net.http.refused(call, REFUSED)
+    assert not net.http.is_retry_worthwhile(call, REFUSED)
 
 
 def test_authorization_attempt_gets_operation_name() -> None:
     access = Access()
     net = open_client(E)
-    net.http.options = HttpClientOptions(access=access)
+    net.http.options = HttpClientOptions(authorizer=access)
     send_call(net)
     send_call(net, "tools/list")
     send_call(net, "resources/read", {"uri": "file:///x"})
@@ -92,12 +94,12 @@ def test_refused_after_close_is_not_worth_retrying() -> None:
     net = net_with(access)
     net.open()
     call = net.call()
-    assert not net.http.refused(call, Head(200, []))
-    assert net.http.refused(call, REFUSED)
+    assert not net.http.is_retry_worthwhile(call, Head(200, []))
+    assert net.http.is_retry_worthwhile(call, REFUSED)
     assert access.heard[-1] == (401, [("www-authenticate", "Bearer")], URL)
     net.conn.close()
     net.pump()
-    assert not net.http.refused(call, REFUSED)
+    assert not net.http.is_retry_worthwhile(call, REFUSED)
 
 
 def test_hold_stops_timeout_of_opening_request() -> None:
@@ -105,23 +107,23 @@ def test_hold_stops_timeout_of_opening_request() -> None:
     net.open()
     call = net.call()
     assert net.http.next_deadline() == 30.0
-    net.http.hold(call.key, None)
+    net.http.pause_timeout(call.key, None)
     assert net.http.next_deadline() is None
     net.now = 100.0
-    net.http.hold(call.key, net.now)
+    net.http.pause_timeout(call.key, net.now)
     assert net.http.next_deadline() == 130.0
-    net.http.hold(99, None)
+    net.http.pause_timeout(99, None)
     assert net.http.next_deadline() == 130.0
 
 
 def test_hold_on_open_connection_sets_no_deadline() -> None:
     net = open_client(E)
     _, call = send_call(net)
-    net.http.hold(call.key, None)
-    net.http.hold(call.key, 1.0)
+    net.http.pause_timeout(call.key, None)
+    net.http.pause_timeout(call.key, 1.0)
     assert net.http.next_deadline() is None
-    net.conn.opener = None
-    net.http.hold(call.key, None)
+    net.conn.negotiation = None
+    net.http.pause_timeout(call.key, None)
     assert net.http.next_deadline() is None
 
 
@@ -131,9 +133,9 @@ def test_hold_restarts_timeout_of_notification() -> None:
     first = net.call()
     net.answer(first, result(posted_message(first)["id"], initialize_result(D)))
     initialized = net.call()
-    net.http.hold(initialized.key, None)
+    net.http.pause_timeout(initialized.key, None)
     net.at(400.0)
-    net.http.hold(initialized.key, net.now)
+    net.http.pause_timeout(initialized.key, net.now)
     net.at(429.0)
     assert "MessageRejected" not in type_names(net.events())
     net.at(430.0)
@@ -142,23 +144,23 @@ def test_hold_restarts_timeout_of_notification() -> None:
 
 @pytest.mark.parametrize("version", [D, E])
 def test_call_cancelled_during_authorization_is_dropped(version: str) -> None:
-    net = open_client(version, options=HttpClientOptions(access=Access()))
+    net = open_client(version, options=HttpClientOptions(authorizer=Access()))
     id, call = send_call(net)
-    net.http.hold(call.key, None)
+    net.http.pause_timeout(call.key, None)
     net.conn.send_cancel(id)
     net.http.calls_to_make(net.now)
     assert net.http.calls_to_drop() == [call.key]
-    net.http.hold(call.key, net.now)  # too late
-    assert not net.http.refused(call, REFUSED)
+    net.http.pause_timeout(call.key, net.now)  # too late
+    assert not net.http.is_retry_worthwhile(call, REFUSED)
 
 
 def test_refused_after_cancel_is_not_worth_retrying() -> None:
-    net = open_client(D, options=HttpClientOptions(access=Access()))
+    net = open_client(D, options=HttpClientOptions(authorizer=Access()))
     id, call = send_call(net)
     net.conn.send_cancel(id)
     net.http.calls_to_make(net.now)
     assert net.http.calls_to_drop() == []  # its response may still arrive
-    assert not net.http.refused(call, REFUSED)
+    assert not net.http.is_retry_worthwhile(call, REFUSED)
 
 
 def test_denied_call_fails_request() -> None:

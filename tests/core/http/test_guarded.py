@@ -281,7 +281,7 @@ def test_body_is_not_read_before_the_grant() -> None:
     talk = guarded(Later())
     reply = talk.tool("whoami", "ann")
     exchange = reply.exchange
-    admission = exchange.needs_grant
+    admission = exchange.auth_check
     assert admission is not None
     assert admission.step == "a step"
     assert "waiting" in repr(admission)
@@ -337,16 +337,16 @@ def test_undecided_check_denies_access(failure: Exception, status: int) -> None:
 def test_disconnect_during_the_check_ends_the_exchange() -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")
-    admission = reply.exchange.needs_grant
+    admission = reply.exchange.auth_check
     assert admission is not None
     talk.hang_up(reply)
-    assert reply.exchange.needs_grant is None
+    assert reply.exchange.auth_check is None
     admission.send("ann", talk.now)
     talk.pump()
     assert not talk.endpoint.sessions
     assert reply.status == 0
     other = talk.get(principal="ann")
-    admission = other.exchange.needs_grant
+    admission = other.exchange.auth_check
     assert admission is not None
     talk.hang_up(other)
     admission.throw(KeyError(), talk.now)
@@ -391,10 +391,10 @@ def test_own_fault_after_the_grant_ends_one_request(monkeypatch: pytest.MonkeyPa
 def test_check_that_takes_too_long_gets_503() -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")
-    admission = reply.exchange.needs_grant
+    admission = reply.exchange.auth_check
     assert admission is not None
     for _ in range(2):
-        admission.give_up(talk.now)
+        admission.time_out(talk.now)
         talk.pump()
     assert reply.status == 503
     assert reply.headers[b"retry-after"]
@@ -445,7 +445,7 @@ class Doer:
 def test_steps_can_be_awaited(told: Any, status: int) -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")
-    admission = reply.exchange.needs_grant
+    admission = reply.exchange.auth_check
     assert admission is not None
     result_of(run_auth_check(admission, Doer(told), lambda: talk.now))
     talk.pump()
@@ -456,8 +456,8 @@ def test_steps_can_be_awaited(told: Any, status: int) -> None:
 def test_check_without_a_fetch_function_fails() -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")
-    assert reply.exchange.needs_grant is not None
-    result_of(run_auth_check(reply.exchange.needs_grant, None, lambda: talk.now))
+    assert reply.exchange.auth_check is not None
+    result_of(run_auth_check(reply.exchange.auth_check, None, lambda: talk.now))
     talk.pump()
     assert reply.status == 500
     ((_, exc),) = talk.log
@@ -472,7 +472,7 @@ def test_signed_token_is_verified() -> None:
         OAuthResourceServer(RESOURCE, [ISSUER], JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
     )
     reply = talk.get(principal=token())
-    admission = reply.exchange.needs_grant
+    admission = reply.exchange.auth_check
     assert admission is not None
     assert admission.step.request.url == JWKS_URI
     talk.judge(reply, keys_reply())
@@ -491,7 +491,7 @@ def test_async_verifier_is_awaited() -> None:
     talk = guarded(verify)
     for who, status in (("ann", 200), ("eve", 401)):
         reply = talk.get(principal=who)
-        admission = reply.exchange.needs_grant
+        admission = reply.exchange.auth_check
         assert admission is not None
         assert isinstance(admission.step, Await)
         result_of(run_auth_check(admission, None, lambda: 0.0))
@@ -525,7 +525,7 @@ def test_insufficient_scope_is_denied_before_processing(what: str, reply: str) -
     assert not refused.is_stream
     assert f'scope="{READ} {WRITE}"' in challenge(refused)
     assert refused.message["id"] == 7
-    assert refused.exchange.method
+    assert refused.exchange.mcp_method
     assert f"'{WRITE}' missing" in talk.logged()
     assert not talk.seen
     assert not talk.done
@@ -718,7 +718,7 @@ def test_long_lived_stream_ends_when_the_token_expires(what: str, busy: bool) ->
     talk.pump()
     assert not stands(stream)
     assert not [each for each in stream.messages if "result" in each]
-    assert not talk.endpoint.alone
+    assert not talk.endpoint.one_shots
     # Its client comes back, and goes on where it was.
     if what == "GET":
         again = visit.get(stream.last_id)
@@ -867,7 +867,7 @@ def test_introspection_response_is_the_grant() -> None:
     )
     talk = Gatehouse(OAuthResourceServer(RESOURCE, [ISSUER], verifier))
     reply = talk.get(principal="opaque")
-    assert reply.exchange.needs_grant is not None
+    assert reply.exchange.auth_check is not None
     said = {"active": True, "sub": "alice", "aud": RESOURCE, "iss": ISSUER, "exp": NOW + 60}
     talk.judge(reply, keys_reply(said))
     assert reply.status == 200

@@ -51,18 +51,18 @@ def left_over(talk: Talk) -> dict[str, Any]:
     endpoint = talk.endpoint
     held = {
         "sessions": endpoint.sessions,
-        "alone": endpoint.alone,
-        "quiet": list(endpoint._silent),
-        "beginning": list(endpoint.sessions.beginning),
+        "alone": endpoint.one_shots,
+        "quiet": list(endpoint._awaiting_output),
+        "beginning": list(endpoint.sessions.uninitialized),
         "idle": list(endpoint.sessions.idle),
         "events": endpoint.events,
         "dirty": endpoint.dirty,
         "ready": endpoint.ready,
-        "shelves": endpoint.log._shelves,
-        "streams": list(endpoint.log._streams),
+        "shelves": endpoint.log._retained,
+        "streams": list(endpoint.log._expiry),
         "bytes": endpoint.log.bytes,
         "deadline": talk.site.next_deadline(),
-        "services": list(talk.server._services),
+        "services": list(talk.server._listeners),
         "jobs": talk.jobs,
     }
     return {name: what for name, what in held.items() if what}
@@ -333,7 +333,7 @@ class Fifty:
         for _ in range(count):
             self.told += 1
             assert self.conversation.conn.send_progress(self.id, self.told, 50)
-            self.conversation.touch()
+            self.conversation.mark_dirty()
             self.talk.pump()
 
     def finish(self) -> None:
@@ -598,10 +598,10 @@ def test_delete_in_any_state_of_a_call_ends_it(state: str, reply: str) -> None:
     for late in (visit.call(7), visit.get(), visit.get(b"2-0"), visit.delete()):
         assert late.status == 404
     assert all(each.ended for each in talk.replies.values() if each is not begun)
-    assert (session.streams, session.by_id, session.in_use) == ({}, {}, False)
+    assert (session.streams, session.stream_by_request, session.in_use) == ({}, {}, False)
     talk.step(3)
     assert begun.message["result"]["content"][0]["text"] == "of the other"
-    assert len(talk.server._services) == 1
+    assert len(talk.server._listeners) == 1
     assert left_over(talk) == {}
 
 
@@ -656,7 +656,9 @@ def test_stalled_stream_does_not_harm_others(modern: bool) -> None:
     talk.pump()
     # It may come back for what is kept.
     again = visit.get(deaf.last_id)
-    assert again.status == (200 if progress_in(deaf)[-1] >= session.streams[b"2"].evicted else 400)
+    assert again.status == (
+        200 if progress_in(deaf)[-1] >= session.streams[b"2"].last_evicted else 400
+    )
     assert left_over(talk) == {}
 
 

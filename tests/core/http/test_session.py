@@ -623,7 +623,7 @@ def test_sessions_off_makes_each_request_one_shot() -> None:
     assert all(type(each).__name__ == "Conversation" for each, _ in talk.seen)
     talk.pump()
     assert all(each.conn.state is State.CLOSED for each, _ in talk.seen)
-    assert (talk.endpoint.alone, list(talk.server._services)) == ({}, [])
+    assert (talk.endpoint.one_shots, list(talk.server._listeners)) == ({}, [])
 
 
 def test_sessions_off_runs_on_after_a_disconnect() -> None:
@@ -698,4 +698,4 @@ def test_session_reprs_name_the_state() -> None:
     visit.call(1, "slow")
     (session,) = talk.endpoint.sessions.values()
     assert repr(session).startswith("<Session over <Connection server READY 2025-11-25")
-    assert repr(session.own) == "<EventStreamGet 0, 0 messages, 0 pending>"
+    assert repr(session.standalone_stream) == "<EventStreamGet 0, 0 messages, 0 pending>"

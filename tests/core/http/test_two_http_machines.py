@@ -36,7 +36,18 @@ from mcp_core.http import (
     HttpOptions,
     Router,
 )
-from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E, client_config, only, server_config
+from tests.core.helpers import (
+    STATEFUL,
+    VERSIONS,
+    A,
+    B,
+    C,
+    D,
+    E,
+    client_config,
+    single,
+    server_config,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +69,7 @@ class Wire:
         config = server_config()
         self.endpoint = Endpoint(
             lambda: config,
-            HttpOptions(gate=HostOriginPolicy("127.0.0.1"), **options),
+            HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1"), **options),
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=lambda _: None,
         )
@@ -87,7 +98,7 @@ class Wire:
     def pump(self) -> None:
         """Let both go on until neither has anything to do."""
         for conversation, _ in self.asked[-1:]:
-            conversation.touch()
+            conversation.mark_dirty()
         while self._step():
             pass
 
@@ -111,7 +122,7 @@ class Wire:
             work = True
             self.asked.append(found)
             self.serve(*found)
-            found[0].touch()
+            found[0].mark_dirty()
         for exchange in self.site.ready():
             for action in self.site.actions_to_send(exchange):
                 work = True
@@ -268,7 +279,7 @@ def test_the_server_asks_in_its_answer() -> None:
     id, server = wire.calls_tool()
     server.send_result(id, t.InputRequiredResult(result_type="input_required", request_state="s"))
     wire.pump()
-    assert isinstance(only(wire.heard), InputRequested)
+    assert isinstance(single(wire.heard), InputRequested)
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -278,7 +289,7 @@ def test_what_belongs_to_no_request_comes_on_the_stream_of_the_session(version: 
     _, server = wire.calls_tool()
     server.send_notification("notifications/tools/list_changed")
     wire.pump()
-    told = only(wire.heard)
+    told = single(wire.heard)
     assert isinstance(told, NotificationReceived)
     assert told.related is None
     # It breaks, and what is said meanwhile is not lost.

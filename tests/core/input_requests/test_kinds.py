@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from mcp_core import METHODS, Fault, LocalProtocolError, McpError, Method, RemoteProtocolError
 from mcp_core import types as t
 from mcp_core.input_requests._kinds import (
-    QUESTIONS,
-    as_answer,
-    check_question,
-    lacking,
-    misfit,
-    question_of,
-    refusal_of,
-    require,
+    INPUT_REQUESTS,
+    check_response,
+    check_input_request,
+    missing_capabilities,
+    find_error,
+    input_request_of,
+    response_to_error,
+    require_capabilities,
 )
 from mcp_core.revisions._methods import INPUTS
 from tests.core.questions import (
@@ -53,7 +53,7 @@ from tests.core.questions import (
 
 @pytest.mark.parametrize("row", INPUTS, ids=lambda row: row.name)
 def test_input_request_rows_match_legacy_requests(row: Method) -> None:
-    kind = next(kind for kind, found in QUESTIONS.items() if found is row)
+    kind = next(kind for kind, found in INPUT_REQUESTS.items() if found is row)
     assert kind.method == row.name
     assert row.result is type(ANSWER_TO[kind])
     params = (
@@ -61,7 +61,7 @@ def test_input_request_rows_match_legacy_requests(row: Method) -> None:
         or t.ListRootsParams()
     )
     assert type(params) is row.params
-    assert question_of(row.name, params) == kind(params)  # type: ignore[arg-type]
+    assert input_request_of(row.name, params) == kind(params)  # type: ignore[arg-type]
     legacy = next(other for other in METHODS if other.name == row.name)
     assert (legacy.params, legacy.result, legacy.needs) == (row.params, row.result, row.needs)
 
@@ -98,24 +98,24 @@ def test_input_request_rows_match_legacy_requests(row: Method) -> None:
 def test_input_request_without_capability_is_rejected(
     question: Any, declared: t.ClientCapabilities, missing: Any
 ) -> None:
-    assert lacking([question], declared) == missing
+    assert missing_capabilities([question], declared) == missing
     peer = client(capabilities=declared)
     if not missing:
-        require([question], peer)
-        check_question(question, declared)
+        require_capabilities([question], peer)
+        check_input_request(question, declared)
         return
     with pytest.raises(McpError) as caught:
-        require([question], peer)
+        require_capabilities([question], peer)
     assert (caught.value.code, caught.value.data) == (-32021, {"requiredCapabilities": missing})
     assert next(iter(missing)) in str(caught.value)
     with pytest.raises(RemoteProtocolError, match="did not declare") as refused:
-        check_question(question, declared)
+        check_input_request(question, declared)
     assert refused.value.fault is Fault.INVALID_PARAMS
 
 
 def test_require_names_all_missing_capabilities() -> None:
     with pytest.raises(McpError) as caught:
-        require(
+        require_capabilities(
             [NAME, PAGE, MODEL, WITH_TOOLS], client(capabilities=offers(roots=t.RootsCapability()))
         )
     needed: Any = {"elicitation": {"url": {}}, "sampling": {"tools": {}}}
@@ -205,13 +205,13 @@ def test_require_names_all_missing_capabilities() -> None:
 )
 def test_input_request_invalid_is_rejected(question: Any, words: str | None) -> None:
     if words is None:
-        check_question(question, EVERYTHING)
-        require([question], client())
+        check_input_request(question, EVERYTHING)
+        require_capabilities([question], client())
         return
     with pytest.raises(LocalProtocolError, match=words):
-        require([question], client())
+        require_capabilities([question], client())
     with pytest.raises(RemoteProtocolError, match=words) as caught:
-        check_question(question, EVERYTHING)
+        check_input_request(question, EVERYTHING)
     assert caught.value.fault is Fault.INVALID_PARAMS
 
 
@@ -254,12 +254,12 @@ def test_form_content_is_checked_against_schema(field: Any, value: Any, words: s
     question = form(f=field)
     answer = t.ElicitResult(action="accept", content={"f": value, "more": 1})
     if words is None:
-        assert misfit(question, answer) is None
-        assert as_answer(question, answer) is answer
+        assert find_error(question, answer) is None
+        assert check_response(question, answer) is answer
     else:
-        assert re.search(words, misfit(question, answer) or "")
+        assert re.search(words, find_error(question, answer) or "")
         with pytest.raises(LocalProtocolError, match=words):
-            as_answer(question, answer)
+            check_response(question, answer)
 
 
 @pytest.mark.requirement("ELIC-9", "ROOT-3")
@@ -293,23 +293,23 @@ def test_form_content_is_checked_against_schema(field: Any, value: Any, words: s
 def test_as_answer_checks_and_strips_response(question: Any, answer: Any, sent: Any) -> None:
     if isinstance(sent, str):
         with pytest.raises(LocalProtocolError, match=sent):
-            as_answer(question, answer)
+            check_response(question, answer)
     else:
-        assert as_answer(question, answer) == sent
+        assert check_response(question, answer) == sent
 
 
 def test_misfit_without_form_content_finds_nothing() -> None:
-    assert misfit(MODEL, SAID) is None
-    assert misfit(PAGE, t.ElicitResult(action="accept")) is None
-    assert misfit(NAME, t.ElicitResult(action="decline")) is None
-    assert misfit(NAME, SAID) is None
+    assert find_error(MODEL, SAID) is None
+    assert find_error(PAGE, t.ElicitResult(action="accept")) is None
+    assert find_error(NAME, t.ElicitResult(action="decline")) is None
+    assert find_error(NAME, SAID) is None
 
 
 def test_refusal_cancels_elicitation_or_raises() -> None:
     error = McpError(-1, "the user said no")
     for question in (NAME, PAGE):
-        assert refusal_of(question, error) == t.ElicitResult(action="cancel")
+        assert response_to_error(question, error) == t.ElicitResult(action="cancel")
     for other in (MODEL, ROOTS):
         with pytest.raises(McpError) as caught:
-            refusal_of(other, error)
+            response_to_error(other, error)
         assert caught.value is error

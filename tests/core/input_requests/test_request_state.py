@@ -190,7 +190,7 @@ def test_open_foreign_signature_with_same_key_is_rejected(body: str) -> None:
 
 @pytest.mark.parametrize("difference", [-1, 0, 1])
 def test_seal_over_maximum_length_raises(difference: int) -> None:
-    tight = KeyRing({"k": NEW}, longest=len(STATE) + difference)
+    tight = KeyRing({"k": NEW}, max_length=len(STATE) + difference)
     if difference < 0:
         with pytest.raises(LocalProtocolError, match="too long to be kept") as caught:
             tight.seal(CONTENT, MINE, NOW)
@@ -208,7 +208,7 @@ def test_invalid_state_public_message_hides_reason() -> None:
     assert isinstance(bad, RemoteProtocolError)
     assert bad.fault is Fault.INVALID_PARAMS
     assert "a reason" in str(bad)
-    assert "reason" not in bad.TOLD
+    assert "reason" not in bad.PUBLIC_MESSAGE
 
 
 @pytest.mark.parametrize(

@@ -28,19 +28,24 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core._errors import single
-from mcp_core.input_requests._kinds import as_answer, check_question, question_of, require
+from mcp_core.input_requests._kinds import (
+    check_response,
+    check_input_request,
+    input_request_of,
+    require_capabilities,
+)
 from mcp_core.input_requests._request_state import InvalidRequestState, KeyRing
 from mcp_core.input_requests._rounds import (
-    ROUNDS,
+    MAX_ROUNDS,
     ClientRoundTrips,
     NeedInput,
     ServerRoundTrips,
-    as_request,
-    pause_before,
+    to_request,
+    retry_delay,
 )
 from mcp_core.jsonrpc._codec import encode, reader
 from mcp_core.messages._events import RequestReceived
-from mcp_core.revisions._encoding import stamped_result
+from mcp_core.revisions._encoding import encode_result_parts
 from tests.core.helpers import STATEFUL, STATELESS, A, B, C, D, E, server_config
 from tests.core.questions import (
     ALICE,
@@ -105,10 +110,10 @@ def inquiry(
     *,
     principal: str = "",
     now: float = NOW,
-    rounds: int = ROUNDS,
+    rounds: int = MAX_ROUNDS,
 ) -> ServerRoundTrips:
     return ServerRoundTrips(
-        request or received(), RING, principal=principal, now=now, rounds=rounds
+        request or received(), RING, principal=principal, now=now, max_rounds=rounds
     )
 
 
@@ -138,12 +143,12 @@ def retry(
 
 @pytest.mark.requirement("MRTR-3", "MRTR-4")
 def test_input_requests_become_input_required_result() -> None:
-    assert not inquiry().asking
+    assert not inquiry().input_required
     assert not issubclass(NeedInput, Exception)  # handlers must not catch it
     run = inquiry()
     keys = [asked_key(run, question) for question in (NAME, MODEL, ROOTS)]
-    assert run.asking
-    result = run.required(NOW)
+    assert run.input_required
+    result = run.input_required_result(NOW)
     sent = decoded(result)
     assert sent.keys() == {"resultType", "inputRequests", "requestState"}
     assert sent["resultType"] == "input_required"
@@ -162,7 +167,9 @@ def test_input_requests_become_input_required_result() -> None:
         keys[2]: {"method": "roots/list"},
     }
     assert len(set(keys)) == 3
-    members, stamp = stamped_result(server_config().terms[Role.SERVER][DIALECTS[E]], result)
+    members, stamp = encode_result_parts(
+        server_config().dialect_configs[Role.SERVER][DIALECTS[E]], result
+    )
     assert b"resultType" not in stamp  # which would call it complete
     assert json.loads(members) == sent
     assert repr(run) == "<ServerRoundTrips of tools/call after 0 rounds, 0 answers, 3 questions>"
@@ -173,13 +180,13 @@ def test_input_requests_become_input_required_result() -> None:
 def test_round_retry_works_on_another_instance(method: str) -> None:
     first = inquiry(received(method=method))
     key = asked_key(first, NAME)
-    state = first.required(NOW).request_state
+    state = first.input_required_result(NOW).request_state
     again = received(method=method, inputResponses={key: decoded(ALICE)}, requestState=state)
     elsewhere = ServerRoundTrips(
         again, KeyRing({"other": b"x" * 32, "k": b"k" * 32}), principal="", now=NOW + 1
     )
     assert elsewhere.ask(NAME) == ALICE
-    assert not elsewhere.asking
+    assert not elsewhere.input_required
     assert elsewhere.round == 1
 
 
@@ -201,10 +208,10 @@ def test_ask_in_other_method_raises(row: Method) -> None:
     with pytest.raises(
         LocalProtocolError, match="only tools/call, prompts/get and resources/read can"
     ):
-        run.nested(t.InputRequiredResult(request_state="s"), bytes)
+        run.nested_requests(t.InputRequiredResult(request_state="s"), bytes)
     for returned in (None, t.InputRequiredResult(request_state="s")):
         with pytest.raises(LocalProtocolError, match="cannot ask for input"):
-            run.required(NOW, returned)
+            run.input_required_result(NOW, returned)
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -215,7 +222,7 @@ def test_ask_in_stateful_revision_raises(version: str) -> None:
     with pytest.raises(LocalProtocolError, match="an input request is a JSON-RPC request"):
         run.ask(NAME)
     with pytest.raises(LocalProtocolError, match="an input request is a JSON-RPC request"):
-        run.required(NOW)
+        run.input_required_result(NOW)
 
 
 @pytest.mark.parametrize("version", STATELESS)
@@ -246,7 +253,7 @@ def test_ask_same_key_for_two_requests_raises() -> None:
     assert asked_key(run, NAME, "k") == asked_key(run, NAME, "k") == "k"
     with pytest.raises(LocalProtocolError, match="two different input requests have the key 'k'"):
         run.ask(ROOTS, "k")
-    assert list(run.required(NOW).input_requests or {}) == ["k"]
+    assert list(run.input_required_result(NOW).input_requests or {}) == ["k"]
 
 
 def test_ask_with_own_key_accepts_changed_text() -> None:
@@ -259,11 +266,16 @@ def test_ask_with_own_key_accepts_changed_text() -> None:
 
     first = inquiry()
     asked_key(first, question(), "name")
-    assert inquiry(retry(first.required(NOW), {"name": ALICE})).ask(question(), "name") == ALICE
+    assert (
+        inquiry(retry(first.input_required_result(NOW), {"name": ALICE})).ask(question(), "name")
+        == ALICE
+    )
     # Without a key it is another input request each time, and never answered.
     first = inquiry()
     key = asked_key(first, question())
-    assert asked_key(inquiry(retry(first.required(NOW), {key: ALICE})), question()) != key
+    assert (
+        asked_key(inquiry(retry(first.input_required_result(NOW), {key: ALICE})), question()) != key
+    )
 
 
 @pytest.mark.requirement("MRTR-15", "MRTR-12")
@@ -272,10 +284,10 @@ def test_ask_missing_or_invalid_response_asks_again() -> None:
     name, roots = asked_key(first, NAME), asked_key(first, ROOTS)
     short = replace(ALICE, content={"name": "A"})
     for answers in ({}, {"unknown": ALICE}, {name: short}, {name: short, "unknown": ALICE}):
-        second = inquiry(retry(first.required(NOW), {roots: FILES, **answers}))
+        second = inquiry(retry(first.input_required_result(NOW), {roots: FILES, **answers}))
         assert second.ask(ROOTS) == FILES
         assert asked_key(second, NAME) == name
-        result = second.required(NOW)
+        result = second.input_required_result(NOW)
         assert result.input_requests == {name: NAME}
         # An invalid response does not prevent a valid one in the next round.
         third = inquiry(retry(result, {name: ALICE}))
@@ -287,7 +299,7 @@ def test_ask_missing_or_invalid_response_asks_again() -> None:
 def test_ask_returns_decline_and_cancel(action: Any) -> None:
     first = inquiry()
     key = asked_key(first, NAME)
-    second = inquiry(retry(first.required(NOW), {key: t.ElicitResult(action=action)}))
+    second = inquiry(retry(first.input_required_result(NOW), {key: t.ElicitResult(action=action)}))
     assert second.ask(NAME).action == action
 
 
@@ -317,7 +329,7 @@ def test_ask_returns_decline_and_cancel(action: Any) -> None:
 def test_ask_undecodable_response_raises(question: Any, answer: str, ok: bool) -> None:
     first = inquiry()
     key = asked_key(first, question)
-    state = encode(first.required(NOW).request_state)
+    state = encode(first.input_required_result(NOW).request_state)
     request = received(
         b'{"name":"t","arguments":%b,"inputResponses":{"%b":%b},"requestState":%b}'
         % (encode(PARAMS["tools/call"]["arguments"]), key.encode(), answer.encode(), state)
@@ -339,7 +351,7 @@ def test_ask_accepts_unrequested_response() -> None:
     run = inquiry(received(inputResponses={key: decoded(ALICE), "more": 1}))
     assert run.ask(NAME) == ALICE
     assert asked_key(run, ROOTS)
-    again = inquiry(retry(run.required(NOW), {}))
+    again = inquiry(retry(run.input_required_result(NOW), {}))
     assert again.responses.keys() == {key}  # kept, now that it was asked for
     assert again.ask(NAME) == ALICE
 
@@ -353,23 +365,23 @@ def test_responses_stay_in_state_through_all_rounds() -> None:
         assert run.round == n
         assert [run.ask(question) for question in questions[:n]] == answers[:n]
         key = asked_key(run, questions[n])
-        result = run.required(NOW)
+        result = run.input_required_result(NOW)
         assert result.input_requests == {key: questions[n]}
         # The first response stays: no later one and no unknown key gets into the state.
         late = {old: replace(ALICE, content={"name": "changed"}) for old in run.responses}
         request = retry(result, {**late, "junk": ALICE, key: answers[n]})
     run = inquiry(request)
     assert [run.ask(question) for question in questions] == answers
-    assert not run.asking
+    assert not run.input_required
 
 
 def test_response_not_reached_by_run_is_kept() -> None:
     first = inquiry()
     name, roots = asked_key(first, NAME), asked_key(first, ROOTS)
-    second = inquiry(retry(first.required(NOW), {name: ALICE, roots: FILES}))
+    second = inquiry(retry(first.input_required_result(NOW), {name: ALICE, roots: FILES}))
     assert second.ask(NAME) == ALICE
     asked_key(second, MODEL)  # the task that would ask for the roots was cancelled
-    third = inquiry(retry(second.required(NOW), {}))
+    third = inquiry(retry(second.input_required_result(NOW), {}))
     assert third.ask(ROOTS) == FILES
 
 
@@ -390,21 +402,24 @@ def test_include_context_is_sent_only_if_declared(
     peer = client(capabilities=offers(sampling=t.SamplingCapability(context=context)))
     run = inquiry(received(peer=peer))
     key = asked_key(run, question)
-    assert decoded(run.required(NOW))["inputRequests"][key]["params"].get("includeContext") == sent
     assert (
-        as_request(question, replace(peer, dialect=DIALECTS[D]), bytes)[1].include_context == sent
-    )  # type: ignore[attr-defined]
+        decoded(run.input_required_result(NOW))["inputRequests"][key]["params"].get(
+            "includeContext"
+        )
+        == sent
+    )
+    params: Any = to_request(question, replace(peer, dialect=DIALECTS[D]), bytes)[1]
+    assert params.include_context == sent
     # Earlier revisions have no capability for it, and need none.
-    assert (
-        as_request(question, replace(peer, dialect=DIALECTS[C]), bytes)[1].include_context == wish
-    )  # type: ignore[attr-defined]
+    params = to_request(question, replace(peer, dialect=DIALECTS[C]), bytes)[1]
+    assert params.include_context == wish
 
 
 def test_input_request_drops_members_of_other_revisions() -> None:
     question = t.ElicitRequest(replace(PAGE.params, elicitation_id="i", task=t.TaskMetadata(ttl=1)))
     run = inquiry()
     key = asked_key(run, question)
-    assert decoded(run.required(NOW))["inputRequests"][key]["params"].keys() == {
+    assert decoded(run.input_required_result(NOW))["inputRequests"][key]["params"].keys() == {
         "message",
         "mode",
         "url",
@@ -417,7 +432,7 @@ def test_input_request_drops_members_of_other_revisions() -> None:
 def sealed(**options: Any) -> str:
     run = inquiry(**options)
     asked_key(run, NAME)
-    return run.required(NOW).request_state or ""
+    return run.input_required_result(NOW).request_state or ""
 
 
 @pytest.mark.requirement("MRTR-13", "MRTR-14")
@@ -512,7 +527,7 @@ def test_state_compares_arguments_as_values(
 ) -> None:
     first = inquiry(received(one, method))
     asked_key(first, NAME)
-    state = encode(first.required(NOW).request_state)
+    state = encode(first.input_required_result(NOW).request_state)
     second = received(other[:-1] + b',"requestState":%b}' % state, method)
     if same:
         assert inquiry(second).round == 1
@@ -543,8 +558,8 @@ def test_rounds_over_limit_raise(version: str) -> None:
     def once_more(run: ServerRoundTrips) -> RequestReceived | None:
         returned = t.InputRequiredResult(request_state="s")
         if version == E:
-            return retry(run.required(NOW, returned), {})
-        assert run.nested(returned, bytes) == {}
+            return retry(run.input_required_result(NOW, returned), {})
+        assert run.nested_requests(returned, bytes) == {}
         run.resume(returned, {})
         return None
 
@@ -561,21 +576,23 @@ def test_rounds_over_limit_raise(version: str) -> None:
 def test_rounds_default_limit_is_ten() -> None:
     run = inquiry()
     for _ in range(10):
-        run = inquiry(retry(run.required(NOW), {}))
+        run = inquiry(retry(run.input_required_result(NOW), {}))
     with pytest.raises(McpError, match="after 10 rounds"):
-        run.required(NOW)
+        run.input_required_result(NOW)
 
 
 def test_responses_over_state_limit_raise() -> None:
-    ring = KeyRing({"k": b"k" * 32}, longest=1000)
+    ring = KeyRing({"k": b"k" * 32}, max_length=1000)
     first = ServerRoundTrips(received(), ring, principal="", now=NOW)
     key = asked_key(first, NAME)
-    request = retry(first.required(NOW), {key: replace(ALICE, content={"name": "A" * 1000})})
+    request = retry(
+        first.input_required_result(NOW), {key: replace(ALICE, content={"name": "A" * 1000})}
+    )
     second = ServerRoundTrips(request, ring, principal="", now=NOW)
     second.ask(NAME)
     asked_key(second, ROOTS)
     with pytest.raises(McpError, match="the answers so far are too long") as caught:
-        second.required(NOW)
+        second.input_required_result(NOW)
     assert caught.value.code == -32602
 
 
@@ -588,7 +605,7 @@ def test_returned_result_keeps_handler_state() -> None:
     returned = t.InputRequiredResult(
         input_requests={"step 1": NAME, "roots": ROOTS}, request_state='{"at": "ü"}', meta={"a": 1}
     )
-    result = run.required(NOW, returned)
+    result = run.input_required_result(NOW, returned)
     assert result.input_requests == returned.input_requests
     assert (result.meta, result.result_type) == ({"a": 1}, "input_required")
     assert result.request_state != returned.request_state
@@ -605,11 +622,11 @@ def test_returned_result_keeps_handler_state() -> None:
         run.response("other", t.CreateMessageResult)
 
     # Without a state of its own: earlier responses stay, but not those that it requests again.
-    result = run.required(NOW, t.InputRequiredResult(input_requests={"step 2": NAME}))
+    result = run.input_required_result(NOW, t.InputRequiredResult(input_requests={"step 2": NAME}))
     run = inquiry(retry(result, {"step 2": ALICE}))
     assert run.state is None
     assert run.responses.keys() == {"step 1", "step 2", "other"}
-    result = run.required(NOW, t.InputRequiredResult(input_requests={"step 1": NAME}))
+    result = run.input_required_result(NOW, t.InputRequiredResult(input_requests={"step 1": NAME}))
     run = inquiry(retry(result, {}))
     assert run.responses.keys() == {"step 2", "other"}
 
@@ -617,7 +634,7 @@ def test_returned_result_keeps_handler_state() -> None:
 def test_ask_wins_over_returned_result() -> None:
     run = inquiry()
     key = asked_key(run, NAME)
-    result = run.required(
+    result = run.input_required_result(
         NOW, t.InputRequiredResult(input_requests={"k": ROOTS}, request_state="s")
     )
     assert result.input_requests == {key: NAME}
@@ -625,12 +642,12 @@ def test_ask_wins_over_returned_result() -> None:
 
 def test_ask_and_returned_result_share_request() -> None:
     run = inquiry()
-    result = run.required(
+    result = run.input_required_result(
         NOW, t.InputRequiredResult(input_requests={"k": ROOTS}, request_state="s")
     )
     run = inquiry(retry(result, {"k": FILES}))
     key = asked_key(run, NAME)
-    run = inquiry(retry(run.required(NOW), {key: ALICE}))
+    run = inquiry(retry(run.input_required_result(NOW), {key: ALICE}))
     assert (run.state, run.response("k", t.ListRootsResult), run.ask(NAME)) == ("s", FILES, ALICE)
 
 
@@ -658,24 +675,26 @@ def test_returned_result_invalid_raises(
 ) -> None:
     peer = client(version, offers(elicitation=ELICITS(url={}, form={})))
     run = inquiry(received(peer=peer))
-    say = run.required if version == E else run.nested
+    say = run.input_required_result if version == E else run.nested_requests
     with pytest.raises(error, match=words):
         say(*((NOW, returned) if version == E else (returned, bytes)))
 
 
 @pytest.mark.requirement("MRTR-3")
 def test_deferred_request_keeps_responses() -> None:
-    assert decoded(inquiry().required(NOW)).keys() == {"resultType", "requestState"}
+    assert decoded(inquiry().input_required_result(NOW)).keys() == {"resultType", "requestState"}
     first = inquiry()
     key = asked_key(first, NAME)
-    busy = inquiry(retry(first.required(NOW), {key: ALICE}))
-    result = busy.required(NOW)
+    busy = inquiry(retry(first.input_required_result(NOW), {key: ALICE}))
+    result = busy.input_required_result(NOW)
     assert result.input_requests is None
     later = inquiry(retry(result, {}))
     assert later.ask(NAME) == ALICE
     assert later.round == 2
     # The same with a returned result; an empty map means no input requests.
-    result = later.required(NOW, t.InputRequiredResult(input_requests={}, request_state="s"))
+    result = later.input_required_result(
+        NOW, t.InputRequiredResult(input_requests={}, request_state="s")
+    )
     assert decoded(result).keys() == {"resultType", "requestState"}
     assert inquiry(retry(result, {})).state == "s"
 
@@ -761,9 +780,9 @@ def test_as_request_encodes_for_each_revision(version: str, question: Any, sent:
     dialect = DIALECTS[version]
     if isinstance(sent, str):
         with pytest.raises(LocalProtocolError, match=sent):
-            dialect.encode(as_request(question, client(version), lambda n: b"\x07" * n)[1])
+            dialect.encode(to_request(question, client(version), lambda n: b"\x07" * n)[1])
     else:
-        method, params = as_request(question, client(version), lambda n: b"\x07" * n)
+        method, params = to_request(question, client(version), lambda n: b"\x07" * n)
         assert method == question.method
         assert json.loads(dialect.encode(params)) == sent
 
@@ -786,7 +805,7 @@ def test_as_request_encodes_for_each_revision(version: str, question: Any, sent:
 )
 def test_as_request_without_capability_raises(peer: Peer, question: Any, missing: Any) -> None:
     with pytest.raises(McpError) as caught:
-        as_request(question, peer, bytes)
+        to_request(question, peer, bytes)
     assert (caught.value.code, caught.value.data) == (-32601, {"requiredCapabilities": missing})
 
 
@@ -794,17 +813,17 @@ def test_keep_stateful_response_is_found_in_next_run() -> None:
     run = inquiry(received(peer=client(D)))
     key, answer = run.look_up(NAME)
     assert answer is None
-    run.keep(key, ALICE)
+    run.store_response(key, ALICE)
     assert run.look_up(NAME) == (key[:-1] + "2", None)  # the second occurrence is another one
     run.resume(t.InputRequiredResult(request_state="s"), {})
     assert run.look_up(NAME) == (key, ALICE)
-    assert not run.asking
+    assert not run.input_required
 
 
 def test_ask_custom_check_decides_validity() -> None:
     run = inquiry()
     key = asked_key(run, NAME)
-    again = retry(run.required(NOW), {key: ALICE})
+    again = retry(run.input_required_result(NOW), {key: ALICE})
     assert inquiry(again).ask(NAME) == ALICE
     assert inquiry(again).look_up(NAME, None, lambda question, answer: None) == (key, ALICE)
     with pytest.raises(NeedInput):
@@ -815,7 +834,7 @@ def test_ask_custom_check_decides_validity() -> None:
 def test_nested_requests_stand_for_returned_result(version: str) -> None:
     run = inquiry(received(peer=client(version)))
     returned = t.InputRequiredResult(input_requests={"a": NAME, "b": ROOTS}, request_state="s")
-    nested = run.nested(returned, bytes)
+    nested = run.nested_requests(returned, bytes)
     assert [(key, method) for key, (method, _) in nested.items()] == [
         ("a", "elicitation/create"),
         ("b", "roots/list"),
@@ -825,7 +844,7 @@ def test_nested_requests_stand_for_returned_result(version: str) -> None:
     assert run.response("a", t.ElicitResult) == ALICE
     assert run.response("b", t.ListRootsResult) == FILES
     again = t.InputRequiredResult(input_requests={"c": MODEL})
-    run.nested(again, bytes)
+    run.nested_requests(again, bytes)
     run.resume(again, {"c": SAID})
     assert (run.state, run.round, list(run.responses)) == (None, 2, ["a", "b", "c"])
 
@@ -834,7 +853,7 @@ def test_nested_requests_stand_for_returned_result(version: str) -> None:
 
 
 def rounds(
-    params: Any = None, capabilities: t.ClientCapabilities = EVERYTHING, limit: int = ROUNDS
+    params: Any = None, capabilities: t.ClientCapabilities = EVERYTHING, limit: int = MAX_ROUNDS
 ) -> ClientRoundTrips:
     return ClientRoundTrips(
         "tools/call", params or {"name": "t"}, SERVER, capabilities, rounds=limit
@@ -854,10 +873,10 @@ def test_retry_has_responses_and_unchanged_state(original: Any, state: str | Non
     before = json.loads(encode(original))
     call = rounds(original)
     questions: Any = {"n": NAME, "m": MODEL, "r": ROOTS}
-    assert call.take(questions, state) == questions
+    assert call.begin_round(questions, state) == questions
     assert call.params is original  # unchanged until all are answered
     dressed = {"meta": {"a": 1}, "result_type": "complete"}
-    call.answer(
+    call.set_responses(
         {
             "n": replace(ALICE, **dressed),
             "m": replace(SAID, **dressed),
@@ -882,20 +901,20 @@ def test_retry_has_responses_and_unchanged_state(original: Any, state: str | Non
     assert repr(call) == "<ClientRoundTrips of tools/call, 1 so far, 3 questions>"
 
     # The next round has nothing of this one.
-    call.take({"n": NAME}, None)
-    call.answer({"n": t.ElicitResult(action="decline")})
+    call.begin_round({"n": NAME}, None)
+    call.set_responses({"n": t.ElicitResult(action="decline")})
     assert json.loads(encode(call.params)) == before | {
         "inputResponses": {"n": {"action": "decline"}}
     }
-    call.take(None, "next")
-    call.answer({})
+    call.begin_round(None, "next")
+    call.set_responses({})
     assert json.loads(encode(call.params)) == before | {"requestState": "next"}
 
 
 def test_retry_of_request_without_params() -> None:
     call = ClientRoundTrips("tools/call", None, SERVER, EVERYTHING)
-    call.take(None, "s")
-    call.answer({})
+    call.begin_round(None, "s")
+    call.set_responses({})
     assert call.params == {"requestState": "s"}
 
 
@@ -910,9 +929,9 @@ def test_retry_of_request_without_params() -> None:
 )
 def test_retry_with_missing_or_invalid_response_raises(answers: Any, words: str) -> None:
     call = rounds()
-    call.take({"n": NAME}, "s")
+    call.begin_round({"n": NAME}, "s")
     with pytest.raises(LocalProtocolError, match=words):
-        call.answer(answers)
+        call.set_responses(answers)
     assert call.params == {"name": "t"}
 
 
@@ -928,30 +947,30 @@ def test_retry_with_missing_or_invalid_response_raises(answers: Any, words: str)
 def test_round_with_invalid_input_request_raises(question: Any, words: str) -> None:
     call = rounds(capabilities=offers(elicitation=ELICITS()))
     with pytest.raises(RemoteProtocolError, match=words):
-        call.take({"ok": NAME, "bad": question}, "s")
+        call.begin_round({"ok": NAME, "bad": question}, "s")
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
 def test_client_rounds_over_limit_raise(limit: int) -> None:
     call = rounds(limit=limit)
     for _ in range(limit):
-        call.take({"n": NAME}, "s")
-        call.answer({"n": ALICE})
+        call.begin_round({"n": NAME}, "s")
+        call.set_responses({"n": ALICE})
     with pytest.raises(
         RemoteProtocolError, match=f"tools/call: the server still asks after {limit} rounds"
     ):
-        call.take(None, "s")
+        call.begin_round(None, "s")
 
 
 def test_deferred_retry_delay_grows() -> None:
     call = rounds()
     pauses = []
     for questions in (None, {}, None, {"n": NAME}, None):
-        call.take(questions, "s")
-        call.answer({"n": ALICE})
+        call.begin_round(questions, "s")
+        call.set_responses({"n": ALICE})
         pauses.append(call.pause)
     assert pauses == [0.1, 0.2, 0.4, 0.0, 0.1]
-    assert [pause_before(retry) for retry in (0, 1, 5, 6, 10_000)] == [0.1, 0.2, 3.2, 5.0, 5.0]
+    assert [retry_delay(retry) for retry in (0, 1, 5, 6, 10_000)] == [0.1, 0.2, 3.2, 5.0, 5.0]
 
 
 # -- Both sides together -------------------------------------------------------------------------
@@ -975,18 +994,18 @@ class Wire:
         try:
             run = inquiry(request, **self._how)
         except InvalidRequestState as bad:
-            return {"error": bad.TOLD}
+            return {"error": bad.PUBLIC_MESSAGE}
         value: Any = None
         try:
             value = self._handler(run)
         except NeedInput:
             pass
         except BaseException as exc:  # noqa: BLE001 - as a runtime does
-            if not run.asking:
+            if not run.input_required:
                 return {"error": str(single(exc))}
         try:
-            if run.asking or isinstance(value, t.InputRequiredResult):
-                value = run.required(
+            if run.input_required or isinstance(value, t.InputRequiredResult):
+                value = run.input_required_result(
                     NOW, value if isinstance(value, t.InputRequiredResult) else None
                 )
         except McpError as exc:
@@ -1002,9 +1021,9 @@ class Wire:
             if reply.get("resultType") != "input_required":
                 return reply.get("error") or reply["content"][0]["text"]
             result = reader(t.InputRequiredResult)(encode(reply))
-            questions = call.take(result.input_requests, result.request_state)
+            questions = call.begin_round(result.input_requests, result.request_state)
             self.rounds.append([_words(question) for question in questions.values()])
-            call.answer({key: self.answer(question) for key, question in questions.items()})
+            call.set_responses({key: self.answer(question) for key, question in questions.items()})
 
 
 def _words(question: t.InputRequest) -> str:
@@ -1086,7 +1105,7 @@ def in_both_ways(run: ServerRoundTrips) -> Any:
 
 def without_a_client_for_it(run: ServerRoundTrips) -> Any:
     try:
-        require([NAME], client(capabilities=NOTHING))
+        require_capabilities([NAME], client(capabilities=NOTHING))
     except McpError:
         return text_result("did without")
 
@@ -1166,13 +1185,13 @@ def test_whole_call_with_nested_requests() -> None:
     asked_for = []
     value = by_hand(run)
     while isinstance(value, t.InputRequiredResult):
-        nested = run.nested(value, bytes)
+        nested = run.nested_requests(value, bytes)
         asked_for.append([method for method, _ in nested.values()])
         answers = {}
         for key, (method, params) in nested.items():
-            there = question_of(method, params)
-            check_question(there, EVERYTHING)
-            answers[key] = as_answer(there, ANSWER_TO[type(there)])
+            there = input_request_of(method, params)
+            check_input_request(there, EVERYTHING)
+            answers[key] = check_response(there, ANSWER_TO[type(there)])
         run.resume(value, answers)
         value = by_hand(run)
     assert asked_for == [["elicitation/create"], [], ["elicitation/create"]]
@@ -1187,4 +1206,4 @@ def test_whole_call_altered_state_is_rejected() -> None:
         "requestState": reply["requestState"] + "-TAMPERED",
         "inputResponses": {},
     }
-    assert link.serve(encode(params)) == {"error": InvalidRequestState.TOLD}
+    assert link.serve(encode(params)) == {"error": InvalidRequestState.PUBLIC_MESSAGE}

@@ -24,7 +24,7 @@ from mcp_core.jsonrpc._codec import (
     encode_request,
     encode_result,
     is_batch,
-    one_line,
+    strip_white_space,
     reader,
     split_batch,
 )
@@ -514,7 +514,7 @@ def test_decode_invalid_message_raises_bad_message(
         decode(data, method_limit=32, id_limit=16)
     bad = caught.value
     assert words in bad.message
-    assert (bad.fault, bad.id, bad.looks) == (fault, id, looks)
+    assert (bad.fault, bad.id, bad.apparent_kind) == (fault, id, looks)
     assert type(bad.id) is type(id)
     assert bad.message == str(bad)
     assert bad.__cause__ is None
@@ -557,7 +557,11 @@ def test_split_batch_returns_members(data: bytes, members: list[bytes]) -> None:
 def test_split_batch_not_json_raises(data: bytes, words: str) -> None:
     with pytest.raises(BadMessage, match=words) as caught:
         split_batch(data)
-    assert (caught.value.fault, caught.value.id, caught.value.looks) == (PARSE, None, "request")
+    assert (caught.value.fault, caught.value.id, caught.value.apparent_kind) == (
+        PARSE,
+        None,
+        "request",
+    )
 
 
 @pytest.mark.parametrize("data", [b"{}", b"", b" ", b'"["', b"1"])
@@ -607,7 +611,7 @@ def test_encode_error_object() -> None:
 @pytest.mark.requirement("STDIO-1")
 def test_one_line_removes_white_space() -> None:
     pretty = b'{\r\n  "a": [1,\n 2],\n  "b": "c d\\n"\n}\n'
-    assert one_line(pretty) == b'{"a":[1,2],"b":"c d\\n"}'
+    assert strip_white_space(pretty) == b'{"a":[1,2],"b":"c d\\n"}'
 
 
 def test_reader_decodes_its_type() -> None:

@@ -58,7 +58,7 @@ def lines_of(*pieces: bytes, limit: int = LIMIT) -> tuple[list[bytes | None], bo
             else:
                 assert type(line) is bytes
                 lines.append(line)
-    return lines, buffer.in_line
+    return lines, buffer.has_partial_line
 
 
 @pytest.mark.requirement("STDIO-1", "STDIO-6", "STDIO-14")
@@ -90,11 +90,11 @@ def test_line_buffer_too_long_reported_once_without_memory() -> None:
         buffer.feed(b"x" * 100)
         reported.append(buffer.next_line())
         assert len(buffer) == 0
-        assert buffer.in_line
+        assert buffer.has_partial_line
     assert reported == [LINE_TOO_LONG] + [None] * 999
     buffer.feed(b"x\nok\n")
     assert buffer.next_line() == b"ok"
-    assert not buffer.in_line
+    assert not buffer.has_partial_line
 
 
 def test_line_buffer_too_long_reported_before_newline() -> None:
@@ -120,7 +120,7 @@ def test_line_buffer_many_lines_take_linear_time(size: int) -> None:
         assert buffer.next_line() == b"line %06d" % i
     assert len(buffer) == len(b"the rest")
     assert buffer.next_line() is None
-    assert buffer.in_line
+    assert buffer.has_partial_line
     assert buffer.unfinished == b"the rest"
     buffer.feed(b"\n")
     assert buffer.next_line() == b"the rest"

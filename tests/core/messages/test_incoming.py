@@ -34,11 +34,11 @@ def summaries(intake: IncomingMessages) -> list[Any]:
 def test_incoming_lines_become_messages() -> None:
     intake = IncomingMessages(Limits())
     intake.feed(line(ping(1)) + b"\n \t\r\n" + line(call(2)) + b"{\n" + b'{"jso')
-    assert intake.in_line
+    assert intake.has_partial_line
     first, second, third = summaries(intake)
     assert (first, second) == ("ping", "tools/call")
     assert "not JSON" in third
-    assert (len(intake), intake.in_line) == (5, True)
+    assert (len(intake), intake.has_partial_line) == (5, True)
     assert intake.received == len(line(ping(1)) + line(call(2))) + 12
 
 
@@ -51,7 +51,7 @@ def test_incoming_messages_keep_their_context() -> None:
     assert len(intake) == intake.received
     seen = []
     while (message := intake.next_message()) is not None:
-        seen.append((summary(message), intake.via.related))
+        seen.append((summary(message), intake.context.related))
     assert seen == [("ping", 7), ("the message is longer than 200 bytes", 8), ("tools/call", None)]
     assert len(intake) == 0
 
@@ -86,7 +86,7 @@ def test_incoming_clear_discards_everything() -> None:
     intake.next_message()
     intake.add(encoded(ping(3)), None)
     intake.clear()
-    assert (len(intake), intake.in_line, intake.next_message()) == (0, False, None)
+    assert (len(intake), intake.has_partial_line, intake.next_message()) == (0, False, None)
     assert repr(intake) == "<IncomingMessages of 0 bytes>"
 
 

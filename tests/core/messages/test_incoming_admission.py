@@ -14,8 +14,8 @@ from mcp_core.connection._admission import AdmittedRequest, admit
 from mcp_core.messages._rejection import RequestRejected
 from tests.core.helpers import (
     CLIENT_INFO,
-    CLIENT_OFFERS,
-    ENVELOPE,
+    CLIENT_CAPABILITIES,
+    STATELESS_META,
     META_CAPABILITIES,
     META_CLIENT,
     META_VERSION,
@@ -34,7 +34,7 @@ from tests.core.helpers import (
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
 NEW, OPENING, READY, CLOSING = State.NEW, State.OPENING, State.READY, State.CLOSING
 CALL: Any = {"name": "t"}
-MODERN: Any = {"_meta": ENVELOPE}
+MODERN: Any = {"_meta": STATELESS_META}
 
 
 class AddParams(Struct):
@@ -49,7 +49,7 @@ NEWS_TOO = server_config(methods=[Method("notifications/acme/news", None, t.Noti
 
 
 def session_peer_of(version: str) -> Peer:
-    return Peer(DIALECTS[version], CLIENT_OFFERS, CLIENT_INFO)
+    return Peer(DIALECTS[version], CLIENT_CAPABILITIES, CLIENT_INFO)
 
 
 def admitted(
@@ -62,7 +62,7 @@ def admitted(
     session_peer: Peer | None = None,
 ) -> AdmittedRequest:
     raw = b"{}" if params is None else json.dumps(params).encode()
-    rows = config.rows[role]
+    rows = config.receivable[role]
     return admit(
         method, raw, role=role, config=config, rows=rows, state=state, session_peer=session_peer
     )
@@ -76,7 +76,7 @@ def admitted(
 def test_admit_after_handshake_uses_session_peer(version: str, state: State) -> None:
     found = admitted("tools/call", CALL, state=state, session_peer=session_peer_of(version))
     assert found.row is DIALECTS[version].receives[SERVER]["tools/call"]
-    terms = ALL_ERAS.terms[SERVER][DIALECTS[version]]
+    terms = ALL_ERAS.dialect_configs[SERVER][DIALECTS[version]]
     assert found == AdmittedRequest(
         found.row, t.CallToolParams(name="t"), session_peer_of(version), terms, None
     )
@@ -112,7 +112,7 @@ def test_admit_stateless_request_ignores_session_peer(
 @pytest.mark.requirement("META-11")
 @pytest.mark.parametrize("name", ["nobody", "inspector", ""])
 def test_admit_client_info_does_not_affect_checks(name: str) -> None:
-    meta = ENVELOPE | {META_CLIENT: {"name": name, "version": ""}}
+    meta = STATELESS_META | {META_CLIENT: {"name": name, "version": ""}}
     found = admitted("tools/call", CALL | {"_meta": meta})
     assert found.peer.info == t.Implementation(name, "")
     assert (found.row.name, found.peer.dialect.version) == ("tools/call", E)
@@ -126,7 +126,7 @@ def test_admit_client_info_does_not_affect_checks(name: str) -> None:
 def test_admit_initialize_negotiates_revision(config: Config, asked: str, answered: str) -> None:
     found = admitted("initialize", initialize(asked)["params"], config=config, state=NEW)
     assert found.peer.dialect.version == answered
-    assert found.peer.capabilities == CLIENT_OFFERS
+    assert found.peer.capabilities == CLIENT_CAPABILITIES
     assert found.peer.info == CLIENT_INFO
 
 
@@ -172,7 +172,7 @@ def test_admit_server_request_at_client_uses_session_peer(version: str) -> None:
 )
 @pytest.mark.parametrize("token", [7, "seven", 0, ""])
 def test_admit_progress_token_is_read(method: str, params: Any, token: Any) -> None:
-    for meta in ({}, ENVELOPE):
+    for meta in ({}, STATELESS_META):
         found = admitted(
             method,
             params | {"_meta": meta | {"progressToken": token}},
@@ -212,12 +212,12 @@ REFUSED: list[Any] = [
     pytest.param("odd", {"_meta": HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks", E, id="half of an unknown method"),
     pytest.param("acme/add", {"a": 1, "_meta": HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks", E, id="half of a custom method"),
     # Revisions that are not served
-    pytest.param("tools/call", CALL | {"_meta": ENVELOPE | {META_VERSION: "2099-01-01"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "2099-01-01"}, "2099-01-01 is not served", E, id="from the future"),
-    pytest.param("tools/call", CALL | {"_meta": ENVELOPE | {META_VERSION: D}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": D}, "without a handshake", E, id="a stateful revision"),
+    pytest.param("tools/call", CALL | {"_meta": STATELESS_META | {META_VERSION: "2099-01-01"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "2099-01-01"}, "2099-01-01 is not served", E, id="from the future"),
+    pytest.param("tools/call", CALL | {"_meta": STATELESS_META | {META_VERSION: D}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": D}, "without a handshake", E, id="a stateful revision"),
     pytest.param("server/discover", MODERN, STATEFUL_ONLY, NEW, None, Fault.UNSUPPORTED_VERSION, {"supported": list(ALL[1:]), "requested": E}, "not served", D, id="a probe at a stateful server"),
-    pytest.param("server/discover", {"_meta": ENVELOPE | {META_VERSION: "x"}}, STATELESS_ONLY, NEW, None, Fault.UNSUPPORTED_VERSION, {"supported": [E], "requested": "x"}, "x is not served", E, id="discover too"),
-    pytest.param("odd", {"_meta": ENVELOPE | {META_VERSION: "x"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "x"}, "x is not served", E, id="before the method"),
-    pytest.param("tools/call", {"name": 1, "_meta": ENVELOPE | {META_VERSION: "x"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "x"}, "x is not served", E, id="before the params"),
+    pytest.param("server/discover", {"_meta": STATELESS_META | {META_VERSION: "x"}}, STATELESS_ONLY, NEW, None, Fault.UNSUPPORTED_VERSION, {"supported": [E], "requested": "x"}, "x is not served", E, id="discover too"),
+    pytest.param("odd", {"_meta": STATELESS_META | {META_VERSION: "x"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "x"}, "x is not served", E, id="before the method"),
+    pytest.param("tools/call", {"name": 1, "_meta": STATELESS_META | {META_VERSION: "x"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "x"}, "x is not served", E, id="before the params"),
     # Not legal in this state
     pytest.param("initialize", initialize()["params"], ALL_ERAS, OPENING, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "already sent", D, id="initialize twice"),
     pytest.param("initialize", initialize(A)["params"], ALL_ERAS, READY, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "already initialized", D, id="initialize again"),
@@ -244,11 +244,11 @@ REFUSED: list[Any] = [
     pytest.param("tools/call", None, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "name", D, id="missing"),
     pytest.param("tools/call", [], ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "got `array`", D, id="array"),
     pytest.param("tools/call", {"name": 1} | MODERN, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "do not fit", E, id="wrong, stateless"),
-    pytest.param("tools/call", CALL | {"_meta": ENVELOPE | {META_CAPABILITIES: {"roots": 5}}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "roots", E, id="wrong capabilities"),
-    pytest.param("tools/call", CALL | {"_meta": ENVELOPE | {"io.modelcontextprotocol/logLevel": "loud"}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "loud", E, id="wrong log level"),
+    pytest.param("tools/call", CALL | {"_meta": STATELESS_META | {META_CAPABILITIES: {"roots": 5}}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "roots", E, id="wrong capabilities"),
+    pytest.param("tools/call", CALL | {"_meta": STATELESS_META | {"io.modelcontextprotocol/logLevel": "loud"}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "loud", E, id="wrong log level"),
     pytest.param("tools/call", CALL | {"_meta": {"progressToken": 1.5}}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "progressToken", D, id="wrong progress token"),
     pytest.param("acme/add", {"a": "1"}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "got `str`", D, id="wrong, custom"),
-    pytest.param("acme/add", {"a": 1, "_meta": ENVELOPE | {"progressToken": {}}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "progressToken", E, id="wrong _meta, custom"),
+    pytest.param("acme/add", {"a": 1, "_meta": STATELESS_META | {"progressToken": {}}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "progressToken", E, id="wrong _meta, custom"),
     pytest.param("initialize", {}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "the params of initialize do not fit", None, id="initialize"),
 ]  # fmt: skip
 
@@ -284,7 +284,7 @@ def test_admit_first_failed_check_determines_rejection(
     with pytest.raises(RequestRejected) as caught:
         admitted(method, params, config=config, state=state, session_peer=session_peer)
     refusal = caught.value
-    assert (refusal.fault, refusal.data, refusal.answerable) == (fault, data, True)
+    assert (refusal.fault, refusal.data, refusal.may_respond) == (fault, data, True)
     assert (refusal.dialect.version if refusal.dialect is not None else None) == version
     assert words in refusal.message
     assert str(refusal) == refusal.message
@@ -292,7 +292,7 @@ def test_admit_first_failed_check_determines_rejection(
 
 def test_admit_long_version_is_truncated_in_message() -> None:
     with pytest.raises(RequestRejected) as caught:
-        admitted("tools/call", {"_meta": ENVELOPE | {META_VERSION: "x" * 10_000}})
+        admitted("tools/call", {"_meta": STATELESS_META | {META_VERSION: "x" * 10_000}})
     assert len(caught.value.message) < 200
 
 
@@ -335,11 +335,11 @@ def test_admit_request_at_stateless_client_gets_no_response(
         admitted(
             method, config=client_config(E), role=CLIENT, state=state, session_peer=session_peer
         )
-    assert not caught.value.answerable
+    assert not caught.value.may_respond
 
 
 @pytest.mark.parametrize("method", ["roots/list", "odd"])
 def test_admit_request_while_client_opens_rejected(method: str) -> None:
     with pytest.raises(RequestRejected, match="has not been initialized") as caught:
         admitted(method, config=client_config(), role=CLIENT, state=OPENING)
-    assert (caught.value.fault, caught.value.answerable) == (Fault.INVALID_REQUEST, True)
+    assert (caught.value.fault, caught.value.may_respond) == (Fault.INVALID_REQUEST, True)

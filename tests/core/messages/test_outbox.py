@@ -18,7 +18,7 @@ def outbox_of(*messages: Outgoing) -> Outbox:
 def test_outbox_empty_has_nothing() -> None:
     outbox = outbox_of()
     assert outbox.queued == 0
-    assert outbox.take() == []
+    assert outbox.take_messages() == []
     assert outbox.take_lines() == b""
 
 
@@ -29,9 +29,9 @@ def test_outbox_take_returns_messages_once_in_order() -> None:
     )
     outbox = outbox_of(first, second)
     assert outbox.queued == 4
-    assert outbox.take() == [first, second]
+    assert outbox.take_messages() == [first, second]
     assert outbox.queued == 0
-    assert outbox.take() == []
+    assert outbox.take_messages() == []
 
 
 @pytest.mark.requirement("STDIO-1")
@@ -66,7 +66,7 @@ def test_outbox_take_lines_returns_one_message_per_line() -> None:
 def test_outgoing_message_belongs_to_request_of_peer(
     message: Outgoing, peers_request: int | str | None
 ) -> None:
-    assert message.peers_request == peers_request
+    assert message.incoming_id == peers_request
     message.data = b"12345"
     outbox = outbox_of(message)
     assert outbox.queued == 5

@@ -38,7 +38,7 @@ class RecordingRequest(PendingRequest):
     def end(self, result: Any, error: BaseException | None) -> None:
         self.ends.append((result, error))
 
-    def progressed(self, event: ProgressReceived) -> None:
+    def on_progress(self, event: ProgressReceived) -> None:
         self.progress_seen.append(event.progress)
 
 
@@ -104,29 +104,29 @@ def test_paged_list_continues_until_no_cursor() -> None:
     assert repr(listing) == "<PagedList of tools/list, 0 items, not at the end>"
     asked = []
     for answer in (page("a", cursor="x y"), page(cursor=""), page("b", "c")):
-        assert listing.wanted
+        assert listing.has_more
         asked.append(listing.params)
-        listing.take(answer)
+        listing.add_page(answer)
     assert asked == [None, {"cursor": "x y"}, {"cursor": ""}]
-    assert not listing.wanted
+    assert not listing.has_more
     assert [tool.name for tool in listing.items] == ["a", "b", "c"]
     assert repr(listing) == "<PagedList of tools/list, 3 items>"
 
 
 def test_paged_list_repeated_cursor_raises() -> None:
     listing: PagedList[Tool] = PagedList("tools/list", "tools")
-    listing.take(page("a", cursor="1"))
-    listing.take(page("b", cursor="2"))
+    listing.add_page(page("a", cursor="1"))
+    listing.add_page(page("b", cursor="2"))
     with pytest.raises(RemoteProtocolError, match="do not come to an end"):
-        listing.take(page("c", cursor="1"))
+        listing.add_page(page("c", cursor="1"))
 
 
 def test_paged_list_over_page_limit_raises() -> None:
     listing: PagedList[Tool] = PagedList("tools/list", "tools")
     for number in range(10_000):
-        listing.take(page(cursor=str(number)))
+        listing.add_page(page(cursor=str(number)))
     with pytest.raises(RemoteProtocolError, match="tools/list"):
-        listing.take(page(cursor="one more"))
+        listing.add_page(page(cursor="one more"))
 
 
 # -- One call ------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class RecordingCall(PendingCall[Any]):
     def wake(self) -> None:
         self.log.append("wake")
 
-    def rearm(self) -> None:
+    def deadline_changed(self) -> None:
         self.log.append("rearm")
 
     def is_done(self) -> bool:
@@ -196,7 +196,7 @@ def test_call_one_request_wakes_once() -> None:
     call.end(42, None)
     assert call.is_done()
     call.end(None, PeerError(1, "late"))
-    call.progressed(progress())
+    call.on_progress(progress())
     assert call.sent == [("one", {"a": 1})]
     assert call.log == ["wake"]
     assert call.result() == "the answer is 42"
@@ -261,11 +261,11 @@ def test_call_own_exception_is_raised() -> None:
 def test_call_progress_reaches_callback() -> None:
     received: list[Any] = []
     call = started(one(), {"progress": lambda *args: received.append(args)})
-    call.progressed(progress())
+    call.on_progress(progress())
     assert call.log == ["rearm"]
     assert received == [(0.5, 1.0, "half")]
     silent = started(one(), {"progress": None})
-    silent.progressed(progress())
+    silent.on_progress(progress())
     assert silent.log == ["rearm"]
 
 
@@ -276,7 +276,7 @@ def test_call_failing_callback_ends_it(raised: BaseException) -> None:
 
     call = started(two(), {"progress": fail})
     call.end("x", None)
-    call.progressed(progress())
+    call.on_progress(progress())
     assert call.log == ["rearm", "rearm", "wake"]
     with pytest.raises(type(raised)) as caught:
         call.result()
@@ -287,13 +287,13 @@ class RecordingWait(CallWait):
     """A wait that records the call and how often it was stopped."""
 
     def __init__(self, *, ours: bool = False, name: str = "") -> None:
-        self.ours = ours
+        self.pauses_timeout = ours
         self.name = name
         self.stopped = 0
         self.waiter: PendingCall[Any]
 
-    def begin(self, waiter: PendingCall[Any]) -> None:
-        self.waiter = waiter
+    def begin(self, call: PendingCall[Any]) -> None:
+        self.waiter = call
 
     def stop(self) -> None:
         self.stopped += 1
@@ -338,12 +338,12 @@ def test_call_wait_failure_is_handled_or_raised() -> None:
 def test_end_wait_twice_stops_once() -> None:
     turn = RecordingWait(ours=True)
     call = started(through(turn))
-    call.leave_turn()
+    call.end_wait()
     call.end("x", None)
-    assert call.held == 1
-    call.leave_turn()
-    call.leave_turn()
-    assert (turn.stopped, call.held) == (1, 0)
+    assert call.pause_count == 1
+    call.end_wait()
+    call.end_wait()
+    assert (turn.stopped, call.pause_count) == (1, 0)
 
 
 def test_call_beginning_with_wait_names_it_in_timeout() -> None:
@@ -446,11 +446,11 @@ def test_call_deadline_follows_events(
     for seconds, event in events:
         call.now = start + seconds
         if event == "progressed":
-            call.progressed(progress())
+            call.on_progress(progress())
         elif event == "answered":
             call.end("x", None)
         else:
-            call.hold(1 if event == "asked" else -1)
+            call.pause_timeout(1 if event == "asked" else -1)
     assert call.deadline == (None if deadline is None else start + deadline)
     assert call.log == ["rearm"] * len(events)
     if words:
@@ -462,8 +462,8 @@ def test_call_deadline_follows_events(
 def test_call_done_sets_no_deadline() -> None:
     call = started(one())
     call.end("x", None)
-    call.hold(1)
-    call.hold(-1)
+    call.pause_timeout(1)
+    call.pause_timeout(-1)
     assert call.log == ["wake"]
 
 

@@ -19,7 +19,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import decode
-from mcp_core.messages._responses import OutgoingRequest, answer, error_of
+from mcp_core.messages._responses import OutgoingRequest, response_event, decode_error
 from tests.core.helpers import STATEFUL, VERSIONS, D, E
 
 
@@ -27,7 +27,7 @@ def event_for(version: str, method: str, **members: Any) -> Any:
     dialect = DIALECTS[version]
     row = dialect.receives[Role.SERVER].get(method)
     message = {"jsonrpc": "2.0", "id": 7, **members}
-    return answer(
+    return response_event(
         7, OutgoingRequest(method, row, dialect, "token"), decode(json.dumps(message).encode())
     )
 
@@ -169,6 +169,6 @@ def test_response_error_becomes_peer_error(
     ],
 )
 def test_response_malformed_error_is_remote_protocol_error(error: str) -> None:
-    found = error_of(Raw(error.encode()))
+    found = decode_error(Raw(error.encode()))
     assert type(found) is RemoteProtocolError
     assert "a malformed error object" in str(found)

@@ -83,7 +83,7 @@ def _run(plan: Invocation, context: Context) -> Any:
             value = asyncio.run(_awaited(value))
         return plan.result(value)
     except BaseException as exc:  # noqa: BLE001 - as a runtime has to
-        return plan.failure(exc, "ref")
+        return plan.exception_response(exc, "ref")
 
 
 async def _awaited(awaitable: Any) -> Any:

@@ -19,7 +19,7 @@ from tests.core.helpers import (
     cancelled,
     initialize,
     line,
-    modern,
+    stateless_request,
     request,
     result,
 )
@@ -58,15 +58,15 @@ class Stepping(Runtime):
     def reference(self) -> str:
         return "R"
 
-    async def ask(self, asked: NestedRequests[T]) -> T:
+    async def send_nested(self, requests: NestedRequests[T]) -> T:
         awake: list[bool] = []
-        with asked.under_way(lambda: awake.append(True)):
-            if asked.seconds is not None:
-                self.slept.append(asked.seconds)
+        with requests.entered(lambda: awake.append(True)):
+            if requests.seconds is not None:
+                self.slept.append(requests.seconds)
                 await one_step()
-            while asked.seconds is None and not awake:
+            while requests.seconds is None and not awake:
                 await one_step()
-        return asked.result()
+        return requests.result()
 
     def wall_time(self) -> float:
         return self.time
@@ -94,20 +94,20 @@ class Stage:
         self.service = Service(server, self.conn, self.runtime, **options)
         self.running: list[tuple[RequestJob, Any]] = []
         if self.stateful:
-            self.hear(initialize(version, capabilities=offers), INITIALIZED)
-            self.said()
+            self.receive(initialize(version, capabilities=offers), INITIALIZED)
+            self.sent_messages()
 
-    def hear(self, *messages: Message) -> None:
+    def receive(self, *messages: Message) -> None:
         """Send messages of the client, then run the jobs until all of them wait."""
         self.conn.receive_data(b"".join(map(line, messages)), 0.0)
-        self.go_on()
+        self.run_jobs()
 
-    def go_on(self) -> None:
+    def run_jobs(self) -> None:
         moved = True
         while moved:
             moved = False
             while (event := self.conn.next_event()) is not NEED_DATA:
-                job = self.service.take(event)  # type: ignore[arg-type]
+                job = self.service.handle_event(event)  # type: ignore[arg-type]
                 if job is not None:
                     self.running.append((job, steps_of(job.run)))
             for job, steps in list(self.running):
@@ -123,30 +123,30 @@ class Stage:
                 job.dropped()
                 moved = True
 
-    def said(self) -> list[Message]:
+    def sent_messages(self) -> list[Message]:
         return [json.loads(said) for said in self.conn.data_to_send().splitlines()]
 
     def asks(self, id: Any, method: str, **params: Any) -> None:
         """Send a request of the client."""
         if self.stateful:
-            self.hear(request(id, method, params))
+            self.receive(request(id, method, params))
         else:
             offers = {"io.modelcontextprotocol/clientCapabilities": self.offers}
-            self.hear(modern(id, method, params, **offers))
+            self.receive(stateless_request(id, method, params, **offers))
 
     def calls(self, tool: str, id: Any = 1, **params: Any) -> list[Message]:
         """Call a tool. Return all messages of the server."""
         self.asks(id, "tools/call", name=tool, **params)
-        return self.said()
+        return self.sent_messages()
 
     def answers(self, question: Message, answer: Any) -> list[Message]:
         """Respond to a request of the server. Return all messages of the server."""
-        self.hear(result(question["id"], answer))
-        return self.said()
+        self.receive(result(question["id"], answer))
+        return self.sent_messages()
 
     def cancels(self, id: Any = 1) -> list[Message]:
-        self.hear(cancelled(id))
-        return self.said()
+        self.receive(cancelled(id))
+        return self.sent_messages()
 
     def whole_call(self, tool: str, *answers: Any) -> Message:
         """Call `tool` and answer its input requests one by one. Return the last message.

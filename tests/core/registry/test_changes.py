@@ -84,7 +84,10 @@ def test_declaration_while_serving_notifies_clients() -> None:
 
 def test_changed_notifies_only_attached_subscribers() -> None:
     server = build()
-    tools, prompts = listening(server, toolsListChanged=True), listening(server, promptsListChanged=True)
+    tools, prompts = (
+        listening(server, toolsListChanged=True),
+        listening(server, promptsListChanged=True),
+    )
     server.changed(tools=True, prompts=True)
     assert (told(tools), told(prompts)) == (
         ["notifications/tools/list_changed"],
@@ -105,7 +108,7 @@ def test_changed_from_many_threads_loses_no_change() -> None:
     server = build()
     talk = listening(server)
     soon: list[Any] = []
-    talk.runtime.soon = soon.append  # type: ignore[assignment,method-assign]
+    talk.runtime.call_soon = soon.append  # type: ignore[assignment,method-assign]
 
     def change() -> None:
         for _ in range(200):

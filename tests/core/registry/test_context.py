@@ -83,7 +83,7 @@ class Recorder(Runtime):
     def pump(self) -> None:
         self.asked.append("pump")
 
-    def full(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId) -> bool:
         return self.is_full
 
     async def drain(self, id: RequestId) -> None:
@@ -216,13 +216,13 @@ def test_context_runtime_without_waiting_raises() -> None:
             raise AssertionError
 
     bare = Bare()
-    assert (bare.full(1), bare.in_worker_thread, bare.pump()) == (False, False, None)  # type: ignore[func-returns-value]
+    assert (bare.write_blocked(1), bare.in_worker_thread, bare.pump()) == (False, False, None)  # type: ignore[func-returns-value]
     with pytest.raises(TypeError, match="does not wait"):
         _ = bare.drain(1)
     for ask, what in (
         (bare.wall_time, "tell the time"),
         (lambda: bare.entropy(1), "draw random bytes"),
-        (lambda: bare.ask(None), "wait for answers"),  # type: ignore[arg-type]
+        (lambda: bare.send_nested(None), "wait for answers"),  # type: ignore[arg-type]
     ):
         with pytest.raises(TypeError, match=f"does not {what}"):
             ask()

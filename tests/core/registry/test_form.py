@@ -308,11 +308,11 @@ def test_form_invalid_content_has_a_reason() -> None:
         ({"f": 3}, r"content\.f is no text"),
         ({"f": "yesterday"}, "Invalid RFC3339 encoded date"),
     ):
-        assert words.replace("\\", "") in (form.problem(question, accepted(**content)) or "")
+        assert words.replace("\\", "") in (form.find_error(question, accepted(**content)) or "")
         with pytest.raises(ValueError, match=words):
             form.read(accepted(**content))
-    assert form.problem(question, accepted(f="2026-07-28")) is None
-    assert form.problem(question, ElicitResult(action="accept")) == "content.f is missing"
+    assert form.find_error(question, accepted(f="2026-07-28")) is None
+    assert form.find_error(question, ElicitResult(action="accept")) == "content.f is missing"
 
 
 @pytest.mark.requirement("ELIC-23")
@@ -320,7 +320,7 @@ def test_form_invalid_content_has_a_reason() -> None:
 def test_form_declined_or_cancelled_content_is_ignored(action: Any) -> None:
     form = Form(Record)
     refused = ElicitResult(action=action, content={"first_name": 1})
-    assert form.problem(form.question(""), refused) is None
+    assert form.find_error(form.question(""), refused) is None
     assert form.read(refused) == NotAccepted(action)
 
 

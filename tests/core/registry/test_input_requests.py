@@ -138,13 +138,13 @@ def test_elicit_stateful_client_waits_for_the_response() -> None:
     (question,) = talk.calls("book")
     assert question["params"] == {"message": "How many?", "requestedSchema": SEATS.schema}
     ((job, _),) = talk.running
-    (under_way,) = job.asking.rounds
+    (under_way,) = job.input_collector.active_requests
     assert repr(under_way) == "<_SingleRequest for tools/call, 1 asked>"
-    assert repr(job.asking).startswith("<InputCollector for tools/call: <Inquiry")
-    talk.hear(result("another", {}))
-    assert talk.said() == []
+    assert repr(job.input_collector).startswith("<InputCollector for tools/call: <Inquiry")
+    talk.receive(result("another", {}))
+    assert talk.sent_messages() == []
     assert text_of(talk.answers(question, TWO)[0]).startswith("Seats(")
-    assert job.asking.rounds == []
+    assert job.input_collector.active_requests == []
 
 
 def test_input_collector_without_input_draws_no_key() -> None:
@@ -172,11 +172,11 @@ def test_nested_request_error_or_invalid_result_raises(answer: Any, told: Any, t
     talk = stage(D)
     (question,) = talk.calls(tool)
     if answer is error:
-        talk.hear(error(question["id"], -1, "not today"))
-        assert talk.said()[0]["error"] == told
+        talk.receive(error(question["id"], -1, "not today"))
+        assert talk.sent_messages()[0]["error"] == told
     elif tool == "book":
-        talk.hear(result(question["id"], {"action": "accept"}))
-        assert talk.said()[0]["error"] == told
+        talk.receive(result(question["id"], {"action": "accept"}))
+        assert talk.sent_messages()[0]["error"] == told
     else:  # a handler that returns input requests checks the responses itself
         (again,) = talk.answers(question, {"action": "accept"})
         assert again["method"] == "elicitation/create"
@@ -248,10 +248,10 @@ def test_nested_request_is_cancelled_with_its_request() -> None:
 def test_elicit_after_the_response_raises() -> None:
     talk = stage(D)
     talk.asks(1, "tools/call", name="book")
-    assert talk.said()
+    assert talk.sent_messages()
     ((job, steps),) = talk.running
     job.done(t.CallToolResult(content=[]))  # a background task still waits
-    cancel, answer = talk.said()
+    cancel, answer = talk.sent_messages()
     assert (cancel["method"], answer["id"]) == ("notifications/cancelled", 1)
     with pytest.raises(LocalProtocolError, match="the request is over"):
         steps.send(None)
@@ -264,7 +264,7 @@ def test_elicit_cancelled_by_the_handler_cancels_the_nested_request() -> None:
     ((job, steps),) = talk.running
     with pytest.raises(ZeroDivisionError):
         steps.throw(ZeroDivisionError())  # for example a timeout of the handler itself
-    (cancel,) = talk.said()
+    (cancel,) = talk.sent_messages()
     assert cancel["params"] == {
         "requestId": question["id"],
         "reason": "the answer is not needed any more",
@@ -277,8 +277,8 @@ def test_elicit_connection_closes_first() -> None:
     talk = stage(D)
     talk.calls("book")
     talk.conn.receive_data(b"", 0.0)
-    talk.go_on()
-    (answer,) = talk.said()  # the client has closed only its own direction
+    talk.run_jobs()
+    (answer,) = talk.sent_messages()  # the client has closed only its own direction
     assert answer["error"] == {
         "code": -32603,
         "message": "the connection closed while the client was asked for input",
@@ -290,8 +290,8 @@ def test_elicit_connection_closes_first() -> None:
 def test_elicit_during_shutdown_raises() -> None:
     talk = stage(D)
     talk.asks(1, "tools/call", name="both")
-    (question,) = talk.said()
-    talk.conn.wind_down()
+    (question,) = talk.sent_messages()
+    talk.conn.shutdown()
     (answer,) = talk.answers(question, TWO)  # a response to an earlier request is still accepted
     assert answer["error"] == {"code": -32000, "message": "the server is being shut down"}
     assert talk.runtime.reports == []
@@ -313,9 +313,9 @@ def test_returned_state_without_input_requests_makes_the_client_repeat() -> None
 def test_returned_state_stateful_client_runs_the_handler_after_a_pause(version: str) -> None:
     talk = stage(version)
     talk.asks(1, "tools/call", name="later")
-    talk.go_on()
-    talk.go_on()
-    (answer,) = talk.said()
+    talk.run_jobs()
+    talk.run_jobs()
+    (answer,) = talk.sent_messages()
     assert text_of(answer) == "xx"
     assert talk.runtime.slept == [0.1, 0.2]
 
@@ -340,8 +340,8 @@ def test_returned_input_requests_are_sent_together() -> None:
 def test_returned_input_requests_one_error_cancels_the_others() -> None:
     talk = stage(D)
     seats, roots = talk.calls("several")
-    talk.hear(error(roots["id"], -32603, "no roots today"))
-    cancel, answer = talk.said()
+    talk.receive(error(roots["id"], -32603, "no roots today"))
+    cancel, answer = talk.sent_messages()
     assert cancel["params"]["requestId"] == seats["id"]
     assert answer["error"]["message"] == "the client refused roots/list: no roots today"
 
@@ -377,7 +377,7 @@ def test_input_request_in_a_custom_method_raises(version: str) -> None:
     other = Stage(talk.server, version)
     other.asks(1, "acme/ask")
     other.asks(2, "acme/by_hand")
-    assert [message["error"]["code"] for message in other.said()] == [-32603, -32603]
+    assert [message["error"]["code"] for message in other.sent_messages()] == [-32603, -32603]
     assert [str(exc) for exc in other.runtime.reports] == [
         f"acme/{name} cannot ask for input: only tools/call, prompts/get and resources/read can"
         for name in ("ask", "by_hand")

@@ -246,20 +246,20 @@ def test_list_pages_are_encoded_once_for_each_revision(method: str) -> None:
 def test_list_pages_cache_does_not_grow_with_cursors() -> None:
     lists = pages.ListPages("s", {"prompts/list": {f"n{n}": Listed(n) for n in range(9)}}, 3, None)
     assert repr(lists) == "<ListPages of 's', 0 encoded>"
-    lists.page("prompts/list", None, E)
+    lists.get_page("prompts/list", None, E)
     assert repr(lists) == "<ListPages of 's', 1 encoded>"
     (kept,) = lists._pages.values()
     before = dict(kept.by_start)
     assert list(before) == [0, 3, 6]
-    found = [lists.page("prompts/list", cursor, E) for cursor in kept_cursors(lists)]
+    found = [lists.get_page("prompts/list", cursor, E) for cursor in kept_cursors(lists)]
     assert [json.loads(bytes(page or b""))["prompts"][:1] for page in found] == [
         [{"name": f"n{n}"}] for n in range(1, 9)
     ] + [[]]
     assert kept.by_start == before
     assert len(kept.start_after) == 9
-    lists.page("prompts/list", "made up", E)
+    lists.get_page("prompts/list", "made up", E)
     assert len(kept.start_after) == 9
-    lists.forget()
+    lists.discard_pages()
     assert repr(lists) == "<ListPages of 's', 0 encoded>"
 
 
@@ -274,7 +274,7 @@ class Listed:
     def __init__(self, number: int) -> None:
         self.number = number
 
-    def listed(self, dialect: Dialect) -> Prompt:
+    def list_entry(self, dialect: Dialect) -> Prompt:
         return Prompt(name=f"n{self.number}")
 
 
@@ -282,13 +282,13 @@ def test_list_pages_of_outdated_entries_are_not_cached() -> None:
     """A thread may change a list while another thread encodes its pages."""
 
     class Changing(Listed):
-        def listed(self, dialect: Dialect) -> Prompt:
+        def list_entry(self, dialect: Dialect) -> Prompt:
             entries["new"] = Listed(1)
-            lists.forget()
-            return super().listed(dialect)
+            lists.discard_pages()
+            return super().list_entry(dialect)
 
     entries: dict[str, Listed] = {"old": Changing(0)}
     lists = pages.ListPages("s", {"prompts/list": entries}, 3, None)
-    first = lists.page("prompts/list", None, E)
+    first = lists.get_page("prompts/list", None, E)
     entries["old"] = Listed(0)
-    assert lists.page("prompts/list", None, E) != first
+    assert lists.get_page("prompts/list", None, E) != first

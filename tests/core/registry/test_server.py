@@ -127,7 +127,9 @@ def test_server_list_has_the_order_of_declaration() -> None:
 
 def test_server_list_follows_declarations_and_removals() -> None:
     server = full()
-    for method, key in zip(LISTS, ("tools", "resources", "resourceTemplates", "prompts"), strict=True):
+    for method, key in zip(
+        LISTS, ("tools", "resources", "resourceTemplates", "prompts"), strict=True
+    ):
         assert answered(server, method)[key]
     server.add_tool(lambda: None, name="t", description="d")
     server.remove_tool("zeta")
@@ -137,7 +139,12 @@ def test_server_list_follows_declarations_and_removals() -> None:
     server.remove_resource("x://{y}")
     for method, key in zip(LISTS[1:], ("resources", "resourceTemplates", "prompts"), strict=True):
         assert answered(server, method)[key] == []
-    for remove in (server.remove_tool, server.remove_prompt, server.remove_resource, server.remove_method):
+    for remove in (
+        server.remove_tool,
+        server.remove_prompt,
+        server.remove_resource,
+        server.remove_method,
+    ):
         with pytest.raises(KeyError):
             remove("nothing")
 
@@ -183,14 +190,20 @@ def test_server_with_a_connection_from_bytes_to_bytes(version: str) -> None:
 
     def say(message: dict[str, Any]) -> list[Any]:
         connection.receive_data(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n", 0.0)
-        while isinstance(event := connection.next_event(), RequestReceived) or hasattr(event, "peer"):
+        while isinstance(event := connection.next_event(), RequestReceived) or hasattr(
+            event, "peer"
+        ):
             if isinstance(event, RequestReceived):
                 plan = server.answer(event)
                 result: Any = plan.result(plan.call()) if isinstance(plan, Invocation) else plan
                 assert connection.send_result(event.id, result)
         return [json.loads(line) for line in connection.data_to_send().splitlines()]
 
-    hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "c", "version": "0"}}
+    hello = {
+        "protocolVersion": version,
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "0"},
+    }
     (welcome,) = say({"id": 1, "method": "initialize", "params": hello})
     assert welcome["result"]["capabilities"] == {
         "tools": {"listChanged": True},
@@ -215,7 +228,9 @@ def test_registry_import_loads_no_runtime() -> None:
         "import sys, mcp_core.registry\n"
         "print(sorted({'asyncio', 'trio', 'threading', 'logging', 'socket', 'ssl', 'random'} & sys.modules.keys()))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"
 
 

@@ -100,7 +100,9 @@ MATCHES: list[tuple[str, str, dict[str, Any] | None]] = [
 
 
 @pytest.mark.parametrize(("template", "uri", "values"), MATCHES)
-def test_uri_matcher_match_gives_the_values(template: str, uri: str, values: dict[str, Any] | None) -> None:
+def test_uri_matcher_match_gives_the_values(
+    template: str, uri: str, values: dict[str, Any] | None
+) -> None:
     assert match(template, uri) == values
 
 
@@ -134,9 +136,12 @@ ESCAPES = [
 @pytest.mark.requirement("RES-12")
 @pytest.mark.parametrize("value", ESCAPES)
 @pytest.mark.parametrize(
-    "template", ["f://{x}", "f://{x*}", "f://r{/x}", "f://r{/x*}", "f://r{?x}", "f://r{;x}", "f://{+x}"]
+    "template",
+    ["f://{x}", "f://{x*}", "f://r{/x}", "f://r{/x*}", "f://r{?x}", "f://r{;x}", "f://{+x}"],
 )
-def test_uri_matcher_value_that_leaves_its_segment_does_not_match(template: str, value: str) -> None:
+def test_uri_matcher_value_that_leaves_its_segment_does_not_match(
+    template: str, value: str
+) -> None:
     place = template.partition("{")[0]
     operator = template.partition("{")[2][0]
     lead = {"/": "/", "?": "?x=", ";": ";x="}.get(operator, "")

@@ -184,14 +184,23 @@ mappings = st.dictionaries(st.text(string.ascii_letters, min_size=1), words, min
 def expressions(draw: st.DrawFn) -> str:
     operator = draw(st.sampled_from(sorted(OPERATORS)))
     variables = draw(st.lists(names, min_size=1, max_size=3, unique=True))
-    return "{" + operator + ",".join(name + draw(st.sampled_from(["", "*"])) for name in variables) + "}"
+    return (
+        "{"
+        + operator
+        + ",".join(name + draw(st.sampled_from(["", "*"])) for name in variables)
+        + "}"
+    )
 
 
 @given(
-    parts=st.lists(expressions() | st.text(string.ascii_letters + "/?#-._", max_size=4), max_size=4),
+    parts=st.lists(
+        expressions() | st.text(string.ascii_letters + "/?#-._", max_size=4), max_size=4
+    ),
     values=st.dictionaries(names, scalars | lists | mappings | st.none()),
 )
-def test_uri_template_expand_agrees_with_uritemplate(parts: list[str], values: dict[str, Any]) -> None:
+def test_uri_template_expand_agrees_with_uritemplate(
+    parts: list[str], values: dict[str, Any]
+) -> None:
     template = "".join(parts)
     assert UriTemplate(template).expand(values) == uritemplate.expand(template, values)
 
@@ -201,7 +210,9 @@ def test_uri_template_expand_agrees_with_uritemplate(parts: list[str], values: d
     length=st.integers(min_value=1, max_value=9),
     value=text,
 )
-def test_uri_template_prefix_agrees_with_uritemplate(operator: str, length: int, value: str) -> None:
+def test_uri_template_prefix_agrees_with_uritemplate(
+    operator: str, length: int, value: str
+) -> None:
     # The oracle leaves the `<` of `%00<` raw where reserved characters are allowed. It is not one.
     assume("%" not in value or operator not in ("+", "#"))
     template = f"{{{operator}a:{length}}}"

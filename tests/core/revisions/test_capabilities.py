@@ -9,7 +9,7 @@ import pytest
 
 from mcp_core import DIALECTS, Role
 from mcp_core import types as t
-from mcp_core.revisions._capabilities import allowed, as_object, has
+from mcp_core.revisions._capabilities import supported_methods, capability_object, is_declared
 from tests.core.helpers import D, E
 
 CLIENT = t.ClientCapabilities
@@ -43,18 +43,18 @@ def test_capability_path_declared_if_present_and_not_false(
     declared: str, path: str, holds: bool
 ) -> None:
     capabilities = msgspec.json.decode(declared, type=SERVER)
-    assert has(capabilities, [name for name in path.split(".") if name]) is holds
+    assert is_declared(capabilities, [name for name in path.split(".") if name]) is holds
 
 
 def test_capability_of_unknown_peer_not_declared() -> None:
-    assert has(None, ())
-    assert not has(None, ("tools",))
+    assert is_declared(None, ())
+    assert not is_declared(None, ("tools",))
 
 
 def test_capability_extension_found_by_identifier() -> None:
     path = ("extensions", "io.modelcontextprotocol/tasks")
-    assert has(CLIENT(extensions={path[1]: {}}), path)
-    assert not has(CLIENT(extensions={}), path)
+    assert is_declared(CLIENT(extensions={path[1]: {}}), path)
+    assert not is_declared(CLIENT(extensions={}), path)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_undeclared_capability_removes_its_requests(
     version: str, declared: t.ServerCapabilities, there: set[str], missing: set[str]
 ) -> None:
     rows = DIALECTS[version].receives[Role.SERVER]
-    found = allowed(rows, declared).keys()
+    found = supported_methods(rows, declared).keys()
     assert there <= found
     assert not missing & found
     # Notifications are received with any capabilities.
@@ -102,4 +102,4 @@ def test_undeclared_capability_removes_its_requests(
     ],
 )
 def test_missing_capability_as_json_object(path: tuple[str, ...], value: dict[str, Any]) -> None:
-    assert as_object(path) == value
+    assert capability_object(path) == value

@@ -22,7 +22,7 @@ from mcp_core.types import ListToolsResult
 )
 def test_cache_hint_is_set_on_result(cache: CacheHint, ttl_ms: int, scope: str) -> None:
     result = ListToolsResult(tools=[])
-    hinted = cache.on(result)
+    hinted = cache.apply_to(result)
     assert (hinted.ttl_ms, hinted.cache_scope) == (ttl_ms, scope)
     assert isinstance(hinted.ttl_ms, int)
     assert (result.ttl_ms, result.cache_scope) == (None, None)
@@ -30,10 +30,10 @@ def test_cache_hint_is_set_on_result(cache: CacheHint, ttl_ms: int, scope: str) 
 
 def test_cache_hint_of_result_takes_precedence() -> None:
     cache = CacheHint(5, "public")
-    assert cache.on(ListToolsResult(tools=[], ttl_ms=0)) == ListToolsResult(
+    assert cache.apply_to(ListToolsResult(tools=[], ttl_ms=0)) == ListToolsResult(
         tools=[], ttl_ms=0, cache_scope="public"
     )
-    assert cache.on(ListToolsResult(tools=[], cache_scope="private")) == ListToolsResult(
+    assert cache.apply_to(ListToolsResult(tools=[], cache_scope="private")) == ListToolsResult(
         tools=[], ttl_ms=5000, cache_scope="private"
     )
 

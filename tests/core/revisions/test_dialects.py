@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from mcp_core import ALL, DIALECTS, LATEST, Fault, LocalProtocolError
 from mcp_core import types as t
-from mcp_core.revisions._dialects import best, known, negotiate
+from mcp_core.revisions._dialects import newest_common, dialects_of, negotiate
 from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E
 
 # version, stateful, batches, null id in errors, structured content, tool argument faults,
@@ -34,7 +34,7 @@ def test_dialect_rows_match_specification(row: tuple[Any, ...]) -> None:
         dialect.batches,
         dialect.null_error_id,
         dialect.structured,
-        dialect.tool_argument_faults_are_results,
+        dialect.tool_argument_errors_are_results,
         dialect.result_type,
         dialect.ping,
     )
@@ -272,7 +272,7 @@ def test_dialect_lacks_gated_field(version: str, type: Any, field: str, lacks: b
 @pytest.mark.parametrize("versions", [ALL, VERSIONS, (D, A, E), iter((B,))])
 def test_known_versions_are_sorted_newest_first(versions: Any) -> None:
     wanted = set(versions := list(versions))
-    assert [dialect.version for dialect in known(versions)] == [
+    assert [dialect.version for dialect in dialects_of(versions)] == [
         version for version in ALL if version in wanted
     ]
 
@@ -288,7 +288,7 @@ def test_known_versions_are_sorted_newest_first(versions: Any) -> None:
 )
 def test_known_unknown_or_empty_versions_raise(versions: tuple[str, ...], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        known(versions)
+        dialects_of(versions)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_known_unknown_or_empty_versions_raise(versions: tuple[str, ...], words:
 def test_best_returns_first_spoken_that_is_offered(
     spoken: Any, offered: Any, expected: str | None
 ) -> None:
-    found = best([DIALECTS[version] for version in spoken], offered)
+    found = newest_common([DIALECTS[version] for version in spoken], offered)
     assert (found.version if found is not None else None) == expected
 
 
@@ -324,5 +324,5 @@ def test_best_returns_first_spoken_that_is_offered(
 def test_negotiate_returns_requested_or_newest(
     requested: str, served: tuple[str, ...], answered: str
 ) -> None:
-    rows = known(served)
+    rows = dialects_of(served)
     assert negotiate(requested, rows).version == answered

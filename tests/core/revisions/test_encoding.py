@@ -13,7 +13,7 @@ from msgspec import Raw
 from mcp_core import DIALECTS, LocalProtocolError, Role
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import encode_result
-from mcp_core.revisions._encoding import body, stamped_params, stamped_result
+from mcp_core.revisions._encoding import encode_params, encode_request_params, encode_result_parts
 from tests.core.helpers import (
     META_CAPABILITIES,
     META_CLIENT,
@@ -53,7 +53,7 @@ TRACED = t.CallToolParams(name="t", meta=t.RequestMeta(traceparent="00-1", log_l
     ],
 )
 def test_encode_params_of_revision(version: str, params: Any, expected: Any) -> None:
-    data = body(DIALECTS[version], params)
+    data = encode_params(DIALECTS[version], params)
     assert (json.loads(data) if data is not None else None) == expected
 
 
@@ -61,7 +61,7 @@ def test_encode_params_of_revision(version: str, params: Any, expected: Any) -> 
 def test_encode_params_lone_surrogate_raises(params: Any) -> None:
     for version in D, E:
         with pytest.raises(LocalProtocolError, match="surrogates not allowed"):
-            body(DIALECTS[version], params)
+            encode_params(DIALECTS[version], params)
 
 
 # version, params, meta, progress token, JSON
@@ -104,9 +104,9 @@ PARAMS: list[Any] = [
 def test_encode_request_params_adds_meta(
     version: str, params: Any, meta: Any, token: Any, expected: Any
 ) -> None:
-    terms = client_config().terms[Role.CLIENT][DIALECTS[version]]
+    terms = client_config().dialect_configs[Role.CLIENT][DIALECTS[version]]
     before = deepcopy(meta), repr(params)
-    data = stamped_params(terms, params, meta, token)
+    data = encode_request_params(terms, params, meta, token)
     assert (
         json.loads(data, object_pairs_hook=reject_duplicates) if data is not None else None
     ) == expected
@@ -132,9 +132,9 @@ def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def test_encode_request_params_reserved_meta_raises(
     version: str, params: Any, meta: Any, member: str
 ) -> None:
-    terms = client_config().terms[Role.CLIENT][DIALECTS[version]]
+    terms = client_config().dialect_configs[Role.CLIENT][DIALECTS[version]]
     with pytest.raises(LocalProtocolError, match=f"_meta.{member} is written by the connection"):
-        stamped_params(terms, params, meta, None)
+        encode_request_params(terms, params, meta, None)
 
 
 DONE = {"resultType": "complete"}
@@ -189,8 +189,8 @@ RESULTS: list[Any] = [
 @pytest.mark.requirement("META-1", "META-10", "RPC-16", "RPC-30", "RPC-34")
 @pytest.mark.parametrize(("version", "result", "expected"), RESULTS)
 def test_encode_result_adds_constant_members(version: str, result: Any, expected: Any) -> None:
-    terms = server_config().terms[Role.SERVER][DIALECTS[version]]
+    terms = server_config().dialect_configs[Role.SERVER][DIALECTS[version]]
     before = repr(result)
-    data = encode_result(1, *stamped_result(terms, result))
+    data = encode_result(1, *encode_result_parts(terms, result))
     assert json.loads(data, object_pairs_hook=reject_duplicates)["result"] == expected
     assert repr(result) == before

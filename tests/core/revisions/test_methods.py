@@ -233,4 +233,4 @@ def test_method_initialize_requires_three_params(version: str, missing: str) -> 
 
 
 def test_methods_that_are_not_idempotent() -> None:
-    assert {row.name for row in METHODS if row.acts} == {"tools/call", "tasks/update"}
+    assert {row.name for row in METHODS if row.non_idempotent} == {"tools/call", "tasks/update"}

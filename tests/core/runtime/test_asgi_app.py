@@ -65,7 +65,9 @@ class App(AsgiApplication):
         await Wait("receive")
 
     async def send(self, message: Any) -> None:
-        self.does.append(message["type"] + ("" if "message" not in message else f": {message['message']}"))
+        self.does.append(
+            message["type"] + ("" if "message" not in message else f": {message['message']}")
+        )
         await Wait("send")
 
     def lifespan_task(self) -> FakeTask:
@@ -177,7 +179,7 @@ def test_lifespan_start_cancelled_is_retried() -> None:
 
 def test_application_serves_endpoint_at_root_and_path() -> None:
     app = App()
-    site = app._site(bytes, lambda: 0.0, "token")
+    site = app._router(bytes, lambda: 0.0, "token")
     (endpoint,) = site.endpoints
     assert endpoint.token == "token"
     found = [

@@ -25,7 +25,7 @@ class WakingTalk(Talk):
     """A site that wakes the requests that have output."""
 
     def read(self, exchange: Exchange) -> None:
-        exchange.token.poke()
+        exchange.token.wake()
 
     def finish(self) -> None:
         """Run all handlers to their end."""
@@ -44,7 +44,7 @@ class Served:
 
     def __init__(self, **about: Any) -> None:
         self.talk = WakingTalk()
-        self.site = self.talk.site
+        self.router = self.talk.site
         self.to_receive: list[Any] = []
         self.sent: list[dict[str, Any]] = []
         self.refuses: BaseException | None = None
@@ -62,11 +62,11 @@ class Served:
     def pump(self) -> None:
         self.talk.pump()
 
-    def taken(self, exchange: Exchange) -> None:
+    def output_sent(self, exchange: Exchange) -> None:
         self.taken_count += 1
         self.pump()
 
-    async def judged(self, exchange: Exchange) -> None:
+    async def authorize(self, exchange: Exchange) -> None:
         await Wait("judged")
 
     @asynccontextmanager
@@ -238,7 +238,7 @@ def test_receive_while_paused_waits_for_wakeup(monkeypatch: pytest.MonkeyPatch) 
     served.to_receive += [body(b""), body(b""), GONE]
     assert served.go_receiving() == "event"
     assert len(served.to_receive) == 1
-    served.request.poke()
+    served.request.wake()
     assert served.go_receiving() == "event"
     assert served.go_receiving() is None
     assert (paused, served.to_receive) == ([], [])

@@ -39,7 +39,7 @@ from tests.core.helpers import (
     Talk,
     error,
     notification,
-    only,
+    single,
     result,
 )
 from tests.core.runtime.stepping import steps_of
@@ -61,7 +61,7 @@ class ByHand(PendingCall[T]):
     def wake(self) -> None:
         pass
 
-    def rearm(self) -> None:
+    def deadline_changed(self) -> None:
         pass
 
 
@@ -122,17 +122,17 @@ class Played(AbstractClient):
         for event in self.talk.events():
             self._handle_event(event)
 
-    def _report(self, problem: str, error: BaseException) -> None:
+    def _log_error(self, problem: str, error: BaseException) -> None:
         self.reports.append((problem, error))
 
     def hears(self, *messages: Message) -> None:
-        for event in self.talk.hears(*messages):
+        for event in self.talk.receive(*messages):
             self._handle_event(event)
 
     def open(self, offers: Message) -> None:
         self._open()
         version = self._conn.config.versions[0]
-        asked = only(self.talk.says())
+        asked = single(self.talk.take_sent())
         opened: Message = {"capabilities": offers}
         if DIALECTS[version].stateful:
             opened |= {"protocolVersion": version, "serverInfo": {"name": "s", "version": "1"}}
@@ -144,7 +144,7 @@ class Played(AbstractClient):
 def opened(version: str, offers: Message = OFFERS, **options: Any) -> Played:
     client = Played(version, **options)
     client.open(offers)
-    client.talk.says()
+    client.talk.take_sent()
     return client
 
 
@@ -158,7 +158,7 @@ def told(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]
     try:
         while True:
             call.send(None)
-            request = only(client.talk.says())
+            request = single(client.talk.take_sent())
             asked.append(request)
             answer = left.pop(0)
             client.hears(
@@ -167,7 +167,7 @@ def told(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]
                 else result(request["id"], answer)
             )
     except StopIteration as end:
-        assert (left, client.talk.says()) == ([], [])
+        assert (left, client.talk.take_sent()) == ([], [])
         return end.value, asked
 
 
@@ -293,7 +293,7 @@ def test_call_that_cannot_be_sent_raises() -> None:
         client._handle_event(event)
     with pytest.raises(ConnectionLost, match="the client was closed"):
         value(client, client.ping())
-    assert client.talk.says() == []
+    assert client.talk.take_sent() == []
 
 
 def test_call_ended_early_cancels_request() -> None:
@@ -303,15 +303,15 @@ def test_call_ended_early_cancels_request() -> None:
     )
     client._end_call(waiter)  # before anything was asked
     waiter.begin()
-    asked = only(client.talk.says())
+    asked = single(client.talk.take_sent())
     client._end_call(waiter)
-    cancelled = only(client.talk.says())
+    cancelled = single(client.talk.take_sent())
     assert (cancelled["method"], cancelled["params"]["requestId"]) == (
         "notifications/cancelled",
         asked["id"],
     )
     client._end_call(waiter)
-    assert client.talk.says() == []
+    assert client.talk.take_sent() == []
 
 
 # -- Lists -------------------------------------------------------------------------------------------------------------------
@@ -405,7 +405,7 @@ def test_list_other_error_raises(answers: list[Message]) -> None:
     client = opened(D)
     with pytest.raises((PeerError, RemoteProtocolError)):
         value(client, client.list_tools(), *answers)
-    assert client.talk.says() == []
+    assert client.talk.take_sent() == []
 
 
 # -- Cache ------------------------------------------------------------------------------------------------------------
@@ -436,7 +436,7 @@ def test_cached_result_fresh_sends_nothing(call: Callable[[Played], Call], answe
     client.now += LONG / 1000 - 0.001
     assert value(client, call(client)) == first
     client.now += 0.001
-    assert client.talk.says() == []  # time alone asks nothing
+    assert client.talk.take_sent() == []  # time alone asks nothing
     assert value(client, call(client), answer) == first
 
 
@@ -484,12 +484,12 @@ def test_cached_list_after_change_is_requested_again(when: str) -> None:
     changed = notification("notifications/tools/list_changed")
     call = client.list_tools()
     call.send(None)
-    asked = only(client.talk.says())
+    asked = single(client.talk.take_sent())
     if when == "before the answer":
         client.hears(changed)
     if when == "between two pages":
         client.hears(result(asked["id"], page("o", cursor="1", ttl=LONG)))
-        asked = only(client.talk.says())
+        asked = single(client.talk.take_sent())
         client.hears(changed)
     client.hears(result(asked["id"], page("a", ttl=LONG)))
     value(client, call)
@@ -692,7 +692,7 @@ def test_on_log_raising_is_reported_only() -> None:
     client = opened(D, on_log=fail)
     call = client.call_tool("t")
     call.send(None)
-    asked = only(client.talk.says())
+    asked = single(client.talk.take_sent())
     client.hears(message(), message(), result(asked["id"], CONTENT))
     assert client.reports == [("on_log failed", raised)] * 2
     assert value(client, call).text == "x"
@@ -709,7 +709,7 @@ def test_on_log_raising_base_exception_propagates() -> None:
 
 def levels_said(client: Played) -> list[Message]:
     """Return the log levels that were sent as requests of their own."""
-    return [said for said in client.talk.says() if said["method"] == "logging/setLevel"]
+    return [said for said in client.talk.take_sent() if said["method"] == "logging/setLevel"]
 
 
 @pytest.mark.requirement("LOG-3")
@@ -733,7 +733,7 @@ def test_log_level_is_sent_as_revision_defines(
     said = levels_said(client)
     call = client.call_tool("t")
     call.send(None)
-    meta = only(client.talk.says())["params"].get("_meta", {})
+    meta = single(client.talk.take_sent())["params"].get("_meta", {})
     if version in STATEFUL:
         assert [each["params"] for each in said] == ([{"level": level}] if level else [])
         assert LEVEL not in meta
@@ -785,7 +785,7 @@ def test_set_log_level_unknown_raises(level: Any) -> None:
     client = opened(D)
     with pytest.raises(ValueError, match="there are debug, info"):
         value(client, client.set_log_level(level))
-    assert client.talk.says() == []
+    assert client.talk.take_sent() == []
 
 
 @pytest.mark.parametrize(
@@ -817,7 +817,7 @@ def test_open_with_known_peer_sends_no_probe() -> None:
     second._open()
     for event in second.talk.events():
         second._handle_event(event)
-    assert second.talk.says() == []
+    assert second.talk.take_sent() == []
     _, [asked] = told(second, second.call_tool("t"), CONTENT)
     assert asked["params"]["_meta"][LEVEL] == "debug"
 
@@ -920,15 +920,15 @@ def test_new_session_gets_log_level(version: str, changed: bool) -> None:
     client = opened(version, log_level="error")
     if changed:
         value(client, client.set_log_level("debug"), {})
-    client._conn.renew(client.now)
-    handshake = only(client.talk.says())
+    client._conn.reinitialize(client.now)
+    handshake = single(client.talk.take_sent())
     offers = {
         "protocolVersion": version,
         "capabilities": OFFERS,
         "serverInfo": {"name": "s", "version": "1"},
     }
     client.hears(result(handshake["id"], offers))
-    _, level = client.talk.says()
+    _, level = client.talk.take_sent()
     assert (level["method"], level["params"]) == (
         "logging/setLevel",
         {"level": "debug" if changed else "error"},
@@ -938,14 +938,14 @@ def test_new_session_gets_log_level(version: str, changed: bool) -> None:
 def test_new_session_forgets_output_schemas() -> None:
     client = opened(D)
     value(client, client.list_tools(), {"tools": [WEATHER]})
-    client._conn.renew(client.now)
+    client._conn.reinitialize(client.now)
     offers = {
         "protocolVersion": D,
         "capabilities": OFFERS,
         "serverInfo": {"name": "s", "version": "1"},
     }
-    client.hears(result(only(client.talk.says())["id"], offers))
-    client.talk.says()
+    client.hears(result(single(client.talk.take_sent())["id"], offers))
+    client.talk.take_sent()
     # What it gives is not held against what the tool of the same name gave before.
     other = value(
         client, client.call_tool("weather"), {"content": [], "structuredContent": {"other": 1}}

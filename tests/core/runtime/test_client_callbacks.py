@@ -23,7 +23,7 @@ from tests.core.helpers import (
     Message,
     Talk,
     client_config,
-    only,
+    single,
     opened,
     request,
 )
@@ -331,7 +331,7 @@ class Asked:
         )
 
     def hears(self, *messages: Message) -> None:
-        for event in self.talk.hears(*messages):
+        for event in self.talk.receive(*messages):
             if isinstance(event, RequestReceived):
                 self.requests.handle_request(event)
 
@@ -348,7 +348,7 @@ class Asked:
     def answer(self, message: Message) -> Message:
         self.hears(message)
         self.works()
-        return only(self.talk.says())
+        return single(self.talk.take_sent())
 
 
 REQUESTS: list[tuple[Message, Any, Message]] = [
@@ -370,13 +370,13 @@ def test_server_request_gets_response(
 ) -> None:
     asked = Asked(version, given)
     if asks is ELICIT and version in (A, B):
-        assert asked.talk.refusal(asks)["error"]["code"] == -32601
+        assert asked.talk.error_response_to(asks)["error"]["code"] == -32601
         return
     asked.hears(asks)
     assert repr(asked.requests) == f"<ServerInitiatedRequests: 1 on {asked.talk.conn!r}>"
-    assert (asked.talk.says(), asked.held) == ([], [1])
+    assert (asked.talk.take_sent(), asked.held) == ([], [1])
     asked.works()
-    assert only(asked.talk.says()) == {"jsonrpc": "2.0", "id": "s", "result": answer}
+    assert single(asked.talk.take_sent()) == {"jsonrpc": "2.0", "id": "s", "result": answer}
     assert (asked.held, asked.reports, asked.talk.conn.in_flight) == ([1, -1], [], 0)
 
 
@@ -480,11 +480,11 @@ def test_server_request_cancelled_stops_callback() -> None:
     asked.requests.cancel("t")
     asked.requests.cancel("s")
     assert stopped == ["s"]
-    asked.talk.hears(
+    asked.talk.receive(
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "s"}}
     )
     job.dropped()
-    assert (asked.talk.says(), asked.held, asked.talk.conn.in_flight, asked.reports) == (
+    assert (asked.talk.take_sent(), asked.held, asked.talk.conn.in_flight, asked.reports) == (
         [],
         [1, -1],
         0,
@@ -497,7 +497,7 @@ def test_server_request_callback_cancelled_gets_error() -> None:
     asked = Asked(D, {"name": "Alice"})
     asked.hears(ELICIT)
     asked.work[0].dropped()
-    assert only(asked.talk.says())["error"] == {
+    assert single(asked.talk.take_sent())["error"] == {
         "code": -32603,
         "message": "the callback was cancelled",
     }
@@ -510,7 +510,7 @@ class UnwatchedCall(PendingCall[Any]):
     def wake(self) -> None:
         pass
 
-    def rearm(self) -> None:
+    def deadline_changed(self) -> None:
         pass
 
 
@@ -535,12 +535,12 @@ class WaitingCall:
 
 def test_input_wait_collects_all_results() -> None:
     both = WaitingCall(a=1, b=2)
-    assert (both.waiter.held, len(both.run), both.waiter.done) == (1, 2, False)
+    assert (both.waiter.pause_count, len(both.run), both.waiter.done) == (1, 2, False)
     both.run[1].done(2)
     assert repr(both.turn) == "<InputWait, 1 of 2 results>"
     both.run[0].done(1)
     assert both.waiter.result() == {"a": 1, "b": 2}
-    assert (both.waiter.held, both.stopped) == (0, [])
+    assert (both.waiter.pause_count, both.stopped) == (0, [])
 
 
 def test_input_wait_first_failure_ends_call_and_stops_rest() -> None:
@@ -557,12 +557,12 @@ def test_input_wait_first_failure_ends_call_and_stops_rest() -> None:
 
 def test_input_wait_ended_stops_all_jobs() -> None:
     both = WaitingCall(a=1, b=2)
-    both.waiter.leave_turn()
-    both.waiter.leave_turn()
+    both.waiter.end_wait()
+    both.waiter.end_wait()
     assert both.stopped == [0, 1]
     both.run[0].done(1)
     both.run[1].dropped()
-    assert (both.waiter.done, both.waiter.held) == (False, 0)
+    assert (both.waiter.done, both.waiter.pause_count) == (False, 0)
 
 
 def test_input_wait_job_dropped_ends_call() -> None:

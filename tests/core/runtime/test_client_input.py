@@ -17,7 +17,7 @@ from tests.core.helpers import (
     Message,
     cancelled,
     notification,
-    only,
+    single,
     request,
     result,
 )
@@ -81,7 +81,7 @@ def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message
         while True:
             call.send(None)
             client.works()
-            for sent in client.talk.says():
+            for sent in client.talk.take_sent():
                 asked.append(sent)
                 answer = left.pop(0)
                 known = (
@@ -89,7 +89,7 @@ def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message
                 )
                 client.hears(known)
     except StopIteration as end:
-        assert (left, client.talk.says()) == ([], [])
+        assert (left, client.talk.take_sent()) == ([], [])
         return end.value, asked
 
 
@@ -140,10 +140,10 @@ def test_retry_repeats_params_meta_and_progress() -> None:
         "t", progress=lambda done, *_: heard.append(done), meta={"com.example/x": 1}
     )
     call.send(None)
-    first = only(client.talk.says())
+    first = single(client.talk.take_sent())
     client.hears(result(first["id"], asks("s", who=ASK_NAME)))
     client.works()
-    again = only(client.talk.says())
+    again = single(client.talk.take_sent())
     for each in first, again:
         meta = each["params"]["_meta"]
         assert meta["progressToken"] == each["id"]
@@ -161,15 +161,15 @@ def test_concurrent_calls_keep_their_request_state() -> None:
     calls = [client.call_tool("a"), client.call_tool("b")]
     for call in calls:
         call.send(None)
-    asked = {each["params"]["name"]: each["id"] for each in client.talk.says()}
+    asked = {each["params"]["name"]: each["id"] for each in client.talk.take_sent()}
     client.hears(result(asked["a"], asks("sa", who=ASK_NAME)))
     third = client.call_tool("c")
     third.send(None)
-    assert set(params(only(client.talk.says()))) == {"name"}
+    assert set(params(single(client.talk.take_sent()))) == {"name"}
     client.hears(result(asked["b"], asks("sb")))
     assert client.works() == [0.1]
     states = {
-        each["params"]["name"]: params(each).get("requestState") for each in client.talk.says()
+        each["params"]["name"]: params(each).get("requestState") for each in client.talk.take_sent()
     }
     assert states == {"a": "sa", "b": "sb"}
     for call in (*calls, third):
@@ -183,12 +183,12 @@ def test_state_without_requests_is_retried_after_pause() -> None:
     slept: list[float] = []
     for _ in range(3):
         call.send(None)
-        client.hears(result(only(client.talk.says())["id"], asks("later")))
-        assert client.talk.says() == []
+        client.hears(result(single(client.talk.take_sent())["id"], asks("later")))
+        assert client.talk.take_sent() == []
         slept += client.works()
     assert slept == [0.1, 0.2, 0.4]
     call.send(None)
-    client.hears(result(only(client.talk.says())["id"], CONTENT))
+    client.hears(result(single(client.talk.take_sent())["id"], CONTENT))
     assert value(client, call).text == "x"
 
 
@@ -225,7 +225,7 @@ def test_input_request_undeclared_raises(options: Any, answer: Message, words: s
     call = client.call_tool("t")
     with pytest.raises(RemoteProtocolError, match=words):
         worked(client, call, answer)
-    assert (client.work, client.reports, client.talk.says()) == ([], [], [])
+    assert (client.work, client.reports, client.talk.take_sent()) == ([], [], [])
 
 
 def test_request_without_input_support_asked_for_input_raises() -> None:
@@ -263,7 +263,7 @@ def test_callback_failing_ends_call_with_its_exception(
     client = answering(**options)
     with pytest.raises(raised):
         worked(client, client.call_tool("t"), asks("s", it=question, where=ASK_ROOTS))
-    assert (client.talk.says(), client.reports) == ([], [])
+    assert (client.talk.take_sent(), client.reports) == ([], [])
     assert worked(client, client.call_tool("t"), CONTENT)[0].text == "x"
 
 
@@ -300,11 +300,11 @@ def test_timeout_is_paused_during_callback() -> None:
     start = client.now
     assert waiter.deadline == start + 60
     client.now += 10
-    client.hears(result(only(client.talk.says())["id"], asks(who=ASK_NAME)))
-    assert (waiter.deadline, waiter.held) == (start + 300, 1)
+    client.hears(result(single(client.talk.take_sent())["id"], asks(who=ASK_NAME)))
+    assert (waiter.deadline, waiter.pause_count) == (start + 300, 1)
     client.now += 200
     client.works()
-    assert (waiter.deadline, waiter.held) == (start + 270, 0)
+    assert (waiter.deadline, waiter.pause_count) == (start + 270, 0)
     client._end_call(waiter)
 
 
@@ -319,7 +319,7 @@ def waiting(client: Played) -> Any:
 def test_call_ended_early_stops_callbacks(how: str) -> None:
     client = answering()
     waiter = waiting(client)
-    client.hears(result(only(client.talk.says())["id"], asks(who=ASK_NAME, where=ASK_ROOTS)))
+    client.hears(result(single(client.talk.take_sent())["id"], asks(who=ASK_NAME, where=ASK_ROOTS)))
     stopped: list[int] = []
     for number, each in enumerate(client.work):
         each.stop = lambda number=number: stopped.append(number)  # type: ignore[misc]
@@ -329,14 +329,14 @@ def test_call_ended_early_stops_callbacks(how: str) -> None:
         with pytest.raises(CallTimeout, match="max_timeout"):
             waiter.result()
     client.works()
-    assert client.talk.says() == []
+    assert client.talk.take_sent() == []
 
 
 @pytest.mark.parametrize("why", [None, ConnectionLost("the connection broke")])
 def test_connection_closed_ends_call_during_callback(why: Any) -> None:
     client = answering()
     waiter = waiting(client)
-    client.hears(result(only(client.talk.says())["id"], asks(who=ASK_NAME)))
+    client.hears(result(single(client.talk.take_sent())["id"], asks(who=ASK_NAME)))
     stopped: list[bool] = []
     client.work[0].stop = lambda: stopped.append(True)
     client._conn.close(why)
@@ -361,12 +361,12 @@ def test_timeouts_of_all_calls_are_paused_during_server_request(version: str) ->
     client.now += 200
     assert [first.deadline, second.deadline] == [start + 290, start + 300]
     client.work[1].done(t.ListRootsResult(roots=[]))
-    assert [first.held, second.held] == [1, 1]
+    assert [first.pause_count, second.pause_count] == [1, 1]
     client.work[0].done(t.ListRootsResult(roots=[]))
-    assert [first.held, second.held] == [0, 0]
+    assert [first.pause_count, second.pause_count] == [0, 0]
     assert [first.deadline, second.deadline] == [start + 260, start + 260]
     third = waiting(client)
-    assert third.held == 0
+    assert third.pause_count == 0
     for each in first, second, third:
         client._end_call(each)
 
@@ -376,10 +376,10 @@ def test_pause_counts_call_of_several_requests_once() -> None:
     client.hears(request("s1", "roots/list"))
     waiter: Any = ByHand(client._send, client._clock, client._pages("tools/list", "tools", {}), {})
     waiter.begin()
-    client.hears(result(only(client.talk.says())["id"], {"tools": [], "nextCursor": "1"}))
-    assert waiter.held == 1
+    client.hears(result(single(client.talk.take_sent())["id"], {"tools": [], "nextCursor": "1"}))
+    assert waiter.pause_count == 1
     client.works()
-    assert waiter.held == 0
+    assert waiter.pause_count == 0
     client._end_call(waiter)
 
 
@@ -391,7 +391,7 @@ def test_client_responds_to_server_request_and_cancellation() -> None:
     client.hears(cancelled("s2"), cancelled("s3"))
     assert stopped == ["s2"]
     client.works()
-    assert client.talk.says() == [result("s1", {"roots": [{"uri": "file:///home"}]})]
+    assert client.talk.take_sent() == [result("s1", {"roots": [{"uri": "file:///home"}]})]
 
 
 def test_connection_closed_stops_callbacks_of_server_requests() -> None:
@@ -403,13 +403,13 @@ def test_connection_closed_stops_callbacks_of_server_requests() -> None:
     client.hears()
     assert stopped == [True]
     client.works()
-    assert client.talk.says() == []
+    assert client.talk.take_sent() == []
 
 
 def test_server_request_in_2026_is_rejected() -> None:
     client = answering(E)
     client.hears(request("s1", "roots/list"))
-    assert (client.work, client.talk.says()) == ([], [])
+    assert (client.work, client.talk.take_sent()) == ([], [])
 
 
 # -- Changes of roots ---------------------------------------------------------------------------------------------------------
@@ -421,7 +421,7 @@ def test_roots_changed_notifies_stateful_server(version: str) -> None:
     client = answering(version)
     client.roots_changed()
     changed = notification("notifications/roots/list_changed")
-    assert client.talk.says() == ([changed] if version in STATEFUL else [])
+    assert client.talk.take_sent() == ([changed] if version in STATEFUL else [])
     client._conn.close()
     client.hears()
     with pytest.raises(ConnectionLost):

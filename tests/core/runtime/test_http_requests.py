@@ -26,11 +26,11 @@ class Line:
     """A connection on which the test is the server."""
 
     protocol = "HTTP/1.1"
-    room = 1
+    capacity = 1
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.heard = self.ended = self.closed = False
+        self.received = self.ended = self.closed = False
         self.sent: list[tuple[RequestHead, bytes]] = []
         self.take: Callable[[list[Action]], None]
 
@@ -41,7 +41,7 @@ class Line:
         self.take = take
         return bool(await Wait(f"run {self.name}"))
 
-    def closed_by_server(self) -> bool:
+    def server_closed(self) -> bool:
         return self.ended
 
     async def aclose(self) -> None:
@@ -142,16 +142,15 @@ class Play:
         self.discarded: list[Line] = []
         self.seen: list[Any] = []
         self.take: Callable[[Any], None] = self.seen.append
-        self.runner: HttpRequestRunner[Line] = HttpRequestRunner(
-            self.http, self, self._take, **options
-        )  # type: ignore[arg-type]
+        http: Any = self.http
+        self.runner: HttpRequestRunner[Line] = HttpRequestRunner(http, self, self._take, **options)
 
     new_event = FakeEvent
 
     def _take(self, event: Any) -> None:
         self.take(event)
 
-    async def dial(self) -> Line:
+    async def connect(self) -> Line:
         line: Line = await Wait("dial")
         return line
 
@@ -176,7 +175,7 @@ class Play:
         self.pump()
         return self.tasks[-1]
 
-    def connect(self, task: Task) -> Line:
+    def connected_line(self, task: Task) -> Line:
         line = Line(f"line {len(self.opened)}")
         self.opened.append(line)
         assert task.waits == "dial"
@@ -187,14 +186,14 @@ class Play:
     def answered(
         self, task: Task, line: Line, actions: list[Action] = OK, *, whole: bool = True
     ) -> None:
-        line.heard = True
+        line.received = True
         line.take(actions)
         task.go(whole)
 
     def idle_line(self) -> Line:
         """Return an idle connection that has carried a request."""
         task = self.call(0)
-        line = self.connect(task)
+        line = self.connected_line(task)
         self.answered(task, line)
         self.http.told.clear()
         return line
@@ -219,7 +218,7 @@ def test_second_request_reuses_connection() -> None:
     task = play.call(1)
     assert repr(task.job) == "<HttpRequestJob 1, under way>"
     assert repr(play.runner).endswith(": 1 under way>")
-    line = play.connect(task)
+    line = play.connected_line(task)
     assert play.runner.protocol == "HTTP/1.1"
     assert line.sent == [(RequestHead(b"POST", b"http://there", []), b"{}")]
     play.answered(task, line)
@@ -235,7 +234,7 @@ def test_second_request_reuses_connection() -> None:
 
 def test_events_are_processed_before_end_of_response() -> None:
     play = Play()
-    line = play.connect(play.call(1))
+    line = play.connected_line(play.call(1))
     play.http.events = ["event"]
     line.take(OK[:2])
     assert play.seen == ["event"]
@@ -270,7 +269,7 @@ def test_dial_failing_ends_request() -> None:
 def test_request_invalid_in_http_ends_with_error() -> None:
     play = Play()
     task = play.call(1)
-    line = play.connect(task)
+    line = play.connected_line(task)
     task.go(error=ValueError("no header"))
     assert task.waits == "close line 0"
     task.go()
@@ -288,7 +287,7 @@ def test_request_invalid_in_http_ends_with_error() -> None:
 def test_connection_lost_ends_request(heard: bool, said: str) -> None:
     play = Play()
     task = play.call(1)
-    play.connect(task).heard = heard
+    play.connected_line(task).received = heard
     task.go(error=ConnectionLost("it broke"))
     assert task.waits == "close line 0"
     task.go()
@@ -302,7 +301,7 @@ def test_idle_connection_lost_retries_request() -> None:
     assert task.waits == "run line 0"
     task.go(error=ConnectionLost("it broke"))
     task.go()
-    line = play.connect(task)
+    line = play.connected_line(task)
     play.answered(task, line)
     assert play.http.told[-1] == (1, None)
     act = play.call(2, idempotent=False)
@@ -318,13 +317,13 @@ def test_idle_connection_closed_by_server_is_not_used() -> None:
     task = play.call(1, idempotent=False)
     assert task.waits == "close line 0"
     task.go()
-    play.connect(task)
+    play.connected_line(task)
 
 
 def test_connection_not_reusable_is_closed() -> None:
     play = Play()
     task = play.call(1)
-    play.answered(task, play.connect(task), whole=False)
+    play.answered(task, play.connected_line(task), whole=False)
     assert task.waits == "close line 0"
     task.go()
     assert play.http.told[-1] == (1, None)
@@ -333,7 +332,7 @@ def test_connection_not_reusable_is_closed() -> None:
 def test_request_cancelled_closes_connection() -> None:
     play = Play()
     task = play.call(1)
-    line = play.connect(task)
+    line = play.connected_line(task)
     play.http.drop = [1, 99]
     play.pump()
     assert task.waits == "close line 0"
@@ -364,7 +363,7 @@ def test_job_cancelled_before_start_ends_request() -> None:
 def test_unexpected_exception_ends_request_and_is_raised() -> None:
     play = Play()
     task = play.call(1)
-    play.connect(task)
+    play.connected_line(task)
     task.go(error=ZeroDivisionError())
     task.go()
     assert play.http.told == [(1, "internal error of the client")]
@@ -379,7 +378,7 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Play:
     monkeypatch.setattr(pool, "_MAX_IN_USE", 2)
     play = Play()
     for key in 1, 2:
-        play.connect(play.call(key))
+        play.connected_line(play.call(key))
     return play
 
 
@@ -417,7 +416,7 @@ def test_waiting_request_cancelled_wakes_next(two: Play) -> None:
 
 class Shared(Line):
     protocol = "HTTP/2"
-    room = 10
+    capacity = 10
 
 
 def test_shared_connection_wakes_all_waiting_requests() -> None:
@@ -429,7 +428,7 @@ def test_shared_connection_wakes_all_waiting_requests() -> None:
     assert play.runner.protocol == "HTTP/2"
     second = play.call(2)
     assert second.waits == "run line 0"
-    line.room = 0
+    line.capacity = 0
     third, fourth = play.call(3), play.call(4, long=True)
     assert (third.waits, fourth.waits) == ("dial", "event")
     third.go(Shared("line 1"))
@@ -445,7 +444,7 @@ def test_connection_not_shared_after_all_wakes_waiting_requests() -> None:
     first, second, third = play.call(1, long=True), play.call(2), play.call(3, long=True)
     assert [task.waits for task in play.tasks] == ["dial", "event", "event"]
     events = [event for waiting in play.runner._waiting for event in waiting]
-    play.connect(first)
+    play.connected_line(first)
     assert [event.is_set for event in events] == [True, True]  # type: ignore[attr-defined]
     second.go()
     third.go()
@@ -494,10 +493,10 @@ def test_idle_connection_expired_is_discarded() -> None:
 
 
 class FakeAuth:
-    async def ready(self) -> None:
+    async def ensure_token(self) -> None:
         await Wait("ready")
 
-    async def challenged(self, attempt: Any) -> None:
+    async def handle_challenge(self, attempt: Any) -> None:
         await Wait(f"challenged {attempt}")
 
 
@@ -515,7 +514,7 @@ def test_request_unauthorized_is_retried_after_challenge(at_once: bool) -> None:
     task = play.call(1, attempt="mine")
     assert task.waits == "ready"
     task.go()
-    line = play.connect(task)
+    line = play.connected_line(task)
     if at_once:
         play.answered(task, line, DENIED)
     else:
@@ -534,7 +533,7 @@ def test_request_unauthorized_is_retried_after_challenge(at_once: bool) -> None:
         assert task.waits == "run line 0"
         play.answered(task, line)
     else:
-        play.answered(task, play.connect(task))
+        play.answered(task, play.connected_line(task))
     assert play.http.told == [("hold", None), ("hold", 3.0), (1, 200), (1, b"{}"), (1, None)]
 
 

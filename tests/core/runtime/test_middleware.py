@@ -99,7 +99,9 @@ EVERYTHING: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("method", "params", "member"), EVERYTHING)
-def test_middleware_sees_every_kind_of_request(method: str, params: dict[str, Any], member: str) -> None:
+def test_middleware_sees_every_kind_of_request(
+    method: str, params: dict[str, Any], member: str
+) -> None:
     server = build()
     without = Asked(server).ask(method, **params)
     seen: list[Any] = []
@@ -180,7 +182,10 @@ def test_middleware_may_replace_exception_of_handler() -> None:
     talk = Asked(server)
     assert talk.ask("tools/call", name="broken")["content"][0]["text"] == "soothed"
     assert talk.ask("tools/call", name="failing")["content"][0]["text"] == "told"
-    assert talk.ask("tools/call", name="nobody") == {"code": -32602, "message": "Unknown tool: nobody"}
+    assert talk.ask("tools/call", name="nobody") == {
+        "code": -32602,
+        "message": "Unknown tool: nobody",
+    }
     assert seen == [ZeroDivisionError, ToolError, McpError]
     assert talk.reports == []
 

@@ -35,9 +35,9 @@ def test_runtime_references_are_unique() -> None:
 def test_runtime_defaults() -> None:
     bare, seen = Bare(), []
     bare.pump()
-    bare.soon(lambda: seen.append("soon"))
+    bare.call_soon(lambda: seen.append("soon"))
     assert seen == ["soon"]
-    assert not bare.full(1)
+    assert not bare.write_blocked(1)
     assert not bare.release(1, None)
     assert not bare.in_worker_thread
 

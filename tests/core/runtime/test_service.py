@@ -89,7 +89,10 @@ def build() -> Server:
 
         name = f"{type(error).__name__}{'Data' if isinstance(error, McpError) and error.data is not msgspec.UNSET else ''}"
         server.add_tool(
-            functools.partial(fail, error), name=name, description="Fail.", input_schema={"type": "object"}
+            functools.partial(fail, error),
+            name=name,
+            description="Fail.",
+            input_schema={"type": "object"},
         )
     return server
 
@@ -108,7 +111,7 @@ class Conversation:
         self.conn.receive_data(data, 0.0)
         jobs = []
         while (event := self.conn.next_event()) is not NEED_DATA:
-            job = self.service.take(event)  # type: ignore[arg-type]
+            job = self.service.handle_event(event)  # type: ignore[arg-type]
             if job is not None:
                 jobs.append(job)
         return jobs
@@ -240,7 +243,7 @@ def test_job_failed_sends_tool_error() -> None:
 def test_job_dropped_during_shutdown_is_busy() -> None:
     talk = Conversation()
     (job,) = talk.call("later")
-    talk.conn.wind_down()
+    talk.conn.shutdown()
     job.dropped()
     (message,) = talk.said()
     assert message["error"] == {"code": 429, "message": "the server is being shut down"}
@@ -280,7 +283,7 @@ def test_connection_closed_detaches_service_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_cancellation_of_unknown_request_is_ignored() -> None:
-    assert Conversation().service.take(RequestCancelled(9)) is None
+    assert Conversation().service.handle_event(RequestCancelled(9)) is None
 
 
 def test_unknown_tool_is_invalid_params() -> None:
@@ -378,13 +381,18 @@ def test_input_request_wins_over_outcome_of_handler(tool: str) -> None:
 @pytest.mark.requirement("MRTR-1", "MRTR-2")
 @pytest.mark.parametrize(
     ("method", "params", "member"),
-    [("prompts/get", {"name": "told"}, "messages"), ("resources/read", {"uri": "roots:all"}, "contents")],
+    [
+        ("prompts/get", {"name": "told"}, "messages"),
+        ("resources/read", {"uri": "roots:all"}, "contents"),
+    ],
 )
 @pytest.mark.parametrize("version", [D, E])
-def test_prompts_and_resources_may_ask_for_input(version: str, method: str, params: Any, member: str) -> None:
+def test_prompts_and_resources_may_ask_for_input(
+    version: str, method: str, params: Any, member: str
+) -> None:
     stage = Stage(asking(), version)
     stage.asks(1, method, **params)
-    (message,) = stage.said()
+    (message,) = stage.sent_messages()
     if stage.stateful:
         (answer,) = stage.answers(message, {"roots": []})
     else:
@@ -392,7 +400,7 @@ def test_prompts_and_resources_may_ask_for_input(version: str, method: str, para
         assert question == {"method": "roots/list"}
         state = message["result"]["requestState"]
         stage.asks(2, method, **params, requestState=state, inputResponses={key: {"roots": []}})
-        (answer,) = stage.said()
+        (answer,) = stage.sent_messages()
     assert '"0"' in str(answer["result"][member]).replace("'", '"')
 
 
@@ -425,7 +433,9 @@ def test_middleware_sees_each_run_of_handler(version: str) -> None:
     assert seen == ["CallToolResult"] * (1 if version == D else 2)
     seen.clear()
     Stage(server, version).whole_call("grouped", {"roots": []})
-    assert seen == (["CallToolResult"] if version == D else ["BaseExceptionGroup", "CallToolResult"])
+    assert seen == (
+        ["CallToolResult"] if version == D else ["BaseExceptionGroup", "CallToolResult"]
+    )
 
 
 @pytest.mark.parametrize("version", [D, E])
@@ -443,8 +453,8 @@ def test_middleware_may_return_input_required(version: str) -> None:
     if stage.stateful:
         stage.asks(1, "tools/call", name="stubborn")
         for _ in range(3):
-            stage.go_on()
-        (question,) = stage.said()
+            stage.run_jobs()
+        (question,) = stage.sent_messages()
         (answer,) = stage.answers(question, {"roots": []})
         assert answer["result"]["content"][0]["text"] == "asked"
     else:
@@ -496,13 +506,15 @@ def test_returned_requests_invalid_are_error_of_tool(version: str) -> None:
     assert answer["error"]["data"] == {"requiredCapabilities": {"roots": {}}}
     (answer,) = stage.calls("nowhere", 2)
     assert answer["result"]["isError"]
-    assert [str(exc) for exc in stage.runtime.reports] == ["elicitation/create: url is no http or https URL"]
+    assert [str(exc) for exc in stage.runtime.reports] == [
+        "elicitation/create: url is no http or https URL"
+    ]
 
 
 def test_stop_cancels_jobs_that_wait_for_input() -> None:
     stage = Stage(asking(), D)
     stage.asks(1, "prompts/get", name="told")
-    assert stage.said()
+    assert stage.sent_messages()
     ((job, steps),) = stage.running
     stopped: list[None] = []
     job.stop = lambda: stopped.append(None)
@@ -511,7 +523,7 @@ def test_stop_cancels_jobs_that_wait_for_input() -> None:
     steps.close()
     job.dropped()
     stage.running.clear()
-    _, answer = stage.said()
+    _, answer = stage.sent_messages()
     assert answer["error"]["message"] == "the request was cancelled"
 
 
@@ -524,7 +536,9 @@ def visiting() -> Server:
     @server.tool
     async def page(name: str, context: Context) -> str:
         """Have a page visited."""
-        answer = await context.elicit_url("Please log in.", "https://example.com", elicitation_id=name)
+        answer = await context.elicit_url(
+            "Please log in.", "https://example.com", elicitation_id=name
+        )
         return answer.action
 
     @server.tool
@@ -544,9 +558,12 @@ def test_page_visited_notifies_client_that_was_asked(tool: str) -> None:
     for _ in range(2):
         server.elicitation_complete("v1")
     server.elicitation_complete("v2")
-    (told,) = asked.said()
-    assert (told["method"], told["params"]) == ("notifications/elicitation/complete", {"elicitationId": "v1"})
-    assert other.said() == []
+    (told,) = asked.sent_messages()
+    assert (told["method"], told["params"]) == (
+        "notifications/elicitation/complete",
+        {"elicitationId": "v1"},
+    )
+    assert other.sent_messages() == []
 
 
 @pytest.mark.requirement("ELIC-17")
@@ -556,7 +573,7 @@ def test_page_visited_in_other_revisions_sends_nothing(tool: str) -> None:
     stage = Stage(server, E)
     assert "elicitationId" not in str(stage.calls(tool, arguments={"name": "v1"}))
     server.elicitation_complete("v1")
-    assert stage.said() == []
+    assert stage.sent_messages() == []
 
 
 def test_page_visited_after_close_sends_nothing() -> None:
@@ -565,12 +582,12 @@ def test_page_visited_after_close_sends_nothing() -> None:
     assert stage.calls("first", arguments={"name": "v1"})
     stage.conn.close()
     server.elicitation_complete("v1")
-    assert stage.said() == []
+    assert stage.sent_messages() == []
     gone = Stage(server, D)
     assert gone.calls("first", arguments={"name": "v1"})
     gone.service.close()
     server.elicitation_complete("v1")
-    assert gone.said() == []
+    assert gone.sent_messages() == []
 
 
 def test_pages_over_limit_forget_oldest() -> None:
@@ -579,6 +596,6 @@ def test_pages_over_limit_forget_oldest() -> None:
     for n in range(1_001):
         stage.calls("first", arguments={"name": f"v{n}"})
     server.elicitation_complete("v0")
-    assert stage.said() == []
+    assert stage.sent_messages() == []
     server.elicitation_complete("v1")
-    assert len(stage.said()) == 1
+    assert len(stage.sent_messages()) == 1

@@ -39,8 +39,8 @@ def nested(depth: int) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_without_dialect_is_draft_2020_12(kind: Kind) -> None:
     schema = kind({"type": "array", "prefixItems": [{"type": "integer"}]})
-    assert schema.fault_of([1, "x"]) is None
-    assert schema.fault_of(["x"]) == ("[0]", "'x' is not of type 'integer'")
+    assert schema.find_error([1, "x"]) is None
+    assert schema.find_error(["x"]) == ("[0]", "'x' is not of type 'integer'")
     assert repr(schema) == f"<{kind.__name__} https://json-schema.org/draft/2020-12/schema>"
 
 
@@ -67,8 +67,8 @@ def test_schema_each_dialect_resolves_and_validates(kind: Kind, dialect: str) ->
             "definitions": {"n": {"type": "integer", "minimum": 1}},
         }
     )
-    assert schema.fault_of({"n": 1}) is None
-    assert schema.fault_of({"n": 0}) == ("n", "0 is less than the minimum of 1")
+    assert schema.find_error({"n": 1}) is None
+    assert schema.find_error({"n": 0}) == ("n", "0 is less than the minimum of 1")
     assert schema.describes_object
 
 
@@ -77,7 +77,7 @@ def test_schema_each_dialect_resolves_and_validates(kind: Kind, dialect: str) ->
 def test_schema_items_list_depends_on_dialect(kind: Kind) -> None:
     """`items` as a list is an array's prefix up to 2019-09 and no schema at all since."""
     old = {"$schema": DRAFTS[3], "items": [{"type": "integer"}]}
-    assert kind(old).fault_of(["x"]) is not None
+    assert kind(old).find_error(["x"]) is not None
     with pytest.raises(InvalidSchema, match="not a valid JSON Schema"):
         kind({"items": [{"type": "integer"}]})
 
@@ -177,9 +177,9 @@ def test_schema_data_that_resembles_reference_is_accepted(kind: Kind) -> None:
     }
     checked = kind(schema)
     assert checked.schema == schema
-    assert checked.fault_of({"default": "x"}) == ("default", "'x' is not of type 'integer'")
-    assert checked.fault_of({"anchored": "x"}) == ("anchored", "'x' is not of type 'integer'")
-    assert checked.fault_of({"$ref": "x"}) is None
+    assert checked.find_error({"default": "x"}) == ("default", "'x' is not of type 'integer'")
+    assert checked.find_error({"anchored": "x"}) == ("anchored", "'x' is not of type 'integer'")
+    assert checked.find_error({"$ref": "x"}) is None
 
 
 def chain(length: int, width: int = 2) -> dict[str, Any]:
@@ -199,8 +199,8 @@ def chain(length: int, width: int = 2) -> dict[str, Any]:
 @pytest.mark.requirement("JSCH-8")
 def test_schema_exponential_cost_ends_at_reference_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_core.schema._json_schema.MAX_REFERENCES", 1_000)
-    assert given(chain(6)).fault_of({"a": 1}) is None
-    assert given(chain(40)).fault_of({"a": 1}) == (
+    assert given(chain(6)).find_error({"a": 1}) is None
+    assert given(chain(40)).find_error({"a": 1}) == (
         "",
         "its schema takes too many steps to check it",
     )
@@ -209,7 +209,7 @@ def test_schema_exponential_cost_ends_at_reference_limit(monkeypatch: pytest.Mon
 @pytest.mark.slow
 @pytest.mark.requirement("JSCH-8")
 def test_a_schema_of_exponential_cost_ends_by_the_default_limit() -> None:
-    assert given(chain(40)).fault_of({"a": 1}) == (
+    assert given(chain(40)).find_error({"a": 1}) == (
         "",
         "its schema takes too many steps to check it",
     )
@@ -220,9 +220,9 @@ def test_schema_reference_count_restarts_per_value(monkeypatch: pytest.MonkeyPat
     schema = given(chain(8))  # 511 references
     monkeypatch.setattr("mcp_core.schema._json_schema.MAX_REFERENCES", 511)
     for _ in range(3):
-        assert schema.fault_of({"a": 1}) is None
+        assert schema.find_error({"a": 1}) is None
     monkeypatch.setattr("mcp_core.schema._json_schema.MAX_REFERENCES", 510)
-    assert schema.fault_of({"a": 1}) is not None
+    assert schema.find_error({"a": 1}) is not None
 
 
 @pytest.mark.requirement("JSCH-8")
@@ -283,13 +283,13 @@ def test_schema_recursion_accepts_maximum_value_depth() -> None:
             },
         }
     )
-    assert schema.fault_of(nested(MAX_VALUE_DEPTH)) is None
+    assert schema.find_error(nested(MAX_VALUE_DEPTH)) is None
 
 
 @pytest.mark.requirement("JSCH-8")
 def test_schema_loop_reached_by_value_ends() -> None:
     schema = given({"properties": {"a": {"$ref": "#/properties/a"}}})
-    assert schema.fault_of({"a": 1}) == ("", "its schema takes too many steps to check it")
+    assert schema.find_error({"a": 1}) == ("", "its schema takes too many steps to check it")
 
 
 @pytest.mark.requirement("JSCH-8")
@@ -326,10 +326,10 @@ def test_schema_self_containing_dict_is_rejected() -> None:
 def test_schema_value_over_depth_limit_is_invalid() -> None:
     schema = given({"type": "array", "items": {"$ref": "#"}})
     # The innermost value is not an array, which is found last.
-    assert given({}).fault_of(nested(MAX_VALUE_DEPTH - 1)) is None
-    assert given({}).fault_of(nested(MAX_VALUE_DEPTH)) is None
-    assert given({}).fault_of(nested(MAX_VALUE_DEPTH + 1)) == ("", "nested more than 64 deep")
-    assert schema.fault_of(nested(MAX_VALUE_DEPTH)) is not None
+    assert given({}).find_error(nested(MAX_VALUE_DEPTH - 1)) is None
+    assert given({}).find_error(nested(MAX_VALUE_DEPTH)) is None
+    assert given({}).find_error(nested(MAX_VALUE_DEPTH + 1)) == ("", "nested more than 64 deep")
+    assert schema.find_error(nested(MAX_VALUE_DEPTH)) is not None
 
 
 def test_depth_exceeds_counts_containers() -> None:
@@ -348,29 +348,29 @@ def test_schema_error_names_its_path(kind: Kind) -> None:
             "required": ["city"],
         }
     )
-    assert schema.fault_of({"city": "x", "days": [1, "b"]}) == (
+    assert schema.find_error({"city": "x", "days": [1, "b"]}) == (
         "days[1]",
         "'b' is not of type 'integer'",
     )
-    assert schema.fault_of({"days": []}) == ("", "'city' is a required property")
+    assert schema.find_error({"days": []}) == ("", "'city' is a required property")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_long_error_is_truncated(kind: Kind) -> None:
-    fault = kind({"type": "integer"}).fault_of("x" * 100_000)
+    fault = kind({"type": "integer"}).find_error("x" * 100_000)
     assert fault is not None
     assert len(fault[1]) < 600
     assert fault[1].endswith("is not of type 'integer'")
 
 
 def test_schema_many_errors_are_not_all_collected() -> None:
-    assert given({"items": {"type": "string"}}).fault_of([0] * 100_000) is not None
+    assert given({"items": {"type": "string"}}).find_error([0] * 100_000) is not None
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_whole_float_is_integer(kind: Kind) -> None:
-    assert kind({"type": "integer"}).fault_of(3.0) is None
-    assert kind({"type": "integer"}).fault_of(3.5) is not None
+    assert kind({"type": "integer"}).find_error(3.0) is None
+    assert kind({"type": "integer"}).find_error(3.5) is not None
 
 
 # -- Schemas of a peer ---------------------------------------------------------------------------
@@ -410,16 +410,16 @@ def test_untrusted_schema_invalid_is_rejected(schema: Any) -> None:
     ],
 )
 def test_untrusted_schema_skipped_keywords_find_no_error(schema: Any, value: Any) -> None:
-    assert UntrustedSchema(schema).fault_of(value) is None
+    assert UntrustedSchema(schema).find_error(value) is None
 
 
 def test_untrusted_schema_checks_keywords_beside_skipped_ones() -> None:
     schema = UntrustedSchema(
         {"properties": {"day": {"type": "string", "pattern": EVIL}}, "required": ["day"]}
     )
-    assert schema.fault_of({"day": VICTIM}) is None
-    assert schema.fault_of({"day": 1}) == ("day", "1 is not of type 'string'")
-    assert schema.fault_of({}) == ("", "'day' is a required property")
+    assert schema.find_error({"day": VICTIM}) is None
+    assert schema.find_error({"day": 1}) == ("day", "1 is not of type 'string'")
+    assert schema.find_error({}) == ("", "'day' is a required property")
 
 
 @pytest.mark.requirement("JSCH-8")
@@ -446,8 +446,8 @@ def test_untrusted_schema_checks_keywords_beside_skipped_ones() -> None:
 )
 def test_untrusted_schema_too_many_steps_counts_as_valid(schema: Any, value: Any) -> None:
     checked = UntrustedSchema(schema)
-    assert checked.fault_of(value) is None
-    assert checked.fault_of(value) is None  # and the next value has steps of its own
+    assert checked.find_error(value) is None
+    assert checked.find_error(value) is None  # and the next value has steps of its own
 
 
 @pytest.mark.requirement("JSCH-8")
@@ -456,14 +456,14 @@ def test_untrusted_schema_step_limit_is_exact(monkeypatch: pytest.MonkeyPatch) -
     value = ["x"] * 9 + [1]
     # 2 + 10 for `items`, and 1 for each `type`.
     monkeypatch.setattr(_json_schema, "MAX_FOREIGN_STEPS", 22)
-    assert schema.fault_of(value) == ("[9]", "1 is not of type 'string'")
+    assert schema.find_error(value) == ("[9]", "1 is not of type 'string'")
     monkeypatch.setattr(_json_schema, "MAX_FOREIGN_STEPS", 21)
-    assert schema.fault_of(value) is None
+    assert schema.find_error(value) is None
 
 
 @pytest.mark.requirement("JSCH-8")
 def test_untrusted_schema_over_part_limit_is_rejected() -> None:
-    assert UntrustedSchema({"enum": [*range(999)]}).fault_of(-1) is not None
+    assert UntrustedSchema({"enum": [*range(999)]}).find_error(-1) is not None
     with pytest.raises(SchemaTooComplex, match="more than 1000 parts"):
         UntrustedSchema({"enum": [*range(1000)]})
 
@@ -545,8 +545,8 @@ def test_untrusted_schema_error_is_also_found_by_trusted_one(
         return
     careful = UntrustedSchema(schema)
     for value in values:
-        if careful.fault_of(value) is not None:
-            assert thorough.fault_of(value) is not None
+        if careful.find_error(value) is not None:
+            assert thorough.find_error(value) is not None
 
 
 @for_all(
@@ -557,7 +557,7 @@ def test_untrusted_schema_error_is_also_found_by_trusted_one(
 )
 def test_untrusted_schema_any_json_raises_invalid_schema_only(schema: Any, value: Any) -> None:
     try:
-        found = UntrustedSchema(schema).fault_of(value)
+        found = UntrustedSchema(schema).find_error(value)
     except InvalidSchema:
         return
     assert found is None or isinstance(found[1], str)

@@ -21,7 +21,7 @@ def tool(name: str, output: Any) -> Tool:
 
 def knowing(**outputs: Any) -> OutputSchemas:
     known = OutputSchemas()
-    known.learn(tool(name, output) for name, output in outputs.items())
+    known.replace_all(tool(name, output) for name, output in outputs.items())
     return known
 
 
@@ -48,9 +48,9 @@ def given(value: Any, *, is_error: bool | None = False) -> CallToolResult:
 )
 def test_output_schemas_find_error_in_result(output: Any, value: Any, fault: str | None) -> None:
     known = knowing(t=output)
-    assert known.fault_of("t", given(value)) == fault
-    assert known.fault_of("t", given(value)) == fault  # with the compiled schema
-    assert known.fault_of("another", given(value)) is None
+    assert known.find_error("t", given(value)) == fault
+    assert known.find_error("t", given(value)) == fault  # with the compiled schema
+    assert known.find_error("another", given(value)) is None
 
 
 @pytest.mark.requirement("JSCH-2", "JSCH-7")
@@ -66,7 +66,7 @@ def test_output_schemas_invalid_schema_is_reported(output: Any, why: str) -> Non
     known = knowing(t=output)
     nothing: Any
     for nothing in ({}, UNSET):
-        fault = known.fault_of("t", given(nothing))
+        fault = known.find_error("t", given(nothing))
         assert fault is not None
         assert fault.startswith("cannot be checked, because its outputSchema is invalid: ")
         assert why in fault
@@ -74,19 +74,19 @@ def test_output_schemas_invalid_schema_is_reported(output: Any, why: str) -> Non
 
 def test_output_schemas_error_result_is_not_checked() -> None:
     known = knowing(t=CITY)
-    assert known.fault_of("t", given(UNSET, is_error=True)) is None
-    assert known.fault_of("t", given({"city": 1}, is_error=True)) is None
-    assert known.fault_of("t", given(UNSET, is_error=None)) is not None
+    assert known.find_error("t", given(UNSET, is_error=True)) is None
+    assert known.find_error("t", given({"city": 1}, is_error=True)) is None
+    assert known.find_error("t", given(UNSET, is_error=None)) is not None
 
 
 def test_output_schemas_last_list_replaces_earlier() -> None:
     known = knowing(t=CITY, u=CITY)
     assert repr(known) == "<OutputSchemas of 2 tools>"
-    known.learn([tool("t", {"type": "integer"})])
-    assert known.fault_of("t", given(1)) is None
-    assert known.fault_of("u", given(1)) is None
-    known.forget()
-    assert known.fault_of("t", given("x")) is None
+    known.replace_all([tool("t", {"type": "integer"})])
+    assert known.find_error("t", given(1)) is None
+    assert known.find_error("u", given(1)) is None
+    known.clear()
+    assert known.find_error("t", given("x")) is None
     assert repr(known) == "<OutputSchemas of 0 tools>"
 
 
@@ -101,21 +101,21 @@ def test_output_schemas_compile_lazily_and_once(monkeypatch: pytest.MonkeyPatch)
     known = knowing(t=CITY, u=CITY, v={"type": "integer"})
     assert read == []
     for name in "t", "u", "t":
-        known.fault_of(name, given({"city": "Oslo"}))
+        known.find_error(name, given({"city": "Oslo"}))
     assert read == [CITY]
-    known.learn([tool("w", CITY)])
-    known.fault_of("w", given({"city": "Oslo"}))
+    known.replace_all([tool("w", CITY)])
+    known.find_error("w", given({"city": "Oslo"}))
     assert read == [CITY]
-    known.learn([])
-    known.learn([tool("t", CITY)])
-    known.fault_of("t", given({"city": "Oslo"}))
+    known.replace_all([])
+    known.replace_all([tool("t", CITY)])
+    known.find_error("t", given({"city": "Oslo"}))
     assert read == [CITY, CITY]
 
 
 def test_output_schemas_keep_copy_of_listed_schema() -> None:
     listed = tool("t", {"type": "integer"})
     known = OutputSchemas()
-    known.learn([listed])
+    known.replace_all([listed])
     assert listed.output_schema is not None
     listed.output_schema.clear()
-    assert known.fault_of("t", given("x")) is not None
+    assert known.find_error("t", given("x")) is not None

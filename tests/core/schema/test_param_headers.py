@@ -14,11 +14,11 @@ from mcp_core.jsonrpc._codec import encode
 from mcp_core.schema._param_headers import (
     MAX_DEPTH,
     MAX_HEADERS,
-    agrees,
+    header_matches,
     param_headers,
     param_values,
-    said,
-    values_at,
+    format_value,
+    mirrored_values,
 )
 
 
@@ -269,7 +269,10 @@ def test_param_values_of_non_object_are_empty(arguments: Any) -> None:
 def test_param_values_siblings_in_nested_object() -> None:
     given = param_headers(schema(a=schema(b=prop("B"), c=prop("C"))))
     assert param_values(given, b'{"a":{"b":"1","c":"2"}}') == [("B", "1"), ("C", "2")]
-    assert values_at(given, b'{"a":{"b":"1"}}') == [(("a", "b"), "B", "1"), (("a", "c"), "C", None)]
+    assert mirrored_values(given, b'{"a":{"b":"1"}}') == [
+        (("a", "b"), "B", "1"),
+        (("a", "c"), "C", None),
+    ]
 
 
 def test_param_values_duplicate_member_uses_last() -> None:
@@ -348,11 +351,11 @@ PAIRS: list[Any] = [
 
 @pytest.mark.parametrize(("text", "value", "good"), PAIRS)
 def test_header_matches_compares_text_and_value(text: str, value: Any, good: bool) -> None:
-    assert agrees(text, value) is good
+    assert header_matches(text, value) is good
 
 
 @given(st.text() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1))
 def test_format_value_matches_its_own_value(value: Any) -> None:
-    text = said(value)
+    text = format_value(value)
     assert text is not None
-    assert agrees(text, value)
+    assert header_matches(text, value)

@@ -33,7 +33,7 @@ from mcp_core import types as t
 from mcp_core.runtime import PendingRequest
 from mcp_core.subscriptions._client import ClientSubscription, ClientSubscriptions
 from mcp_core.subscriptions._server import Change, ChangeNotification
-from tests.core.helpers import SERVER_OFFERS, STATEFUL, VERSIONS, C, D, E, Message, only
+from tests.core.helpers import SERVER_CAPABILITIES, STATEFUL, VERSIONS, C, D, E, Message, single
 from tests.core.subscriptions.test_server import NOTHING, filter_of, subscription_table
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 class Consumer:
     """A client with subscriptions of its own, whose server is played by the test."""
 
-    def __init__(self, version: str, capabilities: t.ServerCapabilities = SERVER_OFFERS) -> None:
+    def __init__(
+        self, version: str, capabilities: t.ServerCapabilities = SERVER_CAPABILITIES
+    ) -> None:
         self.dialect = DIALECTS[version]
         self.peer = Peer(self.dialect, capabilities)
         self.listenings = ClientSubscriptions()
@@ -81,7 +83,7 @@ class Consumer:
         row = self.dialect.receives[Role.CLIENT][method]
         params = {**(params or {}), **({"_meta": {ID: id}} if id is not None else {})}
         told = row.read_params(json.dumps(params).encode())
-        self.listenings.take(NotificationReceived(row, told, self.peer))
+        self.listenings.handle_event(NotificationReceived(row, told, self.peer))
 
     def acknowledged(self, id: Any, *honoured: Change) -> None:
         self.receives(
@@ -96,7 +98,7 @@ class Consumer:
         token.end(result, error)
 
     def lost(self, error: McpTrioError | None = None) -> None:
-        self.listenings.take(ConnectionClosed([], error))
+        self.listenings.handle_event(ConnectionClosed([], error))
 
 
 def take_changes(subscription: ClientSubscription) -> list[Change]:
@@ -193,10 +195,10 @@ def test_client_subscriptions_ignore_other_events() -> None:
     consumer, subscription = open_subscription(TOOLS)
     row = DIALECTS[E].receives[Role.CLIENT]["notifications/message"]
     log = t.LoggingMessageParams(level="info", data="x", meta={ID: 1})
-    consumer.listenings.take(NotificationReceived(row, log, consumer.peer))
-    consumer.listenings.take(PeerReady(consumer.peer))
+    consumer.listenings.handle_event(NotificationReceived(row, log, consumer.peer))
+    consumer.listenings.handle_event(PeerReady(consumer.peer))
     progress = ProgressReceived(1, 0.5, None, None, subscription)
-    subscription.progressed(progress)
+    subscription.on_progress(progress)
     assert (take_changes(subscription), subscription.over) == ([], False)
 
 
@@ -374,7 +376,10 @@ def test_renew_reports_everything_as_changed(again: str) -> None:
     consumer.lost()
     # The server may have been replaced by one of another revision, with fewer capabilities.
     renewed = Consumer(
-        again, t.ServerCapabilities(tools=SERVER_OFFERS.tools, resources=SERVER_OFFERS.resources)
+        again,
+        t.ServerCapabilities(
+            tools=SERVER_CAPABILITIES.tools, resources=SERVER_CAPABILITIES.resources
+        ),
     )
     renewed.listenings.renew(subscription, renewed.peer)
     assert (subscription.settled, subscription.over) == (False, False)
@@ -476,15 +481,15 @@ def test_legacy_resources_are_subscribed_one_by_one(version: str) -> None:
 def test_changes_missed_reports_everything_as_changed() -> None:
     consumer = Consumer(D)
     some, others = consumer.opens(TOOLS, ONE), consumer.opens(PROMPTS)
-    consumer.listenings.take(ChangesMissed())
+    consumer.listenings.handle_event(ChangesMissed())
     # The first is not open yet.
     assert (take_changes(some), take_changes(others)) == ([], [PROMPTS])
     consumer.answered()
-    consumer.listenings.take(ChangesMissed())
+    consumer.listenings.handle_event(ChangesMissed())
     assert consumer.send_queued() == []
     assert (take_changes(some), take_changes(others)) == ([TOOLS, ONE], [PROMPTS])
     consumer.lost(ConnectionLost("gone"))
-    consumer.listenings.take(ChangesMissed())
+    consumer.listenings.handle_event(ChangesMissed())
     with pytest.raises(ConnectionLost):
         take_changes(others)
 
@@ -585,8 +590,8 @@ def test_update_reaches_matching_subscriptions_only() -> None:
 def test_progress_of_subscribe_request_is_ignored() -> None:
     consumer = Consumer(D)
     subscription = consumer.opens(ONE)
-    _, _, token = only(consumer.asked)
-    token.progressed(ProgressReceived(1, 0.5, None, None, token))
+    _, _, token = single(consumer.asked)
+    token.on_progress(ProgressReceived(1, 0.5, None, None, token))
     assert not subscription.settled
 
 
@@ -597,7 +602,7 @@ class Wire:
     """A client and a server that handle changes only. Messages cross when the test moves them."""
 
     def __init__(
-        self, dialect: Dialect, *, capabilities: t.ServerCapabilities = SERVER_OFFERS
+        self, dialect: Dialect, *, capabilities: t.ServerCapabilities = SERVER_CAPABILITIES
     ) -> None:
         self.dialect = dialect
         self.server_table = subscription_table(dialect.version, capabilities)
@@ -660,7 +665,7 @@ class Wire:
         else:
             row = self.dialect.receives[Role.CLIENT][method]
             event = NotificationReceived(row, row.read_params(data), self.peer)
-            self.listenings.take(event)
+            self.listenings.handle_event(event)
         self.send_queued()
 
     def settle(self) -> None:
@@ -670,7 +675,7 @@ class Wire:
                 self.serves()
             elif self.to_client:
                 self.receives()
-            elif (notice := self.server_table.next_notice()) is not None:
+            elif (notice := self.server_table.next_notification()) is not None:
                 self.tells(notice)
             else:
                 return
@@ -699,7 +704,7 @@ def test_wire_change_reaches_its_subscriptions(wire: Wire) -> None:
     wire.closes(second)
     wire.settle()
     assert not wire.server_table.publish(ONE)
-    assert wire.server_table.streams == 0
+    assert wire.server_table.listen_count == 0
 
 
 def test_wire_change_right_after_acknowledgement_arrives(wire: Wire) -> None:
@@ -721,7 +726,7 @@ def test_wire_server_without_capabilities_announces_nothing(wire: Wire) -> None:
         subscription.require_open()
     poor.closes(subscription)
     poor.settle()
-    assert poor.server_table.streams == 0
+    assert poor.server_table.listen_count == 0
 
 
 def test_wire_uri_over_limit_is_rejected(wire: Wire) -> None:
@@ -773,7 +778,7 @@ class Play:
             self.wire.serves(place % len(self.wire.to_server) if self.overtaking else 0)
 
     def tell(self, _: None) -> None:
-        if (notice := self.wire.server_table.next_notice()) is not None:
+        if (notice := self.wire.server_table.next_notification()) is not None:
             self.wire.tells(notice)
 
     def hear(self, _: None) -> None:
@@ -811,5 +816,5 @@ def test_wire_any_message_order_misses_no_change(
         play.close(0)
     wire.settle()
     assert not any(wire.server_table.publish(change) for change in (ONE, TWO))
-    assert wire.server_table.streams == 0
+    assert wire.server_table.listen_count == 0
     assert repr(wire.listenings) == "<ClientSubscriptions: 0, 0 watches, 0 to ask>"

@@ -13,13 +13,13 @@ from mcp_core import DIALECTS, Fault, Limits, LocalProtocolError, Role
 from mcp_core import types as t
 from mcp_core.subscriptions._server import Change, ChangeNotification, SubscriptionTable, changes
 from tests.core.helpers import (
-    SERVER_OFFERS,
+    SERVER_CAPABILITIES,
     STATEFUL,
     STATELESS,
     D,
     E,
     Message,
-    only,
+    single,
     server_config,
 )
 
@@ -45,13 +45,13 @@ SOME: Final = t.ServerCapabilities(
 
 
 def subscription_table(
-    version: str = D, capabilities: t.ServerCapabilities = SERVER_OFFERS, **limits: Any
+    version: str = D, capabilities: t.ServerCapabilities = SERVER_CAPABILITIES, **limits: Any
 ) -> SubscriptionTable:
     """Return the subscriptions of a peer that has just completed the handshake."""
     found = SubscriptionTable(
         server_config(version, capabilities=capabilities, limits=Limits(**limits))
     )
-    found.remember(DIALECTS[version])
+    found.start_session(DIALECTS[version])
     return found
 
 
@@ -77,7 +77,7 @@ def as_sent(notice: ChangeNotification) -> Message:
 def take_all(table: SubscriptionTable) -> list[tuple[RequestId | None, Change]]:
     """Take all notifications. Return the listen request and the change of each."""
     found = []
-    while (notice := table.next_notice()) is not None:
+    while (notice := table.next_notification()) is not None:
         found.append((notice.related, change_of(notice)))
     return found
 
@@ -149,7 +149,7 @@ def test_session_notification_has_no_subscription_id() -> None:
     table.subscribe(DIALECTS[D], "x:1")
     table.publish(TOOLS)
     table.publish(ONE)
-    first, second = table.next_notice(), table.next_notice()
+    first, second = table.next_notification(), table.next_notification()
     assert first is not None
     assert second is not None
     assert as_sent(first) == {"on": None, "method": TOOLS_CHANGED, "params": {}}
@@ -166,7 +166,7 @@ def test_session_in_listen_revision_gets_nothing_unasked(version: str) -> None:
 def test_session_not_started_gets_nothing() -> None:
     table = SubscriptionTable(server_config())
     assert not any(table.publish(change) for change in (*LISTS, ONE))
-    assert table.next_notice() is None
+    assert table.next_notification() is None
     table.unsubscribe("x:1")
 
 
@@ -206,7 +206,7 @@ def test_start_session_twice_keeps_pending_changes() -> None:
     table = subscription_table()
     table.subscribe(DIALECTS[D], "x:1")
     table.publish(ONE)
-    table.remember(DIALECTS[D])  # as setting the log level does
+    table.start_session(DIALECTS[D])  # as setting the log level does
     assert take_all(table) == [(None, ONE)]
 
 
@@ -244,21 +244,21 @@ def test_listen_messages_carry_subscription_id(id: RequestId) -> None:
     }
     table.publish(ONE)
     table.publish(TOOLS)
-    first, second = table.next_notice(), table.next_notice()
+    first, second = table.next_notification(), table.next_notification()
     assert first is not None
     assert second is not None
     assert as_sent(first) == {"on": id, "method": UPDATED, "params": {"_meta": meta, "uri": "x:1"}}
     assert as_sent(second) == {"on": id, "method": TOOLS_CHANGED, "params": {"_meta": meta}}
     table.publish(TOOLS)
-    ended_request = only(table.end())
+    ended_request = single(table.end_all())
     assert (ended_request.id, ended_request.dialect) == (id, DIALECTS[E])
-    assert [as_sent(notice) for notice in ended_request.rest] == [
+    assert [as_sent(notice) for notice in ended_request.remaining] == [
         {"on": id, "method": TOOLS_CHANGED, "params": {"_meta": meta}}
     ]
     assert json.loads(DIALECTS[E].encode(ended_request.result)) == {"_meta": meta}
 
 
-@pytest.mark.parametrize("capabilities", [SERVER_OFFERS, SOME, NOTHING])
+@pytest.mark.parametrize("capabilities", [SERVER_CAPABILITIES, SOME, NOTHING])
 @pytest.mark.parametrize(
     "wanted",
     [(), (TOOLS,), (PROMPTS, RESOURCES), (*LISTS, TWO, ONE)],
@@ -268,7 +268,11 @@ def test_listen_acknowledges_declared_changes_only(
     capabilities: t.ServerCapabilities, wanted: tuple[Change, ...]
 ) -> None:
     table = subscription_table(E, capabilities)
-    offered = {id(SERVER_OFFERS): {*LISTS, ONE, TWO}, id(SOME): {ONE, TWO}, id(NOTHING): set()}
+    offered = {
+        id(SERVER_CAPABILITIES): {*LISTS, ONE, TWO},
+        id(SOME): {ONE, TWO},
+        id(NOTHING): set(),
+    }
     honoured = [change for change in wanted if change in offered[id(capabilities)]]
     acknowledged = listen(table, 1, *wanted)["params"]["notifications"]
     assert acknowledged == json.loads(DIALECTS[E].encode(filter_of(*honoured)))
@@ -304,7 +308,7 @@ def test_listen_requests_get_changes_separately() -> None:
     listen(table, 1, TOOLS, ONE)
     listen(table, "1", TOOLS)
     listen(table, 2, PROMPTS)
-    assert (1 in table, "1" in table, "2" in table, table.streams) == (True, True, False, 3)
+    assert (1 in table, "1" in table, "2" in table, table.listen_count) == (True, True, False, 3)
     table.publish(TOOLS)
     table.publish(ONE)
     assert take_all(table) == [(1, TOOLS), ("1", TOOLS), (1, ONE)]
@@ -315,7 +319,7 @@ def test_session_and_listen_request_share_connection() -> None:
     listen(table, 7, TOOLS)
     assert repr(table) == "<SubscriptionTable of a session and 1 streams, 0 URIs, 0 waiting>"
     table.publish(TOOLS)
-    notices = [table.next_notice(), table.next_notice()]
+    notices = [table.next_notification(), table.next_notification()]
     spoken = [(notice.related, notice.dialect) for notice in notices if notice is not None]
     assert spoken == [(None, DIALECTS[D]), (7, DIALECTS[E])]
 
@@ -341,17 +345,17 @@ def test_end_returns_remaining_notifications() -> None:
     listen(table, 2, PROMPTS)
     for change in (ONE, TOOLS, ONE):
         table.publish(change)
-    ended = table.end()
+    ended = table.end_all()
     assert [
-        (ended_request.id, [change_of(notice) for notice in ended_request.rest])
+        (ended_request.id, [change_of(notice) for notice in ended_request.remaining])
         for ended_request in ended
     ] == [
         (1, [ONE, TOOLS]),
         (2, []),
     ]
-    assert table.next_notice() is None
+    assert table.next_notification() is None
     assert not table.publish(TOOLS)
-    assert (table.end(), table.cancel(1), 1 in table) == ([], False, False)
+    assert (table.end_all(), table.cancel(1), 1 in table) == ([], False, False)
     assert repr(table) == "<SubscriptionTable of 0 streams, 0 URIs, 0 waiting>"
 
 
@@ -443,7 +447,7 @@ def test_publish_after_notification_notifies_again() -> None:
     listen(table, 1, TOOLS, ONE)
     table.publish(TOOLS)
     table.publish(ONE)
-    assert table.next_notice() is not None
+    assert table.next_notification() is not None
     table.publish(TOOLS)
     assert take_all(table) == [(1, ONE), (1, TOOLS)]
 
@@ -471,11 +475,11 @@ def test_next_notification_skips_subscription_without_capacity() -> None:
     for change in LISTS:
         table.publish(change)
     seen = []
-    while (notice := table.next_notice(lambda id: id != 1)) is not None:
+    while (notice := table.next_notification(lambda id: id != 1)) is not None:
         seen.append((notice.related, change_of(notice)))
     assert seen == [(2, change) for change in LISTS]
     table.publish(TOOLS)
-    assert table.next_notice(lambda id: False) is None
+    assert table.next_notification(lambda id: False) is None
     assert take_all(table) == [(1, TOOLS), (2, TOOLS), (1, PROMPTS), (1, RESOURCES)]
 
 
@@ -534,7 +538,7 @@ def test_subscriptions_any_order_send_each_change_after_it_happened(
             assert table.publish(details[0]) is bool(interested)
             owed |= interested
         elif act == "tell":
-            notice = table.next_notice(details[0].__contains__)
+            notice = table.next_notification(details[0].__contains__)
             if notice is None:
                 assert not any(id in details[0] for id, _ in owed)
             else:
@@ -543,8 +547,8 @@ def test_subscriptions_any_order_send_each_change_after_it_happened(
         elif act == "end":
             rests = {
                 (ended_request.id, change_of(notice))
-                for ended_request in table.end()
-                for notice in ended_request.rest
+                for ended_request in table.end_all()
+                for notice in ended_request.remaining
             }
             assert rests == {(id, change) for id, change in owed if id is not None}
             wanted.clear()

@@ -81,7 +81,10 @@ RENAMED: Final[Mapping[str, tuple[type[Struct], ...]]] = {
 PATTERNS: Final[tuple[tuple[str, type[Struct]], ...]] = (
     (r"\w+Params\._meta", t.RequestMeta),
     (r"\w+\.annotations", t.Annotations),
-    (r"\w+Error\.error|Error|(Parse|InvalidRequest|MethodNotFound|InvalidParams|Internal)Error", t.ErrorData),
+    (
+        r"\w+Error\.error|Error|(Parse|InvalidRequest|MethodNotFound|InvalidParams|Internal)Error",
+        t.ErrorData,
+    ),
 )
 
 

@@ -18,7 +18,9 @@ META = "io.modelcontextprotocol"
     [
         (t.Implementation("probe", "1"), '{"name":"probe","version":"1"}'),
         (
-            t.Implementation("probe", "1", "Probe", "Asks", "https://example.org", [t.Icon("data:,")]),
+            t.Implementation(
+                "probe", "1", "Probe", "Asks", "https://example.org", [t.Icon("data:,")]
+            ),
             (
                 '{"name":"probe","version":"1","title":"Probe","description":"Asks",'
                 '"websiteUrl":"https://example.org","icons":[{"src":"data:,"}]}'
@@ -48,7 +50,9 @@ def test_base_types_round_trip(value: msgspec.Struct, text: str) -> None:
 
 @pytest.mark.requirement("CAP-9")
 def test_capabilities_present_member_is_support() -> None:
-    read = msgspec.json.decode('{"tools":{},"logging":{},"prompts":null}', type=t.ServerCapabilities)
+    read = msgspec.json.decode(
+        '{"tools":{},"logging":{},"prompts":null}', type=t.ServerCapabilities
+    )
     assert read.tools == t.ToolsCapability()
     assert not read.tools.list_changed
     assert read.logging == {}
@@ -65,7 +69,8 @@ def test_capabilities_keep_open_members() -> None:
             tasks=t.TasksCapability(
                 list={},
                 requests=t.TaskRequests(
-                    sampling=t.SamplingTasks(create_message={}), elicitation=t.ElicitationTasks(create={})
+                    sampling=t.SamplingTasks(create_message={}),
+                    elicitation=t.ElicitationTasks(create={}),
                 ),
             ),
             extensions={"org.example/x": {"on": True}},
@@ -83,8 +88,14 @@ def test_capabilities_keep_open_members() -> None:
     [
         (t.RequestMeta(progress_token=0), '{"progressToken":0}'),
         (t.RequestMeta(progress_token="a"), '{"progressToken":"a"}'),
-        (t.RequestMeta(protocol_version="2026-07-28"), f'{{"{META}/protocolVersion":"2026-07-28"}}'),
-        (t.RequestMeta(client_capabilities=t.ClientCapabilities()), f'{{"{META}/clientCapabilities":{{}}}}'),
+        (
+            t.RequestMeta(protocol_version="2026-07-28"),
+            f'{{"{META}/protocolVersion":"2026-07-28"}}',
+        ),
+        (
+            t.RequestMeta(client_capabilities=t.ClientCapabilities()),
+            f'{{"{META}/clientCapabilities":{{}}}}',
+        ),
         (
             t.RequestMeta(client_info=t.Implementation("a", "1")),
             f'{{"{META}/clientInfo":{{"name":"a","version":"1"}}}}',
@@ -109,7 +120,9 @@ def test_progress_token_boolean_rejected() -> None:
 
 
 @pytest.mark.requirement("META-1")
-@pytest.mark.parametrize("type", [t.NotificationParams, t.EmptyResult, t.ListToolsResult, t.DiscoverResult])
+@pytest.mark.parametrize(
+    "type", [t.NotificationParams, t.EmptyResult, t.ListToolsResult, t.DiscoverResult]
+)
 def test_meta_of_results_is_kept_whole(type: type[t.Result | t.NotificationParams]) -> None:
     members = '"tools":[],"supportedVersions":[],"capabilities":{},'
     read = msgspec.json.decode(f'{{{members}"_meta":{{"a/b":{{"c":[null]}}}}}}', type=type)

@@ -22,7 +22,9 @@ FORM: dict[str, Any] = {"type": "object", "properties": {}}
             t.CreateMessageParams(
                 messages=[t.SamplingMessage("user", t.TextContent("hi"))],
                 max_tokens=9,
-                model_preferences=t.ModelPreferences(hints=[t.ModelHint("small")], cost_priority=0.5),
+                model_preferences=t.ModelPreferences(
+                    hints=[t.ModelHint("small")], cost_priority=0.5
+                ),
                 system_prompt="s",
                 include_context="none",
                 temperature=0.1,
@@ -54,7 +56,9 @@ FORM: dict[str, Any] = {"type": "object", "properties": {}}
             '{"message":"m","mode":"url","url":"https://example.org","elicitationId":"1"}',
         ),
         (
-            t.ElicitResult(action="accept", content={"a": 1, "b": 1.5, "c": True, "d": "x", "e": ["y"]}),
+            t.ElicitResult(
+                action="accept", content={"a": 1, "b": 1.5, "c": True, "d": "x", "e": ["y"]}
+            ),
             '{"action":"accept","content":{"a":1,"b":1.5,"c":true,"d":"x","e":["y"]}}',
         ),
         (t.ElicitationCompleteParams(elicitation_id="1"), '{"elicitationId":"1"}'),
@@ -94,7 +98,10 @@ def test_elicit_result_invalid_content_rejected(value: str) -> None:
             t.StringSchema(min_length=1, max_length=2, format="date-time"),
             '{"type":"string","minLength":1,"maxLength":2,"format":"date-time"}',
         ),
-        (t.StringSchema(enum=["a"], enum_names=["A"]), '{"type":"string","enum":["a"],"enumNames":["A"]}'),
+        (
+            t.StringSchema(enum=["a"], enum_names=["A"]),
+            '{"type":"string","enum":["a"],"enumNames":["A"]}',
+        ),
         (
             t.StringSchema(one_of=[t.EnumOption("a", "A")], default="a"),
             '{"type":"string","oneOf":[{"const":"a","title":"A"}],"default":"a"}',
@@ -120,7 +127,9 @@ def test_elicit_result_invalid_content_rejected(value: str) -> None:
 def test_form_fields_round_trip(field: t.PrimitiveSchema, text: str) -> None:
     says(field, text, t.PrimitiveSchema)
     # A form is a dict, to and from which its fields can be converted.
-    form = t.ElicitParams(message="m", requested_schema={"type": "object", "properties": {"f": field}})
+    form = t.ElicitParams(
+        message="m", requested_schema={"type": "object", "properties": {"f": field}}
+    )
     sent = json.loads(msgspec.json.encode(form))["requestedSchema"]["properties"]
     assert sent == {"f": json.loads(text)}
     assert msgspec.convert(sent, dict[str, t.PrimitiveSchema]) == {"f": field}
@@ -158,7 +167,9 @@ def test_input_requests_other_method_rejected() -> None:
 
 def test_url_elicitation_error_data_round_trip() -> None:
     says(
-        t.URLElicitationRequiredData([t.ElicitParams(message="m", mode="url", url="u:", elicitation_id="1")]),
+        t.URLElicitationRequiredData(
+            [t.ElicitParams(message="m", mode="url", url="u:", elicitation_id="1")]
+        ),
         '{"elicitations":[{"message":"m","mode":"url","url":"u:","elicitationId":"1"}]}',
     )
 
@@ -168,6 +179,8 @@ def test_sampling_result_blocks_and_text() -> None:
     use = t.ToolUseContent("1", "n", {})
     one = t.CreateMessageResult(role="assistant", content=hi, model="m")
     assert (one.blocks, one.text) == ([hi], "hi")
-    several = t.CreateMessageResult(role="assistant", content=[hi, use, t.TextContent("there")], model="m")
+    several = t.CreateMessageResult(
+        role="assistant", content=[hi, use, t.TextContent("there")], model="m"
+    )
     assert (several.blocks, several.text) == (several.content, "hi\nthere")
     assert t.CreateMessageResult(role="assistant", content=use, model="m").text == ""

@@ -20,7 +20,10 @@ BLOCKS = [
 ]
 FOR_MODELS = [
     *BLOCKS[:3],
-    (t.ToolUseContent("1", "add", {"a": 1}), '{"type":"tool_use","id":"1","name":"add","input":{"a":1}}'),
+    (
+        t.ToolUseContent("1", "add", {"a": 1}),
+        '{"type":"tool_use","id":"1","name":"add","input":{"a":1}}',
+    ),
     (
         t.ToolResultContent("1", [t.TextContent("2")]),
         '{"type":"tool_result","toolUseId":"1","content":[{"type":"text","text":"2"}]}',
@@ -65,7 +68,11 @@ def test_sampling_content_resource_rejected(block: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['{"type":"video","text":"hi"}', '{"text":"hi"}', '{"type":"tool_use","id":"1","name":"a","input":{}}'],
+    [
+        '{"type":"video","text":"hi"}',
+        '{"text":"hi"}',
+        '{"type":"tool_use","id":"1","name":"a","input":{}}',
+    ],
 )
 def test_content_block_of_sampling_rejected_in_results(text: str) -> None:
     assert "type" in refused(text, t.ContentBlock)

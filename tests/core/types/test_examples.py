@@ -26,14 +26,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FOLDER: Final = Path(__file__).parents[2] / "spec" / "examples"
-ANSWERS: Final = {"action": t.ElicitResult, "role": t.CreateMessageResult, "roots": t.ListRootsResult}
+ANSWERS: Final = {
+    "action": t.ElicitResult,
+    "role": t.CreateMessageResult,
+    "roots": t.ListRootsResult,
+}
 
 
 def examples(revision: str) -> list[Any]:
     lines = (FOLDER / f"{revision}.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     return [
-        pytest.param(revision, row["type"], row["value"], id=f"{revision}-{row['type']}-{row['name']}")
+        pytest.param(
+            revision, row["type"], row["value"], id=f"{revision}-{row['type']}-{row['name']}"
+        )
         for row in rows
     ]
 
@@ -43,7 +49,10 @@ def decodable_parts(revision: str, name: str, value: Any) -> list[tuple[Any, Any
     if name == "InputRequests":
         return [(dict[str, t.InputRequest], value)]
     if name == "InputResponses":
-        return [(next(ANSWERS[key] for key in ANSWERS if key in answer), answer) for answer in value.values()]
+        return [
+            (next(ANSWERS[key] for key in ANSWERS if key in answer), answer)
+            for answer in value.values()
+        ]
     if name.endswith("ResultResponse"):
         return decodable_parts(revision, name.removesuffix("Response"), value["result"])
     if name.endswith("Error") and "error" in value:
@@ -51,7 +60,12 @@ def decodable_parts(revision: str, name: str, value: Any) -> list[tuple[Any, Any
         return [(t.ErrorData, value["error"]), *data]
     if name.endswith(("Request", "Notification")):
         if revision == R_2026_07_28 and structs_for(name):
-            return [(structs_for(name)[0], {key: value[key] for key in ("method", "params") if key in value})]
+            return [
+                (
+                    structs_for(name)[0],
+                    {key: value[key] for key in ("method", "params") if key in value},
+                )
+            ]
         return decodable_parts(revision, f"{name}Params", value.get("params", {}))
     return [(functools.reduce(operator.or_, structs_for(name)), value)]
 
@@ -59,7 +73,9 @@ def decodable_parts(revision: str, name: str, value: Any) -> list[tuple[Any, Any
 def without_defaults(value: Any) -> Any:
     """Return `value` without members that have their default value."""
     if isinstance(value, dict):
-        return {k: without_defaults(v) for k, v in value.items() if not (k == "isError" and v is False)}
+        return {
+            k: without_defaults(v) for k, v in value.items() if not (k == "isError" and v is False)
+        }
     if isinstance(value, list):
         return [without_defaults(item) for item in value]
     return value
@@ -97,7 +113,9 @@ def test_examples_use_only_admitted_fields(revision: str, name: str, value: Any)
             assert admits(struct.__class__, None, revision), struct
             for field in fields(struct):
                 if getattr(struct, field.name) != field.default:
-                    assert admits(struct.__class__, field.name, revision), f"{field.name} of {struct}"
+                    assert admits(struct.__class__, field.name, revision), (
+                        f"{field.name} of {struct}"
+                    )
 
 
 def structs_in(value: Any) -> Iterator[Struct]:

@@ -15,19 +15,27 @@ WHO = t.Implementation("a", "1")
     ("value", "text"),
     [
         (
-            t.InitializeParams(protocol_version="v", capabilities=t.ClientCapabilities(), client_info=WHO),
+            t.InitializeParams(
+                protocol_version="v", capabilities=t.ClientCapabilities(), client_info=WHO
+            ),
             '{"protocolVersion":"v","capabilities":{},"clientInfo":{"name":"a","version":"1"}}',
         ),
         (
             t.InitializeResult(
-                protocol_version="v", capabilities=t.ServerCapabilities(), server_info=WHO, instructions="i"
+                protocol_version="v",
+                capabilities=t.ServerCapabilities(),
+                server_info=WHO,
+                instructions="i",
             ),
             '{"protocolVersion":"v","capabilities":{},"serverInfo":{"name":"a","version":"1"},"instructions":"i"}',
         ),
         (t.DiscoverParams(), "{}"),
         (
             t.DiscoverResult(
-                supported_versions=["v"], capabilities=t.ServerCapabilities(), ttl_ms=0, cache_scope="private"
+                supported_versions=["v"],
+                capabilities=t.ServerCapabilities(),
+                ttl_ms=0,
+                cache_scope="private",
             ),
             '{"ttlMs":0,"cacheScope":"private","supportedVersions":["v"],"capabilities":{}}',
         ),
@@ -47,7 +55,10 @@ WHO = t.Implementation("a", "1")
             t.LoggingMessageParams(level="info", data=None, logger="l"),
             '{"level":"info","data":null,"logger":"l"}',
         ),
-        (t.LoggingMessageParams(level="info", data=[{"a": 1}]), '{"level":"info","data":[{"a":1}]}'),
+        (
+            t.LoggingMessageParams(level="info", data=[{"a": 1}]),
+            '{"level":"info","data":[{"a":1}]}',
+        ),
         (
             t.ListenParams(
                 notifications=t.SubscriptionFilter(

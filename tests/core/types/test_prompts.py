@@ -13,14 +13,18 @@ from tests.core.types.wire import refused, says
     ("value", "text"),
     [
         (
-            t.Prompt(name="a", arguments=[t.PromptArgument(name="b", required=False, description="B")]),
+            t.Prompt(
+                name="a", arguments=[t.PromptArgument(name="b", required=False, description="B")]
+            ),
             '{"name":"a","arguments":[{"name":"b","description":"B","required":false}]}',
         ),
         (t.ListPromptsResult(prompts=[]), '{"prompts":[]}'),
         (t.GetPromptParams(name="a", arguments={"b": "1"}), '{"name":"a","arguments":{"b":"1"}}'),
         (t.GetPromptResult(messages=[], description="d"), '{"messages":[],"description":"d"}'),
         (
-            t.CompleteParams(ref=t.PromptReference("a", "A"), argument=t.CompletionArgument("b", "")),
+            t.CompleteParams(
+                ref=t.PromptReference("a", "A"), argument=t.CompletionArgument("b", "")
+            ),
             '{"ref":{"type":"ref/prompt","name":"a","title":"A"},"argument":{"name":"b","value":""}}',
         ),
         (

@@ -31,6 +31,10 @@ def test_raise_for_error_failure_raises_tool_error(
 
 
 def test_call_tool_result_text_joins_text_blocks() -> None:
-    blocks: list[ContentBlock] = [TextContent("one"), ImageContent("aGk=", "image/png"), TextContent("two")]
+    blocks: list[ContentBlock] = [
+        TextContent("one"),
+        ImageContent("aGk=", "image/png"),
+        TextContent("two"),
+    ]
     assert CallToolResult(content=blocks).text == "one\ntwo"
     assert CallToolResult(content=[]).text == ""

@@ -38,7 +38,9 @@ from tests.core.types.wire import refused, says
         ),
         (t.ReadResourceParams(uri="x:y"), '{"uri":"x:y"}'),
         (
-            t.ReadResourceParams(uri="x:y", input_responses={"k": Raw(b'{"roots":[]}')}, request_state="s"),
+            t.ReadResourceParams(
+                uri="x:y", input_responses={"k": Raw(b'{"roots":[]}')}, request_state="s"
+            ),
             '{"inputResponses":{"k":{"roots":[]}},"requestState":"s","uri":"x:y"}',
         ),
         (

@@ -15,7 +15,13 @@ A, B, C, D, E = REVISIONS
 
 def test_revisions_are_sorted_oldest_first() -> None:
     assert list(REVISIONS) == sorted(REVISIONS)
-    assert REVISIONS == (t.R_2024_11_05, t.R_2025_03_26, t.R_2025_06_18, t.R_2025_11_25, t.R_2026_07_28)
+    assert REVISIONS == (
+        t.R_2024_11_05,
+        t.R_2025_03_26,
+        t.R_2025_06_18,
+        t.R_2025_11_25,
+        t.R_2026_07_28,
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,12 @@ from msgspec import UNSET, Raw
 from mcp_core import types as t
 from tests.core.types.wire import refused, says
 
-FACTS: dict[str, Any] = {"task_id": "1", "status": "working", "created_at": "a", "last_updated_at": "b"}
+FACTS: dict[str, Any] = {
+    "task_id": "1",
+    "status": "working",
+    "created_at": "a",
+    "last_updated_at": "b",
+}
 TEXT = '"taskId":"1","status":"working","createdAt":"a","lastUpdatedAt":"b"'
 
 
@@ -41,7 +46,10 @@ TEXT = '"taskId":"1","status":"working","createdAt":"a","lastUpdatedAt":"b"'
             t.GetTaskResult(**FACTS, input_requests={"k": t.ListRootsRequest()}),
             f'{{{TEXT},"inputRequests":{{"k":{{"method":"roots/list"}}}}}}',
         ),
-        (t.GetTaskResult(**FACTS, result=Raw(b'{"content":[]}')), f'{{{TEXT},"result":{{"content":[]}}}}'),
+        (
+            t.GetTaskResult(**FACTS, result=Raw(b'{"content":[]}')),
+            f'{{{TEXT},"result":{{"content":[]}}}}',
+        ),
         (
             t.GetTaskResult(**FACTS, error=t.ErrorData(1, "e")),
             f'{{{TEXT},"error":{{"code":1,"message":"e"}}}}',

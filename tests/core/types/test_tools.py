@@ -16,7 +16,10 @@ from tests.core.types.wire import refused, says
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (t.Tool(name="a", input_schema={"type": "object"}), '{"name":"a","inputSchema":{"type":"object"}}'),
+        (
+            t.Tool(name="a", input_schema={"type": "object"}),
+            '{"name":"a","inputSchema":{"type":"object"}}',
+        ),
         (
             t.Tool(
                 name="a",
@@ -33,7 +36,10 @@ from tests.core.types.wire import refused, says
         ),
         (t.ListToolsResult(tools=[], next_cursor="2"), '{"tools":[],"nextCursor":"2"}'),
         (t.CallToolParams(name="a"), '{"name":"a"}'),
-        (t.CallToolParams(name="a", arguments=Raw(b'{"b":[1.50]}')), '{"name":"a","arguments":{"b":[1.50]}}'),
+        (
+            t.CallToolParams(name="a", arguments=Raw(b'{"b":[1.50]}')),
+            '{"name":"a","arguments":{"b":[1.50]}}',
+        ),
         (t.CallToolParams(name="a", task=t.TaskMetadata(ttl=5)), '{"name":"a","task":{"ttl":5}}'),
         (t.CallToolParams(name="a", request_state="s"), '{"requestState":"s","name":"a"}'),
     ],
@@ -67,7 +73,12 @@ def test_call_tool_result_structured_content_absent_or_any(members: str, value: 
 @pytest.mark.requirement("TOOL-13")
 @pytest.mark.parametrize(
     ("members", "error"),
-    [("", False), (',"isError":null', False), (',"isError":false', False), (',"isError":true', True)],
+    [
+        ("", False),
+        (',"isError":null', False),
+        (',"isError":false', False),
+        (',"isError":true', True),
+    ],
 )
 def test_call_tool_result_is_error_absent_null_or_boolean(members: str, error: bool) -> None:
     read = msgspec.json.decode(f'{{"content":[]{members}}}', type=t.CallToolResult)
@@ -90,5 +101,10 @@ def test_call_tool_result_requires_content() -> None:
 )
 def test_tool_display_name_order(title: str | None, annotated: str | None, shown: str) -> None:
     annotations = t.ToolAnnotations(title=annotated) if annotated else None
-    assert t.Tool(name="name", input_schema={}, title=title, annotations=annotations).display_name == shown
-    assert t.Tool(name="name", input_schema={}, annotations=t.ToolAnnotations()).display_name == "name"
+    assert (
+        t.Tool(name="name", input_schema={}, title=title, annotations=annotations).display_name
+        == shown
+    )
+    assert (
+        t.Tool(name="name", input_schema={}, annotations=t.ToolAnnotations()).display_name == "name"
+    )

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from mcp_core.urls import (
     MAX_URL,
-    is_local,
+    is_loopback_url,
     is_loopback_host,
     is_private_address,
     is_public_address,
     may_fetch,
     origin_of,
-    root_of,
+    origin_text,
     same_origin_redirect,
-    url_fault,
+    find_url_error,
 )
 
 GOOD = """
@@ -34,9 +34,7 @@ https://e.com/authorize?redirect=https://f.com/
 https://e.com:65535/
 """.split()
 # Usable only if the MCP server is on loopback too.
-LOCAL = (
-    "http://localhost:1 http://127.0.0.1/ http://127.9.9.9:80/x http://[::1]:3000/x http://LOCALHOST/".split()
-)
+LOCAL = "http://localhost:1 http://127.0.0.1/ http://127.9.9.9:80/x http://[::1]:3000/x http://LOCALHOST/".split()
 BAD = [
     "", "e.com", "//e.com", "/authorize", "https:", "https:/e.com", "https://", "https:///x", "https://:443/",
     "https://?x", "https://#x", "http://e.com", "http://localhost.e.com", "http://10.0.0.1/", "http://0.0.0.0/",
@@ -59,7 +57,9 @@ BAD = [
     "ｈｔｔｐｓ://e.com", "https：//e.com", "https://e。com/",
 ]  # fmt: skip
 # A character that no URL may have, at every place of a URL.
-CONTROL = [chr(c) for c in (*range(0x21), 0x7F, 0x80, 0x85, 0xA0, 0xAD, 0x200B, 0x2028, 0x2029, 0xFEFF)]
+CONTROL = [
+    chr(c) for c in (*range(0x21), 0x7F, 0x80, 0x85, 0xA0, 0xAD, 0x200B, 0x2028, 0x2029, 0xFEFF)
+]
 PLACES = ("{}https://e.com/", "https{}://e.com/", "https://e{}.com/", "https://e.com{}/", "https://e.com/{}x",
           "https://e.com/?x={}", "https://e.com/{}", "ht{}tps://e.com/", "https://e.com:4{}43/", "https:{}//e.com/")  # fmt: skip
 PLANTED = [place.format(char) for char, place in product(CONTROL, PLACES)]
@@ -69,22 +69,25 @@ PLANTED = [place.format(char) for char, place in product(CONTROL, PLACES)]
 @pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("url", GOOD)
 def test_url_fault_usable_url_is_none(url: str, local: bool) -> None:
-    assert url_fault(url, local=local) is None
+    assert find_url_error(url, allow_loopback=local) is None
 
 
 @pytest.mark.requirement("AU-2", "AU-4", "AG-6")
 @pytest.mark.parametrize("url", LOCAL)
 def test_url_fault_http_on_loopback_needs_local_server(url: str) -> None:
-    assert is_local(url)
-    assert url_fault(url, local=True) is None
-    assert url_fault(url, local=False) == "is not https"
+    assert is_loopback_url(url)
+    assert find_url_error(url, allow_loopback=True) is None
+    assert find_url_error(url, allow_loopback=False) == "is not https"
 
 
 @pytest.mark.requirement("AU-1", "AU-2", "AU-4")
 def test_url_fault_bad_url_is_named_for_every_entry() -> None:
     assert len(BAD + PLANTED) >= 500
     assert [
-        (url, local) for url in BAD + PLANTED for local in (False, True) if not url_fault(url, local=local)
+        (url, local)
+        for url in BAD + PLANTED
+        for local in (False, True)
+        if not find_url_error(url, allow_loopback=local)
     ] == []
 
 
@@ -94,7 +97,7 @@ def test_url_fault_bad_url_is_named_for_every_entry() -> None:
     | st.binary().map(lambda raw: raw.decode("latin-1"))
 )
 def test_url_fault_any_text_does_not_raise(url: str) -> None:
-    if url_fault(url, local=True) is None:
+    if find_url_error(url, allow_loopback=True) is None:
         assert url.lower().startswith(("https://", "http://"))
         assert url.isascii()
         assert url.isprintable()
@@ -131,16 +134,16 @@ NO_ADDRESS = [
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_address_may_be_fetched(address: str) -> None:
     assert is_public_address(address)
-    assert may_fetch(address, local=False)
-    assert may_fetch(address, local=True)
+    assert may_fetch(address, allow_loopback=False)
+    assert may_fetch(address, allow_loopback=True)
 
 
 @pytest.mark.requirement("AU-1", "AU-3")
 @pytest.mark.parametrize("address", [*NOT_PUBLIC, *LOOPBACK, *NO_ADDRESS])
 def test_other_address_may_be_fetched_only_on_loopback(address: str) -> None:
     assert not is_public_address(address)
-    assert not may_fetch(address, local=False)
-    assert may_fetch(address, local=True) == (address in (*LOOPBACK, "localhost"))
+    assert not may_fetch(address, allow_loopback=False)
+    assert may_fetch(address, allow_loopback=True) == (address in (*LOOPBACK, "localhost"))
 
 
 @pytest.mark.parametrize(
@@ -178,7 +181,9 @@ def test_loopback_host_is_name_or_address(host: str, loopback: bool) -> None:
 )
 def test_private_address_may_be_fetched_by_private_server(address: str, private: bool) -> None:
     assert is_private_address(address) is private
-    assert may_fetch(address, local=False, near=True) is (private or address == "8.8.8.8")
+    assert may_fetch(address, allow_loopback=False, allow_private=True) is (
+        private or address == "8.8.8.8"
+    )
 
 
 @pytest.mark.requirement("AU-3")
@@ -210,7 +215,7 @@ def test_redirect_to_other_origin_is_none(location: str, target: str | None) -> 
 )
 def test_origin_has_port_of_scheme(url: str, origin: tuple[str, str, int], root: str) -> None:
     assert origin_of(url) == origin
-    assert root_of(url) == root
+    assert origin_text(url) == root
 
 
 def test_origin_of_unreadable_port_raises() -> None:

@@ -103,7 +103,10 @@ def test_url_parse_proxy_keeps_credentials_apart(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("socks5://me:secret@a.test:1080", "the proxy socks5://a.test:1080 cannot be used: only http:// and"),
+        (
+            "socks5://me:secret@a.test:1080",
+            "the proxy socks5://a.test:1080 cannot be used: only http:// and",
+        ),
         ("http://me:secret@a.test:x", "the proxy http://a.test:x has an invalid port"),
         ("http://me:secret@:80", "the proxy http://:80 has no host"),
     ],

@@ -27,7 +27,7 @@ from mcp_trio import (
     connect,
     connect_http,
 )
-from mcp_trio.auth._authorization import ClientAuthorization, login_of
+from mcp_trio.auth._authorization import ClientAuthorization, login_config
 from mcp_trio.auth._loopback import LoopbackListener
 from tests.trio_.http_client.test_connector import TinyProxy, listening
 from tests.trio_.oauth_world import oauth_world, state_in
@@ -394,7 +394,7 @@ async def test_private_address_is_allowed_for_servers_in_a_private_network(
     async with trio.open_nursery() as nursery:
         authorization.start(nursery)
         for address in None, "9.9.9.9", "10.1.1.1":
-            authorization.met_at(address)
+            authorization.set_server_address(address)
             attempt = authorization.attempt()
             attempt.headers("POST", "https://mcp.corp/mcp")
             attempt.received(
@@ -403,7 +403,7 @@ async def test_private_address_is_allowed_for_servers_in_a_private_network(
                 "https://mcp.corp/mcp",
             )
             with pytest.raises(AuthorizationFailed, match="that is enough"):
-                await authorization.challenged(attempt)
+                await authorization.handle_challenge(attempt)
     assert asked == [False, False, True]
 
 
@@ -722,9 +722,9 @@ def test_login_with_invalid_browse_raises() -> None:
 def test_auth_option_accepts_bool_profile_and_login() -> None:
     profile = ClientProfile(client_name="us")
     login = LoginConfig()
-    assert login_of(True).browse == login.browse == "browser"
-    assert login_of(profile).profile is profile
-    assert login_of(login) is login
+    assert login_config(True).browse == login.browse == "browser"
+    assert login_config(profile).profile is profile
+    assert login_config(login) is login
 
 
 async def test_login_page_without_redirect_times_out(

@@ -40,11 +40,11 @@ def anywhere(address: str) -> bool:
 
 
 def public(address: str) -> bool:
-    return may_fetch(address, local=False)
+    return may_fetch(address, allow_loopback=False)
 
 
 def local(address: str) -> bool:
-    return may_fetch(address, local=True)
+    return may_fetch(address, allow_loopback=True)
 
 
 async def got(
@@ -156,7 +156,9 @@ async def test_fetch_forbidden_address_is_not_connected_to(
 
     monkeypatch.setattr(trio, "open_tcp_stream", connect)
     with pytest.raises(FetchFailed, match="private network"):
-        await fetch(HttpRequest("GET", url), allow=lambda address: may_fetch(address, local=False))
+        await fetch(
+            HttpRequest("GET", url), allow=lambda address: may_fetch(address, allow_loopback=False)
+        )
 
 
 async def test_fetch_loopback_is_allowed_for_a_server_on_loopback() -> None:

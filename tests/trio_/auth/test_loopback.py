@@ -33,7 +33,9 @@ async def waiting(
 
     async def wait() -> None:
         answers.append(
-            await loopback.answer(Browse("https://as.example/?state=s", loopback.redirect_uri))
+            await loopback.wait_for_redirect(
+                Browse("https://as.example/?state=s", loopback.redirect_uri)
+            )
         )
 
     try:
@@ -145,7 +147,9 @@ async def test_loopback_accept_failure_raises(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(trio.SocketListener, "accept", accept)
     loopback = await LoopbackListener.open(ANYWHERE, any_port=True)
     with pytest.raises(AuthorizationFailed, match="what is this"):
-        await loopback.answer(Browse("https://as.example/?state=s", loopback.redirect_uri))
+        await loopback.wait_for_redirect(
+            Browse("https://as.example/?state=s", loopback.redirect_uri)
+        )
     loopback.close()
 
 

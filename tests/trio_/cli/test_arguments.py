@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_trio.cli._arguments import arguments_from, describe
+from mcp_trio.cli._arguments import parse_arguments, describe_types
 from mcp_trio.cli._errors import CliError
 
 SCHEMA: dict[str, Any] = {
@@ -67,7 +67,7 @@ READ = [
 
 @pytest.mark.parametrize(("word", "value"), READ)
 def test_argument_value_is_converted_by_schema(word: str, value: object) -> None:
-    found = arguments_from([word], SCHEMA, "the tool t")[word.partition("=")[0]]
+    found = parse_arguments([word], SCHEMA, "the tool t")[word.partition("=")[0]]
     assert found == value
     assert type(found) is type(value)
 
@@ -101,7 +101,7 @@ MISFITS = [
 @pytest.mark.parametrize(("word", "complaint"), MISFITS)
 def test_argument_not_matching_schema_is_rejected_with_example(word: str, complaint: str) -> None:
     with pytest.raises(CliError) as caught:
-        arguments_from([word], SCHEMA, "the tool t")
+        parse_arguments([word], SCHEMA, "the tool t")
     assert complaint in str(caught.value)
 
 
@@ -118,16 +118,16 @@ def test_argument_not_matching_schema_is_rejected_with_example(word: str, compla
 def test_arguments_as_json_object_or_for_open_schema_are_accepted(
     schema: dict[str, Any], words: list[str], arguments: dict[str, Any]
 ) -> None:
-    assert arguments_from(words, schema, "the tool t") == arguments
+    assert parse_arguments(words, schema, "the tool t") == arguments
 
 
 def test_argument_for_tool_without_arguments_is_rejected() -> None:
     with pytest.raises(CliError, match="has no argument a; it takes none"):
-        arguments_from(["a=1"], {"additionalProperties": False}, "the tool t")
+        parse_arguments(["a=1"], {"additionalProperties": False}, "the tool t")
 
 
 def test_describe_names_allowed_types() -> None:
-    words = {name: describe(schema, SCHEMA) for name, schema in SCHEMA["properties"].items()}
+    words = {name: describe_types(schema, SCHEMA) for name, schema in SCHEMA["properties"].items()}
     assert words["tags"] == "array of string"
     assert words["name"] == "string or null"
     assert words["size"] == "number"

@@ -9,12 +9,12 @@ import pytest
 
 from mcp_core import FormSchema
 from mcp_core.types import ElicitResult
-from mcp_trio.cli._forms import fill_in, visit
+from mcp_trio.cli._forms import fill_in, ask_to_open_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcp_trio.cli._forms import Dialogue, Say
+    from mcp_trio.cli._forms import Dialogue, PrintLine
 
 CTRL_D = None
 ONE = {"enum": ["aisle", "window"]}
@@ -26,7 +26,7 @@ SEVERAL = {"type": "array", "items": {"enum": ["tea", "coffee", "milk"]}}
 
 
 def run_dialogue(
-    begin: Callable[[Say], Dialogue], typed: Sequence[str | None]
+    begin: Callable[[PrintLine], Dialogue], typed: Sequence[str | None]
 ) -> tuple[ElicitResult, list[str]]:
     """Run a dialogue with these typed lines. Return its answer and all printed lines.
 
@@ -326,7 +326,7 @@ def test_page_address_is_shown_whole_with_bold_host(
     url: str, host: str, warnings: list[str]
 ) -> None:
     printed: list[tuple[Any, ...]] = []
-    dialogue = visit("The server", "Log in", url, lambda *parts: printed.append(parts))
+    dialogue = ask_to_open_page("The server", "Log in", url, lambda *parts: printed.append(parts))
     next(dialogue)
     address = printed[3]
     assert "".join(part if isinstance(part, str) else part[0] for part in address) == f"  {url}"
@@ -350,5 +350,7 @@ CONSENTS: list[tuple[list[str | None], str]] = [
 @pytest.mark.requirement("ELIC-18")
 @pytest.mark.parametrize(("typed", "action"), CONSENTS)
 def test_page_needs_explicit_yes(typed: list[str | None], action: str) -> None:
-    answer, _ = run_dialogue(lambda say: visit("The server", "Log in", "https://a.b/", say), typed)
+    answer, _ = run_dialogue(
+        lambda say: ask_to_open_page("The server", "Log in", "https://a.b/", say), typed
+    )
     assert answer == ElicitResult(action=action)  # type: ignore[arg-type]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mcp_trio.cli._screen import clean
+from mcp_trio.cli._screen import replace_controls
 from tests.trio_.command.program import ServerFile, on_a_terminal
 
 
 def test_clean_replaces_control_characters() -> None:
-    assert clean("a\x1b[2Jb\r\nc\td\x9be\u202ef") == "a\u241b[2Jb\nc\td\ufffde\ufffdf"
+    assert replace_controls("a\x1b[2Jb\r\nc\td\x9be\u202ef") == "a\u241b[2Jb\nc\td\ufffde\ufffdf"
 
 
 def test_inspect_terminal_output_is_coloured_and_wrapped(server: ServerFile) -> None:

@@ -17,7 +17,7 @@ from mcp_trio.cli._terminal import Terminal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mcp_trio.cli._forms import Dialogue, Say
+    from mcp_trio.cli._forms import Dialogue, PrintLine
 
 
 class TerminalUser:
@@ -66,7 +66,7 @@ def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[TerminalUser]:
     user.close()
 
 
-def echo(say: Say) -> Dialogue:
+def echo(say: PrintLine) -> Dialogue:
     """Ask one question, whose answer is the typed line."""
     say("Now")
     text = yield ("What", "? ")
@@ -79,13 +79,13 @@ async def answer_to(user: TerminalUser, *typed: bytes) -> tuple[object, str]:
     seen = ""
 
     async def hold() -> None:
-        answers.append(await user.terminal.hold(echo))
+        answers.append(await user.terminal.run_dialogue(echo))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(hold)
         for data in typed:
             seen += await user.type(data)
-    assert not user.screen.typing
+    assert not user.screen.prompting
     return (answers[0].content or {})["typed"], seen + user.rest()
 
 
@@ -134,21 +134,21 @@ async def test_terminal_input_before_question_is_discarded(user: TerminalUser) -
 
 
 async def test_terminal_pasted_lines_answer_one_prompt_each(user: TerminalUser) -> None:
-    def twice(say: Say) -> Dialogue:
+    def twice(say: PrintLine) -> Dialogue:
         first = yield ("1? ",)
         second = yield ("2? ",)
         return ElicitResult(action="accept", content={"both": f"{first}, {second}"})
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(user.type, b"one\ntwo\n")
-        answer = await user.terminal.hold(twice)
+        answer = await user.terminal.run_dialogue(twice)
     assert answer.content == {"both": "one, two"}
 
 
 async def test_terminal_dialogues_run_one_after_the_other(user: TerminalUser) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(2):
-            nursery.start_soon(user.terminal.hold, echo)
+            nursery.start_soon(user.terminal.run_dialogue, echo)
         first = await user.type(b"a\n")
         second = await user.type(b"b\n")
     assert (first.count("? "), second.count("? ")) == (1, 1)
@@ -158,29 +158,29 @@ async def test_terminal_closed_ends_dialogue(user: TerminalUser) -> None:
     async with trio.open_nursery() as nursery:
 
         async def hold() -> None:
-            answer = await user.terminal.hold(echo)
+            answer = await user.terminal.run_dialogue(echo)
             assert answer.content == {"typed": "^D"}
 
         nursery.start_soon(hold)
         await user.type(b"half a line")
         user.hang_up()
-    user.screen.say("this is discarded")
-    assert user.screen.gone
+    user.screen.write_line("this is discarded")
+    assert user.screen.reader_gone
 
 
 async def test_terminal_cancelled_question_ends_line(user: TerminalUser) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(user.terminal.hold, echo)
+        nursery.start_soon(user.terminal.run_dialogue, echo)
         await user.type(b"half a line")
         nursery.cancel_scope.cancel()
     assert user.rest() == "half a line\n"
-    assert not user.screen.typing
+    assert not user.screen.prompting
 
 
 async def test_terminal_output_during_prompt_repeats_prompt(user: TerminalUser) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(user.terminal.hold, echo)
+        nursery.start_soon(user.terminal.run_dialogue, echo)
         await user.type(b"half ")
-        user.screen.say("a log message")
+        user.screen.write_line("a log message")
         seen = await user.type(b"and half\n")
     assert seen == "half \na log message\nWhat? "

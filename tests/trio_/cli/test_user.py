@@ -90,11 +90,11 @@ def answer_form_with(
     printed = io.BytesIO()
     user = User("server", given, Screen(io.TextIOWrapper(printed)))
     schema = {"type": "object", "properties": fields, "required": required}
-    on_elicit = user.options.get("on_elicit")
+    on_elicit = user.client_options.get("on_elicit")
     assert on_elicit is not None
     answer = on_elicit(ElicitParams(message="Fill\x1b this in", requested_schema=schema))
     assert isinstance(answer, ElicitResult)
-    return answer, printed.getvalue().decode(), user.misused
+    return answer, printed.getvalue().decode(), user.answers_invalid
 
 
 GIVEN: list[tuple[list[str], dict[str, Any]]] = [
@@ -161,8 +161,8 @@ def test_answer_option_malformed_is_rejected_at_start(given: list[str], complain
 
 
 def test_user_without_terminal_and_answers_declares_nothing() -> None:
-    assert User("server", [], Screen(None)).options == {}
-    assert not User("server", ["a=1"], Screen(None)).present
+    assert User("server", [], Screen(None)).client_options == {}
+    assert not User("server", ["a=1"], Screen(None)).at_terminal
 
 
 SCRIPTS = [
@@ -327,5 +327,5 @@ def test_call_with_user_present_has_no_maximum_time() -> None:
     user = User("server", [], Screen(None))
     target = Target(server=("server",), timeout=5, user=user)
     assert target.call_options(nothing) == {"timeout": 5, "progress": nothing}
-    user.present = True
+    user.at_terminal = True
     assert target.call_options(nothing) == {"timeout": 5, "max_timeout": None, "progress": nothing}

@@ -15,7 +15,7 @@ import socket
 import sys
 
 import mcp_trio.__main__
-import mcp_trio._command as command
+import mcp_trio.cli as command
 
 
 def serve(control: socket.socket) -> None:

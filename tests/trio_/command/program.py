@@ -36,9 +36,15 @@ class Forks:
     def __init__(self) -> None:
         self._control, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
-            words = [sys.executable, str(Path(__file__).with_name("fork_server.py")), str(theirs.fileno())]
+            words = [
+                sys.executable,
+                str(Path(__file__).with_name("fork_server.py")),
+                str(theirs.fileno()),
+            ]
             # A Ctrl+C at the terminal is for the tests.
-            self._process = subprocess.Popen(words, pass_fds=[theirs.fileno()], start_new_session=True)
+            self._process = subprocess.Popen(
+                words, pass_fds=[theirs.fileno()], start_new_session=True
+            )
         self._control.settimeout(LONGEST)
         self._lock = threading.Lock()
 
@@ -176,7 +182,9 @@ class Served:
 
     def __init__(self, file: Path, *options: str) -> None:
         command = [*COMMAND, "run", str(file), "--http", "0", *options]
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
         assert self.process.stderr is not None
         self.greeting = self.process.stderr.readline()
         self.url = next((word for word in self.greeting.split() if word.startswith("http://")), "")

@@ -14,7 +14,7 @@ import trustme
 
 from mcp_core import ConnectFailed
 from mcp_core.http import RequestHead, WebSocketUpgrade
-from mcp_core.http.wire._websocket_upgrade import accepted
+from mcp_core.http.wire._websocket_upgrade import accept_headers
 from mcp_trio.http_client import _connector
 from mcp_trio.http_client._connector import Connector, Proxy, find_proxy
 
@@ -103,9 +103,11 @@ async def hello(stream: trio.abc.Stream) -> None:
 async def asked(way: Connector) -> bytes:
     """Return a request over a new connection, as the server received it."""
     seen = bytearray()
-    client = await way.dial()
+    client = await way.connect()
     try:
-        await client.run(way.address(HEAD), b"", lambda actions: seen.extend(_bodies(actions)))
+        await client.run(
+            way.absolute_head(HEAD), b"", lambda actions: seen.extend(_bodies(actions))
+        )
     finally:
         await client.aclose()
     return bytes(seen)
@@ -117,7 +119,7 @@ def _bodies(actions: list[Any]) -> bytes:
 
 async def fails(way: Connector) -> str:
     with pytest.raises(ConnectFailed) as caught:
-        await way.dial()
+        await way.connect()
     return str(caught.value)
 
 
@@ -128,14 +130,14 @@ async def test_connector_plain_tcp() -> None:
     async with listening(hello) as port:
         way = Connector("http", "127.0.0.1", port)
         assert repr(way) == f"<Connector to 127.0.0.1:{port}>"
-        assert way.reached is None
+        assert way.server_address is None
         assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
-        assert way.reached == "127.0.0.1"
+        assert way.server_address == "127.0.0.1"
 
 
 async def test_connector_sets_keep_alive_and_user_timeout() -> None:
     async with listening(hello) as port:
-        client = await Connector("http", "127.0.0.1", port).dial()
+        client = await Connector("http", "127.0.0.1", port).connect()
         stream = client._stream
         assert isinstance(stream, trio.SocketStream)
         assert stream.getsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_KEEPALIVE) != 0
@@ -333,7 +335,7 @@ async def test_connector_http_proxy_gets_the_absolute_url() -> None:
             way = Connector("http", "far.test", 8080, proxy=f"http://me:s%40fe@127.0.0.1:{there}")
             assert repr(way) == f"<Connector to far.test:8080 through the proxy 127.0.0.1:{there}>"
             seen = await asked(way)
-            assert way.reached is None
+            assert way.server_address is None
     assert seen == proxy.heads[0]
     assert seen.startswith(b"GET http://far.test:8080/where?x HTTP/1.1\r\nhost: there\r\n")
     assert b"proxy-authorization: Basic " + b64encode(b"me:s@fe") in seen
@@ -360,16 +362,18 @@ async def test_connector_websocket_uses_a_tunnel_through_the_proxy() -> None:
         asked = await until_blank_line(stream)
         key = WebSocketUpgrade("ws://far.test/mcp", {}, bytes(16)).head
         assert asked.startswith(b"GET /mcp HTTP/1.1\r\nhost: far.test\r\nupgrade: websocket\r\n")
-        lines = [name + b": " + value for name, value in accepted(key)]
+        lines = [name + b": " + value for name, value in accept_headers(key)]
         await stream.send_all(b"\r\n".join([b"HTTP/1.1 101 Switching", *lines, b"", b"behind"]))
 
     async with listening(switch) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
             way = Connector("http", "far.test", 80, proxy=f"http://127.0.0.1:{there}", tunnel=True)
-            stream, behind = await way.switch(WebSocketUpgrade("ws://far.test/mcp", {}, bytes(16)))
+            stream, behind = await way.connect_websocket(
+                WebSocketUpgrade("ws://far.test/mcp", {}, bytes(16))
+            )
             assert behind == b"behind"
-            assert way.address(HEAD) is HEAD
+            assert way.absolute_head(HEAD) is HEAD
             await stream.aclose()
     assert proxy.heads == [b"CONNECT far.test:80 HTTP/1.1\r\nhost: far.test:80\r\n\r\n"]
 

@@ -186,9 +186,13 @@ async def test_h11_client_reuses_the_connection() -> None:
             nursery.start_soon(exchange.run)
             assert await theirs.receive_some() == REQUEST
             await theirs.send_all(SHORT)
-        assert (exchange.again, exchange.text, client.used) == (True, b"hello", number + 1)
+        assert (exchange.again, exchange.text, client.response_count) == (
+            True,
+            b"hello",
+            number + 1,
+        )
     assert repr(client) == "<H11ClientConnection IDLE, 3 responses>"
-    assert client.closed_by_server() is False  # not known without a socket
+    assert client.server_closed() is False  # not known without a socket
     await client.aclose()
     await client.aclose()
     with pytest.raises(trio.ClosedResourceError):
@@ -289,10 +293,10 @@ async def test_h11_client_server_closed_is_noticed_on_a_socket() -> None:
         ours = await trio.open_tcp_stream(*listener.socket.getsockname())
         theirs = await listener.accept()
         client = H11ClientConnection(ours)
-        assert not client.closed_by_server()
+        assert not client.server_closed()
         await theirs.aclose()
         with trio.fail_after(5):
-            while not client.closed_by_server():  # noqa: ASYNC110 - the system has no event for it
+            while not client.server_closed():  # noqa: ASYNC110 - the system has no event for it
                 await trio.sleep(0.01)
         await client.aclose()
 

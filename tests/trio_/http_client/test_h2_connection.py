@@ -83,10 +83,10 @@ async def test_h2_client_consecutive_requests() -> None:
                 True,
             )
             assert exchange.actions[0] == Head(200, [(b"content-type", b"application/json")])
-            assert play.client.used == number + 1
+            assert play.client.response_count == number + 1
         assert repr(play.client) == "<H2ClientConnection open, 0 streams, 3 responses>"
     assert repr(play.client) == "<H2ClientConnection over, 0 streams, 3 responses>"
-    assert play.client.closed_by_server()
+    assert play.client.server_closed()
 
 
 async def test_h2_client_aclose_sends_goaway() -> None:
@@ -202,7 +202,7 @@ async def test_h2_client_response_in_any_chunks(name: str) -> None:
             await exchange.ends()
             assert exchange.error is None
             assert (exchange.status, exchange.text, exchange.whole) == wanted
-            assert play.client.room
+            assert play.client.capacity
             # The connection can be used again.
             exchange, request = await play.asked()
             await play.server.send(play.server.answer(request.stream))
@@ -275,7 +275,7 @@ async def test_h2_client_error_in_one_response_does_not_affect_others(name: str)
         # Late frames are ignored.
         await play.server.send(window(1, 5), play.server.answer(beside.stream))
         assert (await other.ends()).text == b"hello"
-        assert play.client.room
+        assert play.client.capacity
 
 
 # Connection errors: the frames, the error text, and the code of our GOAWAY.
@@ -340,7 +340,7 @@ async def test_h2_client_connection_error_fails_all_requests(name: str) -> None:
             await exchange.ends()
             assert str(exchange.error).startswith(said)
             assert not isinstance(exchange.error, NotProcessed)
-        assert play.client.room == 0
+        assert play.client.capacity == 0
         told = await play.server.until(GOAWAY)
         assert ErrorCodes(int.from_bytes(told.payload[4:8], "big")) == ErrorCodes(code)
         assert await play.server.ended()
@@ -402,7 +402,7 @@ async def test_h2_client_cancelled_request_resets_its_stream_only() -> None:
         )
         assert (await other.ends()).text == b"hello"
         assert one.text == b"he"
-        assert play.client.room
+        assert play.client.capacity
 
 
 async def test_h2_client_exception_of_the_callback_fails_its_request_only() -> None:
@@ -474,7 +474,7 @@ async def test_h2_client_capacity_follows_the_server_settings(
     told: tuple[tuple[int, int], ...], room: int
 ) -> None:
     async with playing(*told) as play:
-        assert play.client.room == room
+        assert play.client.capacity == room
 
 
 async def test_h2_client_capacity_zero_completes_running_requests() -> None:
@@ -482,7 +482,7 @@ async def test_h2_client_capacity_zero_completes_running_requests() -> None:
         exchange, request = await play.asked()
         await play.server.send(settings((MOST, 0)))
         await play.server.until(SETTINGS, flags=ACK)
-        assert play.client.room == 0
+        assert play.client.capacity == 0
         refused = await play.ask().ends()
         assert isinstance(refused.error, NotProcessed)
         await play.server.send(play.server.answer(request.stream))
@@ -490,7 +490,7 @@ async def test_h2_client_capacity_zero_completes_running_requests() -> None:
         assert exchange.again is False
         await play.server.send(settings((MOST, 7)))
         await play.server.until(SETTINGS, flags=ACK)
-        assert play.client.room == 7
+        assert play.client.capacity == 7
 
 
 async def test_h2_client_header_table_is_limited() -> None:
@@ -508,7 +508,7 @@ async def test_h2_client_exhausted_stream_ids_raise_not_processed() -> None:
         assert request.stream == LAST
         late = await play.ask().ends()
         assert isinstance(late.error, NotProcessed)
-        assert play.client.room == 0
+        assert play.client.capacity == 0
         await play.server.send(play.server.answer(LAST))
         assert (await exchange.ends()).whole
         assert exchange.again is False
@@ -667,13 +667,13 @@ async def test_h2_client_silent_connection_is_pinged_and_takes_no_requests(
         for exchange in first, second:
             exchange.scope.cancel()
             await exchange.over.wait()
-            assert (play.client.room == 0) is is_doubted
+            assert (play.client.capacity == 0) is is_doubted
         if is_doubted:
             asked = await play.server.until(PING)
             await play.server.send(frame(PING, ACK, 0, asked.payload))
             await trio.testing.wait_all_tasks_blocked()
         assert not [heard for heard in play.server.heard if heard.kind == PING]
-        assert play.client.room
+        assert play.client.capacity
         # An earlier request can still be answered.
         await play.server.send(play.server.answer(1))
         assert (await long_one.ends()).whole
@@ -730,7 +730,7 @@ async def test_h2_client_goaway_ends_unprocessed_requests(name: str, at_once: bo
             for word in words:
                 await server.send(word)
                 await trio.testing.wait_all_tasks_blocked()
-            assert play.client.room == 0
+            assert play.client.capacity == 0
             late = await play.ask().ends()
             assert isinstance(late.error, NotProcessed)
             for stream, exchange in exchanges.items():
@@ -752,8 +752,8 @@ async def test_h2_client_goaway_while_idle_closes() -> None:
     async with playing() as play:
         await play.server.send(go_away(0))
         assert await play.server.ended()
-        assert play.client.closed_by_server()
-        assert play.client.room == 0
+        assert play.client.server_closed()
+        assert play.client.capacity == 0
 
 
 @pytest.mark.parametrize(
@@ -776,7 +776,7 @@ async def test_h2_client_closed_stream_fails_processed_requests(
         await exchange.ends()
         assert not isinstance(exchange.error, NotProcessed)
         assert str(exchange.error) == said
-        assert play.client.room == 0
+        assert play.client.capacity == 0
 
 
 async def test_h2_client_truncated_response_is_connection_lost() -> None:

@@ -11,7 +11,7 @@ import trio
 
 from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
 from mcp_trio import AsgiApp, asgi
-from tests.asgi import Call, Host, Lived, Neutral, hosting, text_of
+from tests.asgi import Call, Host, Lived, Neutral, serve_app, text_of
 
 
 async def test_trio_asgi_lifespan_cancelled_cancels_handlers(
@@ -25,12 +25,12 @@ async def test_trio_asgi_lifespan_cancelled_cancels_handlers(
         living = host.call(type="lifespan")
         living.tell({"type": "lifespan.startup"})
         await living.until(lambda: living.said)
-        call = host.calling(1, "wait")
+        call = host.call_tool(1, "wait")
         await neutral.started.wait()
         living.task.cancel()
         await call.end()
     assert lived.seen == ["in", "out"]
-    assert neutral.seen == ["cancelled"]
+    assert neutral.log == ["cancelled"]
     assert len(living.said) == 1
     assert not caplog.records
 
@@ -45,8 +45,8 @@ def test_trio_asgi_lifespan_failure_at_the_end_is_logged(
     app = asgi(Neutral(lifespan=lived).server)
 
     async def main() -> None:
-        async with hosting(app, lifespan=False) as host:
-            assert text_of(await host.calling(1, "value").end()) == "alive"
+        async with serve_app(app, lifespan=False) as host:
+            assert text_of(await host.call_tool(1, "value").end()) == "alive"
         lived.fails["out"] = error
 
     trio.run(main)
@@ -58,8 +58,8 @@ def test_trio_asgi_lifespan_failure_at_the_end_is_logged(
 
 async def test_trio_asgi_disconnect_during_a_blocked_send_ends_the_request() -> None:
     neutral = Neutral()
-    async with hosting(asgi(neutral.server)) as host:
-        call = host.calling(1, "flood", arguments={"number": 1000})
+    async with serve_app(asgi(neutral.server)) as host:
+        call = host.call_tool(1, "flood", arguments={"number": 1000})
         call.taking = trio.Event()  # type: ignore[assignment]
         await neutral.started.wait()
         call.disconnect()
@@ -71,8 +71,10 @@ async def test_trio_asgi_silent_stream_gets_comments_and_idle_session_expires(
     autojump_clock: None,
 ) -> None:
     neutral = Neutral()
-    options = HttpOptions(gate=HostOriginPolicy(None), comment=15, limits=HttpLimits(idle=60))
-    async with hosting(AsgiApp(neutral.server, "/mcp", options), patience=1000) as host:
+    options = HttpOptions(
+        host_origin_policy=HostOriginPolicy(None), comment_interval=15, limits=HttpLimits(idle=60)
+    )
+    async with serve_app(AsgiApp(neutral.server, "/mcp", options), patience=1000) as host:
         session = await host.session()
         call = session.calling(1, "wait")
         await trio.sleep(50)
@@ -99,5 +101,5 @@ def test_trio_asgi_on_asyncio_names_the_asyncio_application() -> None:
 async def test_trio_asgi_repr() -> None:
     app = asgi(Neutral().server)
     assert re.fullmatch(r"<AsgiApp of <Server .*>, None>", repr(app))
-    async with hosting(app):
+    async with serve_app(app):
         assert repr(app).endswith("<HttpServerDriver, 0 conversations, 0 jobs>>")

@@ -20,8 +20,8 @@ from mcp_core.http import (
     Router,
 )
 from mcp_core.registry import Context, Server
-from mcp_trio.http_server._driver import HttpServerDriver, ServedEndpoint, open_reception
-from tests.core.helpers import E, Message, encoded, modern
+from mcp_trio.http_server._driver import HttpServerDriver, ServedEndpoint, open_http_server_driver
+from tests.core.helpers import E, Message, encoded, stateless_request
 from tests.trio_.http_site import FakeSite
 
 if TYPE_CHECKING:
@@ -56,13 +56,15 @@ class Desk:
                 (b"mcp-name", message["params"]["name"].encode()),
             ],
         )
-        self.exchange = exchange = self.reception.site.begin(head, trio.current_time(), token=self)
-        self.reception.site.receive_data(exchange, body, trio.current_time())
-        self.reception.site.receive_data(exchange, b"", trio.current_time())
+        self.exchange = exchange = self.reception.router.begin(
+            head, trio.current_time(), token=self
+        )
+        self.reception.router.receive_data(exchange, body, trio.current_time())
+        self.reception.router.receive_data(exchange, b"", trio.current_time())
         self.reception.pump()
         return exchange
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         self.reception.write_soon(self.write)
 
     async def write(self) -> None:
@@ -72,8 +74,8 @@ class Desk:
         await trio.lowlevel.checkpoint()
 
     def take(self) -> None:
-        self.actions += self.reception.site.actions_to_send(self.exchange)
-        self.reception.taken(self.exchange)
+        self.actions += self.reception.router.actions_to_send(self.exchange)
+        self.reception.output_sent(self.exchange)
 
     @property
     def text(self) -> str:
@@ -129,17 +131,17 @@ async def received(server: Server | None = None) -> AsyncIterator[HttpServerDriv
     server = server or make()
     endpoint = Endpoint(
         server.config,
-        HttpOptions(gate=HostOriginPolicy("127.0.0.1")),
+        HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1")),
         entropy=bytes,
         param_headers=server.param_headers,
         token=ServedEndpoint(server, None),
     )
-    async with open_reception(Router({"/mcp": endpoint})) as reception:
+    async with open_http_server_driver(Router({"/mcp": endpoint})) as reception:
         yield reception
 
 
 def calling(id: Any, name: str, arguments: Any = None, **meta: Any) -> Message:
-    return modern(id, "tools/call", {"name": name, "arguments": arguments or {}}, **meta)
+    return stateless_request(id, "tools/call", {"name": name, "arguments": arguments or {}}, **meta)
 
 
 async def test_http_driver_immediate_response_is_ready_at_once() -> None:
@@ -152,7 +154,7 @@ async def test_http_driver_immediate_response_is_ready_at_once() -> None:
         assert '"hello"' in desk.text
         assert exchange.over
         assert repr(reception) == "<HttpServerDriver, 0 conversations, 0 jobs>"
-        assert server._services == {}
+        assert server._listeners == {}
 
 
 async def test_http_driver_handler_task_writes_its_response(autojump_clock: MockClock) -> None:
@@ -168,7 +170,7 @@ async def test_http_driver_handler_task_writes_its_response(autojump_clock: Mock
         assert '"there"' in desk.text
         assert desk.writers == ["mcp_trio._runtime._run"]
         assert repr(reception) == "<HttpServerDriver, 0 conversations, 0 jobs>"
-        assert server._services == {}
+        assert server._listeners == {}
 
 
 async def test_http_driver_earlier_output_is_written_by_a_task(autojump_clock: MockClock) -> None:
@@ -220,9 +222,9 @@ async def test_http_driver_disconnect_cancels_a_waiting_handler(autojump_clock: 
         desk.closed = True
         exchange = desk.ask(calling(1, "steps", progressToken="t"))
         await trio.sleep(1)
-        reception.site.disconnected(exchange, trio.current_time())
+        reception.router.disconnected(exchange, trio.current_time())
         reception.pump()
-        reception.taken(exchange)
+        reception.output_sent(exchange)
         await wait()
         assert repr(reception) == "<HttpServerDriver, 0 conversations, 0 jobs>"
 
@@ -240,7 +242,7 @@ async def test_http_driver_router_deadline_is_met_whenever_it_is_set(
     autojump_clock: MockClock,
 ) -> None:
     site = FakeSite()
-    async with open_reception(site) as reception:  # type: ignore[arg-type]
+    async with open_http_server_driver(site) as reception:  # type: ignore[arg-type]
         for deadline in 20.0, 10.0, None, 15.0:
             site.deadline = deadline
             reception.pump()
@@ -260,7 +262,7 @@ async def test_http_driver_failure_at_a_deadline_is_logged(
             raise ZeroDivisionError
 
     site = Broken()
-    async with open_reception(site) as reception:  # type: ignore[arg-type]
+    async with open_http_server_driver(site) as reception:  # type: ignore[arg-type]
         for deadline in 10.0, 20.0:
             site.deadline = deadline
             reception.pump()
@@ -327,13 +329,13 @@ async def test_http_driver_shutdown_is_orderly(
             nursery.start_soon(reception.wind_down, 5.0)
             await wait()
             assert reception.stopping
-            head = late.reception.site.begin(
+            head = late.reception.router.begin(
                 RequestHead(b"POST", b"/mcp", [(b"host", b"localhost")]),
                 trio.current_time(),
                 token=late,
             )
             late.exchange = head
-            assert reception.site.actions_to_send(head)[0].status in (415, 503)  # type: ignore[union-attr]
+            assert reception.router.actions_to_send(head)[0].status in (415, 503)  # type: ignore[union-attr]
         assert trio.current_time() == ends
         assert log == ["slept"]
         assert ("there" if seconds == 3 else "shut down") in desk.text
@@ -362,4 +364,4 @@ async def test_http_driver_cancelled_ends_at_once(autojump_clock: MockClock) -> 
             await trio.sleep_forever()
     assert trio.current_time() == 1
     assert log == ["slept"]
-    assert server._services == {}
+    assert server._listeners == {}

@@ -24,7 +24,12 @@ def test_h11_head_is_parsed() -> None:
         (b"content-length", b"5"),
         (b"x-a", b"b c"),
     ]
-    assert (head.length, head.speaks_1_1, head.persists, head.expects) == (5, True, True, False)
+    assert (head.length, head.is_http_1_1, head.keep_alive, head.expects_continue) == (
+        5,
+        True,
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,7 +49,7 @@ def test_h11_head_length_and_persistence(
     head: bytes, length: int, speaks_1_1: bool, persists: bool, expects: bool
 ) -> None:
     read = HeadReader().read(head + b"\r\n")
-    assert (read.length, read.speaks_1_1, read.persists, read.expects) == (
+    assert (read.length, read.is_http_1_1, read.keep_alive, read.expects_continue) == (
         length,
         speaks_1_1,
         persists,
@@ -59,7 +64,7 @@ def test_h11_head_absolute_url_becomes_a_path() -> None:
 
 def test_h11_head_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[bytes] = []
-    make = _h11_heads.chunks
+    make = _h11_heads.chunk_parser
 
     def chunks(block: bytes) -> h11.Connection:
         read.append(block)
@@ -83,7 +88,7 @@ def test_h11_heads_differing_in_content_length_are_parsed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read: list[bytes] = []
-    make = _h11_heads.chunks
+    make = _h11_heads.chunk_parser
 
     def chunks(block: bytes) -> h11.Connection:
         read.append(block)

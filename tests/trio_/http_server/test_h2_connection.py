@@ -644,7 +644,7 @@ async def test_h2_server_shutdown_sends_goaway_twice(autojump_clock: MockClock) 
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/later"))
         await wait()
-        served.connections[0].wind_down()
+        served.connections[0].shutdown()
         first = await wire.until(GOAWAY)
         assert (first.number, first.payload[4:8]) == (2**31 - 1, bytes(4))
         ping = await wire.until(PING)
@@ -656,7 +656,7 @@ async def test_h2_server_shutdown_sends_goaway_twice(autojump_clock: MockClock) 
         # A later one is refused, and can be sent elsewhere.
         await wire.send(asking(5, b"late"))
         assert (await wire.answer(5)).reset == REFUSED
-        served.connections[0].wind_down()  # harmless
+        served.connections[0].shutdown()  # harmless
         site.exchanges[0].say(Head(204, []), End())
         served.reception.pump()
         assert (await wire.answer(1)).status == 204
@@ -670,8 +670,8 @@ async def test_h2_server_shutdown_twice_sends_the_last_stream_id() -> None:
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/later"))
         await wait()
-        served.connections[0].wind_down()
-        served.connections[0].wind_down()
+        served.connections[0].shutdown()
+        served.connections[0].shutdown()
         assert [(await wire.until(GOAWAY)).number for _ in range(2)] == [2**31 - 1, 1]
 
 
@@ -679,7 +679,7 @@ async def test_h2_server_shutdown_of_an_idle_connection_closes(autojump_clock: M
     async with h2_serving(FakeSite()) as served:
         wire = await served.meet()
         await wire.ask(1)
-        served.connections[0].wind_down()
+        served.connections[0].shutdown()
         assert await wire.end() == NO_ERROR
         assert [each.number for each in wire.frames if each.kind == GOAWAY] == [1]
         await wire.stream.aclose()

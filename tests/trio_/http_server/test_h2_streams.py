@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import HeadError, RequestHead
-from mcp_trio.http_server._h2_streams import H2ServerProtocol, fields
+from mcp_trio.http_server._h2_streams import H2ServerProtocol, response_head_fields
 
 POST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"a"), (b":path", b"/mcp")]
 # Few different ones, so that they repeat; and long ones, so that tables overflow.
@@ -114,7 +114,7 @@ def test_hpack_client_with_an_empty_table_decodes() -> None:
 
 
 def test_h2_response_fields_are_normalized() -> None:
-    (status, kind, length, date) = fields(
+    (status, kind, length, date) = response_head_fields(
         200, [(b"content-length", b"5"), (b"Content-Type", b"a/b"), (b"connection", b"close")]
     )
     assert (status, kind, length) == (
@@ -124,4 +124,4 @@ def test_h2_response_fields_are_normalized() -> None:
     )
     assert date[0] == b"date"
     with pytest.raises(ValueError, match="header"):
-        fields(200, [(b"x", b"a\nb")])
+        response_head_fields(200, [(b"x", b"a\nb")])

@@ -21,8 +21,8 @@ from mcp_core.http import HostOriginPolicy, HttpOptions, PlainResponse, RequestH
 from mcp_core.registry import Context, Server
 from mcp_trio import HttpAddress, serve_http
 from mcp_trio.http_server._connection import AccessLogEntry
-from mcp_trio.http_server._serve import ServerConnections, serve_listening
-from tests.core.helpers import D, E, modern, ping
+from mcp_trio.http_server._serve import ServerConnections, serve_http_listeners
+from tests.core.helpers import D, E, stateless_request, ping
 from tests.core.http.heads import ROWS, SERVED, WAITS, Row
 from tests.trio_.http_site import FakeSite, HttpWire, get, serving
 from tests.trio_.http_talk import MemoryListener, Talker, events_in, served_over_http
@@ -93,12 +93,12 @@ async def test_http_server_builtin_answers_create_no_service(version: str) -> No
     async with served_over_http(server) as listener:
         talker = Talker(listener.connect(), version)
         await talker.shake_hands()
-        before = len(server._services)
+        before = len(server._listeners)
         for id in range(3):
-            asking = modern(id, "server/discover") if version == E else ping(id)
+            asking = stateless_request(id, "server/discover") if version == E else ping(id)
             assert "result" in json.loads((await talker.post(asking)).body)
-        assert len(server._services) == before
-    assert server._services == {}
+        assert len(server._listeners) == before
+    assert server._listeners == {}
 
 
 async def test_http_server_response_stream_ends_and_is_resumed(autojump_clock: MockClock) -> None:
@@ -346,10 +346,10 @@ async def test_http_server_lifespan_failure_propagates() -> None:
 
     listener = MemoryListener()
     with pytest.raises(FileNotFoundError, match="the database is gone"):
-        await serve_listening(
+        await serve_http_listeners(
             [listener],  # type: ignore[list-item]
             {"/mcp": Server("s", lifespan=lifespan)},
-            HttpOptions(gate=HostOriginPolicy(None)),
+            HttpOptions(host_origin_policy=HostOriginPolicy(None)),
             routes={},
         )
     assert listener.closed
@@ -420,7 +420,7 @@ async def test_http_server_disconnect_at_every_byte_of_a_response(version: str) 
                 await wire.stream.aclose()
                 await wait()
             assert text_of(await talker.call(0, "hello")) == "hello"
-        assert len(server._services) == (1 if version == D else 0)
+        assert len(server._listeners) == (1 if version == D else 0)
 
 
 # -- Shutdown ------------------------------------------------------------------------------------

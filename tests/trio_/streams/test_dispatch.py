@@ -500,7 +500,9 @@ async def test_dispatch_rejected_messages_are_logged_at_debug_level(
 async def test_dispatch_repr(nursery: trio.Nursery) -> None:
     server = Witness().server
     dispatch = Dispatch(server, nursery, None)
-    dispatch.serve(Link(Connection(Role.SERVER, server.config()), memory_pair()[0], dispatch.take))
+    dispatch.serve(
+        Link(Connection(Role.SERVER, server.config()), memory_pair()[0], dispatch.handle_event)
+    )
     assert repr(dispatch) == f"<Dispatch of <Service of {server!r}, 0 jobs>>"
 
 

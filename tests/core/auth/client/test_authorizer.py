@@ -21,9 +21,9 @@ from mcp_core.auth import (
     ListenForRedirect,
     Secret,
 )
-from mcp_core.auth._jose import require
+from mcp_core.auth._jose import require_joserfc
 from mcp_core.auth.client._authorizer import MAX_STEP_UPS
-from mcp_core.auth.client._registration import client_key
+from mcp_core.auth.client._registration import registration_key
 from mcp_core.auth.client._tokens import Tokens, encode_tokens, tokens_key
 from tests.core.auth.play import (
     AS,
@@ -184,9 +184,9 @@ def test_load_unusable_tokens_are_ignored_with_warning(
     before = dict(store)
     auth = loaded_authorizer(store, **members)
     assert auth.attempt().headers("POST", MCP) == []
-    (note,) = auth.notes()
+    (note,) = auth.take_warnings()
     assert text in note
-    assert auth.notes() == []
+    assert auth.take_warnings() == []
     assert store == before
 
 
@@ -194,7 +194,7 @@ def test_warnings_too_many_drop_oldest() -> None:
     auth = authorizer()
     for _ in range(50):
         play(auth.load(), [], {KEY: b"x"})
-    assert len(auth.notes()) == 16
+    assert len(auth.take_warnings()) == 16
 
 
 @pytest.mark.requirement("AU-1", "AU-3")
@@ -203,7 +203,7 @@ def test_may_fetch_address_depends_on_server_address(
     server: str, met: str | None, url: str, addresses: dict[str, bool]
 ) -> None:
     auth = authorizer(server)
-    auth.met_at(met)
+    auth.set_server_address(met)
     assert {each: auth.may_fetch(url, each) for each in addresses} == addresses
 
 
@@ -254,13 +254,13 @@ def test_refresh_rejected_leads_to_login() -> None:
     auth = authorizer()
     play(session(auth), script, store)
     assert auth.generation == 1
-    (note,) = auth.notes()
+    (note,) = auth.take_warnings()
     assert "no longer accepted" in note
 
 
 def test_refresh_invalid_client_registers_again() -> None:
     store = stored_tokens() | {
-        client_key(AS): b'{"client_id":"old","method":"none","redirect_uri":"%s"}'
+        registration_key(AS): b'{"client_id":"old","method":"none","redirect_uri":"%s"}'
         % REDIRECT.encode()
     }
     script: Script = [
@@ -498,7 +498,7 @@ def store_after_failed_login(*, recalled: bool, failure: Any) -> dict[str, bytes
     """Return the storage after a login that failed in the browser."""
     store: dict[str, bytes] = {}
     if recalled:
-        store[client_key(AS)] = (
+        store[registration_key(AS)] = (
             b'{"client_id":"c","method":"none","redirect_uri":"%s"}' % REDIRECT.encode()
         )
     script: Script = [(mcp(None), unauthorized()), *discovery()]
@@ -524,7 +524,9 @@ TIMEOUT = AuthorizationFailed("nobody came back from the browser within 300 s")
 def test_login_failed_with_stored_registration_deletes_it(
     recalled: bool, failure: Any, kept: bool
 ) -> None:
-    assert (client_key(AS) in store_after_failed_login(recalled=recalled, failure=failure)) is kept
+    assert (
+        registration_key(AS) in store_after_failed_login(recalled=recalled, failure=failure)
+    ) is kept
 
 
 def listen_step(flow: Generator[Any, Any, None], store: dict[str, bytes]) -> ListenForRedirect:
@@ -851,7 +853,7 @@ def test_renew_failed_returns_false_with_warning(script: Script, text: str) -> N
     auth = expiring_authorizer(store)
     assert play(auth.renew(), script, store) is False
     assert not auth.expires_soon()
-    (note,) = auth.notes()
+    (note,) = auth.take_warnings()
     assert re.search(text, note)
 
 
@@ -925,7 +927,7 @@ def test_refresh_lost_race_adopts_stored_tokens() -> None:
     assert play(auth.renew(), [*discovery(), (form(TOKEN, refresh_token="r1"), too_late)], store)
     assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t7")]
     assert store == stored_tokens(**NEWER)
-    assert auth.notes() == []
+    assert auth.take_warnings() == []
 
 
 @pytest.mark.parametrize("members", [{"issuer": "http://localhost:1003"}, {"renew_at": 1.0}])
@@ -1158,7 +1160,7 @@ def test_login_both_token_types_prefers_bound_if_supported() -> None:
 
 
 def test_login_without_joserfc_requests_bearer_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    require.cache_clear()
+    require_joserfc.cache_clear()
     monkeypatch.setitem(sys.modules, "joserfc.jws", None)
     knows = server(dpop_signing_alg_values_supported=["ES256"])
     assert not requests_bound_token(knows, token("t2"), "Bearer t2")
@@ -1252,7 +1254,7 @@ def test_flows_at_every_step_print_no_secret() -> None:
     ]
     failure = play_to_failure(watched(session(auth, "x", "y")), script, store)
     assert isinstance(failure, AuthorizationFailed)
-    seen += [str(failure), repr(failure), *auth.notes()]
+    seen += [str(failure), repr(failure), *auth.take_warnings()]
     assert len(seen) > 20
     assert not [text for text in seen if any(canary in text for canary in echo.split())]
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.auth import AuthorizationFailed, Browse, Secret, answers
+from mcp_core.auth import AuthorizationFailed, Browse, Secret, is_callback_for
 from mcp_core.auth.client._callback import (
     AuthorizationRequest,
     authorization_url,
-    challenge_of,
-    code_in,
-    new_pending,
+    code_challenge,
+    read_callback,
+    new_authorization_request,
 )
 from tests.core.auth.play import AS, MCP, REDIRECT, Entropy, authority
 
@@ -31,7 +31,7 @@ def came(*pairs: tuple[str, str], **fields: str | None) -> str:
 
 @pytest.mark.requirement("AF-1", "AF-2", "AF-8")
 def test_authorization_request_records_values_to_match() -> None:
-    pending = new_pending(authority("https://e.com/x", AS), REDIRECT, Entropy())
+    pending = new_authorization_request(authority("https://e.com/x", AS), REDIRECT, Entropy())
     assert (pending.issuer, pending.redirect_uri, pending.resource) == (
         AS,
         REDIRECT,
@@ -45,11 +45,13 @@ def test_authorization_request_records_values_to_match() -> None:
 @pytest.mark.parametrize("methods", [None, [], ["plain"], ["s256"]])
 def test_authorization_request_without_s256_fails(methods: list[str] | None) -> None:
     with pytest.raises(AuthorizationFailed, match="does not say that it supports PKCE with S256"):
-        new_pending(authority(code_challenge_methods_supported=methods), REDIRECT, Entropy())
+        new_authorization_request(
+            authority(code_challenge_methods_supported=methods), REDIRECT, Entropy()
+        )
 
 
 def asked(scopes: tuple[str, ...] = (), **more: Any) -> tuple[str, dict[str, str]]:
-    url = authorization_url(authority(**more), PENDING, "client id", scopes, local=True)
+    url = authorization_url(authority(**more), PENDING, "client id", scopes, allow_loopback=True)
     return url, dict(parse_qsl(urlsplit(url).query, strict_parsing=True))
 
 
@@ -61,7 +63,7 @@ def test_authorization_url_has_all_parameters() -> None:
         "client_id": "client id",
         "redirect_uri": REDIRECT,
         "state": "the-state",
-        "code_challenge": challenge_of(Secret("the-verifier")),
+        "code_challenge": code_challenge(Secret("the-verifier")),
         "code_challenge_method": "S256",
         "resource": MCP,
         "scope": "a b c",
@@ -131,7 +133,10 @@ GOOD: list[tuple[str, bool]] = [
 @pytest.mark.requirement("AF-9")
 @pytest.mark.parametrize(("callback", "promised"), GOOD)
 def test_callback_valid_returns_code(callback: str, promised: bool) -> None:
-    assert code_in(callback, PENDING, iss_promised=promised).reveal() in ("the-code", "a+b/c=&d%")
+    assert read_callback(callback, PENDING, iss_required=promised).reveal() in (
+        "the-code",
+        "a+b/c=&d%",
+    )
 
 
 BAD: list[tuple[str, bool, str]] = [
@@ -182,7 +187,7 @@ BAD: list[tuple[str, bool, str]] = [
 @pytest.mark.parametrize(("callback", "promised", "text"), BAD)
 def test_callback_invalid_fails(callback: str, promised: bool, text: str) -> None:
     with pytest.raises(AuthorizationFailed, match=text) as caught:
-        code_in(callback, PENDING, iss_promised=promised)
+        read_callback(callback, PENDING, iss_required=promised)
     assert "the-code" not in str(caught.value)
     assert "the-state" not in str(caught.value)
 
@@ -198,7 +203,7 @@ def test_callback_wrong_state_hides_its_error(fields: dict[str, str | None]) -> 
         "error_uri": "https://evil-uri.com",
     }
     with pytest.raises(AuthorizationFailed) as caught:
-        code_in(came(**(words | fields)), PENDING, iss_promised=True)
+        read_callback(came(**(words | fields)), PENDING, iss_required=True)
     assert caught.value.error is None
     assert not any(word in str(caught.value) for word in ("evil-error", "evil-words", "evil-uri"))
 
@@ -222,11 +227,11 @@ BROWSE = Browse(f"{AS}/authorize?state=the-state&x=y", REDIRECT)
     ],
 )
 def test_is_callback_matches_state_only(callback: str, yes: bool) -> None:
-    assert answers(BROWSE, callback) is yes
+    assert is_callback_for(BROWSE, callback) is yes
 
 
 def test_is_callback_request_without_state_is_false() -> None:
-    assert not answers(Browse(f"{AS}/authorize", REDIRECT), came())
+    assert not is_callback_for(Browse(f"{AS}/authorize", REDIRECT), came())
 
 
 @given(
@@ -235,6 +240,6 @@ def test_is_callback_request_without_state_is_false() -> None:
     | st.text().map(lambda text: came(iss=text))
 )
 def test_callback_any_text_raises_authorization_failed_only(callback: str) -> None:
-    answers(BROWSE, callback)
+    is_callback_for(BROWSE, callback)
     with pytest.raises(AuthorizationFailed):
-        code_in(callback, PENDING, iss_promised=True)
+        read_callback(callback, PENDING, iss_required=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from mcp_core.auth import Secret
-from mcp_core.auth.client._callback import challenge_of, new_secret
+from mcp_core.auth.client._callback import code_challenge, new_secret
 
 
 @pytest.mark.requirement("AF-1", "AF-2")
 def test_code_challenge_example_of_rfc_7636() -> None:
     verifier = Secret("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
-    assert challenge_of(verifier) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+    assert code_challenge(verifier) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 
 
 def test_new_secret_has_256_bits() -> None:

@@ -13,8 +13,8 @@ from mcp_core.auth.client._challenge import (
     MAX_LENGTH,
     AuthChallenge,
     Challenge,
-    challenges_in,
-    demand_in,
+    parse_challenges,
+    parse_auth_challenge,
     split_scopes,
 )
 
@@ -64,7 +64,7 @@ READ: list[tuple[str, list[str], list[Challenge]]] = [
     ("values", "found"), [row[1:] for row in READ], ids=[row[0] for row in READ]
 )
 def test_parse_challenges_table(values: list[str], found: list[Challenge]) -> None:
-    assert challenges_in(values) == found
+    assert parse_challenges(values) == found
 
 
 PRM = "https://e.com/prm"
@@ -92,7 +92,7 @@ DEMANDS: list[tuple[list[str], AuthChallenge]] = [
 
 @pytest.mark.parametrize(("values", "demand"), DEMANDS)
 def test_parse_auth_challenge_table(values: list[str], demand: AuthChallenge) -> None:
-    assert demand_in(values) == demand
+    assert parse_auth_challenge(values) == demand
 
 
 @pytest.mark.parametrize(
@@ -113,19 +113,19 @@ def test_split_scopes_table(text: str, scopes: tuple[str, ...]) -> None:
 
 def test_parse_challenges_over_limit_is_cut() -> None:
     filler = "x" * (MAX_LENGTH - 8)
-    assert [c.scheme for c in challenges_in([f"{filler}, Bearer"])][1:] == ["bearer"]
-    assert [c.scheme for c in challenges_in([f"{filler}, Bearers"])][1:] == ["bearer"]  # cut
-    assert len(challenges_in([filler, "a" * 20, "Bearer"])) == 2
+    assert [c.scheme for c in parse_challenges([f"{filler}, Bearer"])][1:] == ["bearer"]
+    assert [c.scheme for c in parse_challenges([f"{filler}, Bearers"])][1:] == ["bearer"]  # cut
+    assert len(parse_challenges([filler, "a" * 20, "Bearer"])) == 2
 
 
 @given(st.lists(st.binary().map(lambda raw: raw.decode("latin-1")), max_size=4))
 def test_parse_challenges_any_bytes_raise_nothing(values: list[str]) -> None:
-    demand_in(values)
+    parse_auth_challenge(values)
 
 
 @given(st.text(alphabet=' ,="\\aB1-\t(', max_size=60))
 def test_parse_challenges_any_grammar_raises_nothing(value: str) -> None:
-    for challenge in challenges_in([value]):
+    for challenge in parse_challenges([value]):
         assert challenge.scheme == challenge.scheme.lower() != ""
 
 
@@ -144,7 +144,7 @@ def test_parse_challenges_round_trip(
         + ", ".join(f'{name}="{_quoted(value, random)}"' for name, value in parameters.items())
         for scheme, parameters in challenges
     )
-    assert challenges_in([text]) == [
+    assert parse_challenges([text]) == [
         Challenge(scheme.lower(), parameters) for scheme, parameters in challenges
     ]
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from mcp_core.auth import AuthorizationFailed, Secret
-from mcp_core.auth._jose import require
-from mcp_core.auth.client._dpop_signer import DpopSigner, can_sign, new_seed
+from mcp_core.auth._jose import require_joserfc
+from mcp_core.auth.client._dpop_signer import DpopSigner, is_dpop_available, new_seed
 from tests.core.auth.play import Clock, Entropy
 
 URL = "https://e.com/mcp"
@@ -33,7 +33,7 @@ def test_dpop_proof_has_claims_of_rfc_9449() -> None:
     from joserfc.jwk import ECKey
     from joserfc.jws import deserialize_compact
 
-    proof = prover().proof("POST", f"{URL}?a=b#c", Secret("t"))
+    proof = prover().create_proof("POST", f"{URL}?a=b#c", Secret("t"))
     header, claims = parts(proof)
     assert (header["typ"], header["alg"], sorted(header["jwk"])) == (
         "dpop+jwt",
@@ -49,14 +49,14 @@ def test_dpop_proof_has_claims_of_rfc_9449() -> None:
 
 def test_dpop_proofs_have_unique_identifiers() -> None:
     one = prover()
-    proofs = [one.proof("GET", URL) for _ in range(5)]
+    proofs = [one.create_proof("GET", URL) for _ in range(5)]
     assert len({parts(proof)[1]["jti"] for proof in proofs}) == 5
     assert "ath" not in parts(proofs[0])[1]
 
 
 def test_dpop_same_seed_gives_same_key() -> None:
     one, two, other = prover(Secret("A" * 43)), prover(Secret("A" * 43)), prover()
-    keys = [parts(each.proof("GET", URL))[0]["jwk"] for each in (one, two, other)]
+    keys = [parts(each.create_proof("GET", URL))[0]["jwk"] for each in (one, two, other)]
     assert keys[0] == keys[1] != keys[2]
     assert one.seed == Secret("A" * 43)
 
@@ -64,15 +64,15 @@ def test_dpop_same_seed_gives_same_key() -> None:
 @pytest.mark.requirement("AX-3")
 def test_dpop_nonce_is_sent_to_its_origin_only() -> None:
     one = prover()
-    assert one.keep_nonce(URL, "n1")
-    assert not one.keep_nonce(f"{URL}/other", "n1")
-    assert one.keep_nonce(URL, "n2")
-    assert parts(one.proof("GET", "https://E.com:443/x"))[1]["nonce"] == "n2"
-    assert "nonce" not in parts(one.proof("GET", "https://f.com/"))[1]
+    assert one.store_nonce(URL, "n1")
+    assert not one.store_nonce(f"{URL}/other", "n1")
+    assert one.store_nonce(URL, "n2")
+    assert parts(one.create_proof("GET", "https://E.com:443/x"))[1]["nonce"] == "n2"
+    assert "nonce" not in parts(one.create_proof("GET", "https://f.com/"))[1]
     assert repr(one) == "<DpopSigner ES256, 1 nonces>"
     for nothing in (None, "", "x" * 257):
-        assert not one.keep_nonce("https://f.com/", nothing)
-    assert "nonce" not in parts(one.proof("GET", "https://f.com/"))[1]
+        assert not one.store_nonce("https://f.com/", nothing)
+    assert "nonce" not in parts(one.create_proof("GET", "https://f.com/"))[1]
 
 
 @pytest.mark.parametrize("seed", ["", "AAAA", "é" * 43, "A" * 44, "A"])
@@ -82,10 +82,10 @@ def test_dpop_invalid_seed_fails(seed: str) -> None:
 
 
 def test_dpop_without_joserfc_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert can_sign()
-    require.cache_clear()
+    assert is_dpop_available()
+    require_joserfc.cache_clear()
     monkeypatch.setitem(sys.modules, "joserfc.jws", None)
-    assert not can_sign()
+    assert not is_dpop_available()
     monkeypatch.setitem(sys.modules, "joserfc.jwk", None)
     with pytest.raises(AuthorizationFailed, match="requires tokens that are bound to a key"):
         prover()

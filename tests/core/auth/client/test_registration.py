@@ -10,7 +10,12 @@ import pytest
 
 from mcp_core import AuthRequired
 from mcp_core.auth import AuthorizationFailed, FetchFailed, HttpResponse, Secret
-from mcp_core.auth.client._registration import ClientIdentity, client_key, identify, known_identity
+from mcp_core.auth.client._registration import (
+    ClientIdentity,
+    registration_key,
+    identify,
+    known_identity,
+)
 from mcp_core.auth.client._tokens import Tokens
 from tests.core.auth.play import (
     AS,
@@ -42,7 +47,7 @@ def identity_of(
     metadata: dict[str, Any] | None = None,
     **members: Any,
 ) -> ClientIdentity:
-    server = authority(issuer=issuer_, **(metadata or {})).server
+    server = authority(issuer=issuer_, **(metadata or {})).metadata
     flow = identify(
         profile(**members), server, resource=MCP, redirect_uri=redirect_uri, scopes=scopes, now=now
     )
@@ -86,7 +91,7 @@ def test_identity_order_follows_specification(
 def test_identity_without_registration_endpoint_requires_manual_one(
     redirect_uri: str, told: str
 ) -> None:
-    server = authority(registration_endpoint=None).server
+    server = authority(registration_endpoint=None).metadata
     ours = profile(redirect_uri=redirect_uri)
     flow = identify(ours, server, resource=MCP, redirect_uri=REDIRECT, scopes=(), now=1000.0)
     with pytest.raises(
@@ -205,7 +210,7 @@ def test_registration_failed_reports_cause(reply: Any, text: str, error: str | N
 
 def store_of(**more: Any) -> dict[str, bytes]:
     kept = {"client_id": "kept", "method": "none", "redirect_uri": REDIRECT} | more
-    return {client_key(AS): json.dumps(kept).encode()}
+    return {registration_key(AS): json.dumps(kept).encode()}
 
 
 @pytest.mark.requirement("AQ-7")
@@ -219,14 +224,14 @@ def store_of(**more: Any) -> dict[str, bytes]:
         (store_of(scope="a"), False),
         (store_of(redirect_uri="http://localhost:3001/callback"), False),
         (store_of(client_id=None), False),
-        ({client_key(AS): b"\x00garbage"}, False),
-        ({client_key("http://localhost:1003"): store_of()[client_key(AS)]}, False),
+        ({registration_key(AS): b"\x00garbage"}, False),
+        ({registration_key("http://localhost:1003"): store_of()[registration_key(AS)]}, False),
     ],
 )
 def test_registration_stored_is_reused_if_it_fits(store: dict[str, bytes], recalled: bool) -> None:
     script: Script = [] if recalled else [(posted(REGISTER), registered())]
     identity = identity_of(script, store, scopes=("a", "b"))
-    assert identity.recalled is recalled
+    assert identity.from_storage is recalled
     assert identity.client_id == ("kept" if recalled else "test-client-id")
 
 
@@ -241,11 +246,11 @@ def test_registration_is_stored_with_secret() -> None:
         first.method,
         first.secret,
     )
-    assert again.recalled
-    assert identity_of([(posted(REGISTER), registered())], store, now=5000.0).recalled is False
+    assert again.from_storage
+    assert identity_of([(posted(REGISTER), registered())], store, now=5000.0).from_storage is False
     forever: dict[str, bytes] = {}
     identity_of([(posted(REGISTER), registered(client_secret_expires_at=0))], forever)
-    assert identity_of([], forever, now=1e12).recalled
+    assert identity_of([], forever, now=1e12).from_storage
 
 
 OTHER = "http://localhost:1003"
@@ -301,7 +306,7 @@ def tokens(client_id: str, method: str | None = None) -> Tokens:
 def test_known_identity_of_tokens_table(
     members: dict[str, Any], held: Tokens | None, identity: ClientIdentity | None
 ) -> None:
-    assert known_identity(profile(**members), authority(**SUPPORTED).server, held) == identity
+    assert known_identity(profile(**members), authority(**SUPPORTED).metadata, held) == identity
 
 
 def test_identity_repr_shows_no_secret() -> None:

@@ -17,7 +17,7 @@ from mcp_core.auth import (
     HttpResponse,
     Secret,
 )
-from mcp_core.auth.client._callback import challenge_of
+from mcp_core.auth.client._callback import code_challenge
 from mcp_core.auth.client._dpop_signer import DpopSigner, new_seed
 from mcp_core.auth.client._registration import ClientIdentity
 from mcp_core.auth.client._token_request import TokenEndpointClient
@@ -62,7 +62,7 @@ def applicant(
         identity,
         known,
         prover,
-        local=local,
+        allow_loopback=local,
         entropy=entropy,
         wall_time=Clock(),
     )
@@ -125,7 +125,7 @@ def test_authorization_code_is_redeemed_with_verifier() -> None:
             resource=MCP,
         )(step)
         verifier = parse_qs(step.request.body.decode())["code_verifier"][0]
-        assert challenge_of(Secret(verifier)) == challenges[0]
+        assert code_challenge(Secret(verifier)) == challenges[0]
 
     script: Script = [(went, callback_reply()), (redeemed, token())]
     assert play(applicant().authorization_code(REDIRECT, ("a", "b")), script).access_token == "t1"

@@ -15,7 +15,7 @@ from mcp_core.auth.client._tokens import (
     Tokens,
     decode_tokens,
     encode_tokens,
-    tokens_from,
+    tokens_from_response,
     tokens_key,
 )
 
@@ -26,7 +26,7 @@ FULL = Tokens(
     client_id="c",
     refresh=Secret("r"),
     scopes=("x",),
-    asked=("x", "y"),
+    requested_scopes=("x", "y"),
     expires_at=10.5,
     renew_at=9.0,
     metadata_url="https://e.com/prm",
@@ -74,7 +74,7 @@ def test_decode_tokens_any_bytes_raise_nothing(data: bytes) -> None:
 
 def made(**more: object) -> Tokens:
     reply = TokenResponse("a", **more)  # type: ignore[arg-type]
-    return tokens_from(
+    return tokens_from_response(
         reply, now=1000.0, issuer="i", resource="r", client_id="c", refresh=Secret("old")
     )
 

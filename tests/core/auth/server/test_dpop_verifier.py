@@ -48,7 +48,7 @@ def check(proofs: DpopVerifier, text: str, now: float = NOW, **options: Any) -> 
         "jkt": JKT,
         "now": now,
     } | options
-    proofs.check(text, **request)
+    proofs.verify(text, **request)
 
 
 def refusal(text: str, **options: Any) -> str:
@@ -80,10 +80,10 @@ def test_proof_of_own_client_is_accepted() -> None:
     proofs = DpopVerifier(NONCE_KEY)
     jkt = prover._key.thumbprint
     with pytest.raises(DpopNonceRequired):
-        check(proofs, prover.proof("POST", RESOURCE, Secret(TOKEN)), jkt=jkt)
-    prover.keep_nonce(RESOURCE, proofs.nonce(NOW))
-    check(proofs, prover.proof("POST", RESOURCE + "?x=1", Secret(TOKEN)), jkt=jkt)
-    check(proofs, prover.proof("POST", RESOURCE, Secret(TOKEN)), jkt=jkt)
+        check(proofs, prover.create_proof("POST", RESOURCE, Secret(TOKEN)), jkt=jkt)
+    prover.store_nonce(RESOURCE, proofs.nonce(NOW))
+    check(proofs, prover.create_proof("POST", RESOURCE + "?x=1", Secret(TOKEN)), jkt=jkt)
+    check(proofs, prover.create_proof("POST", RESOURCE, Secret(TOKEN)), jkt=jkt)
 
 
 # Invalid proofs, and words of the error text.

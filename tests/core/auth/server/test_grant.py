@@ -15,10 +15,10 @@ from mcp_core.auth._jose import InvalidToken
 from mcp_core.auth.server._grant import (
     Grant,
     VerifierUnavailable,
-    audiences,
-    grant_of,
+    accepted_audiences,
+    grant_from_claims,
     read_claims,
-    scopes_in,
+    scopes_from_claims,
 )
 from tests.core.auth.minting import CLAIMS, ISSUER, NOW, RESOURCE
 
@@ -42,12 +42,16 @@ def test_grant_invalid_members_raise_value_error() -> None:
 
 def test_grant_introspected_without_expiry_is_accepted() -> None:
     claims = {name: value for name, value in CLAIMS.items() if name != "exp"}
-    audience = audiences(RESOURCE)
-    grant = grant_of(claims, issuer=ISSUER, audience=audience, now=NOW, leeway=60, expires=False)
+    audience = accepted_audiences(RESOURCE)
+    grant = grant_from_claims(
+        claims, issuer=ISSUER, audience=audience, now=NOW, leeway=60, require_expiry=False
+    )
     assert grant.expires_at is None
     assert grant.claims == claims
     with pytest.raises(InvalidToken, match="when it expires"):
-        grant_of(claims, issuer=ISSUER, audience=audience, now=NOW, leeway=60, expires=True)
+        grant_from_claims(
+            claims, issuer=ISSUER, audience=audience, now=NOW, leeway=60, require_expiry=True
+        )
 
 
 def test_grant_principals_are_unique() -> None:
@@ -58,13 +62,13 @@ def test_grant_principals_are_unique() -> None:
         {"sub": "x", "client_id": "y"},
     ]
     found = {
-        (issuer, index): grant_of(
+        (issuer, index): grant_from_claims(
             {"aud": RESOURCE} | claims,
             issuer=issuer,
             audience={RESOURCE},
             now=NOW,
             leeway=0,
-            expires=False,
+            require_expiry=False,
         ).principal
         for issuer in (ISSUER, f"{ISSUER}/tenant")
         for index, claims in enumerate(said)
@@ -75,10 +79,10 @@ def test_grant_principals_are_unique() -> None:
 
 
 def test_grant_scopes_and_audiences_table() -> None:
-    assert scopes_in({}) == frozenset()
+    assert scopes_from_claims({}) == frozenset()
     assert read_claims(b'{"cnf":{"jkt":"a"},"x":{"a":1,"a":2}}')["cnf"] == {"jkt": "a"}
-    assert audiences(["api://x"]) == {"api://x"}
-    assert audiences("urn:x") == {"urn:x"}
-    assert audiences("https:///x") == {"https:///x"}
+    assert accepted_audiences(["api://x"]) == {"api://x"}
+    assert accepted_audiences("urn:x") == {"urn:x"}
+    assert accepted_audiences("https:///x") == {"https:///x"}
     assert isinstance(VerifierUnavailable("x"), McpTrioError)
     assert not isinstance(VerifierUnavailable("x"), InvalidToken)

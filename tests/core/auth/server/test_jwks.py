@@ -44,33 +44,33 @@ def published(reply: HttpResponse | None = OLD) -> RemoteKeys:
     """Return the keys at `JWKS_URI`, fetched at `NOW` unless `reply` is None."""
     keys = RemoteKeys(ISSUER, JWKS_URI)
     if reply is not None:
-        assert run_with_replies(keys.find(BY_EC, NOW), [(JWKS_URI, reply)]).kid == "ec"
+        assert run_with_replies(keys.find_key(BY_EC, NOW), [(JWKS_URI, reply)]).kid == "ec"
     return keys
 
 
 def refused(keys: RemoteKeys, jws: Jws, now: float, script: list[Any] | None = None) -> str:
     with pytest.raises(InvalidToken) as caught:
-        run_with_replies(keys.find(jws, now), script or [])
+        run_with_replies(keys.find_key(jws, now), script or [])
     return str(caught.value)
 
 
 def unavailable(keys: RemoteKeys, jws: Jws, now: float, script: list[Any] | None = None) -> str:
     with pytest.raises(VerifierUnavailable) as caught:
-        run_with_replies(keys.find(jws, now), script or [])
+        run_with_replies(keys.find_key(jws, now), script or [])
     return str(caught.value)
 
 
 def test_static_keys_fetch_nothing() -> None:
     keys = StaticKeys([ours(EC)])
-    assert run_without_steps(keys.find(BY_EC, NOW)).kid == "ec"
+    assert run_without_steps(keys.find_key(BY_EC, NOW)).kid == "ec"
     with pytest.raises(InvalidToken, match="does not publish"):
-        run_without_steps(keys.find(BY_RSA, NOW))
+        run_without_steps(keys.find_key(BY_RSA, NOW))
     assert repr(keys) == "<1 keys>"
 
 
 def test_jwks_first_token_fetches_once() -> None:
     keys = RemoteKeys(ISSUER, JWKS_URI)
-    flow = keys.find(BY_EC, NOW)
+    flow = keys.find_key(BY_EC, NOW)
     step = next(flow)
     assert isinstance(step, Fetch)
     assert step.request.method == "GET"
@@ -80,7 +80,7 @@ def test_jwks_first_token_fetches_once() -> None:
         flow.send(OLD)
     assert isinstance(stop.value.value, Key)
     for later in (0.0, 1.0, HOUR - 1):
-        assert run_without_steps(keys.find(BY_EC, NOW + later)).kid == "ec"
+        assert run_without_steps(keys.find_key(BY_EC, NOW + later)).kid == "ec"
     assert repr(keys) == "<1 keys>"
 
 
@@ -88,7 +88,7 @@ def test_jwks_unknown_key_fetches_every_five_minutes() -> None:
     keys = published()
     asked: list[float] = []
     for seconds in range(0, 3600, 7):
-        flow = keys.find(BY_RSA, NOW + seconds)
+        flow = keys.find_key(BY_RSA, NOW + seconds)
         try:
             step = next(flow)
             assert isinstance(step, Fetch)
@@ -106,28 +106,34 @@ def test_jwks_unknown_key_fetches_every_five_minutes() -> None:
 
 def test_jwks_rotated_keys_are_used() -> None:
     keys = published()
-    assert run_with_replies(keys.find(BY_RSA, NOW + 301), [(JWKS_URI, NEW)]).kid == "rsa"
-    assert run_without_steps(keys.find(BY_EC, NOW + 302)).kid == "ec"
+    assert run_with_replies(keys.find_key(BY_RSA, NOW + 301), [(JWKS_URI, NEW)]).kid == "rsa"
+    assert run_without_steps(keys.find_key(BY_EC, NOW + 302)).kid == "ec"
     # The old key is withdrawn.
     only = keys_reply(public(RSA))
-    assert run_with_replies(keys.find(BY_RSA, NOW + 302 + HOUR), [(JWKS_URI, only)]).kid == "rsa"
+    assert (
+        run_with_replies(keys.find_key(BY_RSA, NOW + 302 + HOUR), [(JWKS_URI, only)]).kid == "rsa"
+    )
     assert "does not publish" in refused(keys, BY_EC, NOW + 303 + HOUR)
 
 
 def test_jwks_stale_keys_are_refetched_and_trusted_for_a_day() -> None:
     keys = published()
-    assert run_with_replies(keys.find(BY_EC, NOW + HOUR), [(JWKS_URI, NO_REPLY)]).kid == "ec"
-    assert run_without_steps(keys.find(BY_EC, NOW + HOUR + 9)).kid == "ec"
-    assert run_with_replies(keys.find(BY_EC, NOW + HOUR + 10), [(JWKS_URI, OLD)]).kid == "ec"
+    assert run_with_replies(keys.find_key(BY_EC, NOW + HOUR), [(JWKS_URI, NO_REPLY)]).kid == "ec"
+    assert run_without_steps(keys.find_key(BY_EC, NOW + HOUR + 9)).kid == "ec"
+    assert run_with_replies(keys.find_key(BY_EC, NOW + HOUR + 10), [(JWKS_URI, OLD)]).kid == "ec"
     assert (
-        run_with_replies(keys.find(BY_EC, NOW + 2 * HOUR + DAY - 3601), [(JWKS_URI, NO_REPLY)]).kid
+        run_with_replies(
+            keys.find_key(BY_EC, NOW + 2 * HOUR + DAY - 3601), [(JWKS_URI, NO_REPLY)]
+        ).kid
         == "ec"
     )
     assert "nobody is there" in unavailable(
         keys, BY_EC, NOW + HOUR + DAY + 10, [(JWKS_URI, NO_REPLY)]
     )
     assert "nobody is there" in unavailable(keys, BY_EC, NOW + HOUR + DAY + 19)
-    assert run_with_replies(keys.find(BY_EC, NOW + HOUR + DAY + 20), [(JWKS_URI, OLD)]).kid == "ec"
+    assert (
+        run_with_replies(keys.find_key(BY_EC, NOW + HOUR + DAY + 20), [(JWKS_URI, OLD)]).kid == "ec"
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,24 +166,25 @@ def test_jwks_failed_fetch_is_unavailable_and_retried(reply: Any, words: str) ->
     for later in (0.0, 1.0, 9.9):
         assert words in unavailable(keys, BY_EC, NOW + later)
     assert words in unavailable(keys, BY_EC, NOW + 10, [(JWKS_URI, reply)])
-    assert run_with_replies(keys.find(BY_EC, NOW + 20), [(JWKS_URI, OLD)]).kid == "ec"
+    assert run_with_replies(keys.find_key(BY_EC, NOW + 20), [(JWKS_URI, OLD)]).kid == "ec"
     # Known keys stay valid if a later fetch fails; unknown ones cannot be decided.
     assert words in unavailable(keys, BY_RSA, NOW + 20 + 5 * MINUTE, [(JWKS_URI, reply)])
-    assert run_without_steps(keys.find(BY_EC, NOW + 21 + 5 * MINUTE)).kid == "ec"
+    assert run_without_steps(keys.find_key(BY_EC, NOW + 21 + 5 * MINUTE)).kid == "ec"
     assert (
-        run_with_replies(keys.find(BY_RSA, NOW + 31 + 5 * MINUTE), [(JWKS_URI, NEW)]).kid == "rsa"
+        run_with_replies(keys.find_key(BY_RSA, NOW + 31 + 5 * MINUTE), [(JWKS_URI, NEW)]).kid
+        == "rsa"
     )
 
 
 def test_jwks_of_65536_bytes_is_accepted() -> None:
     padded = HttpResponse(200, [], OLD.body + b" " * (65_536 - len(OLD.body)))
-    assert run_with_replies(published(None).find(BY_EC, NOW), [(JWKS_URI, padded)]).kid == "ec"
+    assert run_with_replies(published(None).find_key(BY_EC, NOW), [(JWKS_URI, padded)]).kid == "ec"
 
 
 def test_jwks_clock_set_back_still_fetches() -> None:
     keys = published()
-    assert run_with_replies(keys.find(BY_RSA, NOW - DAY), [(JWKS_URI, NEW)]).kid == "rsa"
-    assert run_without_steps(keys.find(BY_RSA, NOW - DAY + 1)).kid == "rsa"
+    assert run_with_replies(keys.find_key(BY_RSA, NOW - DAY), [(JWKS_URI, NEW)]).kid == "rsa"
+    assert run_without_steps(keys.find_key(BY_RSA, NOW - DAY + 1)).kid == "rsa"
 
 
 # -- Concurrent flows ------------------------------------------------------------------------------
@@ -185,7 +192,9 @@ def test_jwks_clock_set_back_still_fetches() -> None:
 
 def test_jwks_concurrent_flows_share_one_fetch() -> None:
     keys = published(None)
-    flows = [keys.find(jws, NOW + index) for index, jws in enumerate((BY_EC, BY_EC, BY_RSA, BY_ED))]
+    flows = [
+        keys.find_key(jws, NOW + index) for index, jws in enumerate((BY_EC, BY_EC, BY_RSA, BY_ED))
+    ]
     steps = [next(flow) for flow in flows]
     assert all(step is steps[0] for step in steps)
     outcomes: list[str] = []
@@ -197,12 +206,12 @@ def test_jwks_concurrent_flows_share_one_fetch() -> None:
         except InvalidToken as exc:
             outcomes.append(str(exc)[-15:])
     assert outcomes == ["ec", "ec", "rsa", "does not publish"[-15:]]
-    assert run_without_steps(keys.find(BY_EC, NOW + 5)).kid == "ec"
+    assert run_without_steps(keys.find_key(BY_EC, NOW + 5)).kid == "ec"
 
 
 def test_jwks_shared_fetch_failure_fails_all_flows() -> None:
     keys = published(None)
-    flows = [keys.find(BY_EC, NOW) for _ in range(3)]
+    flows = [keys.find_key(BY_EC, NOW) for _ in range(3)]
     for flow in flows:
         next(flow)
     for flow in flows:
@@ -212,10 +221,10 @@ def test_jwks_shared_fetch_failure_fails_all_flows() -> None:
 
 def test_jwks_first_flow_closed_others_get_reply() -> None:
     keys = published(None)
-    first, second = keys.find(BY_EC, NOW), keys.find(BY_EC, NOW)
+    first, second = keys.find_key(BY_EC, NOW), keys.find_key(BY_EC, NOW)
     assert next(first) is next(second)
     first.close()
-    third = keys.find(BY_EC, NOW + 1)
+    third = keys.find_key(BY_EC, NOW + 1)
     next(third)
     for flow in (second, third):
         with pytest.raises(StopIteration):
@@ -226,7 +235,7 @@ def test_jwks_closed_flows_do_not_cause_more_fetches() -> None:
     keys = published(None)
     asked = []
     for tenths in range(300):
-        flow = keys.find(BY_EC, NOW + tenths / 10)
+        flow = keys.find_key(BY_EC, NOW + tenths / 10)
         try:
             next(flow)
         except VerifierUnavailable:
@@ -239,10 +248,10 @@ def test_jwks_closed_flows_do_not_cause_more_fetches() -> None:
 
 def test_jwks_reply_after_fetch_ended_is_ignored() -> None:
     keys = published(None)
-    first = keys.find(BY_EC, NOW)
+    first = keys.find_key(BY_EC, NOW)
     next(first)
     first.close()
-    second, third = keys.find(BY_EC, NOW + 10), keys.find(BY_RSA, NOW + 10)
+    second, third = keys.find_key(BY_EC, NOW + 10), keys.find_key(BY_RSA, NOW + 10)
     assert next(second) is next(third)
     with pytest.raises(StopIteration):
         second.send(NEW)
@@ -263,11 +272,11 @@ def metadata(**more: Any) -> HttpResponse:
 def test_jwks_url_comes_from_issuer_metadata() -> None:
     keys = RemoteKeys(ISSUER, None)
     script = [(PLACE, HttpResponse(404)), (OIDC, metadata(jwks_uri=JWKS_URI)), (JWKS_URI, OLD)]
-    assert run_with_replies(keys.find(BY_EC, NOW), script).kid == "ec"
+    assert run_with_replies(keys.find_key(BY_EC, NOW), script).kid == "ec"
     # The URL is looked up each time: the issuer may have moved its keys.
     elsewhere = f"{ISSUER}/new-keys"
     moved = [(PLACE, metadata(jwks_uri=elsewhere)), (elsewhere, NEW)]
-    assert run_with_replies(keys.find(BY_RSA, NOW + HOUR), moved).kid == "rsa"
+    assert run_with_replies(keys.find_key(BY_RSA, NOW + HOUR), moved).kid == "rsa"
 
 
 @pytest.mark.parametrize(
@@ -284,7 +293,7 @@ def test_jwks_url_comes_from_issuer_metadata() -> None:
 def test_jwks_url_of_other_origin_is_marked_named_by(
     uri: str | None, found_at: str | None, named_by: str | None
 ) -> None:
-    flow = RemoteKeys(ISSUER, uri).find(BY_EC, NOW)
+    flow = RemoteKeys(ISSUER, uri).find_key(BY_EC, NOW)
     step = next(flow)
     assert isinstance(step, Fetch)
     if found_at is not None:
@@ -297,7 +306,7 @@ def test_jwks_url_of_other_origin_is_marked_named_by(
 
 def test_jwks_concurrent_flows_share_metadata_fetch() -> None:
     keys = RemoteKeys(ISSUER, None)
-    flows = [keys.find(BY_EC, NOW) for _ in range(3)]
+    flows = [keys.find_key(BY_EC, NOW) for _ in range(3)]
     first = {id(next(flow)) for flow in flows}
     second = {id(flow.send(metadata(jwks_uri=JWKS_URI))) for flow in flows}
     assert len(first) == len(second) == 1
@@ -335,9 +344,11 @@ def test_jwks_same_kid_two_algorithms_selects_by_algorithm() -> None:
         key["kid"] = "same"
     keys = published(None)
     jws = read_jws(token("RS256", header={"kid": "same"}), ["RS256"])
-    assert run_with_replies(keys.find(jws, NOW), [(JWKS_URI, keys_reply(both))]).kind == "RSA"
+    assert run_with_replies(keys.find_key(jws, NOW), [(JWKS_URI, keys_reply(both))]).kind == "RSA"
     assert (
-        run_without_steps(keys.find(read_jws(token(header={"kid": "same"}), ["ES256"]), NOW)).kind
+        run_without_steps(
+            keys.find_key(read_jws(token(header={"kid": "same"}), ["ES256"]), NOW)
+        ).kind
         == "P-256"
     )
     assert public_key(json.dumps(both["keys"][1]).encode()).kid == "same"

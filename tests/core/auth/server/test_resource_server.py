@@ -16,7 +16,7 @@ from mcp_core import types as t
 from mcp_core.auth._jose import ASYMMETRIC, MAX_TOKEN, InvalidToken
 from mcp_core.auth._metadata import read_resource_metadata
 from mcp_core.auth._steps import Flow, HttpResponse
-from mcp_core.auth.client._challenge import challenges_in, demand_in
+from mcp_core.auth.client._challenge import parse_challenges, parse_auth_challenge
 from mcp_core.auth.server._grant import Grant, VerifierUnavailable
 from mcp_core.auth.server._introspection import IntrospectionVerifier
 from mcp_core.auth.server._jwt import JwtVerifier
@@ -193,7 +193,7 @@ def test_admit_other_headers_are_denied(headers: Any, status: int, error: str | 
     refusal = admit_head(guard(scopes=["read", "write"]), *headers)
     assert isinstance(refusal, AuthDenial)
     assert refusal.status == status
-    (challenge,) = challenges_in(challenges(refusal))
+    (challenge,) = parse_challenges(challenges(refusal))
     assert challenge.scheme == "bearer"
     assert challenge.parameters.pop("resource_metadata") == PLACE
     assert challenge.parameters.pop("scope") == "read write"
@@ -234,7 +234,7 @@ def test_admit_token_in_query_is_ignored(method: bytes, target: bytes) -> None:
 @example(b"Bearer \xa0good")
 def test_read_credentials_any_bytes_give_token_or_denial(value: bytes) -> None:
     by = guard(dpop=True)
-    found = by.token_of([(b"authorization", value)])
+    found = by.read_credentials([(b"authorization", value)])
     if isinstance(found, PresentedCredentials):
         assert value.strip(b" \t").partition(b" ")[2].lstrip(b" ") == found.token.reveal().encode()
         assert set(found.token.reveal()) <= set(
@@ -242,7 +242,7 @@ def test_read_credentials_any_bytes_give_token_or_denial(value: bytes) -> None:
         )
     else:
         assert found.status in (400, 401)
-        assert len(challenges_in(challenges(found))) == 2
+        assert len(parse_challenges(challenges(found))) == 2
 
 
 @given(
@@ -523,7 +523,7 @@ def test_challenge_any_text_stays_quoted(description: str, scopes: list[str]) ->
     ((_, value),) = guard().challenge("invalid_token", description, scopes)
     text = value.decode("ascii")
     assert text.isprintable()
-    (challenge,) = challenges_in([text])
+    (challenge,) = parse_challenges([text])
     assert challenge.scheme == "bearer"
     assert set(challenge.parameters) <= {"error", "error_description", "scope", "resource_metadata"}
     assert challenge.parameters["error"] == "invalid_token"
@@ -534,9 +534,11 @@ def test_challenge_any_text_stays_quoted(description: str, scopes: list[str]) ->
 
 def test_challenge_is_parsed_by_own_client() -> None:
     by = guard(dpop=True, scopes=["a"], tool_scopes={"rm": ["b"]})
-    demand = demand_in(challenges(admit_head(by)))
+    demand = parse_auth_challenge(challenges(admit_head(by)))
     assert (demand.resource_metadata, demand.scopes, demand.error) == (PLACE, ("a",), None)
-    demand = demand_in(challenges(by.check(BOUND, "tools/call", t.CallToolParams(name="rm"))))
+    demand = parse_auth_challenge(
+        challenges(by.check(BOUND, "tools/call", t.CallToolParams(name="rm")))
+    )
     assert (demand.resource_metadata, demand.scopes, demand.error) == (
         PLACE,
         ("a", "b"),
@@ -617,12 +619,12 @@ def test_admit_post_leaves_scopes_to_check() -> None:
     by = guard(scopes=["base"], tool_scopes=TOOLS)
     assert admit_head(by, bearer()) is ME
     refusal = by.check(ME, "tools/call", t.CallToolParams(name="rm"))
-    assert demand_in(challenges(refusal)).scopes == ("base", "write", "danger")
+    assert parse_auth_challenge(challenges(refusal)).scopes == ("base", "write", "danger")
     for method in (b"GET", b"DELETE"):
         found = admit_head(by, bearer(), method=method)
         assert isinstance(found, AuthDenial)
         assert found.status == 403
-        assert demand_in(challenges(found)).scopes == ("base",)
+        assert parse_auth_challenge(challenges(found)).scopes == ("base",)
     assert admit_head(guard(scopes=["read"]), bearer(), method=b"GET") is ME
 
 
@@ -649,7 +651,7 @@ def test_check_unwritable_scope_is_missing_but_not_challenged() -> None:
     by = guard(tool_scopes=lambda name: [f"tool:{name}", "ok"])
     refusal = by.check(ME, "tools/call", t.CallToolParams(name='x", error="y\r\n'))
     assert refusal is not None
-    assert demand_in(challenges(refusal)).scopes == ("ok",)
+    assert parse_auth_challenge(challenges(refusal)).scopes == ("ok",)
     assert "\n" not in refusal.reason
 
 
@@ -750,7 +752,8 @@ def test_admit_bound_token_without_valid_proof_is_denied(
     assert isinstance(refusal, AuthDenial)
     assert refusal.status == (400 if error == "invalid_request" else 401)
     found = {
-        challenge.scheme: challenge.parameters for challenge in challenges_in(challenges(refusal))
+        challenge.scheme: challenge.parameters
+        for challenge in parse_challenges(challenges(refusal))
     }
     assert found.pop(scheme)["error"] == error
     (other,) = found.values()
@@ -792,7 +795,7 @@ def test_admit_proof_nonce_is_required_then_accepted() -> None:
 def test_check_bound_token_missing_scopes_challenges_dpop() -> None:
     refusal = guard(dpop=True, scopes=["x"]).check(BOUND)
     assert [
-        challenge.parameters.get("error") for challenge in challenges_in(challenges(refusal))
+        challenge.parameters.get("error") for challenge in parse_challenges(challenges(refusal))
     ] == [
         None,
         "insufficient_scope",
@@ -908,7 +911,7 @@ def test_challenge_omits_offline_access_of_function() -> None:
     refusal = guard(tool_scopes=lambda name: ["a", "offline_access"]).check(
         ME, "tools/call", t.CallToolParams(name="x")
     )
-    assert demand_in(challenges(refusal)).scopes == ("a",)
+    assert parse_auth_challenge(challenges(refusal)).scopes == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -932,7 +935,7 @@ def test_resource_server_invalid_issuers_raise(issuers: Any, words: str) -> None
 def test_resource_server_reprs_show_no_token() -> None:
     by = guard(KnownTokenVerifier(BOUND), dpop=True, nonce_key=b"canary" * 6)
     assert repr(by) == f"<OAuthResourceServer of {RESOURCE}: <Known>>"
-    found = by.token_of(dpop("canary", "canary"))
+    found = by.read_credentials(dpop("canary", "canary"))
     assert isinstance(found, PresentedCredentials)
     assert repr(found) == str(found) == "<PresentedCredentials>"
     for headers in (

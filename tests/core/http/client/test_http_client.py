@@ -43,7 +43,7 @@ def test_response_to_unknown_call_is_ignored() -> None:
 
 def test_heard_option_gets_each_message() -> None:
     heard: list[bytes] = []
-    net = Net(E, options=HttpClientOptions(heard=heard.append))
+    net = Net(E, options=HttpClientOptions(on_message=heard.append))
     net.open()
     net.answer(net.call(), result(1, {}))
     assert heard == [b'{"jsonrpc":"2.0","id":1,"result":{}}']

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcp_core import ConnectionLost
-from mcp_core.http import HttpCall, NotProcessed, Pool, PoolDecision, RequestHead, idle_time
+from mcp_core.http import (
+    HttpCall,
+    NotProcessed,
+    Pool,
+    PoolDecision,
+    RequestHead,
+    keep_alive_seconds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +22,7 @@ if TYPE_CHECKING:
 HEAD = RequestHead(b"POST", b"/", [])
 CALL, STREAM, BRIEF, ACTS = (
     HttpCall(1, HEAD),
-    HttpCall(2, HEAD, long=True),
+    HttpCall(2, HEAD, long_lived=True),
     HttpCall(3, HEAD, brief=True),
     HttpCall(4, HEAD, idempotent=False),
 )
@@ -26,15 +33,15 @@ REFUSED = NotProcessed("it was not begun with")
 class Line:
     """A connection that accepts `room` requests in parallel."""
 
-    def __init__(self, name: str, room: int = 1) -> None:
-        self.name, self.room = name, room
+    def __init__(self, name: str, capacity: int = 1) -> None:
+        self.name, self.capacity = name, capacity
 
     def __repr__(self) -> str:
         return self.name
 
 
 def opened(pool: Pool[Line], call: HttpCall, name: str, room: int = 1) -> Line:
-    assert pool.take(call, 0.0) is PoolDecision.OPEN
+    assert pool.acquire(call, 0.0) is PoolDecision.OPEN
     line = Line(name, room)
     pool.opened(call, line)
     return line
@@ -45,12 +52,12 @@ def used(*names: str, lasts: float | None = None) -> Pool[Line]:
     pool: Pool[Line] = Pool()
     lines = [opened(pool, CALL, name) for name in names]
     for now, line in enumerate(lines):
-        assert not pool.give(line, float(now), whole=True, lasts=lasts)
+        assert not pool.release(line, float(now), complete=True, keep_alive_seconds=lasts)
     return pool
 
 
 def took(pool: Pool[Line], call: HttpCall, now: float) -> Line:
-    line = pool.take(call, now)
+    line = pool.acquire(call, now)
     assert isinstance(line, Line)
     return line
 
@@ -67,7 +74,7 @@ def test_pool_takes_newest_idle_connection() -> None:
     assert names([took(pool, CALL, 3.0) for _ in range(3)]) == ["c", "b", "a"]
     last = opened(pool, CALL, "d")
     assert repr(pool) == "<Pool: 4 in use, 0 for streams, 0 idle>"
-    assert not pool.give(last, 4.0, whole=True)
+    assert not pool.release(last, 4.0, complete=True)
     assert took(pool, STREAM, 5.0) is last
     assert repr(pool) == "<Pool: 3 in use, 1 for streams, 0 idle>"
     assert not pool.shared
@@ -75,9 +82,9 @@ def test_pool_takes_newest_idle_connection() -> None:
 
 def test_pool_incomplete_response_closes_connection() -> None:
     pool = used("a")
-    assert pool.give(took(pool, CALL, 1.0), 1.0, whole=False)
-    assert pool.take(CALL, 1.0) is PoolDecision.OPEN
-    pool.drop(CALL)
+    assert pool.release(took(pool, CALL, 1.0), 1.0, complete=False)
+    assert pool.acquire(CALL, 1.0) is PoolDecision.OPEN
+    pool.discard(CALL)
     assert repr(pool) == "<Pool: 0 in use, 0 for streams, 0 idle>"
 
 
@@ -88,8 +95,8 @@ def test_pool_idle_connection_expires_after_keep_alive(lasts: float | None, good
     assert pool.expired(good - 0.1) == []
     if good:
         line = took(pool, CALL, good - 0.1)
-        pool.give(line, 0.0, whole=True, lasts=lasts)
-    assert pool.take(CALL, good) is PoolDecision.OPEN
+        pool.release(line, 0.0, complete=True, keep_alive_seconds=lasts)
+    assert pool.acquire(CALL, good) is PoolDecision.OPEN
     assert names(pool.expired(good)) == ["a"]
     assert pool.expired(good) == []
     assert pool.next_deadline() is None
@@ -99,8 +106,8 @@ def test_pool_skips_expired_connection() -> None:
     pool = used("long")
     long = took(pool, CALL, 1.0)
     short = opened(pool, CALL, "short")
-    pool.give(long, 1.0, whole=True)
-    pool.give(short, 1.0, whole=True, lasts=2.0)
+    pool.release(long, 1.0, complete=True)
+    pool.release(short, 1.0, complete=True, keep_alive_seconds=2.0)
     assert took(pool, CALL, 3.0) is long
     assert pool.expired(3.0) == [short]
 
@@ -110,22 +117,22 @@ def test_pool_clear_also_closes_later_connections() -> None:
     late = took(pool, CALL, 3.0)
     assert names(pool.clear()) == ["a", "b"]
     assert pool.clear() == []
-    assert pool.give(late, 4.0, whole=True)
+    assert pool.release(late, 4.0, complete=True)
 
 
 def test_pool_at_limit_makes_calls_wait() -> None:
     pool: Pool[Line] = Pool()
-    assert {pool.take(CALL, 0.0) for _ in range(100)} == {PoolDecision.OPEN}
-    assert pool.take(CALL, 0.0) is PoolDecision.WAIT
-    assert pool.take(STREAM, 0.0) is PoolDecision.OPEN
+    assert {pool.acquire(CALL, 0.0) for _ in range(100)} == {PoolDecision.OPEN}
+    assert pool.acquire(CALL, 0.0) is PoolDecision.WAIT
+    assert pool.acquire(STREAM, 0.0) is PoolDecision.OPEN
     # All other calls may be waiting for a brief one.
-    assert pool.take(BRIEF, 0.0) is PoolDecision.OPEN
-    pool.drop(BRIEF)
-    assert pool.take(CALL, 0.0) is PoolDecision.WAIT
-    pool.drop(CALL)
-    assert pool.take(CALL, 0.0) is PoolDecision.OPEN
-    assert {pool.take(STREAM, 0.0) for _ in range(99)} == {PoolDecision.OPEN}
-    assert pool.take(STREAM, 0.0) is PoolDecision.WAIT
+    assert pool.acquire(BRIEF, 0.0) is PoolDecision.OPEN
+    pool.discard(BRIEF)
+    assert pool.acquire(CALL, 0.0) is PoolDecision.WAIT
+    pool.discard(CALL)
+    assert pool.acquire(CALL, 0.0) is PoolDecision.OPEN
+    assert {pool.acquire(STREAM, 0.0) for _ in range(99)} == {PoolDecision.OPEN}
+    assert pool.acquire(STREAM, 0.0) is PoolDecision.WAIT
 
 
 # -- Many requests at a time -----------------------------------------------------------------------
@@ -139,7 +146,7 @@ def test_pool_fills_shared_connection_before_opening_another() -> None:
     two = opened(pool, CALL, "two", 3)
     assert took(pool, STREAM, 0.0) is two
     # The oldest is filled first, so that the other one may expire.
-    assert not pool.give(one, 1.0, whole=True)
+    assert not pool.release(one, 1.0, complete=True)
     assert took(pool, CALL, 1.0) is one
     assert repr(pool) == "<Pool: 2 in use, 0 for streams, 0 idle>"
 
@@ -147,11 +154,11 @@ def test_pool_fills_shared_connection_before_opening_another() -> None:
 def test_pool_shared_connection_takes_all_kinds_of_calls() -> None:
     pool: Pool[Line] = Pool()
     line = opened(pool, CALL, "one", 256)
-    assert {pool.take(call, 0.0) for call in [CALL, STREAM, BRIEF] * 85} == {line}
+    assert {pool.acquire(call, 0.0) for call in [CALL, STREAM, BRIEF] * 85} == {line}
     for _ in range(255):
-        assert not pool.give(line, 1.0, whole=False)
+        assert not pool.release(line, 1.0, complete=False)
     assert pool.next_deadline() is None
-    assert not pool.give(line, 1.0, whole=False)
+    assert not pool.release(line, 1.0, complete=False)
     assert pool.next_deadline() == 31.0
     assert took(pool, CALL, 2.0) is line
 
@@ -160,17 +167,17 @@ def test_pool_shared_without_capacity_waits_for_connection_being_opened() -> Non
     pool: Pool[Line] = Pool()
     one = opened(pool, STREAM, "one", 2)
     assert took(pool, CALL, 0.0) is one
-    assert pool.take(CALL, 0.0) is PoolDecision.OPEN
-    assert {pool.take(call, 0.0) for call in (CALL, STREAM, BRIEF)} == {PoolDecision.WAIT}
+    assert pool.acquire(CALL, 0.0) is PoolDecision.OPEN
+    assert {pool.acquire(call, 0.0) for call in (CALL, STREAM, BRIEF)} == {PoolDecision.WAIT}
     two = Line("two", 2)
     pool.opened(CALL, two)
     assert took(pool, BRIEF, 0.0) is two
     # After a failed attempt, calls do not wait for the next attempt of another call.
-    assert pool.take(CALL, 0.0) is PoolDecision.OPEN
-    assert pool.take(CALL, 0.0) is PoolDecision.WAIT
-    pool.drop(CALL)
-    assert [pool.take(CALL, 0.0) for _ in range(2)] == [PoolDecision.OPEN] * 2
-    assert not pool.give(one, 1.0, whole=True)
+    assert pool.acquire(CALL, 0.0) is PoolDecision.OPEN
+    assert pool.acquire(CALL, 0.0) is PoolDecision.WAIT
+    pool.discard(CALL)
+    assert [pool.acquire(CALL, 0.0) for _ in range(2)] == [PoolDecision.OPEN] * 2
+    assert not pool.release(one, 1.0, complete=True)
     assert took(pool, CALL, 1.0) is one
 
 
@@ -179,17 +186,17 @@ def test_pool_connection_without_capacity_is_not_taken(idle: bool) -> None:
     pool: Pool[Line] = Pool()
     one = opened(pool, CALL, "one", 100)
     if idle:
-        assert not pool.give(one, 0.0, whole=True)
-        one.room = 0
-        assert pool.take(CALL, 1.0) is PoolDecision.OPEN
+        assert not pool.release(one, 0.0, complete=True)
+        one.capacity = 0
+        assert pool.acquire(CALL, 1.0) is PoolDecision.OPEN
         assert pool.expired(30.0) == [one]
     else:
         assert took(pool, CALL, 0.0) is one
-        one.room = 0
-        assert pool.take(CALL, 1.0) is PoolDecision.OPEN
+        one.capacity = 0
+        assert pool.acquire(CALL, 1.0) is PoolDecision.OPEN
         # Its requests end normally; with the last one it is closed.
-        assert not pool.give(one, 1.0, whole=True)
-        assert pool.give(one, 1.0, whole=True)
+        assert not pool.release(one, 1.0, complete=True)
+        assert pool.release(one, 1.0, complete=True)
         assert pool.expired(100.0) == []
 
 
@@ -199,13 +206,13 @@ def test_pool_shared_at_limit_makes_calls_wait() -> None:
     for number in range(100):
         lines.append(opened(pool, CALL, str(number), 2))
         assert took(pool, STREAM, 0.0) is lines[-1]
-    assert pool.take(CALL, 0.0) is PoolDecision.WAIT
+    assert pool.acquire(CALL, 0.0) is PoolDecision.WAIT
     # A shared connection counts as long if its first request is.
-    assert pool.take(STREAM, 0.0) is PoolDecision.OPEN
-    pool.drop(STREAM)
-    assert pool.take(BRIEF, 0.0) is PoolDecision.OPEN
-    pool.drop(BRIEF)
-    assert not pool.give(lines[7], 1.0, whole=True)
+    assert pool.acquire(STREAM, 0.0) is PoolDecision.OPEN
+    pool.discard(STREAM)
+    assert pool.acquire(BRIEF, 0.0) is PoolDecision.OPEN
+    pool.discard(BRIEF)
+    assert not pool.release(lines[7], 1.0, complete=True)
     assert took(pool, CALL, 1.0) is lines[7]
 
 
@@ -248,4 +255,4 @@ def test_pool_may_retry_only_unprocessed_or_idempotent_calls(
     ],
 )
 def test_idle_time_reads_keep_alive_timeout(value: bytes | None, seconds: float | None) -> None:
-    assert idle_time(value) == seconds
+    assert keep_alive_seconds(value) == seconds

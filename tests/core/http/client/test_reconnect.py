@@ -21,7 +21,7 @@ def comeback(
     decoder = SseDecoder(limit=100)
     decoder.feed(b"id: 7\n\n" if retry is None else b"retry: %d\nid: 7\n\n" % retry)
     assert decoder.next_event() is None
-    found.heard(decoder, event=False)
+    found.chunk_received(decoder, event=False)
     return found
 
 
@@ -42,40 +42,42 @@ def test_reconnect_delay_doubles_after_retry_field(
     retry: int | None, entropy: Callable[[int], bytes] | None, delays: list[float | None]
 ) -> None:
     found = comeback(retry, entropy)
-    assert [found.delay() for _ in delays] == delays
+    assert [found.next_delay() for _ in delays] == delays
 
 
 def test_reconnect_delay_never_exceeds_longest_wait() -> None:
     found = Reconnection(
-        HttpClientOptions(attempts=7, longest_wait=5.0, entropy=lambda n: b"\xff" * n)
+        HttpClientOptions(
+            reconnect_attempts=7, max_reconnect_delay=5.0, entropy=lambda n: b"\xff" * n
+        )
     )
-    assert [found.delay() for _ in range(8)] == [1.25, 2.5, 5, 5, 5, 5, 5, None]
+    assert [found.next_delay() for _ in range(8)] == [1.25, 2.5, 5, 5, 5, 5, 5, None]
 
 
 def test_reconnect_endless_and_useful_never_stops() -> None:
     for endless, useful, last in ((True, True, 30), (True, False, None), (False, True, None)):
         found = Reconnection(HttpClientOptions(), endless=endless)
         if useful:
-            found.lasted(30.0)
-        assert [found.delay() for _ in range(8)] == [1, 2, 4, 8, 16, last, last, last]
+            found.stream_ended(30.0)
+        assert [found.next_delay() for _ in range(8)] == [1, 2, 4, 8, 16, last, last, last]
 
 
 def test_reconnect_after_long_lived_stream_resets_count() -> None:
     found = comeback()
-    assert [found.delay(), found.delay()] == [1, 2]
-    found.lasted(29.9)
-    assert found.delay() == 4
-    found.lasted(30.0)
-    assert found.delay() == 1
+    assert [found.next_delay(), found.next_delay()] == [1, 2]
+    found.stream_ended(29.9)
+    assert found.next_delay() == 4
+    found.stream_ended(30.0)
+    assert found.next_delay() == 1
 
 
 def test_reconnect_after_event_resets_count() -> None:
     found = comeback()
     assert found.last_id == "7"
-    assert [found.delay(), found.delay()] == [1, 2]
+    assert [found.next_delay(), found.next_delay()] == [1, 2]
     decoder = SseDecoder("7", limit=100)
-    found.heard(decoder, event=False)
-    assert found.delay() == 4
-    found.heard(decoder, event=True)
-    assert found.delay() == 1
+    found.chunk_received(decoder, event=False)
+    assert found.next_delay() == 4
+    found.chunk_received(decoder, event=True)
+    assert found.next_delay() == 1
     assert repr(found) == "<Reconnection after '7', 1 failures>"

@@ -377,7 +377,7 @@ def test_stream_with_event_id_is_resumed_after_delay(
     assert net.new_calls() == []
     net.at(100.0 + delay)
     get = net.call()
-    assert (get.head.method, get.body, get.long, get.idempotent) == (b"GET", b"", True, True)
+    assert (get.head.method, get.body, get.long_lived, get.idempotent) == (b"GET", b"", True, True)
     assert header(get, "last-event-id") == "s-1"
     assert header(get, "accept") == "text/event-stream"
     assert header(get, "mcp-session-id") == "one"

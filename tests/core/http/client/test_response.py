@@ -8,7 +8,7 @@ import pytest
 
 from mcp_core import AuthRequired, Fault, RemoteProtocolError
 from mcp_core.http import Head
-from mcp_core.http.client._response import Response, refusal
+from mcp_core.http.client._response import Response, error_for_status
 
 
 def response(
@@ -49,7 +49,7 @@ def test_response_encoded_body_is_rejected(coding: str) -> None:
         response(content_encoding=coding)
     refused = response(500, "text/plain", b"\x1f\x8b", content_encoding=coding)
     assert (
-        str(refusal("x: ", refused))
+        str(error_for_status("x: ", refused))
         == "x: HTTP status 500 Internal Server Error: its log may say why"
     )
 
@@ -118,7 +118,7 @@ PLAIN, JSON = "text/plain", "application/json"
 def test_response_error_status_becomes_error_with_cure(
     status: int, type: str, body: bytes, headers: Any, text: str, fault: Fault
 ) -> None:
-    error = refusal("x: ", response(status, type, body, most=1000, **headers))
+    error = error_for_status("x: ", response(status, type, body, most=1000, **headers))
     assert isinstance(error, RemoteProtocolError)
     assert (str(error), error.fault, error.data["status"]) == (
         f"x: HTTP status {text}",
@@ -143,7 +143,7 @@ def test_response_auth_challenge_becomes_auth_required(
     status: int, challenge: str | None, scopes: tuple[str, ...]
 ) -> None:
     headers: dict[str, Any] = {} if challenge is None else {"www_authenticate": challenge}
-    error = refusal("x: ", response(status, **headers))
+    error = error_for_status("x: ", response(status, **headers))
     assert isinstance(error, AuthRequired)
     assert (error.challenge, error.scopes) == (challenge or "", scopes)
     assert f"HTTP status {status}" in str(error)

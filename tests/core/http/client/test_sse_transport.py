@@ -20,7 +20,7 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from tests.core.helpers import A, C, D, E, error, notification, only, result
+from tests.core.helpers import A, C, D, E, error, notification, single, result
 from tests.core.http.client_net import (
     EVENTS,
     JSON,
@@ -321,11 +321,11 @@ def test_version_probe_response_decides_how_to_open(status: int, body: Any, goes
         net.answer(probe, body, status, "text/plain" if isinstance(body, str) else JSON)
     calls, events = net.new_calls(), net.events()
     if goes_on in ("initialize", "server/discover"):
-        assert posted_message(only(calls))["method"] == goes_on
+        assert posted_message(single(calls))["method"] == goes_on
         assert events == []
     else:
         assert calls == []
-        found = only(events)
+        found = single(events)
         assert isinstance(found, PeerReady if goes_on == "open" else ConnectionClosed)
 
 

@@ -70,7 +70,7 @@ def test_handshake_orders_messages_and_sets_headers(version: str, session: str |
     third = net.call()
     assert net.http.queued() == 0
     assert posted_message(third)["id"] == id
-    assert (get.head.method, get.body, get.long) == (b"GET", b"", True)
+    assert (get.head.method, get.body, get.long_lived) == (b"GET", b"", True)
     assert (header(get, "accept"), header(get, "last-event-id")) == ("text/event-stream", None)
     for call in (second, get, third):
         assert header(call, "mcp-session-id") == session
@@ -307,7 +307,7 @@ def test_call_flags_follow_method_row(
         "logging/setLevel": t.SetLevelParams(level="info"),
     }
     _, call = send_call(net, method, params.get(method))
-    assert (call.idempotent, call.long, call.brief) == (repeatable, long, False)
+    assert (call.idempotent, call.long_lived, call.brief) == (repeatable, long, False)
 
 
 # -- Cancelling ------------------------------------------------------------------------------------

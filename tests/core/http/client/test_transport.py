@@ -20,9 +20,9 @@ from mcp_core.http.client._transport import (
     Transport,
     is_long_lived,
     may_repeat,
-    operation_of,
-    own_headers,
-    step_of,
+    operation_name,
+    caller_headers,
+    handshake_step,
 )
 from mcp_core.messages._outbox import MessageKind, Outgoing
 from mcp_core.revisions._methods import Step
@@ -46,7 +46,7 @@ class FakeConnection:
 class FakeHost:
     """An `OperationHost` that records the calls of its methods."""
 
-    most = 1000
+    message_limit = 1000
 
     def __init__(self) -> None:
         self.fake = FakeConnection()
@@ -61,24 +61,24 @@ class FakeHost:
     def conn(self) -> Connection:
         return self.fake  # type: ignore[return-value]
 
-    def make(self, trip: HttpOperation, *arguments: Any, **options: Any) -> None:
-        trip.key = 1
+    def make(self, operation: HttpOperation, *arguments: Any, **options: Any) -> None:
+        operation.key = 1
 
-    def withdraw(self, trip: HttpOperation) -> bool:
+    def withdraw(self, operation: HttpOperation) -> bool:
         return False
 
-    def drop(self, trip: HttpOperation) -> None:
-        self.dropped.append(trip)
-        self.forget(trip)
+    def drop(self, operation: HttpOperation) -> None:
+        self.dropped.append(operation)
+        self.forget(operation)
 
-    def forget(self, trip: HttpOperation) -> None:
-        self.deadlines.pop(trip, None)
-        trip.key = 0
+    def forget(self, operation: HttpOperation) -> None:
+        self.deadlines.pop(operation, None)
+        operation.key = 0
 
-    def linger(self, trip: HttpOperation, now: float) -> None:
+    def linger(self, operation: HttpOperation, now: float) -> None:
         raise AssertionError("not by these tests")
 
-    def at(self, who: HttpOperation | Transport, when: float | None) -> None:
+    def set_deadline(self, who: HttpOperation | Transport, when: float | None) -> None:
         if when is None:
             self.deadlines.pop(who, None)
         else:
@@ -87,16 +87,16 @@ class FakeHost:
     def receive(self, data: bytes, now: float, id: Any, status: int | None) -> None:
         self.received.append((data, id, status))
 
-    def failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
+    def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
         self.failures.append((out, error, status))
 
-    def report(self, error: McpTrioError) -> None:
+    def report_error(self, error: McpTrioError) -> None:
         raise AssertionError("not by these tests")
 
-    def missed(self) -> None:
+    def report_missed_changes(self) -> None:
         raise AssertionError("not by these tests")
 
-    def turn_to(self, transport: Transport) -> None:
+    def use_transport(self, transport: Transport) -> None:
         raise AssertionError("not by these tests")
 
     def param_headers(self, tool: str) -> None:
@@ -106,14 +106,14 @@ class FakeHost:
 class PlainPost(MessagePost):
     """A POST whose response is kept and not interpreted."""
 
-    def started(self, head: Head, now: float) -> None:
+    def response_started(self, head: Head, now: float) -> None:
         self.response = Response(head, 1000)
 
-    def data(self, data: bytes, now: float) -> None:
+    def response_data(self, data: bytes, now: float) -> None:
         assert self.response is not None
         assert list(self.response.feed(data)) == []
 
-    def ended(self, error: str | None, now: float) -> None:
+    def response_ended(self, error: str | None, now: float) -> None:
         self.key = 0
 
 
@@ -125,7 +125,7 @@ class PlainTransport(Transport):
         self.posts: list[PlainPost] = []
         self.cancelled: list[Any] = []
 
-    def _make(self, out: Outgoing, now: float) -> MessagePost:
+    def _begin_post(self, out: Outgoing, now: float) -> MessagePost:
         post = PlainPost(self.client, out)
         self.client.make(post, b"POST", b"/", [])
         self.posts.append(post)
@@ -194,8 +194,8 @@ def test_long_lived_is_a_property_of_the_method() -> None:
 
 def test_own_headers_are_encoded_in_lower_case() -> None:
     out = Outgoing(b"{}", MessageKind.REQUEST, 1, method="x", headers={"X-A": "ü"})
-    assert own_headers(out) == [(b"x-a", b"\xfc")]
-    assert own_headers(RESPONSE) == []
+    assert caller_headers(out) == [(b"x-a", b"\xfc")]
+    assert caller_headers(RESPONSE) == []
 
 
 @pytest.mark.parametrize(
@@ -209,12 +209,12 @@ def test_own_headers_are_encoded_in_lower_case() -> None:
     ],
 )
 def test_operation_names_method_and_target(method: str, params: Any, operation: str) -> None:
-    assert operation_of(a_request(method, params=params)) == operation
+    assert operation_name(a_request(method, params=params)) == operation
 
 
 def test_step_of_custom_method_is_none() -> None:
-    assert step_of(a_request("initialize")) is Step.INITIALIZE
-    assert step_of(a_request("x/custom")) is None
+    assert handshake_step(a_request("initialize")) is Step.INITIALIZE
+    assert handshake_step(a_request("x/custom")) is None
 
 
 # -- Order of messages -----------------------------------------------------------------------------
@@ -228,10 +228,10 @@ def test_transport_holds_all_messages_behind_initialized() -> None:
     assert way.methods == ["notifications/initialized"]
     assert way.queued == 4
     assert host.deadlines[way] == 10.0
-    way.look(1.0)
+    way.check_gate(1.0)
     assert way.queued == 4
-    way.posts[0].started(Head(202, []), 1.0)
-    way.look(1.0)
+    way.posts[0].response_started(Head(202, []), 1.0)
+    way.check_gate(1.0)
     assert way.methods == ["notifications/initialized", "tools/list", ""]
     assert way.queued == 0
     assert way not in host.deadlines
@@ -241,8 +241,8 @@ def test_transport_failed_initialized_releases_held_messages() -> None:
     _, way = transport()
     way.send(a_notification("notifications/initialized"), 0.0)
     way.send(a_request("tools/list"), 0.0)
-    way.posts[0].lost(None, 1.0)
-    way.look(1.0)
+    way.posts[0].fail_connection_lost(None, 1.0)
+    way.check_gate(1.0)
     assert way.methods == ["notifications/initialized", "tools/list"]
 
 
@@ -255,11 +255,11 @@ def test_transport_holds_requests_behind_set_level_until_result() -> None:
     way.send(RESPONSE, 0.0)
     way.send(a_notification("notifications/roots/list_changed"), 0.0)
     assert way.methods == ["logging/setLevel", "", "notifications/roots/list_changed"]
-    way.posts[0].started(Head(200, [(b"content-type", b"text/event-stream")]), 0.0)
-    way.look(0.0)
+    way.posts[0].response_started(Head(200, [(b"content-type", b"text/event-stream")]), 0.0)
+    way.check_gate(0.0)
     assert len(way.posts) == 3
     host.fake.pending.clear()
-    way.look(0.0)
+    way.check_gate(0.0)
     assert way.methods[3:] == ["tools/list"]
 
 
@@ -269,8 +269,8 @@ def test_transport_held_set_level_holds_later_requests_again() -> None:
     way.send(a_request("logging/setLevel"), 0.0)
     way.send(a_request("tools/list", 2), 0.0)
     host.fake.pending = {1}
-    way.posts[0].started(Head(202, []), 3.0)
-    way.look(3.0)
+    way.posts[0].response_started(Head(202, []), 3.0)
+    way.check_gate(3.0)
     assert way.methods == ["notifications/initialized", "logging/setLevel"]
     assert host.deadlines[way] == 13.0
 
@@ -280,7 +280,7 @@ def test_transport_gate_timeout_releases_held_messages() -> None:
     host.fake.pending = {1}
     way.send(a_request("logging/setLevel"), 0.0)
     way.send(a_request("tools/list", 2), 0.0)
-    way.due(10.0)
+    way.on_deadline(10.0)
     assert way.methods == ["logging/setLevel", "tools/list"]
     assert way not in host.deadlines
 
@@ -317,19 +317,19 @@ def test_transport_close_discards_held_messages() -> None:
 
 def test_post_of_request_has_no_response_timeout() -> None:
     host, post = post_of(a_request("tools/call"))
-    post.resumed(5.0)
+    post.restart_timeout(5.0)
     assert host.deadlines == {}
     # A deadline is set by `linger` only, after the result: then the rest is not wanted.
-    post.due(5.0)
+    post.on_deadline(5.0)
     assert host.dropped == [post]
     assert host.failures == []
 
 
 def test_post_of_notification_times_out_after_thirty_seconds() -> None:
     host, post = post_of(a_notification("notifications/roots/list_changed"))
-    post.resumed(5.0)
+    post.restart_timeout(5.0)
     assert host.deadlines == {post: 35.0}
-    post.due(35.0)
+    post.on_deadline(35.0)
     ((out, error, status),) = host.failures
     assert (out, type(error), status) == (post.out, ConnectionLost, 0)
     assert str(error) == "notifications/roots/list_changed: no response within 30 s"
@@ -337,12 +337,12 @@ def test_post_of_notification_times_out_after_thirty_seconds() -> None:
 
 def test_post_error_names_method_but_not_while_connecting() -> None:
     host, post = post_of(a_request("tools/call"))
-    assert post.prefix == "tools/call: "
-    assert str(post.doubt("odd")) == "tools/call: odd"
+    assert post.error_prefix == "tools/call: "
+    assert str(post.invalid_response_error("odd")) == "tools/call: odd"
     host.fake.state = State.OPENING
-    assert post.prefix == ""
-    assert str(post.doubt("odd")) == "odd; is this the URL of an MCP server?"
-    assert post_of(RESPONSE)[1].prefix == "a response: "
+    assert post.error_prefix == ""
+    assert str(post.invalid_response_error("odd")) == "odd; is this the URL of an MCP server?"
+    assert post_of(RESPONSE)[1].error_prefix == "a response: "
 
 
 def test_post_denied_fails_with_status_401() -> None:
@@ -357,10 +357,10 @@ def test_post_denied_fails_with_status_401() -> None:
 def test_post_refused_prefers_json_rpc_error_in_body(its_id: str) -> None:
     host, post = post_of(a_request("tools/call"))
     body = '{"jsonrpc":"2.0","id":' + its_id + ',"error":{"code":-7,"message":"m"}}'
-    post.started(Head(400, [(b"content-type", b"application/json")]), 0.0)
-    post.data(body.encode(), 0.0)
+    post.response_started(Head(400, [(b"content-type", b"application/json")]), 0.0)
+    post.response_data(body.encode(), 0.0)
     assert post.response is not None
-    post.refused(post.response, 0.0)
+    post.handle_error_response(post.response, 0.0)
     ((data, id, status),) = host.received
     error = error_in(data)
     assert isinstance(error, PeerError)
@@ -383,10 +383,10 @@ def test_post_refused_without_json_rpc_error_fails_by_status(
     status: int, body: str, kind: type
 ) -> None:
     host, post = post_of(a_request("tools/call"))
-    post.started(Head(status, [(b"content-type", b"application/json")]), 0.0)
-    post.data(body.encode(), 0.0)
+    post.response_started(Head(status, [(b"content-type", b"application/json")]), 0.0)
+    post.response_data(body.encode(), 0.0)
     assert post.response is not None
-    post.refused(post.response, 0.0)
+    post.handle_error_response(post.response, 0.0)
     ((_, error, reported),) = host.failures
     assert (type(error), reported) == (kind, status)
     assert host.received == []

@@ -68,7 +68,7 @@ def test_scope_headers_are_passed_on() -> None:
 
 
 class Token:
-    def poke(self) -> None:
+    def wake(self) -> None:
         """Nobody waits here."""
 
 

@@ -38,7 +38,7 @@ class Asked:
         self.said: list[Any] = []
         self.pump()
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         self.pokes += 1
 
     def pump(self) -> None:
@@ -46,7 +46,7 @@ class Asked:
         while isinstance(found := site.next_event(), tuple):
             self.talk._take(*found)
         for exchange in site.ready():
-            exchange.token.poke()
+            exchange.token.wake()
 
     def tell(self, **message: Any) -> list[Any]:
         """A message arrives; gives what is said then."""
@@ -89,7 +89,7 @@ def test_websocket_carries_a_conversation() -> None:
     assert asked.say(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     assert repr(asked.asked).startswith("<AsgiWebSocket open, <Exchange DONE")
     asked.tell(type="websocket.disconnect", code=1000)
-    assert (asked.asked.over, asked.asked.gone, asked.talk.endpoint.alone) == (True, True, {})
+    assert (asked.asked.over, asked.asked.gone, asked.talk.endpoint.one_shots) == (True, True, {})
     assert repr(asked.asked).startswith("<AsgiWebSocket gone")
     assert asked.hear() == []
 
@@ -164,7 +164,7 @@ def test_upgrade_waits_for_the_grant() -> None:
 
     talk = GuardedSockets(guard(later))
     asked = Asked(talk, headers=[HOST, (b"authorization", b"Bearer ann")])
-    admission = asked.asked.exchange.needs_grant
+    admission = asked.asked.exchange.auth_check
     assert admission is not None
     assert asked.tell(**CONNECT) == []
     assert asked.tell(type="websocket.receive", text="{}") == []
@@ -178,7 +178,7 @@ def test_upgrade_waits_for_the_grant() -> None:
 def test_disconnect_before_accept_leaves_nothing() -> None:
     asked = Asked(SocketTalk())
     asked.tell(type="websocket.disconnect", code=1006, reason="")
-    assert (asked.hear(), asked.talk.endpoint.alone) == ([], {})
+    assert (asked.hear(), asked.talk.endpoint.one_shots) == ([], {})
     asked = Asked(SocketTalk(), path="/other")
     asked.tell(type="websocket.disconnect")
     assert asked.hear() == []

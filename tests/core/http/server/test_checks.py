@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from mcp_core.http import HostOriginPolicy
-from mcp_core.http.server._checks import preflight, shared
+from mcp_core.http.server._checks import preflight_headers, cors_headers
 from tests.core.http.site import HOST, E, Talk, meta, request
 
 PAGE = (b"origin", b"https://app.example")
 
 
 def test_response_names_the_one_allowed_origin() -> None:
-    headers = dict(shared(b"https://app.example", guarded=False))
+    headers = dict(cors_headers(b"https://app.example", guarded=False))
     assert headers[b"access-control-allow-origin"] == b"https://app.example"
     assert headers[b"vary"] == b"origin"
     assert b"mcp-session-id" in headers[b"access-control-expose-headers"]
@@ -20,11 +20,11 @@ def test_response_names_the_one_allowed_origin() -> None:
 
 
 def test_guarded_response_exposes_the_challenge() -> None:
-    readable = dict(shared(b"https://app.example", guarded=True))[
+    readable = dict(cors_headers(b"https://app.example", guarded=True))[
         b"access-control-expose-headers"
     ].split(b", ")
     assert {b"www-authenticate", b"dpop-nonce", b"mcp-session-id"} <= set(readable)
-    open_to_all = dict(shared(b"https://app.example", guarded=False))[
+    open_to_all = dict(cors_headers(b"https://app.example", guarded=False))[
         b"access-control-expose-headers"
     ]
     assert b"authenticate" not in open_to_all
@@ -41,7 +41,7 @@ def test_guarded_response_exposes_the_challenge() -> None:
     ],
 )
 def test_preflight_allows_the_requested_headers(asked: dict[bytes, bytes], told: bytes) -> None:
-    headers = dict(preflight(asked))
+    headers = dict(preflight_headers(asked))
     assert headers[b"access-control-allow-headers"] == told
     assert headers[b"access-control-allow-methods"] == b"GET, POST, DELETE, OPTIONS"
     assert int(headers[b"access-control-max-age"]) == 600

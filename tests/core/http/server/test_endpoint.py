@@ -87,7 +87,7 @@ def test_head_with_a_fault_is_rejected(
     assert ("id" in reply.message) == (VERSION not in headers)
     assert reply.ended
     assert not reply.exchange.reading
-    assert reply.exchange.hang_up == (b"content-length" in dict(headers))
+    assert reply.exchange.close_after == (b"content-length" in dict(headers))
     if status == 405:
         assert b"allow" in reply.headers
     assert not talk.seen
@@ -348,7 +348,7 @@ def test_body_over_the_limit_gets_413_at_once() -> None:
     talk.site.receive_data(exchange, b" ", 0.0)
     talk.site.receive_data(exchange, b"ignored", 0.0)
     talk.pump()
-    assert (reply.status, exchange.reading, exchange.hang_up, exchange.over) == (
+    assert (reply.status, exchange.reading, exchange.close_after, exchange.over) == (
         413,
         False,
         True,
@@ -413,7 +413,7 @@ def test_disconnect_after_the_response_is_harmless() -> None:
     talk.hang_up(reply)
     ((conversation, event),) = talk.seen  # it has ended with its response, and without an event
     assert (type(event).__name__, conversation.retired) == ("RequestReceived", True)
-    assert (talk.endpoint.alone, list(talk.server._services)) == ({}, [])
+    assert (talk.endpoint.one_shots, list(talk.server._listeners)) == ({}, [])
 
 
 def test_concurrent_requests_may_have_the_same_id() -> None:
@@ -592,7 +592,7 @@ def test_shutdown_rejects_new_requests() -> None:
     talk.pump()
     assert talk.site.idle
     assert not talk.endpoint.sessions
-    assert all(not service.server._services for service in talk.services)
+    assert all(not service.server._listeners for service in talk.services)
 
 
 def test_plain_route_is_served_and_unknown_path_gets_404() -> None:

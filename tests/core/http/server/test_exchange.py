@@ -67,7 +67,7 @@ def test_body_over_the_limit_is_rejected_at_once(pieces: list[int]) -> None:
     talk.site.receive_data(reply.exchange, b"more", 0)
     talk.site.receive_data(reply.exchange, b"", 0)
     talk.pump()
-    assert (reply.status, reply.exchange.hang_up, reply.ended) == (413, True, True)
+    assert (reply.status, reply.exchange.close_after, reply.ended) == (413, True, True)
     assert reply.exchange._body == b""
     assert left_over(talk) == {}
 
@@ -79,7 +79,7 @@ def test_response_is_head_body_and_end() -> None:
     exchange = Exchange(None, "token")
     assert repr(exchange) == "<Exchange NONE>"
     assert (exchange.token, exchange.queued, exchange.actions_to_send()) == ("token", 0, [])
-    exchange.extra = [(b"vary", b"origin")]
+    exchange.extra_headers = [(b"vary", b"origin")]
     exchange.respond(200, b"{}")
     assert not exchange.over
     head, body, end = exchange.actions_to_send()
@@ -196,7 +196,7 @@ def test_event_ids_are_sent_only_if_resumable() -> None:
     for reply in (modern, old):
         stream = reply.exchange.stream
         assert stream is not None
-        assert not stream.log  # nobody will ask for it again
+        assert not stream.messages  # nobody will ask for it again
 
 
 def test_comments_not_taken_do_not_pile_up() -> None:
@@ -215,7 +215,7 @@ def test_comments_not_taken_do_not_pile_up() -> None:
 def test_comment_is_never_sent_after_the_end() -> None:
     talk = Talk()
     reply = talk.call(1)
-    reply.exchange.comment()
+    reply.exchange.send_comment()
     assert talk.site.actions_to_send(reply.exchange) == []
 
 
@@ -238,7 +238,7 @@ def test_exchange_is_resumable_once_an_event_id_was_sent(
         run.emit(1)
     elif when == "silent":
         run.talk.wait(15)
-    assert run.reply.exchange.may_be_resumed is resumable
+    assert run.reply.exchange.is_resumable is resumable
     run.talk.hang_up(run.reply)
     assert (len(run.visit.talk.endpoint.sessions[run.visit.id].streams) == 2) is resumable
 

@@ -13,8 +13,8 @@ NEAR = [(-1, True), (0, True), (1, False)]
 
 
 def test_options_have_defaults() -> None:
-    options = HttpOptions(gate=HostOriginPolicy("127.0.0.1"))
-    assert (options.reply, options.sessions, options.retry, options.comment) == (
+    options = HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1"))
+    assert (options.reply, options.sessions, options.retry, options.comment_interval) == (
         "auto",
         True,
         1.0,
@@ -38,8 +38,8 @@ def test_options_of_a_server_are_taken_over() -> None:
         "0.0.0.0", scheme="https", hosts=["a.example"], reply="sse", sessions=False
     )
     assert (told.reply, told.sessions) == ("sse", False)
-    assert told.gate.allows_host(b"a.example")
-    assert not usual.gate.allows_host(b"a.example")
+    assert told.host_origin_policy.allows_host(b"a.example")
+    assert not usual.host_origin_policy.allows_host(b"a.example")
     with pytest.raises(ValueError, match="is not an origin"):
         HttpOptions.of(origins=["a.example"])
 
@@ -59,7 +59,7 @@ def test_sessions_limit_applies_to_one_shot_requests(more: int, fits: bool) -> N
     assert replies[-1].status == (0 if fits else 503)
     talk.step(2)
     assert talk.call(1).status == 200
-    assert not talk.endpoint.alone
+    assert not talk.endpoint.one_shots
     assert left_over(talk) == {}
 
 

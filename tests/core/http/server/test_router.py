@@ -22,7 +22,7 @@ class Token:
         self.site = site
         self.seen = seen
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         self.seen.append("poked")
         self.site.pump(lambda conversation, event: self.seen.append("again"))
 
@@ -127,12 +127,12 @@ def test_conversation_is_full_when_much_is_queued() -> None:
     talk = Talk()
     talk.call(1, "slow")
     conversation, _ = talk.seen[-1]
-    assert conversation.current is not None
-    assert not conversation.full(1)
-    conversation.current.note(b"x" * 64 * 1024)
-    assert not conversation.full(1)
-    conversation.current.note(b"x")
-    assert conversation.full(1)
+    assert conversation.current_stream is not None
+    assert not conversation.write_blocked(1)
+    conversation.current_stream.add_message(b"x" * 64 * 1024)
+    assert not conversation.write_blocked(1)
+    conversation.current_stream.add_message(b"x")
+    assert conversation.write_blocked(1)
     talk.step(2)
 
 

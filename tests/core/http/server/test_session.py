@@ -29,12 +29,16 @@ def test_queued_counts_connected_clients_only() -> None:
     conversation = session_of(run.visit)
     run.talk.read = lambda exchange: None  # type: ignore[method-assign]
     assert [conversation.queued(id) for id in (run.id, None, "unknown")] == [0, 0, 0]
-    assert [conversation.has_room(id) for id in (run.id, None, "unknown")] == [True, False, False]
+    assert [conversation.has_capacity(id) for id in (run.id, None, "unknown")] == [
+        True,
+        False,
+        False,
+    ]
     run.emit(2)
     assert conversation.queued(run.id) > 100
     run.talk.hang_up(run.reply)
     assert conversation.queued(run.id) == 0
-    assert not conversation.has_room(run.id)
+    assert not conversation.has_capacity(run.id)
 
 
 @pytest.mark.parametrize(
@@ -44,8 +48,11 @@ def test_changes_are_held_back_while_the_stream_is_full(size: int, full: bool, r
     run = Fifty()
     stream = session_of(run.visit).stream_for(run.id)
     assert stream is not None
-    stream.note(b"x" * size)
-    assert (run.conversation.full(run.id), run.conversation.has_room(run.id)) == (full, room)
+    stream.add_message(b"x" * size)
+    assert (run.conversation.write_blocked(run.id), run.conversation.has_capacity(run.id)) == (
+        full,
+        room,
+    )
 
 
 @pytest.mark.parametrize(("size", "full"), [(64 * 1024, False), (64 * 1024 + 1, True)])
@@ -53,8 +60,8 @@ def test_handlers_wait_above_the_high_water_mark(size: int, full: bool) -> None:
     run = Fifty()
     stream = session_of(run.visit).stream_for(run.id)
     assert stream is not None
-    stream.note(b"x" * size)
-    assert run.conversation.full(run.id) is full
+    stream.add_message(b"x" * size)
+    assert run.conversation.write_blocked(run.id) is full
 
 
 def test_reprs() -> None:
@@ -103,7 +110,7 @@ def test_message_goes_to_the_stream_of_its_request() -> None:
     session = session_of(visit)
     session.conn.send_log("error", "of nobody")
     session.conn.send_log("error", "of the second", related=2)
-    session.touch()
+    session.mark_dirty()
     talk.server.changed(tools=True)
     talk.step(3)
     said = {
@@ -151,7 +158,7 @@ def test_message_for_a_stream_that_cannot_be_resumed_is_dropped() -> None:
     assert list(session_of(run.visit).streams) == [b"0"]
     run.finish()
     assert run.talk.endpoint.log.bytes == 0
-    assert not session_of(run.visit).by_id
+    assert not session_of(run.visit).stream_by_request
 
 
 def test_message_without_a_client_waits_for_the_standalone_stream() -> None:
@@ -160,20 +167,20 @@ def test_message_without_a_client_waits_for_the_standalone_stream() -> None:
     session = session_of(visit)
     for number in range(5):
         session.conn.send_log("error", number)
-        session.touch()
+        session.mark_dirty()
         talk.pump()
     own = visit.get()
     assert [each["params"]["data"] for each in own.messages] == [2, 3, 4]
     talk.hang_up(own)
     session.conn.send_log("error", 5)
-    session.touch()
+    session.mark_dirty()
     talk.pump()
     again = visit.get()
     assert [each["params"]["data"] for each in again.messages] == [5]
     talk.wait(400)
     talk.hang_up(again)
     session.conn.send_log("error", 6)
-    session.touch()
+    session.mark_dirty()
     talk.pump()
     talk.wait(301)  # nobody has come for it in time
     assert visit.get().messages == []
@@ -214,7 +221,7 @@ def test_one_shot_modern_request_is_cancelled_by_a_disconnect() -> None:
         talk.hang_up(reply)
         talk.server.changed(tools=True)
         talk.step(3)
-        assert (reply.body, talk.jobs, list(talk.server._services)) == (body, {}, [])
+        assert (reply.body, talk.jobs, list(talk.server._listeners)) == (body, {}, [])
 
 
 @pytest.mark.parametrize(("version", "status"), [(D, 404), ("2026-07-28", 503)])
@@ -329,7 +336,7 @@ def test_invalid_initialize_leaves_no_session(body: Any, options: dict[str, Any]
         reply = talk.post(body)
         assert reply.ended
         assert b"mcp-session-id" not in reply.headers
-    assert (list(talk.server._services), talk.endpoint.sessions, talk.endpoint.alone) == (
+    assert (list(talk.server._listeners), talk.endpoint.sessions, talk.endpoint.one_shots) == (
         [],
         {},
         {},
@@ -378,7 +385,7 @@ def test_one_shot_stream_that_is_not_read_is_closed_and_cancelled() -> None:
     talk.step()
     talk.deaf = True
     talk.step(10)
-    assert (talk.jobs, talk.endpoint.alone) == ({}, {})
+    assert (talk.jobs, talk.endpoint.one_shots) == ({}, {})
     talk.deaf = False
     talk.read(reply.exchange)
     assert reply.ended
@@ -397,7 +404,7 @@ def test_legacy_sse_session_ends_with_its_stream() -> None:
     assert session.rules.resumable
     assert post(initialize("2024-11-05")) == 202
     assert post({"jsonrpc": "2.0", "method": "notifications/initialized"}) == 202
-    assert session.stream_for(1) is session.stream_for(None) is session.own
+    assert session.stream_for(1) is session.stream_for(None) is session.standalone_stream
     assert not session.release(1, None)
     counting = {"name": "count", "arguments": {"to": 2}, "_meta": {"progressToken": 1}}
     assert post(request(1, "tools/call", counting)) == 202
@@ -432,7 +439,7 @@ def test_release_is_possible_on_primed_streams_only(version: str, released: bool
 def test_retained_stream_makes_room_for_another() -> None:
     talk = Talk(limits=HttpLimits(streams=2))
     visit = talk.session()
-    assert not session_of(visit).make_room()
+    assert not session_of(visit).evict_stream()
     running = visit.call(1, "slow", steps=9)
     for number in range(2, 5):
         reply = visit.call(number, "count", progress=True, to=1)

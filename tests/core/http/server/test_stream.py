@@ -33,25 +33,34 @@ def response(cursor: int = 0) -> Any:
 
 
 def filled(count: int, *, owner: Any = None, lasting: bool = True, size: int = 1) -> EventStream:
-    stream = EventStream(b"7", owner=owner, lasting=lasting)
+    stream = EventStream(b"7", owner=owner, long_lived=lasting)
     for _ in range(count):
-        stream.note(b"x" * size)
+        stream.add_message(b"x" * size)
     return stream
 
 
 def test_stream_numbers_its_messages() -> None:
     stream = EventStream(b"7", [1, "1"], batch=True)
     assert repr(stream) == "<EventStream 7, 0 messages, 2 pending>"
-    assert (list(stream.after(0)), stream.over, stream.noted) == ([], False, False)
-    stream.note(b"note")
-    stream.answer(b"one", 1, 0)
-    stream.answer(b"nobody's", None, -32700)
+    assert (list(stream.after(0)), stream.over, stream.has_messages_before_response) == (
+        [],
+        False,
+        False,
+    )
+    stream.add_message(b"note")
+    stream.add_response(b"one", 1, 0)
+    stream.add_response(b"nobody's", None, -32700)
     assert list(stream.after(0)) == [(1, b"note", 0), (2, b"one", 0), (3, b"nobody's", -32700)]
     assert list(stream.after(2)) == [(3, b"nobody's", -32700)]
     assert list(stream.after(3)) == []
-    assert (stream.bytes, stream.unsent, stream.noted, stream.over) == (15, 15, True, False)
-    stream.drop("1")
-    stream.drop("1")
+    assert (stream.bytes, stream.unsent, stream.has_messages_before_response, stream.over) == (
+        15,
+        15,
+        True,
+        False,
+    )
+    stream.drop_request("1")
+    stream.drop_request("1")
     assert (stream.over, stream.abandoned) == (True, True)
     stream.exchange = response()
     assert (stream.over, stream.abandoned) == (True, False)
@@ -61,7 +70,7 @@ def test_stream_numbers_its_messages() -> None:
     ("lasting", "ended", "over"), [(True, False, False), (True, True, True), (False, False, True)]
 )
 def test_stream_is_over_when_nothing_more_can_come(lasting: bool, ended: bool, over: bool) -> None:
-    stream = EventStream(b"0", lasting=lasting)
+    stream = EventStream(b"0", long_lived=lasting)
     if ended:
         stream.end()
     assert stream.over is over
@@ -77,7 +86,7 @@ def test_stream_does_not_reach_evicted_messages() -> None:
     stream.clear()
     assert [stream.reaches(cursor) for cursor in (4, 5)] == [False, True]
     assert (stream.bytes, stream.evict(), stream.bytes) == (0, False, 0)
-    stream.note(b"more")
+    stream.add_message(b"more")
     assert list(stream.after(5)) == [(6, b"more", 0)]
 
 
@@ -89,7 +98,7 @@ def test_stream_does_not_evict_what_a_response_needs() -> None:
     assert (stream.evict(), stream.bytes) == (False, 3)
     stream.exchange.cursor = 5
     stream.clear()
-    assert (stream.bytes, stream.evicted) == (0, 5)
+    assert (stream.bytes, stream.last_evicted) == (0, 5)
 
 
 # -- What is kept --------------------------------------------------------------------------------------------------------------
@@ -99,9 +108,9 @@ def test_stream_does_not_evict_what_a_response_needs() -> None:
 def test_log_evicts_above_the_event_limit(more: int, evicted: int) -> None:
     log = EventLog(HttpLimits(events=10))
     stream = filled(10 + more)
-    log.keep(stream, 0)
-    assert stream.evicted == evicted
-    assert log.bytes == stream.counted == _STREAM + len(stream.log) * (_MESSAGE + 1)
+    log.retain(stream, 0)
+    assert stream.last_evicted == evicted
+    assert log.bytes == stream.counted_bytes == _STREAM + len(stream.messages) * (_MESSAGE + 1)
     assert repr(log) == f"<EventLog of 1 streams, {log.bytes} bytes>"
 
 
@@ -110,24 +119,24 @@ def test_log_evicts_above_the_session_limit(more: int, evicted: int) -> None:
     log = EventLog(HttpLimits(session_bytes=COST + _MESSAGE + 100))
     stream = filled(2, size=50)
     other = filled(1, size=1000, owner=Owner(log))
-    log.keep(other, 0)
-    log.keep(stream, 0)
-    assert stream.evicted == 0
+    log.retain(other, 0)
+    log.retain(stream, 0)
+    assert stream.last_evicted == 0
     stream = filled(1, size=50 + more)
-    stream.note(b"x" * 50)
+    stream.add_message(b"x" * 50)
     log = EventLog(HttpLimits(session_bytes=COST + _MESSAGE + 100))
-    log.keep(stream, 0)
-    assert stream.evicted == evicted
+    log.retain(stream, 0)
+    assert stream.last_evicted == evicted
 
 
 @pytest.mark.parametrize(("more", "evicted"), [(-1, 0), (0, 0), (1, 1)])
 def test_log_evicts_above_the_total_limit(more: int, evicted: int) -> None:
     log = EventLog(HttpLimits(all_bytes=2 * (COST + 100)))
     first, second = (filled(1, size=100, owner=Owner(log)) for _ in range(2))
-    log.keep(first, 0)
+    log.retain(first, 0)
     second = filled(1, size=100 + more, owner=Owner(log))
-    log.keep(second, 0)
-    assert (first.evicted, second.evicted) == (evicted, 0)
+    log.retain(second, 0)
+    assert (first.last_evicted, second.last_evicted) == (evicted, 0)
     assert log.bytes <= 2 * (COST + 100)
 
 
@@ -136,11 +145,11 @@ def test_log_forgets_streams_that_are_too_old(later: float, kept: bool) -> None:
     log = EventLog(HttpLimits(event_age=10))
     owner = Owner(log)
     over, going_on = filled(1, owner=owner, lasting=False), filled(1, owner=owner)
-    log.keep(over, 5)
-    log.keep(going_on, 5)
+    log.retain(over, 5)
+    log.retain(going_on, 5)
     assert log.next_deadline() == 15
     log.expire(5 + later)
-    assert [bool(each.log) for each in (over, going_on)] == [kept, kept]
+    assert [bool(each.messages) for each in (over, going_on)] == [kept, kept]
     assert owner.forgotten == ([] if kept else [over])  # what goes on is still the session's
     assert (log.bytes == 0) is not kept
     assert (log.next_deadline() is None) is not kept
@@ -151,18 +160,18 @@ def test_log_evicts_the_least_recently_used_stream_first() -> None:
     owner = Owner(log)
     streams = [filled(1, owner=owner, lasting=False) for _ in range(3)]
     for stream in streams:
-        log.keep(stream, 0)
-    streams[0].note(b"again")
-    log.keep(streams[0], 1)
+        log.retain(stream, 0)
+    streams[0].add_message(b"again")
+    log.retain(streams[0], 1)
     assert owner.forgotten == [streams[1]]
-    assert [bool(stream.log) for stream in streams] == [True, False, True]
+    assert [bool(stream.messages) for stream in streams] == [True, False, True]
 
 
 def test_log_never_evicts_what_a_reader_waits_for() -> None:
     log = EventLog(HttpLimits(events=2, event_age=10, session_bytes=COST + 1, all_bytes=COST + 1))
     stream = filled(5, size=100)
     stream.exchange = response(1)
-    log.keep(stream, 0)
+    log.retain(stream, 0)
     assert [number for number, _, _ in stream.after(1)] == [2, 3, 4, 5]
     log.expire(10)
     assert log.next_deadline() == 20
@@ -177,8 +186,8 @@ def test_log_evicts_others_beside_a_stalled_reader() -> None:
     deaf.exchange = response(0)
     old = filled(1, owner=Owner(log), lasting=False)
     for stream in (deaf, old, filled(1, owner=Owner(log))):
-        log.keep(stream, 0)
-    assert (len(deaf.log), len(old.log)) == (1, 0)
+        log.retain(stream, 0)
+    assert (len(deaf.messages), len(old.messages)) == (1, 0)
     assert log.bytes == 2 * (COST + 1)
 
 
@@ -186,7 +195,7 @@ def test_log_does_not_retain_a_message_over_the_limit() -> None:
     log = EventLog(HttpLimits(session_bytes=1000))
     owner = Owner(log)
     stream = filled(1, owner=owner, lasting=False, size=2000)
-    log.keep(stream, 0)
+    log.retain(stream, 0)
     assert (owner.forgotten, log.bytes, stream.reaches(0)) == ([stream], 0, False)
 
 
@@ -194,9 +203,9 @@ def test_log_forget_of_an_unknown_stream_does_nothing() -> None:
     log = EventLog(HttpLimits())
     stream, other = filled(2), filled(2, owner=Owner(log))
     log.forget(stream)
-    log.keep(other, 0)
+    log.retain(other, 0)
     log.forget(filled(1, owner=other.owner))
-    assert (len(stream.log), len(other.log)) == (2, 2)
+    assert (len(stream.messages), len(other.messages)) == (2, 2)
 
 
 @given(
@@ -219,16 +228,16 @@ def test_log_counts_what_it_holds(steps: list[tuple[str, int, int]]) -> None:
         stream = streams[which]
         match step:
             case "say":
-                stream.note(b"x" * size)
-                log.keep(stream, now)
+                stream.add_message(b"x" * size)
+                log.retain(stream, now)
             case "take" if stream.exchange is not None:
                 stream.exchange.cursor = stream.last
                 stream.unsent = 0
             case "come":
-                stream.exchange = response(stream.evicted)
+                stream.exchange = response(stream.last_evicted)
             case "go":
                 stream.exchange, stream.unsent = None, 0
-                log.keep(stream, now)  # as its session does
+                log.retain(stream, now)  # as its session does
             case "forget":
                 log.forget(stream)
             case "wait":
@@ -236,21 +245,21 @@ def test_log_counts_what_it_holds(steps: list[tuple[str, int, int]]) -> None:
                 log.expire(now)
                 due = log.next_deadline()
                 assert due is None or due > now
-        kept = list(log._streams)
-        assert log.bytes == sum(each.counted for each in kept)
+        kept = list(log._expiry)
+        assert log.bytes == sum(each.counted_bytes for each in kept)
         for each in streams:
-            held = sum(len(data) for _, data, _ in each.log)
+            held = sum(len(data) for _, data, _ in each.messages)
             assert each.bytes == held
-            assert [number for number, _, _ in each.log] == list(
-                range(each.evicted + 1, each.last + 1)
+            assert [number for number, _, _ in each.messages] == list(
+                range(each.last_evicted + 1, each.last + 1)
             )
             if each.exchange is not None:
-                assert each.evicted <= each.exchange.cursor
+                assert each.last_evicted <= each.exchange.cursor
             if each in kept and not (each.exchange is not None and step == "forget"):
-                assert len(each.log) <= limits.events or each.exchange is not None
-        deaf = sum(each.counted for each in kept if each.exchange is not None)
+                assert len(each.messages) <= limits.events or each.exchange is not None
+        deaf = sum(each.counted_bytes for each in kept if each.exchange is not None)
         assert log.bytes <= limits.all_bytes + deaf
     for stream in streams:
         stream.exchange = None
         log.forget(stream)
-    assert (log.bytes, log._shelves, len(log._streams)) == (0, {}, 0)
+    assert (log.bytes, log._retained, len(log._expiry)) == (0, {}, 0)

@@ -35,9 +35,9 @@ REFUSED: list[tuple[dict[str, bytes | None], int]] = [
 def test_upgrade_with_a_fault_is_rejected(changed: dict[str, bytes | None], status: int) -> None:
     talk = SocketTalk()
     reply = talk.ask_for_socket(upgrade(**changed))
-    assert (reply.status, reply.ended, reply.exchange.hang_up) == (status, True, True)
+    assert (reply.status, reply.ended, reply.exchange.close_after) == (status, True, True)
     assert reply.exchange.socket is None
-    assert talk.endpoint.alone == {}
+    assert talk.endpoint.one_shots == {}
 
 
 def test_upgrade_with_a_repeated_header_is_rejected() -> None:
@@ -55,20 +55,20 @@ def test_upgrade_at_a_path_without_an_endpoint_closes_the_connection() -> None:
     talk = SocketTalk(routes={"/plain": lambda head: PlainResponse(200, b"ok")})
     for target, status in ((b"/nowhere", 404), (b"/plain", 200)):
         reply = talk.ask_for_socket(target=target)
-        assert (reply.status, reply.exchange.hang_up) == (status, True)
+        assert (reply.status, reply.exchange.close_after) == (status, True)
 
 
 def test_upgrade_on_a_connection_that_cannot_switch_is_ignored() -> None:
     """One of HTTP/1.0, or a stream of HTTP/2: then it is a GET like any other."""
     reply = SocketTalk().ask_for_socket(may_switch=False)
-    assert (reply.status, reply.exchange.hang_up) == (200, False)
+    assert (reply.status, reply.exchange.close_after) == (200, False)
 
 
 def test_upgrade_above_the_limit_is_rejected() -> None:
     talk = SocketTalk(limits=HttpLimits(sessions=2))
     first, _ = talk.connect(), talk.connect()
     assert talk.ask_for_socket().status == 503
-    first.socket.lost(0.0)
+    first.socket.receive_eof(0.0)
     first.settle()
     assert talk.ask_for_socket().status == 101
 
@@ -97,7 +97,7 @@ def test_disconnect_before_the_switch_leaves_nothing() -> None:
     exchange = talk.ask_for_socket().exchange
     talk.site.disconnected(exchange, 0.0)
     talk.pump()
-    assert talk.endpoint.alone == {}
+    assert talk.endpoint.one_shots == {}
 
 
 def test_deadline_is_checked_once() -> None:
@@ -109,7 +109,7 @@ def test_deadline_is_checked_once() -> None:
     assert played.heard() == [1003]
     played.settle()
     assert talk.site.next_deadline() == 1.0
-    assert not played.conversation.full(1)
+    assert not played.conversation.write_blocked(1)
     talk.wait(31.0)
     assert played.is_gone()
     assert talk.site.next_deadline() is None
@@ -122,7 +122,7 @@ def test_many_websockets_share_one_endpoint() -> None:
         played.say(initialize(D))
         (answer,) = played.say(request(1, "tools/call", call("echo", text=str(number))))
         assert answer["result"]["content"][0]["text"] == str(number)
-    assert len(talk.endpoint.alone) == 3
+    assert len(talk.endpoint.one_shots) == 3
     assert len(talk.services) == 3
     assert talk.site.idle
 
@@ -141,7 +141,7 @@ class GuardedSockets(Gatehouse, SocketTalk):
 def test_upgrade_without_a_token_is_denied() -> None:
     talk = GuardedSockets(guard())
     reply = talk.ask_for_socket()
-    assert (reply.status, reply.exchange.hang_up) == (401, True)
+    assert (reply.status, reply.exchange.close_after) == (401, True)
     assert reply.headers[b"www-authenticate"].startswith(b"Bearer ")
     assert "GET refused with 401" in talk.logged()
 
@@ -186,9 +186,9 @@ def test_denied_notification_gets_no_response() -> None:
 def _let_in(talk: GuardedSockets) -> Any:
     """Somebody with nothing to do here."""
     grant = Grant("ann", "app")
-    talk.endpoint.door = EndpointAuth(
-        _Lenient(talk.endpoint.door.guard, grant), lambda: NOW, lambda *_, **__: None
-    )  # type: ignore[union-attr,arg-type]
+    assert talk.endpoint.auth is not None
+    lenient: Any = _Lenient(talk.endpoint.auth.resource_server, grant)
+    talk.endpoint.auth = EndpointAuth(lenient, lambda: NOW, lambda *_, **__: None)
     return talk.ask_for_socket(who="ann").exchange
 
 
@@ -224,7 +224,7 @@ def test_websocket_closes_when_the_token_expires() -> None:
 
     talk = GuardedSockets(guard(brief))
     played = talk.connect(who="ann")
-    played.socket.leave_frames()
+    played.socket.disable_keep_alive()
     played.say(request(1, "tools/call", call("whoami")))
     talk.wait(99.0)
     assert played.heard() == []

@@ -59,13 +59,13 @@ def test_rebound_name_is_rejected_by_host() -> None:
 
 
 def test_cross_origin_is_true_for_listed_origins_only() -> None:
-    assert LISTED.cross_origin(b"https://app.example.com")
-    assert LISTED.cross_origin(b"http://localhost:6274")
-    assert not LISTED.cross_origin(b"http://localhost:8000")
-    assert not LISTED.cross_origin(b"null")
-    assert not LISTED.cross_origin(None)
-    assert not LOOPBACK.cross_origin(b"https://app.example.com")
-    assert not LOOPBACK.cross_origin(b"null")
+    assert LISTED.is_listed_origin(b"https://app.example.com")
+    assert LISTED.is_listed_origin(b"http://localhost:6274")
+    assert not LISTED.is_listed_origin(b"http://localhost:8000")
+    assert not LISTED.is_listed_origin(b"null")
+    assert not LISTED.is_listed_origin(None)
+    assert not LOOPBACK.is_listed_origin(b"https://app.example.com")
+    assert not LOOPBACK.is_listed_origin(b"null")
 
 
 @pytest.mark.parametrize(

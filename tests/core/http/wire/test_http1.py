@@ -8,7 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_core.http.wire._head_limits import MAX_FIELDS, MAX_HEAD, SINGLETONS, HeadError
-from mcp_core.http.wire._http1 import head_end, head_fault, origin_form, unfinished_fault
+from mcp_core.http.wire._http1 import (
+    head_end,
+    find_head_error,
+    origin_form,
+    find_partial_head_error,
+)
 from tests.core.helpers import chunks
 from tests.core.http.heads import CHUNKS, ROWS, SERVED, WAITS, Row, chunked
 
@@ -24,8 +29,8 @@ def check_head(*pieces: bytes) -> HeadError | bytes | None:
         end = head_end(buffer, seen)
         if end is not None:
             head = bytes(buffer[:end])
-            return head_fault(head) or head
-        fault = unfinished_fault(buffer)
+            return find_head_error(head) or head
+        fault = find_partial_head_error(buffer)
         if fault is not None:
             return fault
         seen = len(buffer)
@@ -136,7 +141,7 @@ def test_head_end_is_that_of_h11(words: list[bytes], cuts: list[int]) -> None:
 @given(st.binary())
 def test_head_fault_any_bytes_do_not_raise(raw: bytes) -> None:
     assert check_head(raw) is None or status_of(check_head(raw)) in (400, 431, 505)
-    assert isinstance(head_fault(raw), HeadError)  # random bytes are not a head
+    assert isinstance(find_head_error(raw), HeadError)  # random bytes are not a head
     assert origin_form(raw) is not None
 
 
@@ -232,7 +237,7 @@ REASONS = [
 
 @pytest.mark.parametrize(("reason", "head"), REASONS)
 def test_head_fault_names_reason(reason: str, head: bytes) -> None:
-    fault = head_fault(head)
+    fault = find_head_error(head)
     assert fault is not None
     assert reason in fault.reason
 
@@ -246,8 +251,8 @@ def test_head_repeated_singleton_is_rejected(name: bytes) -> None:
     }.get(name, b"a")
     host = b"" if name == b"host" else b"Host: a\r\n"
     once = b"POST / HTTP/1.1\r\n" + host + name.title() + b": " + value + b"\r\n"
-    assert head_fault(once + b"\r\n") is None
-    twice = head_fault(once + b"X: a\r\n" + name.upper() + b": " + value + b"\r\n\r\n")
+    assert find_head_error(once + b"\r\n") is None
+    twice = find_head_error(once + b"X: a\r\n" + name.upper() + b": " + value + b"\r\n\r\n")
     assert twice is not None
     assert twice.reason == "A header that may occur only once is repeated."
 
@@ -293,7 +298,7 @@ def test_head_fault_hostile_heads_take_linear_time() -> None:
         b"G" * MAX_HEAD,
     ]
     for head in heads:
-        assert isinstance(head_fault(head), HeadError)
+        assert isinstance(find_head_error(head), HeadError)
         assert status_of(check_head(*(head[i : i + 1] for i in range(len(head))))) in (
             400,
             414,

@@ -83,7 +83,7 @@ PASSES = {
 @pytest.mark.parametrize("size", [1, 2, 8, 9, 10, 1_000_000])
 def test_frame_watch_valid_input_any_split_passes(sent: bytes, size: int) -> None:
     watch, passed = watched(*chunks(sent, size))
-    assert watch.fault is None
+    assert watch.error is None
     assert passed == sent
     assert watch.goaway is None
 
@@ -102,15 +102,15 @@ def test_frame_watch_passes_all_frames_but_goaway(frames: list[bytes], data: st.
     watch, passed = watched(
         *[sent[a:b] for a, b in zip([0, *cuts], [*cuts, len(sent)], strict=True)]
     )
-    assert watch.fault is None
+    assert watch.error is None
     assert passed == HELLO + b"".join([each for each in frames if each[3] != GOAWAY])
     assert (watch.goaway == GoAway(7, 0)) is any(each[3] == GOAWAY for each in frames)
-    assert not watch.midway
+    assert not watch.in_frame
 
 
 def test_frame_watch_server_begins_with_settings() -> None:
     watch, passed = watched(frame(SETTINGS), WHOLE, is_server=False)
-    assert watch.fault is None
+    assert watch.error is None
     assert passed == frame(SETTINGS) + WHOLE
 
 
@@ -135,7 +135,7 @@ def test_frame_watch_later_goaway_cannot_raise_last_id() -> None:
 )
 def test_frame_watch_reports_preface_and_position(sent: bytes, settled: bool, midway: bool) -> None:
     watch, _ = watched(sent)
-    assert (watch.settled, watch.midway) == (settled, midway)
+    assert (watch.preface_received, watch.in_frame) == (settled, midway)
 
 
 # -- Invalid input -------------------------------------------------------------------------------
@@ -199,17 +199,17 @@ def test_frame_watch_invalid_frame_sets_fault(
     sent: bytes, code: int, reason: str, size: int
 ) -> None:
     watch, _ = watched(*chunks(sent, size))
-    assert watch.fault is not None
-    assert watch.fault.code == code
-    assert reason in watch.fault.reason
+    assert watch.error is not None
+    assert watch.error.code == code
+    assert reason in watch.error.reason
     assert watch.receive(WHOLE, 0.0) == b""  # nothing passes after a fault
-    assert repr(watch) == f"<FrameWatch: {watch.fault.reason}>"
+    assert repr(watch) == f"<FrameWatch: {watch.error.reason}>"
 
 
 def test_frame_watch_rejects_frame_by_header() -> None:
     for sent in frame(DATA, 0, 1, length=16_385), frame(HEADERS, 0, 1, length=2**20):
         watch, passed = watched(HELLO, sent)
-        assert watch.fault is not None
+        assert watch.error is not None
         assert passed == HELLO
 
 
@@ -219,8 +219,8 @@ def test_frame_watch_head_in_few_continuations_passes(pieces: int) -> None:
     watch, _ = watched(
         HELLO, frame(HEADERS, 0, 1) + frame(CONTINUATION, 0, 1, b"x") * (pieces - 1) + last + WHOLE
     )
-    assert watch.fault is None
-    assert not watch.midway
+    assert watch.error is None
+    assert not watch.in_frame
 
 
 # -- Floods --------------------------------------------------------------------------------------
@@ -248,16 +248,16 @@ def test_frame_watch_flood_over_limit_sets_fault(sent: bytes, limit: int, reason
     watch, passed = watched(HELLO, *[sent] * limit)
     assert sent[3] == GOAWAY or passed == HELLO + sent * limit
     watch.receive(sent, 9.9)
-    assert watch.fault is not None
-    assert watch.fault.code == CALM
-    assert reason in watch.fault.reason
+    assert watch.error is not None
+    assert watch.error.code == CALM
+    assert reason in watch.error.reason
 
 
 @pytest.mark.parametrize(("sent", "limit", "reason"), FLOODS.values(), ids=FLOODS)
 def test_frame_watch_flood_in_one_chunk_sets_fault(sent: bytes, limit: int, reason: str) -> None:
     watch, _ = watched(HELLO + sent * 20_000)
-    assert watch.fault is not None
-    assert reason in watch.fault.reason
+    assert watch.error is not None
+    assert reason in watch.error.reason
     assert FrameWatch(is_server=True).receive(HELLO + sent * limit, 0.0)[: len(HELLO)] == HELLO
 
 
@@ -266,7 +266,7 @@ def test_frame_watch_limits_restart_each_period(sent: bytes, limit: int, reason:
     watch, _ = watched(HELLO)
     for period in range(5):
         watch.receive(sent * limit, period * 10.0)
-        assert watch.fault is None
+        assert watch.error is None
 
 
 def test_frame_watch_idle_frames_share_one_limit() -> None:
@@ -275,7 +275,7 @@ def test_frame_watch_idle_frames_share_one_limit() -> None:
     )
     assert repr(watch) == "<FrameWatch: 0 resets, 200 idle frames, 0 updates, 0 crumbs>"
     watch.receive(frame(UNKNOWN), 1.0)
-    assert watch.fault is not None
+    assert watch.error is not None
 
 
 ALLOWED = {
@@ -295,51 +295,51 @@ ALLOWED = {
 @pytest.mark.parametrize("sent", ALLOWED.values(), ids=ALLOWED)
 def test_frame_watch_useful_frames_have_no_limit(sent: bytes) -> None:
     watch, _ = watched(HELLO, sent * 20_000)
-    assert watch.fault is None
+    assert watch.error is None
 
 
 @pytest.mark.parametrize("later", [0.0, 10.0])
 def test_frame_watch_completed_streams_raise_limits(later: float) -> None:
     watch, _ = watched(HELLO)
     for _ in range(500):
-        watch.answered()
-    watch.sent(500)
+        watch.stream_completed()
+    watch.data_sent(500)
     sent = frame(RST_STREAM, 0, 1, number(8)) * 600 + frame(PING, 0, 0, bytes(8)) * 700
     watch.receive(sent + frame(WINDOW_UPDATE, 0, 0, number(1)) * 5_000, later)
-    assert watch.fault is None
+    assert watch.error is None
     watch.receive(frame(WINDOW_UPDATE, 0, 0, number(1)), later)
-    assert watch.fault is not None
+    assert watch.error is not None
 
 
 def test_frame_watch_large_frames_allow_small_ones() -> None:
     watch, _ = watched(HELLO, frame(DATA, 0, 1, bytes(64)) * 500)
     for period in range(2):
         watch.receive(frame(DATA, 0, 1, b"x") * 3_000, period * 10.0)
-        assert watch.fault is None
+        assert watch.error is None
     watch.receive(frame(DATA, 0, 1, b"x") * 1_001, 20.0)
-    assert watch.fault is not None
+    assert watch.error is not None
 
 
 def test_frame_watch_allowance_expires_after_two_periods() -> None:
     watch, _ = watched(HELLO)
     for _ in range(500):
-        watch.answered()
+        watch.stream_completed()
     watch.receive(b"", 10.0)
     watch.receive(frame(RST_STREAM, 0, 1, number(8)) * 101, 20.0)
-    assert watch.fault is not None
+    assert watch.error is not None
 
 
 def test_frame_watch_our_resets_count_against_peer() -> None:
     watch, _ = watched(HELLO)
     for _ in range(100):
-        watch.reset(1.0)
+        watch.stream_reset(1.0)
     assert watch.receive(WHOLE, 1.0) == WHOLE
-    watch.reset(1.0)
-    first = watch.fault
+    watch.stream_reset(1.0)
+    first = watch.error
     assert first is not None
     assert first.code == CALM
-    watch.reset(1.0)
-    assert watch.fault is first
+    watch.stream_reset(1.0)
+    assert watch.error is first
 
 
 # -- Protocol detection --------------------------------------------------------------------------

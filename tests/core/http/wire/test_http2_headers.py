@@ -10,11 +10,11 @@ from mcp_core.http import (
     Head,
     HeadError,
     RequestHead,
-    request_fields,
+    encode_request_head,
     request_head,
-    response_fields,
+    encode_response_head,
     response_head,
-    trailer_fault,
+    find_trailer_error,
 )
 from mcp_core.http.wire._head_limits import SINGLETONS
 
@@ -187,10 +187,11 @@ def test_request_head_any_fields_round_trip_or_fail(headers: list[tuple[bytes, b
     head = request_head([*POST, *headers])
     if isinstance(head, RequestHead):
         assert (
-            request_head([(name, value) for name, value in request_fields(head, "https")]) == head
+            request_head([(name, value) for name, value in encode_request_head(head, "https")])
+            == head
         )
         assert not any(c in value for _, value in head.headers for c in b"\r\n\0")
-    assert trailer_fault(headers) is None or isinstance(trailer_fault(headers), HeadError)
+    assert find_trailer_error(headers) is None or isinstance(find_trailer_error(headers), HeadError)
 
 
 # -- Other heads ---------------------------------------------------------------------------------
@@ -207,7 +208,7 @@ def test_request_head_any_fields_round_trip_or_fail(headers: list[tuple[bytes, b
     ],
 )
 def test_trailer_fault_checks_fields(headers: list[tuple[bytes, bytes]], is_right: bool) -> None:
-    assert (trailer_fault(headers) is None) is is_right
+    assert (find_trailer_error(headers) is None) is is_right
 
 
 @pytest.mark.parametrize(
@@ -240,7 +241,7 @@ def test_request_fields_drop_connection_headers() -> None:
         (b"x", b"y"),
         (b"transfer-encoding", b"chunked"),
     ]
-    assert request_fields(RequestHead(b"GET", b"/a", headers), "http") == [
+    assert encode_request_head(RequestHead(b"GET", b"/a", headers), "http") == [
         (b":method", b"GET"),
         (b":scheme", b"http"),
         (b":authority", b"a:1"),
@@ -250,7 +251,7 @@ def test_request_fields_drop_connection_headers() -> None:
 
 
 def test_response_fields_drop_connection_headers() -> None:
-    told = response_fields(
+    told = encode_response_head(
         200, [(b"Content-Type", b" text/plain"), (b"connection", b"close"), (b"x", b"y")]
     )
     assert told == [(b":status", b"200"), (b"content-type", b"text/plain"), (b"x", b"y")]
@@ -261,9 +262,9 @@ def test_response_fields_drop_connection_headers() -> None:
 )
 def test_response_fields_invalid_header_raises(header: tuple[bytes, bytes]) -> None:
     with pytest.raises(ValueError, match="header"):
-        response_fields(200, [header])
+        encode_response_head(200, [header])
 
 
 def test_request_fields_invalid_header_raises() -> None:
     with pytest.raises(ValueError, match="cannot be sent"):
-        request_fields(RequestHead(b"GET", b"/", [(b"host", b"a"), (b"x", b"a\nb")]), "https")
+        encode_request_head(RequestHead(b"GET", b"/", [(b"host", b"a"), (b"x", b"a\nb")]), "https")

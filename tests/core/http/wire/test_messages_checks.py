@@ -9,12 +9,12 @@ import pytest
 from mcp_core import Config, Limits
 from mcp_core import types as t
 from mcp_core.http import HostOriginPolicy, HttpOptions
-from mcp_core.http.server._checks import LADDERS, first_fault, scan, too_long
+from mcp_core.http.server._checks import CHECKS, check_head, parse_head, body_too_long
 from mcp_core.http.wire._messages import Headers
 
 CONFIG = Config(t.Implementation("s", "1"), t.ServerCapabilities(), limits=Limits(message=1000))
-OPTIONS = HttpOptions(gate=HostOriginPolicy("127.0.0.1"))
-JSON_ONLY = HttpOptions(gate=HostOriginPolicy("127.0.0.1"), reply="json")
+OPTIONS = HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1"))
+JSON_ONLY = HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1"), reply="json")
 
 HOST = (b"host", b"127.0.0.1:8000")
 TYPE = (b"content-type", b"application/json")
@@ -23,7 +23,7 @@ EVENTS = (b"accept", b"text/event-stream")
 
 
 def fault(verb: bytes, headers: Headers, options: HttpOptions = OPTIONS) -> tuple[int, str] | None:
-    refused = first_fault(verb, scan(headers), options, CONFIG)
+    refused = check_head(verb, parse_head(headers), options, CONFIG)
     return None if refused is None else (refused.status, refused.message)
 
 
@@ -36,7 +36,7 @@ def status(verb: bytes, headers: Headers, options: HttpOptions = OPTIONS) -> int
 
 
 def test_scan_collects_the_headers() -> None:
-    asked = scan(
+    asked = parse_head(
         [
             HOST,
             (b"accept", b"a/b"),
@@ -54,7 +54,7 @@ def test_scan_collects_the_headers() -> None:
         b"mcp-method": b"ping",
         b"mcp-protocol-version": b"v",
     }
-    assert asked.doubled is None
+    assert asked.repeated is None
     assert [name for name, _ in asked.mirrored] == [
         b"mcp-method",
         b"mcp-param-a",
@@ -139,7 +139,7 @@ def test_first_failed_check_is_the_response(
 
 
 def test_every_verb_checks_host_and_origin_first() -> None:
-    for verb in (*LADDERS, b"TRACE", b"", b"post"):
+    for verb in (*CHECKS, b"TRACE", b"", b"post"):
         assert status(verb, []) == 421
         assert status(verb, [HOST, (b"origin", b"null")]) == 403
 
@@ -167,12 +167,12 @@ def test_every_verb_checks_host_and_origin_first() -> None:
     ],
 )
 def test_content_length_is_checked(length: bytes, found: int) -> None:
-    refused = first_fault(
-        b"POST", scan([HOST, TYPE, BOTH, (b"content-length", length)]), OPTIONS, CONFIG
+    refused = check_head(
+        b"POST", parse_head([HOST, TYPE, BOTH, (b"content-length", length)]), OPTIONS, CONFIG
     )
     assert (refused.status if refused is not None else 0) == found
-    assert refused is None or refused.hang_up
-    assert too_long(CONFIG).message == "the body is longer than 1000 bytes"
+    assert refused is None or refused.close_after
+    assert body_too_long(CONFIG).message == "the body is longer than 1000 bytes"
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_accept_header_must_allow_the_response(
     [(b"identity", 0), (b"Identity", 0), (b"gzip", 415), (b"", 415), (b"identity, gzip", 415)],
 )
 def test_content_encoding_is_rejected(encoding: bytes, found: int) -> None:
-    refused = first_fault(
-        b"POST", scan([HOST, TYPE, BOTH, (b"content-encoding", encoding)]), OPTIONS, CONFIG
+    refused = check_head(
+        b"POST", parse_head([HOST, TYPE, BOTH, (b"content-encoding", encoding)]), OPTIONS, CONFIG
     )
     assert (refused.status if refused is not None else 0) == found
     assert refused is None or refused.headers == [(b"accept-encoding", b"identity")]

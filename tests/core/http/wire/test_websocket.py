@@ -141,22 +141,26 @@ def pieces_without_end(played: Played) -> None:
 
 
 def second_frame_too_long(played: Played) -> None:
-    played.socket.frame_begins(LIMIT // 2)
+    played.socket.receive_frame_head(LIMIT // 2)
     played.socket.receive_text("x" * (LIMIT // 2), played.talk.now, end=False)
-    played.socket.frame_begins(LIMIT // 2 + 1)
+    played.socket.receive_frame_head(LIMIT // 2 + 1)
 
 
 ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
     # case, input, code of the Close or None
     ("a binary message", lambda p: p.socket.receive_binary(p.talk.now), 1003),
-    ("the head of a frame of 2^62 bytes", lambda p: p.socket.frame_begins(1 << 62), 1009),
-    ("the head of a frame of the longest message", lambda p: p.socket.frame_begins(LIMIT), None),
-    ("one byte more", lambda p: p.socket.frame_begins(LIMIT + 1), 1009),
+    ("the head of a frame of 2^62 bytes", lambda p: p.socket.receive_frame_head(1 << 62), 1009),
+    (
+        "the head of a frame of the longest message",
+        lambda p: p.socket.receive_frame_head(LIMIT),
+        None,
+    ),
+    ("one byte more", lambda p: p.socket.receive_frame_head(LIMIT + 1), 1009),
     ("a fragment for which there is no room", second_frame_too_long, 1009),
     ("fragments without end", pieces_without_end, 1009),
     ("an unannounced message", text("x" * (LIMIT + 1)), 1009),
-    ("no UTF-8", lambda p: p.socket.receive_fault(1007, "invalid start byte", p.talk.now), 1007),
-    ("no frame", lambda p: p.socket.receive_fault(1002, "Invalid opcode", p.talk.now), 1002),
+    ("no UTF-8", lambda p: p.socket.receive_invalid(1007, "invalid start byte", p.talk.now), 1007),
+    ("no frame", lambda p: p.socket.receive_invalid(1002, "Invalid opcode", p.talk.now), 1002),
     ("garbage twice", garbage(2), None),
     ("garbage thrice", garbage(3), 1007),
     ("garbage thrice, in peace", garbage(3, 5.1), None),
@@ -171,7 +175,7 @@ ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
     ),
     ("a Close without a code", lambda p: p.socket.receive_close(1005, "", p.talk.now), 1000),
     ("the server stops", lambda p: p.talk.site.close(), 1001),
-    ("the end of the stream", lambda p: p.socket.lost(p.talk.now), None),
+    ("the end of the stream", lambda p: p.socket.receive_eof(p.talk.now), None),
 ]
 
 
@@ -190,7 +194,7 @@ def test_websocket_end_sends_close_code(
     if code is not None:
         played.talk.step(2)
         assert played.talk.jobs == {}
-        assert played.conversation not in played.talk.endpoint.alone
+        assert played.conversation not in played.talk.endpoint.one_shots
         assert played.heard() == [], "output after the Close"
 
 
@@ -214,9 +218,9 @@ def test_websocket_input_after_error_is_ignored() -> None:
     played = open_played()
     played.socket.receive_binary(0.0)
     assert played.say(call(D, 1)) == [1003]
-    played.socket.receive_fault(1002, "?", 0.0)
-    played.socket.frame_begins(1 << 62)
-    assert played.socket.deaf
+    played.socket.receive_invalid(1002, "?", 0.0)
+    played.socket.receive_frame_head(1 << 62)
+    assert played.socket.input_ignored
     assert played.heard() == []
 
 
@@ -225,7 +229,7 @@ def test_websocket_peer_close_follows_queued_output() -> None:
     played.socket.receive_text(json.encode(request(1, "ping")).decode(), 0.0)
     played.socket.receive_ping(b"?", 0.0)
     played.socket.receive_close(1001, "", 0.0)
-    assert played.socket.deaf
+    assert played.socket.input_ignored
     played.settle()
     assert played.heard() == [("pong", b"?"), {"jsonrpc": "2.0", "id": 1, "result": {}}, 1001]
     assert played.is_over()
@@ -248,7 +252,7 @@ def test_websocket_both_closes_end_it() -> None:
     assert not played.is_over()
     played.socket.receive_close(1001, "", 0.0)
     assert played.is_over()
-    played.socket.lost(0.0)
+    played.socket.receive_eof(0.0)
     assert not played.is_gone()
     assert repr(played.socket).startswith(
         "<WebSocket closing with 1001 of <Connection server CLOSED"
@@ -315,7 +319,7 @@ def test_websocket_any_input_answers_ping(sign: str) -> None:
 
 def test_websocket_without_frames_sends_no_ping() -> None:
     played = open_played()
-    played.socket.leave_frames()
+    played.socket.disable_keep_alive()
     played.say(request(1, "ping"))
     played.talk.wait(1000.0)
     assert played.heard() == []
@@ -325,7 +329,7 @@ def test_websocket_without_frames_drops_pending_ping() -> None:
     played = open_played()
     played.settle()
     played.talk.wait(20.1)
-    played.socket.leave_frames()
+    played.socket.disable_keep_alive()
     assert played.heard() == []
 
 
@@ -360,7 +364,7 @@ def test_websocket_write_timeout_disconnects() -> None:
         played.settle()
         assert played.is_gone() is (now > 30.0)
     played.talk.step()
-    assert played.conversation not in played.talk.endpoint.alone
+    assert played.conversation not in played.talk.endpoint.one_shots
 
 
 def test_websocket_partial_write_restarts_timeout() -> None:
@@ -371,7 +375,7 @@ def test_websocket_partial_write_restarts_timeout() -> None:
     for now in (15.0, 30.0, 45.0):
         played.talk.wait(now - played.talk.now)
         played.socket.receive_pong(now)
-        played.socket.wrote(now)
+        played.socket.data_written(now)
         played.settle()
     assert not played.is_gone()
     assert played.heard() == []
@@ -387,7 +391,7 @@ def test_websocket_ping_waits_for_pending_write() -> None:
     assert played.socket.messages_to_send(0.0)
     for now in (15.0, 30.0, 45.0, 60.0):
         played.talk.wait(now - played.talk.now)
-        played.socket.wrote(now)
+        played.socket.data_written(now)
         played.settle()
     assert played.heard() == []
     played.talk.wait(20.1)
@@ -409,7 +413,7 @@ def test_websocket_close_timeout_starts_after_write() -> None:
     assert isinstance(close, Close)
     for now in (25.0, 50.0):
         played.talk.wait(now - played.talk.now)
-        played.socket.wrote(now)
+        played.socket.data_written(now)
         played.settle()
     played.talk.wait(25.0)
     assert played.socket.messages_to_send(75.0) == []
@@ -442,7 +446,7 @@ def test_websocket_message_at_minimum_rate_is_accepted() -> None:
     assert played.heard() == []
     (bad,) = played.say("")
     assert bad["error"]["code"] == -32700
-    played.socket.leave_frames()
+    played.socket.disable_keep_alive()
     played.talk.wait(100.0)
     assert played.heard() == []
 
@@ -451,8 +455,8 @@ def test_websocket_lost_leaves_no_deadline() -> None:
     talk = SocketTalk()
     for _ in range(5):
         played = open_played(talk=talk)
-        played.socket.leave_frames()
-        played.socket.lost(talk.now)
+        played.socket.disable_keep_alive()
+        played.socket.receive_eof(talk.now)
         played.settle()
     talk.wait(31.0)
     assert talk.site.next_deadline() is None
@@ -495,12 +499,12 @@ def test_websocket_unread_responses_pause_reading() -> None:
         played.socket.receive_text(json.encode(call(D, id, text="x" * 60_000)).decode(), 0.0)
         played.settle()
     assert played.is_paused()
-    assert played.conversation.full(1)
+    assert played.conversation.write_blocked(1)
     assert played.conversation.queued(None) > 1 << 20
     played.talk.wait(25.0)  # the silence is ours
     assert len(played.heard()) == 29
     assert not played.is_paused()
-    assert not played.conversation.full(1)
+    assert not played.conversation.write_blocked(1)
 
 
 # -- The client side -----------------------------------------------------------------------------
@@ -530,10 +534,10 @@ def opened() -> WebSocket:
     socket.receive_text(json.encode(answer).decode(), 1.0)
     assert isinstance(socket.next_event(), PeerReady)
     assert socket.next_event() is NEED_DATA
-    assert bool(socket.has_to_say)
+    assert bool(socket.has_output)
     assert len(socket.messages_to_send(1.0)) == 1
     assert socket.messages_to_send(1.0) == []
-    assert not bool(socket.has_to_say)
+    assert not bool(socket.has_output)
     return socket
 
 
@@ -541,10 +545,10 @@ CLIENT_ENDS: list[tuple[Callable[[WebSocket], object], str, list[Any]]] = [
     # begin, event, error at the client, frames to the server
     (lambda s: s.receive_close(1001, "bye\n", 1.0), r"the server closed the WebSocket \(1001, bye \)", [Close(1001)]),
     (lambda s: s.receive_close(1005, "", 1.0), r"the server closed the WebSocket \(1005\)", [Close(1000)]),
-    (lambda s: s.lost(1.0), "the server broke off the connection", []),
+    (lambda s: s.receive_eof(1.0), "the server broke off the connection", []),
     (lambda s: s.receive_binary(1.0), "messages are text", [Close(1003, "messages are text")]),
-    (lambda s: s.frame_begins(1 << 62), "longer than 33554432 bytes", [Close(1009, "the message is longer than 33554432 bytes")]),
-    (lambda s: s.receive_fault(1002, "Invalid opcode", 1.0), "Invalid opcode", [Close(1002, "Invalid opcode")]),
+    (lambda s: s.receive_frame_head(1 << 62), "longer than 33554432 bytes", [Close(1009, "the message is longer than 33554432 bytes")]),
+    (lambda s: s.receive_invalid(1002, "Invalid opcode", 1.0), "Invalid opcode", [Close(1002, "Invalid opcode")]),
 ]  # fmt: skip
 
 
@@ -596,7 +600,7 @@ def test_websocket_client_failed_negotiation_sends_1000() -> None:
 def test_websocket_callback_gets_whole_messages() -> None:
     heard: list[bytes] = []
     config = Config(t.Implementation(name="c", version="1"), t.ClientCapabilities(), versions=[D])
-    socket = WebSocket(Connection(Role.CLIENT, config), 0.0, heard=heard.append)
+    socket = WebSocket(Connection(Role.CLIENT, config), 0.0, on_message=heard.append)
     socket.receive_text("{", 0.0, end=False)
     socket.receive_text("}", 0.0)
     assert heard == [b"{}"]
@@ -611,7 +615,7 @@ def test_websocket_message_any_split_is_same(cuts: list[int]) -> None:
     played = open_played(E)
     marks = [0, *sorted(min(cut, len(message)) for cut in cuts), len(message)]
     for start, end in pairwise(marks):
-        played.socket.frame_begins(end - start)
+        played.socket.receive_frame_head(end - start)
         played.socket.receive_text(message[start:end], 0.0, end=False)
     played.socket.receive_text("", 0.0)
     played.settle()
@@ -633,7 +637,7 @@ def test_websocket_next_event_returns_paused() -> None:
 
 def with_check(judge: Callable[[ParsedBody], str | None], **options: Any) -> WebSocket:
     config = Config(t.Implementation(name="s", version="1"), t.ServerCapabilities())
-    return WebSocket(Connection(Role.SERVER, config), 0.0, judge=judge, **options)
+    return WebSocket(Connection(Role.SERVER, config), 0.0, find_rejection=judge, **options)
 
 
 def test_websocket_rejected_messages_get_error_responses() -> None:
@@ -645,7 +649,7 @@ def test_websocket_rejected_messages_get_error_responses() -> None:
         request(4, "ping"),
     ):
         socket.receive_text(json.encode(message).decode(), 0.0)
-    assert socket.has_to_say
+    assert socket.has_output
     assert socket.next_event() is NEED_DATA
     sent = [
         json.decode(each.text) for each in socket.messages_to_send(0.0) if isinstance(each, Text)

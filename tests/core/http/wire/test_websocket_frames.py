@@ -108,7 +108,7 @@ def test_websocket_frames_client_masks() -> None:
     spelling.read(frame(PING, b"?", mask=False), 0.0)
     assert Pong(b"?") in socket.messages_to_send(0.0)
     spelling.read(frame(PING, b"?"), 0.0)
-    assert socket.deaf
+    assert socket.input_ignored
 
 
 def test_websocket_frames_long_output_is_chunked() -> None:
@@ -118,7 +118,7 @@ def test_websocket_frames_long_output_is_chunked() -> None:
     written = []
     at.socket.messages_to_send(0.0)
     times = iter((5.0, 25.0, 45.0))
-    for piece in spelling.pieces(sent, times.__next__):
+    for piece in spelling.write_chunks(sent, times.__next__):
         written.append(bytes(piece))
         at.talk.wait(20.0)
     assert b"".join(written) == spelling.write(sent)

@@ -6,7 +6,7 @@ import pytest
 
 from mcp_core import AuthRequired, ConnectFailed, McpTrioError
 from mcp_core.http import Head, RequestHead, WebSocketUpgrade
-from mcp_core.http.wire._websocket_upgrade import accepted, is_upgrade, upgrade_fault
+from mcp_core.http.wire._websocket_upgrade import accept_headers, is_upgrade, find_upgrade_error
 from tests.core.http.sockets import KEY, PROOF, UPGRADE, upgrade
 
 ASKS = [
@@ -63,7 +63,7 @@ FAULTS = [
 def test_upgrade_fault_names_status_and_text(
     changed: dict[str, bytes | None], status: int, text: str
 ) -> None:
-    refused = upgrade_fault(RequestHead(b"GET", b"/mcp", upgrade(**changed)))
+    refused = find_upgrade_error(RequestHead(b"GET", b"/mcp", upgrade(**changed)))
     if refused is None:
         assert status == 0
     else:
@@ -77,16 +77,19 @@ def test_upgrade_fault_names_status_and_text(
 )
 def test_upgrade_fault_repeated_header_is_rejected(name: bytes) -> None:
     headers = [*UPGRADE, (name, dict(UPGRADE).get(name, b"0")), (b"content-length", b"0")]
-    assert upgrade_fault(RequestHead(b"GET", b"/mcp", headers)) is not None
+    assert find_upgrade_error(RequestHead(b"GET", b"/mcp", headers)) is not None
 
 
 def test_upgrade_subprotocol_lists_are_joined() -> None:
     headers = [(b"sec-websocket-protocol", b"a"), *UPGRADE]
-    assert upgrade_fault(RequestHead(b"GET", b"/mcp", headers)) is None
+    assert find_upgrade_error(RequestHead(b"GET", b"/mcp", headers)) is None
 
 
 def test_accepted_has_key_of_rfc_example() -> None:
-    assert dict(accepted(RequestHead(b"GET", b"/mcp", UPGRADE)))[b"sec-websocket-accept"] == PROOF
+    assert (
+        dict(accept_headers(RequestHead(b"GET", b"/mcp", UPGRADE)))[b"sec-websocket-accept"]
+        == PROOF
+    )
 
 
 # -- The client side -----------------------------------------------------------------------------
@@ -117,10 +120,10 @@ def test_upgrade_url_gives_origin_host_and_target(
 def test_upgrade_request_is_accepted_by_server() -> None:
     request = upgrade_request(Authorization="Bearer x")
     assert is_upgrade(request.head)
-    assert upgrade_fault(request.head) is None
+    assert find_upgrade_error(request.head) is None
     assert dict(request.head.headers)[b"sec-websocket-key"] == KEY
     assert dict(request.head.headers)[b"authorization"] == b"Bearer x"
-    assert request.refused(Head(101, accepted(request.head))) is None
+    assert request.find_error(Head(101, accept_headers(request.head))) is None
     assert repr(request) == "<WebSocketUpgrade at http://host/mcp>"
 
 
@@ -167,8 +170,8 @@ def test_upgrade_other_response_gives_error(
     status: int, changed: dict[bytes, bytes], body: bytes, error: type[Exception], text: str
 ) -> None:
     request = upgrade_request()
-    refused = request.refused(
-        Head(status, list({**dict(accepted(request.head)), **changed}.items())), body
+    refused = request.find_error(
+        Head(status, list({**dict(accept_headers(request.head)), **changed}.items())), body
     )
     assert refused is not None
     with pytest.raises(error, match=text):

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_core import McpError, ToolError
 from mcp_core.registry import Context, Invocation, Server
-from mcp_core.registry.entries._invocation import refuse_coroutine
+from mcp_core.registry.entries._invocation import reject_coroutine
 from mcp_core.types import ErrorData
 from tests.core.registry.asking import E, context_of, prepared, request
 
@@ -90,7 +90,7 @@ FAILURES = [
 @pytest.mark.parametrize("exc", FAILURES, ids=lambda exc: type(exc).__name__)
 def test_invocation_exception_of_a_tool_shows_the_reference_only(exc: BaseException) -> None:
     plan = prepared(server, "tools/call", {"name": "add", "arguments": {"a": 1}})
-    answer = E.encode(plan.failure(exc, "7f3a")).decode()
+    answer = E.encode(plan.exception_response(exc, "7f3a")).decode()
     assert answer == (
         '{"content":[{"type":"text","text":"The tool failed with an internal error (reference 7f3a)."}],"isError":true}'
     )
@@ -100,7 +100,9 @@ def test_invocation_exception_of_a_tool_shows_the_reference_only(exc: BaseExcept
 @pytest.mark.parametrize("exc", FAILURES, ids=lambda exc: type(exc).__name__)
 def test_invocation_exception_of_a_prompt_is_an_internal_error(exc: BaseException) -> None:
     plan = prepared(server, "prompts/get", {"name": "ask"})
-    assert plan.failure(exc, "7f3a") == ErrorData(-32603, "Internal error (reference 7f3a)")
+    assert plan.exception_response(exc, "7f3a") == ErrorData(
+        -32603, "Internal error (reference 7f3a)"
+    )
 
 
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get"])
@@ -115,23 +117,23 @@ def test_invocation_mcp_error_is_sent_unchanged(method: str, depth: int) -> None
         group: BaseException = exc
         for _ in range(depth):
             group = BaseExceptionGroup("in a nursery", [group])
-        assert plan.failure(group, "7f3a") == expected
+        assert plan.exception_response(group, "7f3a") == expected
 
 
 @pytest.mark.requirement("TOOL-15")
 def test_invocation_tool_error_shows_its_text() -> None:
     plan = prepared(server, "tools/call", {"name": "add", "arguments": {"a": 1}})
-    assert E.encode(plan.failure(ToolError("No such city"), "r")) == (
+    assert E.encode(plan.exception_response(ToolError("No such city"), "r")) == (
         b'{"content":[{"type":"text","text":"No such city"}],"isError":true}'
     )
-    assert b"The tool failed." in E.encode(plan.failure(ToolError(), "r"))
-    assert prepared(server, "prompts/get", {"name": "ask"}).failure(
+    assert b"The tool failed." in E.encode(plan.exception_response(ToolError(), "r"))
+    assert prepared(server, "prompts/get", {"name": "ask"}).exception_response(
         ToolError("No"), "r"
     ) == ErrorData(-32603, "No")
 
 
 def test_invocation_coroutine_of_a_plain_function_raises() -> None:
-    refuse_coroutine(3, "f")
+    reject_coroutine(3, "f")
 
     def hide(function: Any) -> Any:
         @functools.wraps(function)

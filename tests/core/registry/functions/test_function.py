@@ -14,7 +14,7 @@ from mcp_core.registry.functions._function import (
     MISSING,
     Function,
     inspect_function,
-    plain,
+    strip_annotated,
     union_members,
 )
 
@@ -258,8 +258,8 @@ def test_inspect_function_unusable_function_raises(function: Any, why: str) -> N
 
 
 def test_plain_and_union_members_split_annotations() -> None:
-    assert plain(Annotated[int, "x"]) is int
-    assert plain(int) is int
+    assert strip_annotated(Annotated[int, "x"]) is int
+    assert strip_annotated(int) is int
     assert union_members(int) == (int,)
     assert union_members(Annotated[int | None, "x"]) == (int, type(None))
     assert union_members((Annotated[int, "x"] | str) | None) == (int, str, type(None))

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mcp_core.registry import DeclarationError
-from mcp_core.registry.functions._schema import DeclaredSchema, schema_of, wrapped
+from mcp_core.registry.functions._schema import DeclaredSchema, schema_of, wrap_schema
 
 
 class Leaf(msgspec.Struct):
@@ -49,11 +49,11 @@ def test_schema_of_a_recursive_type() -> None:
 
 @pytest.mark.requirement("TOOL-8")
 def test_wrapped_schema_keeps_its_definitions() -> None:
-    schema = wrapped(schema_of(list[Node]))
+    schema = wrap_schema(schema_of(list[Node]))
     assert schema["type"] == "object"
     assert schema["required"] == ["result"]
     jsonschema.Draft202012Validator(schema).validate({"result": [{"leaf": {"x": 1}}]})
-    assert wrapped({"type": "integer"}) == {
+    assert wrap_schema({"type": "integer"}) == {
         "type": "object",
         "properties": {"result": {"type": "integer"}},
         "required": ["result"],
@@ -63,7 +63,7 @@ def test_wrapped_schema_keeps_its_definitions() -> None:
 @pytest.mark.requirement("JSCH-2", "JSCH-3", "JSCH-7")
 def test_declared_schema_unusable_raises_with_its_label() -> None:
     schema = DeclaredSchema({"type": "integer"}, "tool 't': input_schema")
-    assert schema.fault_of("x") == ("", "'x' is not of type 'integer'")
+    assert schema.find_error("x") == ("", "'x' is not of type 'integer'")
     assert not schema.describes_object
     for wrong in ({"type": 3}, {"$schema": "https://example.com/mine"}, {"$ref": "other.json"}):
         with pytest.raises(DeclarationError, match=r"^tool 't': input_schema: "):

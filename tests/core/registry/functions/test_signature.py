@@ -24,7 +24,7 @@ from mcp_core.registry.functions._signature import (
     ArgumentsNotAnObject,
     InvalidArguments,
     TextReader,
-    read_back,
+    check_encoded,
     read_object,
 )
 
@@ -503,9 +503,9 @@ def test_text_reader_missing_unknown_and_empty_arguments() -> None:
 
 
 def test_read_back_value_of_another_type_raises() -> None:
-    assert read_back(b"3", msgspec.json.Decoder(int).decode) == 3
+    assert check_encoded(b"3", msgspec.json.Decoder(int).decode) == 3
     with pytest.raises(InvalidArguments, match="Expected `int`"):
-        read_back(b'"3"', msgspec.json.Decoder(int).decode)
+        check_encoded(b'"3"', msgspec.json.Decoder(int).decode)
 
 
 @pytest.mark.parametrize("arguments", [UNSET, b"{}", b"null", b" null "])

@@ -18,7 +18,7 @@ import trio
 import mcp_trio
 from mcp_core.types import TextContent
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli.commands._run import logging_to
+from mcp_trio.cli.commands._run import access_log_printer
 from mcp_trio.http_server._connection import AccessLogEntry
 from tests.trio_.command.program import ROOT, Terminal, run, served
 
@@ -205,7 +205,7 @@ def test_access_log_line_has_path_method_status_and_duration(
     done: AccessLogEntry, line: str
 ) -> None:
     file = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    logging_to(Screen(file))(done)
+    access_log_printer(Screen(file))(done)
     file.seek(0)
     time, _, rest = file.read().partition(" ")
     assert re.fullmatch(r"\d\d:\d\d:\d\d", time)
