@@ -23,8 +23,8 @@ from mcp_core.auth import OAuthResourceServer
 from mcp_core.auth.client._challenge import (
     MAX_LENGTH,
     Challenge,
-    parse_challenges,
     parse_auth_challenge,
+    parse_challenges,
 )
 
 # a scheme; its token68, if it has one; or else its parameters

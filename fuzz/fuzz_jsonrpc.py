@@ -32,8 +32,8 @@ from mcp_core.jsonrpc._codec import (
     encode_request,
     encode_result,
     is_batch,
-    strip_white_space,
     split_batch,
+    strip_white_space,
 )
 
 ID_LIMIT: Final = 256

@@ -21,7 +21,7 @@ from mcp_core.auth.server._resource_server import (
     OAuthResourceServer,
     Scopes,
 )
-from mcp_core.urls._addresses import is_loopback_url, is_public_address, may_fetch, find_url_error
+from mcp_core.urls._addresses import find_url_error, is_loopback_url, is_public_address, may_fetch
 
 from ._errors import AuthorizationFailed, FetchFailed
 from ._jose import InvalidToken
@@ -70,9 +70,9 @@ __all__ = [
     "TokenVerifier",
     "VerifierFunction",
     "VerifierUnavailable",
+    "find_url_error",
     "is_callback_for",
     "is_loopback_url",
     "is_public_address",
     "may_fetch",
-    "find_url_error",
 ]

@@ -35,13 +35,13 @@ __all__ = [
     "ProtectedResourceMetadata",
     "RegistrationResponse",
     "TokenResponse",
-    "sanitize_error",
     "is_token",
     "read_error",
     "read_registration",
     "read_resource_metadata",
     "read_server_metadata",
     "read_token",
+    "sanitize_error",
 ]
 
 T = TypeVar("T")

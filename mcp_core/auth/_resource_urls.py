@@ -13,18 +13,18 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from mcp_core.urls._addresses import origin_of, origin_text, find_url_error
+from mcp_core.urls._addresses import find_url_error, origin_of, origin_text
 
 from ._errors import AuthorizationFailed
 
 __all__ = [
-    "with_port_of",
     "canonical_resource",
     "check_url",
     "covers",
     "issuer_metadata_urls",
-    "resource_metadata_urls",
     "redacted_url",
+    "resource_metadata_urls",
+    "with_port_of",
 ]
 
 

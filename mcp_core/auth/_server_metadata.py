@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from mcp_core.revisions._dialects import LATEST
-from mcp_core.urls._addresses import same_origin_redirect, find_url_error
+from mcp_core.urls._addresses import find_url_error, same_origin_redirect
 
 from ._errors import AuthorizationFailed, FetchFailed
 from ._metadata import AuthorizationServerMetadata, read_server_metadata

@@ -101,7 +101,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
     Keys:
         versions: revisions of MCP to use; default all. The newest that both sides support is
             negotiated; with a single one there is no choice.
-        verdict: the `peer` of an earlier client of the same server. Its revision is used at once,
+        known_peer: the `peer` of an earlier client of the same server. Its revision is used at once,
             which saves a probe. Ignored if that revision is not among `versions`.
         info: name and version of the client; default this library's.
         extensions: capabilities beyond MCP, by identifier, each with its settings. Declared as the
@@ -124,7 +124,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
     """
 
     versions: Iterable[str]
-    verdict: Peer | None
+    known_peer: Peer | None
     info: t.Implementation | None
     extensions: Mapping[str, Mapping[str, Any]] | None
     probe_timeout: float

@@ -50,11 +50,11 @@ from mcp_core.messages._incoming import IncomingMessages, MessageContext
 from mcp_core.messages._outbox import MessageKind, Outbox, Outgoing
 from mcp_core.messages._rejection import (
     RequestRejected,
+    rate_limited,
     response_to_bad_message,
     response_to_rejected,
-    rate_limited,
 )
-from mcp_core.messages._responses import OutgoingRequest, response_event, decode_error
+from mcp_core.messages._responses import OutgoingRequest, decode_error, response_event
 from mcp_core.revisions._encoding import encode_params, encode_request_params, encode_result_parts
 from mcp_core.revisions._methods import Role, Step
 from mcp_core.subscriptions._server import SUBSCRIPTION_METHODS, SubscriptionPublisher
@@ -64,8 +64,8 @@ from ._builtin import BUILTIN_RESULTS, log_notification, progress_notification
 from ._keep_alive import KeepAlive, KeepAliveAction
 from ._negotiation import OpeningReply, VersionNegotiation, opening_params, reply_from
 from ._requests import (
-    NEGOTIATION,
     KEEP_ALIVE_PING,
+    NEGOTIATION,
     IncomingRequest,
     IncomingRequests,
     OutgoingRequests,
@@ -142,8 +142,8 @@ class Connection:
         "_rejected_count",
         "_rows",
         "config",
-        "has_headers",
         "has_capacity",
+        "has_headers",
         "negotiation",
         "peer",
         "role",

@@ -131,8 +131,8 @@ class VersionNegotiation:
         "_late_result",
         "_probe_id",
         "_steps",
-        "request",
         "deadline",
+        "request",
     )
 
     def __init__(self, config: Config, known_peer: Peer | None) -> None:

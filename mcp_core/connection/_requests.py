@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from mcp_core.types import ProgressParams, ProgressToken, RequestId
 
 __all__ = [
-    "NEGOTIATION",
     "KEEP_ALIVE_PING",
+    "NEGOTIATION",
     "IncomingRequest",
     "IncomingRequests",
     "OutgoingRequests",
@@ -80,9 +80,9 @@ class IncomingRequests:
     __slots__ = (
         "_limits",
         "_pause_ended",
-        "waiting",
         "paused_since",
         "table",
+        "waiting",
     )
 
     def __init__(self, limits: Limits) -> None:

@@ -26,10 +26,10 @@ from mcp_core.http.server._session import Conversation
 from mcp_core.http.wire._head_limits import HeadError
 from mcp_core.http.wire._host_origin import HostOriginPolicy
 from mcp_core.http.wire._http1 import (
-    head_end,
     find_head_error,
-    origin_form,
     find_partial_head_error,
+    head_end,
+    origin_form,
 )
 from mcp_core.http.wire._http2_frames import (
     MAX_CONCURRENT_STREAMS,
@@ -42,10 +42,10 @@ from mcp_core.http.wire._http2_frames import (
 )
 from mcp_core.http.wire._http2_headers import (
     encode_request_head,
-    request_head,
     encode_response_head,
-    response_head,
     find_trailer_error,
+    request_head,
+    response_head,
 )
 from mcp_core.http.wire._messages import Action, Body, End, Head, Headers, RequestHead
 from mcp_core.http.wire._websocket import Close, Ping, Pong, Text, WebSocket, WebSocketAction
@@ -98,16 +98,16 @@ __all__ = [
     "WebSocketUpgrade",
     "asgi_exchange",
     "begins_http2",
+    "encode_request_head",
+    "encode_response_head",
+    "find_head_error",
+    "find_partial_head_error",
+    "find_trailer_error",
     "goaway",
     "head_end",
-    "find_head_error",
     "keep_alive_seconds",
     "origin_form",
-    "encode_request_head",
     "request_head",
-    "encode_response_head",
     "response_head",
     "rst_stream",
-    "find_trailer_error",
-    "find_partial_head_error",
 ]

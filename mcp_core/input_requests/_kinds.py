@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 __all__ = [
     "INPUT_REQUESTS",
     "FormSchema",
-    "check_response",
     "check_input_request",
-    "form_schema",
-    "missing_capabilities",
+    "check_response",
     "find_error",
+    "form_schema",
     "input_request_of",
-    "response_to_error",
+    "missing_capabilities",
     "require_capabilities",
+    "response_to_error",
 ]
 
 _KINDS: Final[Mapping[str, type[t.InputRequest]]] = {

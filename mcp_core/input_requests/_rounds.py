@@ -36,10 +36,10 @@ from mcp_core.revisions._methods import INPUTS
 
 from ._kinds import (
     INPUT_REQUESTS,
-    check_response,
     check_input_request,
-    form_schema,
+    check_response,
     find_error,
+    form_schema,
     require_capabilities,
 )
 from ._request_state import InvalidRequestState, StateBinding
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_ROUNDS",
     "ClientRoundTrips",
-    "NeedInput",
     "ErrorFinder",
+    "NeedInput",
     "ServerRoundTrips",
-    "to_request",
     "retry_delay",
+    "to_request",
 ]
 
 # How often one request may be answered with `input_required`. Few users complete a form of ten

@@ -36,9 +36,9 @@ __all__ = [
     "encode_request",
     "encode_result",
     "is_batch",
-    "strip_white_space",
     "reader",
     "split_batch",
+    "strip_white_space",
 ]
 
 # The largest integer that every JSON implementation keeps exact (RFC 8259 section 6).

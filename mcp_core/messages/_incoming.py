@@ -81,9 +81,9 @@ class IncomingMessages:
         "_limits",
         "_lines",
         "batches",
+        "context",
         "has_input",
         "received",
-        "context",
     )
 
     def __init__(self, limits: Limits) -> None:

@@ -83,8 +83,8 @@ class Outbox:
 
     __slots__ = (
         "_messages",
-        "response_bytes",
         "queued",
+        "response_bytes",
         "sent",
     )
 

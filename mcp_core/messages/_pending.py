@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PendingRequest",
-    "deliver",
     "connection_lost",
+    "deliver",
 ]
 
 

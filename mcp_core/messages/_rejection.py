@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RequestRejected",
+    "rate_limited",
     "response_to_bad_message",
     "response_to_rejected",
-    "rate_limited",
 ]
 
 # emptied

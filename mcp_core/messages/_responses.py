@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp_core.revisions._methods import Method
     from mcp_core.types import RequestId
 
-__all__ = ["OutgoingRequest", "response_event", "decode_error"]
+__all__ = ["OutgoingRequest", "decode_error", "response_event"]
 
 
 class OutgoingRequest(Struct, gc=False):

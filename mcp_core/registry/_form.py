@@ -20,7 +20,7 @@ import msgspec.inspect as mi
 from msgspec import NODEFAULT, Struct
 
 from mcp_core import types as t
-from mcp_core.input_requests._kinds import form_schema, find_error
+from mcp_core.input_requests._kinds import find_error, form_schema
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._errors import DeclarationError

@@ -29,7 +29,7 @@ from mcp_core._errors import (
 )
 from mcp_core.connection._state import State
 from mcp_core.input_requests._request_state import InvalidRequestState
-from mcp_core.input_requests._rounds import ServerRoundTrips, to_request, retry_delay
+from mcp_core.input_requests._rounds import ServerRoundTrips, retry_delay, to_request
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.messages._pending import PendingRequest
 from mcp_core.types import (

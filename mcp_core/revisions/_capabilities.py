@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ._methods import Method
 
-__all__ = ["supported_methods", "capability_object", "is_declared", "without_change_notifications"]
+__all__ = ["capability_object", "is_declared", "supported_methods", "without_change_notifications"]
 
 
 def is_declared(capabilities: Struct | None, path: Sequence[str]) -> bool:

@@ -26,7 +26,7 @@ from mcp_core import types as t
 from mcp_core._limits import CLIENT_LIMITS, Limits
 from mcp_core.jsonrpc._codec import encode
 
-from ._capabilities import supported_methods, is_declared, without_change_notifications
+from ._capabilities import is_declared, supported_methods, without_change_notifications
 from ._dialects import ALL, DIALECTS, Dialect, dialects_of
 from ._methods import Method, Role
 
@@ -163,6 +163,7 @@ class Config:
         "by_version",
         "cache",
         "capabilities",
+        "dialect_configs",
         "dialects",
         "info",
         "initialize_timeout",
@@ -174,7 +175,6 @@ class Config:
         "receivable",
         "stateful",
         "stateless",
-        "dialect_configs",
     )
 
     def __init__(

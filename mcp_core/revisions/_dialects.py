@@ -45,9 +45,9 @@ __all__ = [
     "LATEST",
     "Dialect",
     "HttpRules",
-    "newest_common",
     "dialects_of",
     "negotiate",
+    "newest_common",
 ]
 
 _ORDER: Final = {version: index for index, version in enumerate((*REVISIONS, NEVER))}

@@ -167,7 +167,7 @@ class AbstractClient(abc.ABC):
 
     def _open(self) -> None:
         """Begin the opening. `_status.preface_received` tells when it is over."""
-        self._conn.open(self._clock(), known_peer=self._options.get("verdict"))
+        self._conn.open(self._clock(), known_peer=self._options.get("known_peer"))
 
     def _later(self, seconds: float, function: Callable[[], object]) -> None:
         """Call `function` after some seconds, unless the client is closed before."""

@@ -26,8 +26,8 @@ from mcp_core._errors import Fault, McpError, RemoteProtocolError, single
 from mcp_core.client._calls import CallWait
 from mcp_core.client._options import roots_result
 from mcp_core.input_requests._kinds import (
-    check_response,
     check_input_request,
+    check_response,
     form_schema,
     input_request_of,
     response_to_error,

@@ -29,11 +29,11 @@ __all__ = [
     "ANNOTATION",
     "Arguments",
     "ParamHeaders",
+    "format_value",
     "header_matches",
+    "mirrored_values",
     "param_headers",
     "param_values",
-    "format_value",
-    "mirrored_values",
 ]
 
 ANNOTATION: Final = "x-mcp-header"

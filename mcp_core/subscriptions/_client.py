@@ -38,10 +38,10 @@ from ._server import (
     LISTS,
     UPDATED,
     Change,
-    to_filter,
-    needs_listen,
-    changes_in_filter,
     announced,
+    changes_in_filter,
+    needs_listen,
+    to_filter,
 )
 
 if TYPE_CHECKING:

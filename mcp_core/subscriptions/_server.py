@@ -52,20 +52,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACKNOWLEDGED",
-    "SUBSCRIPTION_METHODS",
     "LISTEN",
     "LISTS",
+    "SUBSCRIPTION_METHODS",
     "UPDATED",
     "Change",
     "ChangeNotification",
     "SubscriptionEnd",
     "SubscriptionPublisher",
     "SubscriptionTable",
-    "to_filter",
-    "needs_listen",
+    "announced",
     "changes",
     "changes_in_filter",
-    "announced",
+    "needs_listen",
+    "to_filter",
 ]
 
 LISTEN: Final = "subscriptions/listen"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ._addresses import MAX_URL as MAX_URL
-from ._addresses import is_loopback_url as is_loopback_url
+from ._addresses import find_url_error as find_url_error
 from ._addresses import is_loopback_host as is_loopback_host
+from ._addresses import is_loopback_url as is_loopback_url
 from ._addresses import is_private_address as is_private_address
 from ._addresses import is_public_address as is_public_address
 from ._addresses import may_fetch as may_fetch
 from ._addresses import origin_of as origin_of
 from ._addresses import origin_text as origin_text
 from ._addresses import same_origin_redirect as same_origin_redirect
-from ._addresses import find_url_error as find_url_error
 from ._url import DEFAULT_PORTS as DEFAULT_PORTS
 from ._url import Url as Url
 from ._url import effective_port as effective_port

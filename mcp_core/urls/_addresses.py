@@ -19,15 +19,15 @@ from ._url import DEFAULT_PORTS, effective_port
 
 __all__ = [
     "MAX_URL",
-    "is_loopback_url",
+    "find_url_error",
     "is_loopback_host",
+    "is_loopback_url",
     "is_private_address",
     "is_public_address",
     "may_fetch",
     "origin_of",
     "origin_text",
     "same_origin_redirect",
-    "find_url_error",
 ]
 
 MAX_URL: Final = 8192  # characters

@@ -22,7 +22,7 @@ from urllib.parse import unquote
 
 from ._errors import CliError, unknown_argument
 
-__all__ = ["NO_MATCH", "parse_arguments", "describe_types", "parse_object", "parse_value"]
+__all__ = ["NO_MATCH", "describe_types", "parse_arguments", "parse_object", "parse_value"]
 
 _Schema = Mapping[str, Any]
 

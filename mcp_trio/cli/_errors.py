@@ -9,16 +9,16 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 __all__ = [
-    "SERVER_ERROR",
     "INTERRUPTED",
     "MISUSE",
     "NO_CONNECTION",
+    "SERVER_ERROR",
     "CliError",
     "check_uri",
-    "suggestion",
     "is_uri",
-    "unknown_name",
+    "suggestion",
     "unknown_argument",
+    "unknown_name",
 ]
 
 SERVER_ERROR: Final = 1

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Dialogue",
     "InvalidInput",
-    "PromptParts",
     "PrintLine",
-    "valid_default",
+    "PromptParts",
+    "ask_to_open_page",
     "fill_in",
     "parse_field",
-    "ask_to_open_page",
+    "valid_default",
 ]
 
 T = TypeVar("T")

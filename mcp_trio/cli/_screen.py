@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Screen",
+    "content_text",
+    "describe_blob",
     "encode_document",
     "replace_controls",
-    "describe_blob",
-    "content_text",
 ]
 
 _CONTROL_PICTURES: Final = str.maketrans(

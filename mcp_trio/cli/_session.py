@@ -34,7 +34,7 @@ from mcp_core.auth import AuthorizationFailed
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 from mcp_trio.streams._stdio import stop_on_signals
 
-from ._errors import SERVER_ERROR, MISUSE, NO_CONNECTION, CliError
+from ._errors import MISUSE, NO_CONNECTION, SERVER_ERROR, CliError
 from ._screen import Screen
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ __all__ = [
     "DEFAULT_TIMEOUT",
     "Target",
     "find_cure",
-    "server_capabilities",
     "run_session",
+    "server_capabilities",
     "trace_printer",
 ]
 

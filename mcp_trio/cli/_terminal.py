@@ -20,7 +20,7 @@ import trio
 if TYPE_CHECKING:
     from mcp_core.types import ElicitResult
 
-    from ._forms import Dialogue, PromptParts, PrintLine
+    from ._forms import Dialogue, PrintLine, PromptParts
     from ._screen import Screen
 
 __all__ = ["Terminal"]

@@ -19,7 +19,7 @@ from mcp_core.types import ElicitationCapability, ElicitResult
 
 from ._arguments import parse_object
 from ._errors import CliError, unknown_argument
-from ._forms import InvalidInput, valid_default, fill_in, parse_field, ask_to_open_page
+from ._forms import InvalidInput, ask_to_open_page, fill_in, parse_field, valid_default
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence

@@ -21,7 +21,7 @@ from mcp_core import ConnectFailed
 from mcp_core.http import RequestHead
 from mcp_core.urls import Url, is_loopback_host
 
-from ._h11_connection import H11ClientConnection, request_upgrade, open_tunnel
+from ._h11_connection import H11ClientConnection, open_tunnel, request_upgrade
 
 if TYPE_CHECKING:
     from mcp_core.http import Headers, WebSocketUpgrade

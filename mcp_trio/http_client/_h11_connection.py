@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http import Action, Headers, RequestHead
 
-__all__ = ["H11ClientConnection", "request_upgrade", "open_tunnel"]
+__all__ = ["H11ClientConnection", "open_tunnel", "request_upgrade"]
 
 _READ_SIZE: Final = 65_536
 _MAX_HEAD: Final = 65_536  # bytes

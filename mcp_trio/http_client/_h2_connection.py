@@ -35,8 +35,8 @@ from mcp_core.http import (
     FrameWatch,
     Head,
     NotProcessed,
-    goaway,
     encode_request_head,
+    goaway,
     response_head,
 )
 from mcp_trio._h2_protocol import H2Protocol
@@ -127,7 +127,7 @@ class H2ClientConnection:
 
     def __init__(self, stream: trio.abc.Stream, scheme: str) -> None:
         self.response_count = 0
-        self.received_any = False
+        self.received = False
         self._stream = stream
         self._scheme = scheme
         self._watch = FrameWatch(is_server=False)
@@ -335,8 +335,8 @@ class H2ClientConnection:
                 return
             if not data:
                 return
-            if not self.received_any:
-                self.received_any = True
+            if not self.received:
+                self.received = True
                 for prefix, problem in _OTHER_PROTOCOLS.items():
                     if data.startswith(prefix):
                         self._fault = problem

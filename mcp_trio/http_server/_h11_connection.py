@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import h11
 import trio
 
-from mcp_core.http import Body, End, Head, head_end, find_partial_head_error
+from mcp_core.http import Body, End, Head, find_partial_head_error, head_end
 
 from ._connection import (
     BODY_PROGRESS,
@@ -25,8 +25,8 @@ from ._connection import (
     HEAD_SECONDS,
     IDLE_SECONDS,
     LINGER_SECONDS,
-    TEXT_PLAIN,
     MAX_UNWANTED,
+    TEXT_PLAIN,
     WITHOUT_BODY,
     WRITE_SIZE,
     HttpServerConnection,

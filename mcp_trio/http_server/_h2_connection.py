@@ -36,9 +36,9 @@ from mcp_core.http import (
     FrameWatch,
     Head,
     HeadError,
+    find_trailer_error,
     goaway,
     rst_stream,
-    find_trailer_error,
 )
 
 from ._connection import (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from h2.settings import SettingCodes
 from hpack import Decoder, Encoder
 
-from mcp_core.http import MAX_CONCURRENT_STREAMS, RequestHead, request_head, encode_response_head
+from mcp_core.http import MAX_CONCURRENT_STREAMS, RequestHead, encode_response_head, request_head
 from mcp_trio._h2_protocol import H2Protocol
 
 from ._h11_heads import date_value

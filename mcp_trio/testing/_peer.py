@@ -263,7 +263,7 @@ class ScriptedPeer:
 
         In a revision without a handshake that is `server/discover`. In the others a client of
         several revisions may send that first, and gets the error "Method not found". A client that
-        was given a `verdict` sends neither: do not call this method then.
+        was given a `known_peer` sends neither: do not call this method then.
         """
         if not self._dialect.stateful:
             request = await self.expect("server/discover")

@@ -21,8 +21,8 @@ from tests.core.helpers import (
     Message,
     initialize,
     line,
-    stateless_request,
     request,
+    stateless_request,
 )
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from tests.core.helpers import (
     Message,
     initialize,
     line,
-    stateless_request,
     request,
+    stateless_request,
 )
 
 if TYPE_CHECKING:

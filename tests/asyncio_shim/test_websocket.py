@@ -32,7 +32,7 @@ from tests.asgi import Neutral, serve_app
 from tests.asyncio_shim.everything import everything
 from tests.asyncio_shim.loop import run
 from tests.asyncio_shim.test_http import DISCOVERED, DONE, on_trio
-from tests.core.helpers import VERSIONS, D, E, stateless_request, request
+from tests.core.helpers import VERSIONS, D, E, request, stateless_request
 from tests.core.http.site import initialize
 from tests.core.http.test_guarded import guard
 from tests.trio_.test_asgi_socket import ACCEPT, heard, socket, text

@@ -14,13 +14,13 @@ from tests.core.helpers import (
     Message,
     Talk,
     client_config,
-    stateless_request,
     notification,
-    single,
     opened,
     result,
     server,
     server_config,
+    single,
+    stateless_request,
 )
 
 SERVER: Final = Role.SERVER

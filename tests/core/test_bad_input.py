@@ -31,11 +31,11 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from tests.core.helpers import (
-    STATELESS_META,
     INITIALIZED,
     META_CAPABILITIES,
     META_VERSION,
     STATEFUL,
+    STATELESS_META,
     VERSIONS,
     B,
     D,
@@ -50,14 +50,14 @@ from tests.core.helpers import (
     encoded,
     error,
     initialize,
-    type_names,
-    stateless_request,
-    single,
     opened,
     ping,
     request,
     result,
     server_config,
+    single,
+    stateless_request,
+    type_names,
 )
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT

@@ -47,10 +47,10 @@ from tests.core.helpers import (
     client_config,
     encoded,
     initialize,
-    stateless_request,
     ping,
     request,
     server_config,
+    stateless_request,
 )
 
 STREAMS = Path(__file__).with_name("streams")

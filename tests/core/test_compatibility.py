@@ -25,12 +25,12 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from tests.core.helpers import (
-    CLIENT_INFO,
     CLIENT_CAPABILITIES,
+    CLIENT_INFO,
     INITIALIZED,
     META_CAPABILITIES,
-    SERVER_INFO,
     SERVER_CAPABILITIES,
+    SERVER_INFO,
     STATEFUL,
     VERSIONS,
     A,
@@ -48,15 +48,15 @@ from tests.core.helpers import (
     client_config,
     error,
     initialize,
-    type_names,
-    stateless_request,
-    single,
+    only_event,
     opened,
     ping,
-    only_event,
     request,
     result,
     server_config,
+    single,
+    stateless_request,
+    type_names,
 )
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
@@ -403,7 +403,7 @@ def test_client_with_any_server_behaviour_opens_or_fails(
 @pytest.mark.parametrize("config", [client_config(), client_config(E)])
 def test_known_peer_saves_the_probe(config: Config) -> None:
     pair = ConnectionPair(client=config)
-    pair.open(verdict=Peer(DIALECTS[E], SERVER_CAPABILITIES, SERVER_INFO))
+    pair.open(known_peer=Peer(DIALECTS[E], SERVER_CAPABILITIES, SERVER_INFO))
     assert pair.transcript == []
     pair.result(pair.request("tools/call", CALL), t.CallToolResult(content=[]))
 

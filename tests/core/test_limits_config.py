@@ -12,14 +12,14 @@ from msgspec import Struct
 from mcp_core import ALL, CLIENT_LIMITS, DIALECTS, Config, Limits, Method, Role
 from mcp_core import types as t
 from tests.core.helpers import (
-    CLIENT_INFO,
     CLIENT_CAPABILITIES,
+    CLIENT_INFO,
     META_CAPABILITIES,
     META_CLIENT,
     META_SERVER,
     META_VERSION,
-    SERVER_INFO,
     SERVER_CAPABILITIES,
+    SERVER_INFO,
     STATEFUL,
     VERSIONS,
     A,

@@ -40,12 +40,12 @@ from tests.core.helpers import (
     assert_closed,
     cancelled,
     client_config,
-    type_names,
+    only_event,
     opened,
     ping,
-    only_event,
     request,
     server_config,
+    type_names,
 )
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT

@@ -522,7 +522,11 @@ PASSED = [
         "import abc\nfrom msgspec import Struct\nfrom mcp_core.http import Head\nfrom ._job import Job",
     ),
     ("the_runtime_awaits_what_it_is_handed", "mcp_trio/_x.py", "import trio"),
-    ("the_core_only_computes", "mcp_core/_x.py", "self.open()\nconn.open(verdict=v)\nconfig.now()"),
+    (
+        "the_core_only_computes",
+        "mcp_core/_x.py",
+        "self.open()\nconn.open(known_peer=v)\nconfig.now()",
+    ),
     ("the_core_only_computes", "mcp_trio/_x.py", "print(open('x').read())"),
     (
         "versions_are_compared_in_one_place",

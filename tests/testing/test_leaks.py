@@ -20,7 +20,7 @@ from mcp_core import Connection, Role
 from mcp_core import types as t
 from mcp_trio.testing import _leaks
 from mcp_trio.testing._leaks import KINDS, LeakDetector
-from tests.core.helpers import client_config, line, stateless_request, ping, server_config
+from tests.core.helpers import client_config, line, ping, server_config, stateless_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

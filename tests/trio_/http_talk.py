@@ -19,8 +19,8 @@ from tests.core.helpers import (
     Message,
     encoded,
     initialize,
-    stateless_request,
     request,
+    stateless_request,
 )
 from tests.trio_.http_site import Answer, HttpWire
 

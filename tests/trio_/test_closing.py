@@ -95,8 +95,9 @@ async def test_closing_nested_clients_in_any_way_takes_no_time(
         ]
         for client in clients:
             callers += [
-                Caller(nursery, lambda c=client: c.call_tool("wait")) for _ in range(pending)
-            ]  # type: ignore[misc]
+                Caller(nursery, lambda c=client: c.call_tool("wait"))  # type: ignore[misc]
+                for _ in range(pending)
+            ]
         await trio.testing.wait_all_tasks_blocked()
         first, *others = (clients[place] for place in order)
         await close([first])
@@ -202,8 +203,9 @@ async def test_closing_clients_of_child_processes(request: Any, nursery: trio.Nu
     with trio.fail_after(30):
         async with connect(command) as one, connect(command) as two:
             callers = [
-                Caller(nursery, lambda c=client: c.call_tool("wait")) for client in (one, two)
-            ]  # type: ignore[misc]
+                Caller(nursery, lambda c=client: c.call_tool("wait"))  # type: ignore[misc]
+                for client in (one, two)
+            ]
             await one.ping()
             await one.aclose()
             await two.ping()

@@ -109,7 +109,7 @@ async def test_connect_options_reach_the_connection() -> None:
 
     crossed.clear()
     async with connect(
-        server, verdict=first.peer, trace=lambda *line: crossed.append(line)
+        server, known_peer=first.peer, trace=lambda *line: crossed.append(line)
     ) as second:
         assert crossed == []  # no request was needed
         await second.ping()

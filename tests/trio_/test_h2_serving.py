@@ -19,7 +19,7 @@ from mcp_core.http import PlainResponse
 from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_core.registry import Context, Server
 from mcp_trio import serve_http
-from tests.core.helpers import C, D, E, Message, encoded, initialize, stateless_request, request
+from tests.core.helpers import C, D, E, Message, encoded, initialize, request, stateless_request
 from tests.core.http.h2_frames import (
     DATA,
     END_HEADERS,

@@ -15,7 +15,7 @@ import trio.testing
 
 from mcp_trio import serve_stream
 from mcp_trio.testing import ScriptedPeer, memory_pair
-from tests.core.helpers import D, E, Message, stateless_request, request
+from tests.core.helpers import D, E, Message, request, stateless_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -23,11 +23,11 @@ from msgspec.structs import replace
 from mcp_core._errors import AuthRequired, McpTrioError
 from mcp_core.auth._errors import AuthorizationFailed
 from mcp_core.auth._resource_urls import (
-    with_port_of,
     canonical_resource,
     check_url,
     covers,
     redacted_url,
+    with_port_of,
 )
 from mcp_core.auth._steps import ListenForRedirect, Load, Save
 from mcp_core.urls._addresses import is_loopback_url, is_private_address, may_fetch, origin_of
@@ -36,7 +36,7 @@ from ._challenge import AuthChallenge, parse_auth_challenge
 from ._discovery import AuthorizationServer, find_authorization_server
 from ._dpop_signer import ALGORITHM, DpopSigner, is_dpop_available, new_seed
 from ._profile import EnterpriseManaged, JwtBearer
-from ._registration import ClientIdentity, registration_key, identify, known_identity
+from ._registration import ClientIdentity, identify, known_identity, registration_key
 from ._token_request import TokenEndpointClient, call_user_function
 from ._tokens import Tokens, decode_tokens, encode_tokens, tokens_from_response, tokens_key
 

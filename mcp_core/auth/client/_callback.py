@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuthorizationRequest",
-    "is_callback_for",
     "authorization_url",
     "code_challenge",
-    "read_callback",
+    "is_callback_for",
     "new_authorization_request",
     "new_secret",
+    "read_callback",
 ]
 
 # emptied

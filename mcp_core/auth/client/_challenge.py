@@ -18,7 +18,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["AuthChallenge", "Challenge", "parse_challenges", "parse_auth_challenge", "split_scopes"]
+__all__ = ["AuthChallenge", "Challenge", "parse_auth_challenge", "parse_challenges", "split_scopes"]
 
 MAX_LENGTH: Final = 16_384  # characters of all headers together
 MAX_SCOPES: Final = 100

@@ -28,15 +28,15 @@ from mcp_core.auth._resource_urls import (
     canonical_resource,
     check_url,
     covers,
-    resource_metadata_urls,
     redacted_url,
+    resource_metadata_urls,
 )
 from mcp_core.auth._server_metadata import (
     _fetch_server_metadata,
     _MetadataSearch,
     find_server_metadata,
 )
-from mcp_core.urls._addresses import is_loopback_url, origin_text, find_url_error
+from mcp_core.urls._addresses import find_url_error, is_loopback_url, origin_text
 
 from ._challenge import AuthChallenge, split_scopes
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mcp_core.auth._secret import RedactedStruct, Secret
-from mcp_core.urls._addresses import is_loopback_url, find_url_error
+from mcp_core.urls._addresses import find_url_error, is_loopback_url
 
 __all__ = ["AuthMethod", "ClientProfile", "EnterpriseManaged", "GrantType", "JwtBearer"]
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ._profile import ClientProfile
     from ._tokens import Tokens
 
-__all__ = ["ClientIdentity", "registration_key", "identify", "known_identity"]
+__all__ = ["ClientIdentity", "identify", "known_identity", "registration_key"]
 
 _BASIC: Final = "client_secret_basic"
 _POST: Final = "client_secret_post"

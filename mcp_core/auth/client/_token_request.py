@@ -26,7 +26,7 @@ from mcp_core.auth._secret import Secret
 from mcp_core.auth._steps import Browse, Fetch, HttpRequest, HttpResponse
 from mcp_core.jsonrpc._codec import encode
 
-from ._callback import authorization_url, read_callback, new_authorization_request
+from ._callback import authorization_url, new_authorization_request, read_callback
 from ._registration import ClientIdentity
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from mcp_core.auth._jose import (
     read_jws,
 )
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
-from mcp_core.urls._addresses import origin_of, find_url_error
+from mcp_core.urls._addresses import find_url_error, origin_of
 
 from ._grant import VerifierUnavailable
 

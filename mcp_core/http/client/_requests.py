@@ -25,13 +25,13 @@ from mcp_core.jsonrpc._codec import BadMessage, decode, is_batch
 from mcp_core.revisions._methods import Step
 
 from ._reconnect import Reconnection
-from ._response import Response, error_in, error_for_status
+from ._response import Response, error_for_status, error_in
 from ._transport import (
     ACCEPT_EVENT_STREAM,
     HttpOperation,
     MessagePost,
-    is_long_lived,
     handshake_step,
+    is_long_lived,
 )
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcp_core.http.wire._messages import Head
     from mcp_core.http.wire._sse import SseEvent
 
-__all__ = ["Response", "error_in", "error_for_status"]
+__all__ = ["Response", "error_for_status", "error_in"]
 
 _MAX_ERROR_BODY: Final = 64 * 1024  # bytes
 _MAX_SHOWN: Final = 200  # characters of a text of the server that an error repeats

@@ -23,9 +23,9 @@ from ._transport import (
     HttpOperation,
     MessagePost,
     Transport,
+    caller_headers,
     may_repeat,
     operation_name,
-    caller_headers,
 )
 
 if TYPE_CHECKING:

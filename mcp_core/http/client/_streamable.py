@@ -36,11 +36,11 @@ from ._sse_transport import HttpSseTransport
 from ._transport import (
     CONTENT_TYPE_JSON,
     Transport,
+    caller_headers,
+    handshake_step,
     is_long_lived,
     may_repeat,
     operation_name,
-    caller_headers,
-    handshake_step,
 )
 
 if TYPE_CHECKING:

@@ -46,11 +46,11 @@ __all__ = [
     "MessagePost",
     "OperationHost",
     "Transport",
+    "caller_headers",
+    "handshake_step",
     "is_long_lived",
     "may_repeat",
     "operation_name",
-    "caller_headers",
-    "handshake_step",
 ]
 
 ACCEPT_EVENT_STREAM: Final = (b"accept", EVENT_STREAM)

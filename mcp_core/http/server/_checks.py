@@ -38,10 +38,10 @@ __all__ = [
     "WEBSOCKET_UPGRADE",
     "ParsedHead",
     "check_head",
-    "preflight_headers",
-    "parse_head",
-    "cors_headers",
     "check_host_and_origin",
+    "cors_headers",
+    "parse_head",
+    "preflight_headers",
 ]
 
 ALLOWED: Final = b"GET, POST, DELETE, OPTIONS"

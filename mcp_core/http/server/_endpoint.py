@@ -43,12 +43,12 @@ from ._auth import GUARDED, AuthCheck
 from ._checks import (
     ALLOWED,
     WEBSOCKET_UPGRADE,
-    check_head,
-    preflight_headers,
-    parse_head,
-    cors_headers,
     body_too_long,
+    check_head,
     check_host_and_origin,
+    cors_headers,
+    parse_head,
+    preflight_headers,
 )
 from ._exchange import Exchange, ResponseMode
 from ._session import Conversation, EndpointState, Session, Sessions, cancelled_ids

@@ -319,11 +319,11 @@ class Session(Conversation):
     """
 
     __slots__ = (
-        "stream_by_request",
         "id",
         "legacy_sse",
-        "stream_count",
         "standalone_stream",
+        "stream_by_request",
+        "stream_count",
         "streams",
     )
 
@@ -482,7 +482,7 @@ def cancelled_ids(body: ParsedBody) -> list[RequestId]:
 class Sessions(dict[bytes, "Session"]):
     """The open sessions by id. Call `handle_timeout` at `next_deadline`."""
 
-    __slots__ = ("_limits", "uninitialized", "idle")
+    __slots__ = ("_limits", "idle", "uninitialized")
 
     def __init__(self, limits: HttpLimits) -> None:
         super().__init__()

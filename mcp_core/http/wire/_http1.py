@@ -54,7 +54,7 @@ from ._head_limits import (
     HeadError,
 )
 
-__all__ = ["head_end", "find_head_error", "origin_form", "find_partial_head_error"]
+__all__ = ["find_head_error", "find_partial_head_error", "head_end", "origin_form"]
 
 _MAX_LINE: Final = MAX_METHOD + 1 + MAX_TARGET + len(" HTTP/1.1\r\n")
 

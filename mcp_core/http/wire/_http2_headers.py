@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "encode_request_head",
-    "request_head",
     "encode_response_head",
-    "response_head",
     "find_trailer_error",
+    "request_head",
+    "response_head",
 ]
 
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9a-z]"

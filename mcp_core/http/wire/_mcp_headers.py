@@ -37,10 +37,10 @@ from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.revisions._methods import METHODS, Method
 from mcp_core.schema._param_headers import (
     ParamHeaders,
-    header_matches,
-    param_values,
     format_value,
+    header_matches,
     mirrored_values,
+    param_values,
 )
 from mcp_core.types import CallToolParams
 

@@ -141,8 +141,8 @@ class WebSocket:
         "_write_deadline",
         "_write_timeout",
         "conn",
-        "input_ignored",
         "disconnected",
+        "input_ignored",
         "now",
         "paused",
     )

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "accept_headers",
-    "is_upgrade",
     "find_upgrade_error",
+    "is_upgrade",
 ]
 
 _WEBSOCKET: Final = b"websocket"

@@ -31,7 +31,7 @@ from mcp_core.types import CallToolResult, InputRequiredResult, Result, TextCont
 from ._content import BLOCKS, MEDIA, block_of, blocks_of
 from ._function import MISSING, strip_annotated, union_members
 from ._schema import DeclaredSchema, schema_of, wrap_schema
-from ._signature import InvalidArguments, check_type, check_encoded
+from ._signature import InvalidArguments, check_encoded, check_type
 
 __all__ = ["Output"]
 

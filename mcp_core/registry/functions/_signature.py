@@ -31,8 +31,8 @@ __all__ = [
     "ArgumentsNotAnObject",
     "InvalidArguments",
     "TextReader",
-    "check_type",
     "check_encoded",
+    "check_type",
     "read_object",
 ]
 

@@ -18,7 +18,7 @@ from mcp_trio.cli._arguments import parse_arguments
 from mcp_trio.cli._errors import SERVER_ERROR, unknown_name
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen, content_text
-from mcp_trio.cli._session import server_capabilities, run_session
+from mcp_trio.cli._session import run_session, server_capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

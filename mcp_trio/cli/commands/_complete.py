@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from mcp_core.registry import DeclarationError, UriTemplate
 from mcp_core.types import CompleteParams
 from mcp_trio.cli._arguments import parse_arguments
-from mcp_trio.cli._errors import CliError, unknown_name, unknown_argument
+from mcp_trio.cli._errors import CliError, unknown_argument, unknown_name
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._session import server_capabilities, run_session
+from mcp_trio.cli._session import run_session, server_capabilities
 
 from ._prompt import find_prompt, text_schema
 

@@ -18,7 +18,7 @@ from mcp_core import Fault, Peer, PeerError
 from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
 from mcp_trio.cli._arguments import describe_types
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._session import server_capabilities, run_session
+from mcp_trio.cli._session import run_session, server_capabilities
 
 if TYPE_CHECKING:
     from mcp_trio._client import Client

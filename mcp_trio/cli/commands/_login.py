@@ -17,7 +17,7 @@ from mcp_core.auth import ClientProfile
 from mcp_trio.auth._authorization import LoginConfig
 from mcp_trio.auth._storage import FileStorage
 from mcp_trio.cli._errors import NO_CONNECTION, CliError
-from mcp_trio.cli._session import server_capabilities, run_session
+from mcp_trio.cli._session import run_session, server_capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

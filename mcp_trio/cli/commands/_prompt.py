@@ -9,7 +9,7 @@ from mcp_trio.cli._arguments import parse_arguments
 from mcp_trio.cli._errors import unknown_name
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen, content_text
-from mcp_trio.cli._session import server_capabilities, run_session
+from mcp_trio.cli._session import run_session, server_capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mcp_trio._client import Client
     from mcp_trio.cli._session import Target
 
-__all__ = ["prompt", "find_prompt", "text_schema"]
+__all__ = ["find_prompt", "prompt", "text_schema"]
 
 
 def prompt(target: Target, name: str, words: Sequence[str], *, as_json: bool) -> int:

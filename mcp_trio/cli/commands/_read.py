@@ -16,8 +16,8 @@ from mcp_core import McpTrioError, PeerError, RemoteProtocolError
 from mcp_core.registry import DeclarationError, UriMatcher, UriTemplate
 from mcp_trio.cli._errors import SERVER_ERROR, CliError, check_uri, suggestion
 from mcp_trio.cli._progress import show_progress
-from mcp_trio.cli._screen import Screen, encode_document, describe_blob
-from mcp_trio.cli._session import find_cure, server_capabilities, run_session
+from mcp_trio.cli._screen import Screen, describe_blob, encode_document
+from mcp_trio.cli._session import find_cure, run_session, server_capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

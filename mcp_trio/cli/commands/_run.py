@@ -31,7 +31,7 @@ from mcp_core import registry
 from mcp_core.registry import DeclarationError, Server
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._server import run as serve
-from mcp_trio.cli._errors import SERVER_ERROR, NO_CONNECTION, CliError
+from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
 from mcp_trio.cli._screen import Screen
 from mcp_trio.http_server._serve import serve_http
 from mcp_trio.streams._stdio import stop_on_signals
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = [
-    "load",
     "access_log_printer",
+    "load",
     "run",
     "run_http",
 ]

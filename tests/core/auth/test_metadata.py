@@ -13,13 +13,13 @@ from mcp_core.auth import MAX_BODY, AuthorizationFailed, Secret
 from mcp_core.auth._metadata import (
     OAuthErrorResponse,
     TokenResponse,
-    sanitize_error,
     is_token,
     read_error,
     read_registration,
     read_resource_metadata,
     read_server_metadata,
     read_token,
+    sanitize_error,
 )
 
 READERS: list[tuple[Any, dict[str, Any], str]] = [

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from mcp_core.auth import AuthorizationFailed
 from mcp_core.auth._resource_urls import (
-    with_port_of,
     canonical_resource,
     check_url,
     covers,
     issuer_metadata_urls,
-    resource_metadata_urls,
     redacted_url,
+    resource_metadata_urls,
+    with_port_of,
 )
-from mcp_core.urls import origin_text, find_url_error
+from mcp_core.urls import find_url_error, origin_text
 from tests.core.urls.test_addresses import GOOD
 
 

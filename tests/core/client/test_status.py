@@ -16,7 +16,7 @@ from mcp_core import (
     State,
 )
 from mcp_core.runtime import ConnectionStatus
-from tests.core.helpers import C, D, E, Talk, client_config, error, single, opened, result
+from tests.core.helpers import C, D, E, Talk, client_config, error, opened, result, single
 from tests.core.messages.test_pending import RecordingRequest
 
 

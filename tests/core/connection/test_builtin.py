@@ -13,8 +13,8 @@ from mcp_core.connection._builtin import BUILTIN_RESULTS
 from mcp_core.registry import CacheHint
 from tests.core.helpers import (
     CLIENT_INFO,
-    SERVER_INFO,
     SERVER_CAPABILITIES,
+    SERVER_INFO,
     STATEFUL,
     A,
     D,

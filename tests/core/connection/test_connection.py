@@ -36,8 +36,8 @@ from mcp_core import types as t
 from mcp_core.messages._incoming import MessageContext
 from tests.core.connection_setup import CLIENT, EMPTY, ERROR, SERVER, NotJson
 from tests.core.helpers import (
-    CLIENT_INFO,
     CLIENT_CAPABILITIES,
+    CLIENT_INFO,
     INITIALIZED,
     META_SERVER,
     STATEFUL,
@@ -57,16 +57,16 @@ from tests.core.helpers import (
     encoded,
     error,
     initialize,
-    stateless_request,
     notification,
-    single,
+    only_event,
     opened,
     ping,
-    only_event,
     request,
     result,
     server,
     server_config,
+    single,
+    stateless_request,
 )
 
 # -- Facts -----------------------------------------------------------------------------------------

@@ -39,16 +39,16 @@ from tests.core.helpers import (
     cancelled,
     client,
     initialize,
-    type_names,
-    stateless_request,
     notification,
-    single,
-    opened,
     only_event,
+    opened,
     request,
     result,
     server,
     server_config,
+    single,
+    stateless_request,
+    type_names,
 )
 
 # -- Sessions --------------------------------------------------------------------------------------

@@ -39,17 +39,17 @@ from tests.core.helpers import (
     encoded,
     error,
     initialize,
-    type_names,
-    stateless_request,
     notification,
-    single,
+    only_event,
     opened,
     ping,
-    only_event,
     request,
     result,
     server,
     server_config,
+    single,
+    stateless_request,
+    type_names,
 )
 
 # -- Progress --------------------------------------------------------------------------------------

@@ -54,15 +54,15 @@ from tests.core.helpers import (
     client,
     client_config,
     error,
-    type_names,
-    single,
+    only_event,
     opened,
     ping,
-    only_event,
     request,
     result,
     server,
     server_config,
+    single,
+    type_names,
 )
 
 # -- Opening ---------------------------------------------------------------------------------------

@@ -31,17 +31,17 @@ from tests.core.helpers import (
     client,
     client_config,
     initialize,
-    type_names,
     line,
-    stateless_request,
-    single,
+    only_event,
     opened,
     ping,
-    only_event,
     request,
     result,
     server,
     server_config,
+    single,
+    stateless_request,
+    type_names,
 )
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"

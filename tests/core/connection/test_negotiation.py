@@ -25,8 +25,8 @@ from mcp_core.connection._negotiation import (
 from mcp_core.jsonrpc._codec import decode
 from mcp_core.revisions._dialects import Dialect
 from tests.core.helpers import (
-    CLIENT_INFO,
     CLIENT_CAPABILITIES,
+    CLIENT_INFO,
     META_SERVER,
     STATEFUL,
     A,

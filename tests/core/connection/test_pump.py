@@ -11,11 +11,11 @@ from tests.core.helpers import (
     INITIALIZED,
     D,
     initialize,
-    type_names,
     line,
     ping,
     request,
     server_config,
+    type_names,
 )
 
 if TYPE_CHECKING:

@@ -45,8 +45,8 @@ from tests.core.helpers import (
     D,
     E,
     client_config,
-    single,
     server_config,
+    single,
 )
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from mcp_core import METHODS, Fault, LocalProtocolError, McpError, Method, Remot
 from mcp_core import types as t
 from mcp_core.input_requests._kinds import (
     INPUT_REQUESTS,
-    check_response,
     check_input_request,
-    missing_capabilities,
+    check_response,
     find_error,
     input_request_of,
-    response_to_error,
+    missing_capabilities,
     require_capabilities,
+    response_to_error,
 )
 from mcp_core.revisions._methods import INPUTS
 from tests.core.questions import (

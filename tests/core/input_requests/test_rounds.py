@@ -29,8 +29,8 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core._errors import single
 from mcp_core.input_requests._kinds import (
-    check_response,
     check_input_request,
+    check_response,
     input_request_of,
     require_capabilities,
 )
@@ -40,8 +40,8 @@ from mcp_core.input_requests._rounds import (
     ClientRoundTrips,
     NeedInput,
     ServerRoundTrips,
-    to_request,
     retry_delay,
+    to_request,
 )
 from mcp_core.jsonrpc._codec import encode, reader
 from mcp_core.messages._events import RequestReceived

@@ -24,9 +24,9 @@ from mcp_core.jsonrpc._codec import (
     encode_request,
     encode_result,
     is_batch,
-    strip_white_space,
     reader,
     split_batch,
+    strip_white_space,
 )
 
 MAX = 2**53 - 1

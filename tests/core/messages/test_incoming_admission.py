@@ -13,13 +13,13 @@ from mcp_core import types as t
 from mcp_core.connection._admission import AdmittedRequest, admit
 from mcp_core.messages._rejection import RequestRejected
 from tests.core.helpers import (
-    CLIENT_INFO,
     CLIENT_CAPABILITIES,
-    STATELESS_META,
+    CLIENT_INFO,
     META_CAPABILITIES,
     META_CLIENT,
     META_VERSION,
     STATEFUL,
+    STATELESS_META,
     VERSIONS,
     A,
     B,

@@ -19,7 +19,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import decode
-from mcp_core.messages._responses import OutgoingRequest, response_event, decode_error
+from mcp_core.messages._responses import OutgoingRequest, decode_error, response_event
 from tests.core.helpers import STATEFUL, VERSIONS, D, E
 
 

@@ -19,9 +19,9 @@ from tests.core.helpers import (
     cancelled,
     initialize,
     line,
-    stateless_request,
     request,
     result,
+    stateless_request,
 )
 from tests.core.runtime.stepping import steps_of
 

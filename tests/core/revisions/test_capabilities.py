@@ -9,7 +9,7 @@ import pytest
 
 from mcp_core import DIALECTS, Role
 from mcp_core import types as t
-from mcp_core.revisions._capabilities import supported_methods, capability_object, is_declared
+from mcp_core.revisions._capabilities import capability_object, is_declared, supported_methods
 from tests.core.helpers import D, E
 
 CLIENT = t.ClientCapabilities

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from mcp_core import ALL, DIALECTS, LATEST, Fault, LocalProtocolError
 from mcp_core import types as t
-from mcp_core.revisions._dialects import newest_common, dialects_of, negotiate
+from mcp_core.revisions._dialects import dialects_of, negotiate, newest_common
 from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E
 
 # version, stateful, batches, null id in errors, structured content, tool argument faults,

@@ -39,8 +39,8 @@ from tests.core.helpers import (
     Talk,
     error,
     notification,
-    single,
     result,
+    single,
 )
 from tests.core.runtime.stepping import steps_of
 
@@ -813,7 +813,7 @@ def test_log_level_rejected_at_open_is_reported(answer: Any, reported: Any) -> N
 
 def test_open_with_known_peer_sends_no_probe() -> None:
     first = opened(E, {"tools": {}, "logging": {}})
-    second = Played(E, verdict=first.peer, log_level="debug")
+    second = Played(E, known_peer=first.peer, log_level="debug")
     second._open()
     for event in second.talk.events():
         second._handle_event(event)

@@ -23,9 +23,9 @@ from tests.core.helpers import (
     Message,
     Talk,
     client_config,
-    single,
     opened,
     request,
+    single,
 )
 from tests.core.questions import (
     ALICE,

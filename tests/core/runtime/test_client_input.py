@@ -17,9 +17,9 @@ from tests.core.helpers import (
     Message,
     cancelled,
     notification,
-    single,
     request,
     result,
+    single,
 )
 from tests.core.questions import NAME_FORM, SAID
 from tests.core.runtime.test_client import (

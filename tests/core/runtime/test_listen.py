@@ -14,7 +14,7 @@ from mcp_core import (
     PeerError,
     RemoteProtocolError,
 )
-from tests.core.helpers import D, E, Message, error, notification, single, result
+from tests.core.helpers import D, E, Message, error, notification, result, single
 from tests.core.runtime.test_client import LONG, Played, opened, params, told, value
 
 if TYPE_CHECKING:

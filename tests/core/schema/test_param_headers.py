@@ -14,11 +14,11 @@ from mcp_core.jsonrpc._codec import encode
 from mcp_core.schema._param_headers import (
     MAX_DEPTH,
     MAX_HEADERS,
+    format_value,
     header_matches,
+    mirrored_values,
     param_headers,
     param_values,
-    format_value,
-    mirrored_values,
 )
 
 

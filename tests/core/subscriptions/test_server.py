@@ -19,8 +19,8 @@ from tests.core.helpers import (
     D,
     E,
     Message,
-    single,
     server_config,
+    single,
 )
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from mcp_core.urls import (
     MAX_URL,
-    is_loopback_url,
+    find_url_error,
     is_loopback_host,
+    is_loopback_url,
     is_private_address,
     is_public_address,
     may_fetch,
     origin_of,
     origin_text,
     same_origin_redirect,
-    find_url_error,
 )
 
 GOOD = """

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_trio.cli._arguments import parse_arguments, describe_types
+from mcp_trio.cli._arguments import describe_types, parse_arguments
 from mcp_trio.cli._errors import CliError
 
 SCHEMA: dict[str, Any] = {

@@ -9,7 +9,7 @@ import pytest
 
 from mcp_core import FormSchema
 from mcp_core.types import ElicitResult
-from mcp_trio.cli._forms import fill_in, ask_to_open_page
+from mcp_trio.cli._forms import ask_to_open_page, fill_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,7 +22,7 @@ from mcp_core.registry import Context, Server
 from mcp_trio import HttpAddress, serve_http
 from mcp_trio.http_server._connection import AccessLogEntry
 from mcp_trio.http_server._serve import ServerConnections, serve_http_listeners
-from tests.core.helpers import D, E, stateless_request, ping
+from tests.core.helpers import D, E, ping, stateless_request
 from tests.core.http.heads import ROWS, SERVED, WAITS, Row
 from tests.trio_.http_site import FakeSite, HttpWire, get, serving
 from tests.trio_.http_talk import MemoryListener, Talker, events_in, served_over_http

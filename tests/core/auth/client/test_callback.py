@@ -14,8 +14,8 @@ from mcp_core.auth.client._callback import (
     AuthorizationRequest,
     authorization_url,
     code_challenge,
-    read_callback,
     new_authorization_request,
+    read_callback,
 )
 from tests.core.auth.play import AS, MCP, REDIRECT, Entropy, authority
 

@@ -13,8 +13,8 @@ from mcp_core.auth.client._challenge import (
     MAX_LENGTH,
     AuthChallenge,
     Challenge,
-    parse_challenges,
     parse_auth_challenge,
+    parse_challenges,
     split_scopes,
 )
 

@@ -12,9 +12,9 @@ from mcp_core import AuthRequired
 from mcp_core.auth import AuthorizationFailed, FetchFailed, HttpResponse, Secret
 from mcp_core.auth.client._registration import (
     ClientIdentity,
-    registration_key,
     identify,
     known_identity,
+    registration_key,
 )
 from mcp_core.auth.client._tokens import Tokens
 from tests.core.auth.play import (

@@ -16,7 +16,7 @@ from mcp_core import types as t
 from mcp_core.auth._jose import ASYMMETRIC, MAX_TOKEN, InvalidToken
 from mcp_core.auth._metadata import read_resource_metadata
 from mcp_core.auth._steps import Flow, HttpResponse
-from mcp_core.auth.client._challenge import parse_challenges, parse_auth_challenge
+from mcp_core.auth.client._challenge import parse_auth_challenge, parse_challenges
 from mcp_core.auth.server._grant import Grant, VerifierUnavailable
 from mcp_core.auth.server._introspection import IntrospectionVerifier
 from mcp_core.auth.server._jwt import JwtVerifier

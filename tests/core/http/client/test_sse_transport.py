@@ -20,7 +20,7 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from tests.core.helpers import A, C, D, E, error, notification, single, result
+from tests.core.helpers import A, C, D, E, error, notification, result, single
 from tests.core.http.client_net import (
     EVENTS,
     JSON,

@@ -18,11 +18,11 @@ from mcp_core.http.client._transport import (
     MessagePost,
     OperationHost,
     Transport,
+    caller_headers,
+    handshake_step,
     is_long_lived,
     may_repeat,
     operation_name,
-    caller_headers,
-    handshake_step,
 )
 from mcp_core.messages._outbox import MessageKind, Outgoing
 from mcp_core.revisions._methods import Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_core.http import HostOriginPolicy
-from mcp_core.http.server._checks import preflight_headers, cors_headers
+from mcp_core.http.server._checks import cors_headers, preflight_headers
 from tests.core.http.site import HOST, E, Talk, meta, request
 
 PAGE = (b"origin", b"https://app.example")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from mcp_core.http.wire._head_limits import MAX_FIELDS, MAX_HEAD, SINGLETONS, HeadError
 from mcp_core.http.wire._http1 import (
-    head_end,
     find_head_error,
-    origin_form,
     find_partial_head_error,
+    head_end,
+    origin_form,
 )
 from tests.core.helpers import chunks
 from tests.core.http.heads import CHUNKS, ROWS, SERVED, WAITS, Row, chunked

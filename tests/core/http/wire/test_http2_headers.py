@@ -11,10 +11,10 @@ from mcp_core.http import (
     HeadError,
     RequestHead,
     encode_request_head,
-    request_head,
     encode_response_head,
-    response_head,
     find_trailer_error,
+    request_head,
+    response_head,
 )
 from mcp_core.http.wire._head_limits import SINGLETONS
 

@@ -9,7 +9,7 @@ import pytest
 from mcp_core import Config, Limits
 from mcp_core import types as t
 from mcp_core.http import HostOriginPolicy, HttpOptions
-from mcp_core.http.server._checks import CHECKS, check_head, parse_head, body_too_long
+from mcp_core.http.server._checks import CHECKS, body_too_long, check_head, parse_head
 from mcp_core.http.wire._messages import Headers
 
 CONFIG = Config(t.Implementation("s", "1"), t.ServerCapabilities(), limits=Limits(message=1000))
