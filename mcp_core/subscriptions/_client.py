@@ -362,9 +362,9 @@ class ClientSubscriptions:
             params = t.ListenParams(notifications=to_filter(subscription.wanted))
             self._requests.append((LISTEN, params, subscription))
             return
-        announced = announced(peer.dialect, peer.capabilities, subscription.wanted)
-        resources = [change for change in announced if change.uri is not None]
-        subscription.begin([change for change in announced if change.uri is None], resources)
+        changes = announced(peer.dialect, peer.capabilities, subscription.wanted)
+        resources = [change for change in changes if change.uri is not None]
+        subscription.begin([change for change in changes if change.uri is None], resources)
         for change in resources:
             resource = self._resources.setdefault(
                 change, _ResourceSubscription(change, self._answered)
