@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
+
+pytestmark = pytest.mark.timeout(120)  # they start a pytest of their own
 SETTINGS = """
 [pytest]
 addopts = -p tests.conftest -p no:cacheprovider -m "not slow and not interop and not conformance and not node"
@@ -18,7 +23,7 @@ markers =
 """
 
 
-def run_in_background(place: Path, tests: str) -> str:
+def run_in_background(place: Path, tests: str, **environment: str) -> str:
     """Run `tests` as a job that a shell starts in the background: SIGINT is ignored. Give the output of pytest."""
     (place / "pytest.ini").write_text(SETTINGS)
     (place / "test_it.py").write_text(tests)
@@ -26,9 +31,10 @@ def run_in_background(place: Path, tests: str) -> str:
     done = subprocess.run(
         ["/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh", *words],
         cwd=ROOT,
+        env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=25,
+        timeout=100,
         check=False,
     )
     return done.stdout + done.stderr
@@ -88,3 +94,25 @@ def test_a_test_that_hangs_fails_by_name_and_the_run_goes_on(tmp_path: Path) -> 
     assert (
         'Tests were left out. To run them too: pytest -m slow, pytest -m "interop or node"' in told
     )
+
+
+NEEDS = """
+import pytest
+
+@pytest.fixture
+def tool():
+    pytest.skip("needs a tool")
+
+def test_needs_a_tool(tool):
+    pass
+
+@pytest.mark.skipif(True, reason="reads /proc")
+def test_of_another_system():
+    pass
+"""
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("true", "1 skipped, 1 error"), ("", "2 skipped")])
+def test_missing_tool_in_ci_is_an_error(ci: str, outcome: str, tmp_path: Path) -> None:
+    told = run_in_background(tmp_path, NEEDS, CI=ci)
+    assert outcome in told, told

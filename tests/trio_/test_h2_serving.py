@@ -454,7 +454,7 @@ def test_http2_is_not_imported_without_http2_clients() -> None:
 def tool(name: str) -> str:
     found = shutil.which(name)
     if found is None:
-        pytest.skip(f"{name} is not installed")
+        pytest.skip(f"needs {name}")
     return found
 
 
@@ -472,6 +472,7 @@ ASKING: Any = (
 CALL = json.dumps(stateless_request(1, "tools/call", {"name": "hello", "arguments": {}}))
 
 
+@pytest.mark.interop
 async def test_http2_curl_with_prior_knowledge() -> None:
     curl = tool("curl")
     async with trio.open_nursery() as nursery:
@@ -495,6 +496,7 @@ async def test_http2_curl_with_prior_knowledge() -> None:
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.interop
 async def test_http2_curl_over_tls(authority: trustme.CA, tmp_path: Any) -> None:
     curl = tool("curl")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -518,6 +520,7 @@ async def test_http2_curl_over_tls(authority: trustme.CA, tmp_path: Any) -> None
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.interop
 async def test_http2_h2load(tmp_path: Any) -> None:
     h2load = tool("h2load")
     (tmp_path / "call.json").write_text(CALL)
