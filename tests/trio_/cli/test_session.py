@@ -13,6 +13,7 @@ from tests.trio_.command.program import (
     DEAD,
     ROOT,
     SILENT,
+    Hosted,
     ServerFile,
     on_a_terminal,
     run,
@@ -160,12 +161,17 @@ LEVELS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def chatty(hosted: Hosted) -> tuple[str, ...]:
+    return hosted(CHATTY)
+
+
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
 @pytest.mark.parametrize(("options", "lines"), LEVELS)
 def test_call_log_messages_are_printed_to_stderr(
-    server: ServerFile, options: tuple[str, ...], lines: list[str], version: str
+    chatty: tuple[str, ...], options: tuple[str, ...], lines: list[str], version: str
 ) -> None:
-    result = run("call", "say", *options, "--revision", version, *server(CHATTY))
+    result = run("call", "say", *options, "--revision", version, *chatty)
     assert (result.returncode, result.stdout) == (0, "said\n")
     assert result.stderr.splitlines() == lines
 

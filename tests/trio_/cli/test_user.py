@@ -13,7 +13,7 @@ from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target
 from mcp_trio.cli._user import User
-from tests.trio_.command.program import ServerFile, Terminal, run
+from tests.trio_.command.program import Hosted, ServerFile, Terminal, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,9 +27,9 @@ SEATS = {
 }
 
 
-@pytest.fixture
-def asking(server: ServerFile) -> tuple[str, ...]:
-    return server("""
+@pytest.fixture(scope="module")
+def asking(hosted: Hosted) -> tuple[str, ...]:
+    return hosted("""
         from typing import Annotated, Literal
 
         import msgspec
@@ -259,8 +259,11 @@ def test_required_url_elicitation_names_page(server: ServerFile) -> None:
 
 @pytest.mark.requirement("ELIC-11", "ELIC-22")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_user_at_terminal_fills_in_form(asking: tuple[str, ...], version: str) -> None:
-    with Terminal("call", "book", "--revision", version, *asking, NO_COLOR="1") as terminal:
+def test_user_at_terminal_fills_in_form(
+    hosted: Hosted, asking: tuple[str, ...], version: str
+) -> None:
+    target = hosted.as_child(asking)
+    with Terminal("call", "book", "--revision", version, *target, NO_COLOR="1") as terminal:
         seen = terminal.type("many\n", behind="integer, 1 to 8: ")
         seen += terminal.type("3\n", behind="integer, 1 to 8: ")
         seen += terminal.type("\n", behind="number or name [aisle]: ")

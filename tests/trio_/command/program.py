@@ -12,7 +12,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Self
@@ -213,6 +213,29 @@ def served(file: Path, *options: str) -> Iterator[Served]:
     finally:
         if server.process.returncode is None:
             server.end()
+
+
+class Hosted:
+    """Servers over HTTP for many tests, which need not wait for one to start. What is given is a target."""
+
+    def __init__(self, place: Path, servers: ExitStack) -> None:
+        self._place, self._servers = place, servers
+        self._files: dict[tuple[str, ...], Path] = {}
+
+    def __call__(self, source: str | Path) -> tuple[str, ...]:
+        """Serve a file, or one with that source."""
+        if isinstance(source, str):
+            path = self._place / f"server_{len(self._files)}.py"
+            path.write_text("import mcp_trio\n" + textwrap.dedent(source))
+        else:
+            path = source
+        target = (self._servers.enter_context(served(path)).url,)
+        self._files[target] = path
+        return target
+
+    def as_child(self, target: tuple[str, ...]) -> tuple[str, ...]:
+        """The target by which the command starts that server."""
+        return ("--", *COMMAND, "run", str(self._files[target]))
 
 
 class ServerFile:

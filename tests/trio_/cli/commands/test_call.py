@@ -60,9 +60,9 @@ CALLS = [
 
 @pytest.mark.parametrize(("tool", "arguments", "status", "text"), CALLS)
 def test_call_arguments_are_checked_against_schema(
-    tool: str, arguments: list[str], status: int, text: str
+    greeter: tuple[str, ...], tool: str, arguments: list[str], status: int, text: str
 ) -> None:
-    result = run("call", tool, *arguments, *GREETER)
+    result = run("call", tool, *arguments, *greeter)
     assert result.returncode == status
     assert text in (result.stderr if status == 2 else result.stdout)
 

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from mcp_core import ALL
-from tests.trio_.command.program import GREETER, ServerFile, output_of, run
+from tests.trio_.command.program import GREETER, Hosted, ServerFile, output_of, run
 
 E, D, C, B, A = ALL
 
 
-@pytest.fixture
-def atlas(server: ServerFile) -> tuple[str, ...]:
-    return server("""
+@pytest.fixture(scope="module")
+def atlas(hosted: Hosted) -> tuple[str, ...]:
+    return hosted("""
         app = mcp_trio.Server("atlas")
         CITIES = ["Lima", "Linz", "Lyon", "Oslo"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.trio_.command.program import COMMAND, GREETER, ServerFile, run
+from tests.trio_.command.program import COMMAND, ServerFile, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,8 +147,8 @@ UNSUPPORTED = [
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
 @pytest.mark.parametrize(("words", "complaint"), UNSUPPORTED)
 def test_listen_unsupported_subscription_is_rejected(
-    words: tuple[str, ...], complaint: str, version: str
+    greeter: tuple[str, ...], words: tuple[str, ...], complaint: str, version: str
 ) -> None:
-    result = run("listen", *words, "--revision", version, *GREETER)
+    result = run("listen", *words, "--revision", version, *greeter)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == f"mcp-trio: {complaint}"

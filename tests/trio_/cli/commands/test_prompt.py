@@ -64,9 +64,9 @@ PROMPTS = [
 
 @pytest.mark.parametrize(("name", "words", "status", "text"), PROMPTS)
 def test_prompt_arguments_are_checked_against_list(
-    name: str, words: list[str], status: int, text: str
+    teahouse: tuple[str, ...], name: str, words: list[str], status: int, text: str
 ) -> None:
-    result = run("prompt", name, *words, *TEAHOUSE)
+    result = run("prompt", name, *words, *teahouse)
     assert result.returncode == status
     assert text in (result.stderr if status else result.stdout)
 

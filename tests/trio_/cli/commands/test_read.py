@@ -12,7 +12,7 @@ from tests.trio_.command.program import (
     COMMAND,
     GREETER,
     TEAHOUSE,
-    ServerFile,
+    Hosted,
     on_a_terminal,
     output_of,
     run,
@@ -21,9 +21,9 @@ from tests.trio_.command.program import (
 MENU = "assam: 4.00\nrooibos: 3.50\nsencha: 4.50"
 
 
-@pytest.fixture
-def library(server: ServerFile) -> tuple[str, ...]:
-    return server("""
+@pytest.fixture(scope="module")
+def library(hosted: Hosted) -> tuple[str, ...]:
+    return hosted("""
         from mcp_core.types import ReadResourceResult, ResourceContents
 
         app = mcp_trio.Server("library")
