@@ -16,7 +16,6 @@ def _asyncio_has_nothing_to_complain_of(caplog: pytest.LogCaptureFixture) -> Ite
     gc.freeze()  # what is there already is not of this test, and looking through it takes longer than the test
     yield
     gc.collect()  # tasks and transports complain when they are destroyed
-    gc.unfreeze()
     complaints = [
         record.getMessage() for record in caplog.get_records("call") if record.name == "asyncio"
     ]

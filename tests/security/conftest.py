@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -18,14 +18,12 @@ def _log_everything(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _ignore_older_objects() -> Iterator[None]:
+def _ignore_older_objects() -> None:
     """Hide older objects from `texts_of_objects`.
 
     It reads all objects of the collector, of which a full test run has too many.
     """
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
