@@ -15,27 +15,36 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _forks() -> Iterator[None]:
-    program.forks = Forks()
-    yield
+@pytest.fixture(scope="module", autouse=True)
+def _forks(request: pytest.FixtureRequest) -> None:
+    """Start the process that forks for the tests of this directory, and end it after the last of them.
+
+    While a child lives, `no_leaks` looks through all processes, which is slow.
+    """
+    if program.forks is None:
+        program.forks = Forks()
+        request.node.parent.addfinalizer(_end_forks)
+
+
+def _end_forks() -> None:
+    assert program.forks is not None
     program.forks.close()
     program.forks = None
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
     with ExitStack() as servers:
         yield Hosted(tmp_path_factory.mktemp("hosted"), servers)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def greeter(hosted: Hosted) -> tuple[str, ...]:
     """The target of examples/greeter.py, over HTTP."""
     return hosted(ROOT / "examples" / "greeter.py")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def teahouse(hosted: Hosted) -> tuple[str, ...]:
     """The target of the teahouse, over HTTP."""
     return hosted(ROOT / "mcp_trio" / "examples" / "teahouse.py")
