@@ -154,11 +154,19 @@ def admit(
         and (meta.protocol_version is not None or meta.client_capabilities is not None)
         and role is _SERVER
     ):
-        version = _version_in_meta(meta, config)
+        version = meta.protocol_version
+        if version is None or meta.client_capabilities is None:
+            missing = "protocolVersion" if version is None else "clientCapabilities"
+            raise RequestRejected(
+                Fault.INVALID_PARAMS,
+                f"_meta lacks io.modelcontextprotocol/{missing}",
+                dialect=config.dialects[0],
+            )
         if header_validator is not None:
             head_params = raw if params is None else params
             mismatch = header_validator.check_head(method, version, row, head_params)
-            _reject_mismatch(mismatch, config)
+            if mismatch is not None:
+                raise _header_mismatch(mismatch, config)
         peer = _request_peer(version, meta, config, state)
     else:
         header_validator = None
@@ -180,7 +188,9 @@ def admit(
             dialect=dialect,
         )
     if header_validator is not None:
-        _reject_mismatch(header_validator.check_params(row, params), config)
+        mismatch = header_validator.check_params(row, params)
+        if mismatch is not None:
+            raise _header_mismatch(mismatch, config)
     return AdmittedRequest(
         row, params, peer, terms, meta.progress_token if meta is not None else None
     )
@@ -227,22 +237,8 @@ def _session_peer(
     raise RequestRejected(Fault.INVALID_REQUEST, "the conversation has not been initialized")
 
 
-def _version_in_meta(meta: t.RequestMeta, config: Config) -> str:
-    """Return the revision in `_meta` of a request. Reject the request if a member is missing."""
-    version = meta.protocol_version
-    if version is None or meta.client_capabilities is None:
-        missing = "protocolVersion" if version is None else "clientCapabilities"
-        raise RequestRejected(
-            Fault.INVALID_PARAMS,
-            f"_meta lacks io.modelcontextprotocol/{missing}",
-            dialect=config.dialects[0],
-        )
-    return version
-
-
-def _reject_mismatch(mismatch: str | None, config: Config) -> None:
-    if mismatch is not None:
-        raise RequestRejected(Fault.HEADER_MISMATCH, mismatch, dialect=config.dialects[0])
+def _header_mismatch(mismatch: str, config: Config) -> RequestRejected:
+    return RequestRejected(Fault.HEADER_MISMATCH, mismatch, dialect=config.dialects[0])
 
 
 def _request_peer(version: str, meta: t.RequestMeta, config: Config, state: State) -> Peer:
