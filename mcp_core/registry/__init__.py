@@ -12,25 +12,33 @@ from mcp_core.revisions._config import CacheHint
 
 from ._context import Context
 from ._errors import DeclarationError, ResourceNotFound, UrlElicitationRequired
-from ._form import Accepted, Form, NotAccepted
+from ._form import (
+    AcceptedElicitation,
+    CancelledElicitation,
+    DeclinedElicitation,
+    ElicitationResult,
+    Form,
+)
 from ._input_requests import NestedRequests
 from ._server import Middleware, Proceed, Server
 from ._uri_matcher import UriMatcher
 from ._uri_template import UriTemplate
 
 __all__ = [
-    "Accepted",
+    "AcceptedElicitation",
     "Audio",
     "CacheHint",
+    "CancelledElicitation",
     "Context",
     "DeclarationError",
+    "DeclinedElicitation",
+    "ElicitationResult",
     "File",
     "Form",
     "Image",
     "Invocation",
     "Middleware",
     "NestedRequests",
-    "NotAccepted",
     "Proceed",
     "ResourceNotFound",
     "Server",

@@ -15,7 +15,7 @@ from mcp_core import types as t
 from mcp_core.input_requests._kinds import find_error
 from mcp_core.registry.functions._function import Injected
 
-from ._form import Accepted, Form, NotAccepted, as_form
+from ._form import AcceptedElicitation, ElicitationResult, Form, as_form, not_accepted
 from ._input_requests import meta_of
 from ._trace_context import trace_context
 
@@ -253,11 +253,11 @@ class Context(Injected, Generic[L]):
     @overload
     def elicit(
         self, message: str, form: Form[T] | type[T], *, key: str | None = None
-    ) -> Coroutine[Any, Any, Accepted[T] | NotAccepted]: ...
+    ) -> Coroutine[Any, Any, ElicitationResult[T]]: ...
     @overload
     def elicit(
         self, message: str, form: Mapping[str, Any], *, key: str | None = None
-    ) -> Coroutine[Any, Any, Accepted[dict[str, Any]] | NotAccepted]: ...
+    ) -> Coroutine[Any, Any, ElicitationResult[dict[str, Any]]]: ...
     def elicit(
         self, message: str, form: Any, *, key: str | None = None
     ) -> Coroutine[Any, Any, Any]:
@@ -288,7 +288,7 @@ class Context(Injected, Generic[L]):
                 same in each run.
 
         Returns:
-            `Accepted` with an object of the form's type as `data`, or `NotAccepted`.
+            `AcceptedElicitation` with an object of the form's type as `data`, `DeclinedElicitation` or `CancelledElicitation`.
 
         Raises:
             McpError: the client did not declare form mode elicitation, sent an error, or sent
@@ -304,10 +304,10 @@ class Context(Injected, Generic[L]):
 
     def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
-    ) -> Coroutine[Any, Any, Accepted[None] | NotAccepted]:
+    ) -> Coroutine[Any, Any, ElicitationResult[None]]:
         """Ask the user to visit a page, and wait for their consent (client/elicitation).
 
-        For a login, a payment, or input that the client must not see. `Accepted` means that the
+        For a login, a payment, or input that the client must not see. `AcceptedElicitation` means that the
         user agreed to open the page, not that they have finished there. The page itself must
         verify that its visitor is the same user: the link alone proves nothing. All else is as for
         `elicit`.
@@ -402,7 +402,7 @@ class Context(Injected, Generic[L]):
     # -- Input that a handler requests by returning `InputRequiredResult` ------------------------
 
     @overload
-    def input_response(self, key: str, kind: Form[T]) -> Accepted[T] | NotAccepted | None: ...
+    def input_response(self, key: str, kind: Form[T]) -> ElicitationResult[T] | None: ...
     @overload
     def input_response(self, key: str, kind: type[R]) -> R | None: ...
     def input_response(self, key: str, kind: Any) -> Any:
@@ -445,8 +445,8 @@ class Context(Injected, Generic[L]):
         return self._collector.round_trips.state
 
 
-def _read_consent(result: t.ElicitResult) -> Accepted[None] | NotAccepted:
-    return Accepted(None) if result.action == "accept" else NotAccepted(result.action)
+def _read_consent(result: t.ElicitResult) -> ElicitationResult[None]:
+    return AcceptedElicitation(None) if result.action == "accept" else not_accepted(result.action)
 
 
 def _read_message(result: t.CreateMessageResult) -> t.CreateMessageResult:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, Generic, Literal, TypeVar, cast, overload
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 import msgspec
 import msgspec.inspect as mi
@@ -25,22 +25,45 @@ from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._errors import DeclarationError
 
-__all__ = ["Accepted", "Form", "NotAccepted", "as_form"]
+__all__ = [
+    "AcceptedElicitation",
+    "CancelledElicitation",
+    "DeclinedElicitation",
+    "ElicitationResult",
+    "Form",
+    "as_form",
+    "not_accepted",
+]
 
 T = TypeVar("T")
 
 
-class Accepted(Struct, Generic[T], frozen=True):
+class AcceptedElicitation(Struct, Generic[T], frozen=True):
     """The user accepted. `data` is the content of the form, None for a page to visit."""
 
     data: T
     action: Literal["accept"] = "accept"
 
 
-class NotAccepted(Struct, frozen=True):
-    """The user declined explicitly ("decline"), or dismissed the dialog ("cancel")."""
+class DeclinedElicitation(Struct, frozen=True):
+    """The user declined explicitly."""
 
-    action: Literal["decline", "cancel"]
+    action: Literal["decline"] = "decline"
+
+
+class CancelledElicitation(Struct, frozen=True):
+    """The user dismissed the dialog without a choice."""
+
+    action: Literal["cancel"] = "cancel"
+
+
+# What an elicitation returns: `match` on the class, or compare `action` with "accept".
+ElicitationResult: TypeAlias = AcceptedElicitation[T] | DeclinedElicitation | CancelledElicitation
+
+
+def not_accepted(action: str) -> DeclinedElicitation | CancelledElicitation:
+    """Return the result for an `action` that is not "accept"."""
+    return DeclinedElicitation() if action == "decline" else CancelledElicitation()
 
 
 class Form(Generic[T]):
@@ -105,7 +128,7 @@ class Form(Generic[T]):
         """
         return t.ElicitRequest(t.ElicitParams(message=message, requested_schema=self.schema))
 
-    def read(self, result: t.ElicitResult) -> Accepted[T] | NotAccepted:
+    def read(self, result: t.ElicitResult) -> ElicitationResult[T]:
         """Return the action of the user and the content of the form.
 
         Raises:
@@ -115,8 +138,8 @@ class Form(Generic[T]):
         if reason:
             raise ValueError(reason)
         if result.action != "accept":
-            return NotAccepted(result.action)
-        return Accepted(self._read_content(result))
+            return not_accepted(result.action)
+        return AcceptedElicitation(self._read_content(result))
 
     def find_error(self, question: t.ElicitRequest, result: t.ElicitResult) -> str | None:
         """Return the reason why `result` does not fit the form that was sent as `question`.

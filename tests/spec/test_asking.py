@@ -19,7 +19,14 @@ from msgspec import Meta, Struct
 
 from mcp_core import Limits, LocalProtocolError, McpError, ToolError
 from mcp_core import types as t
-from mcp_core.registry import Accepted, Context, Form, Proceed, Server, UrlElicitationRequired
+from mcp_core.registry import (
+    AcceptedElicitation,
+    Context,
+    Form,
+    Proceed,
+    Server,
+    UrlElicitationRequired,
+)
 from mcp_trio import serve_stream
 from mcp_trio.testing import ScriptedPeer, memory_pair
 from tests.core.helpers import STATEFUL, STATELESS, VERSIONS, A, B, C, D, E
@@ -843,4 +850,4 @@ async def test_elicit_url_before_answer_sends_elicitation_complete() -> None:
 
 def test_form_read_returns_declared_type() -> None:
     result = t.ElicitResult(action="accept", content={"count": 2.0})
-    assert SEATS.read(result) == Accepted(Seats(2))
+    assert SEATS.read(result) == AcceptedElicitation(Seats(2))

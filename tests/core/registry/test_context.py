@@ -11,7 +11,14 @@ from msgspec import Raw, Struct
 
 from mcp_core import NEED_DATA, Connection, LocalProtocolError, McpError, RequestReceived, Role
 from mcp_core import types as t
-from mcp_core.registry import Accepted, Context, Form, NotAccepted, Server
+from mcp_core.registry import (
+    AcceptedElicitation,
+    CancelledElicitation,
+    Context,
+    DeclinedElicitation,
+    Form,
+    Server,
+)
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.runtime import Runtime, Service
 from tests.core.registry.asking import C, E, context_of, request
@@ -260,7 +267,7 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
         {"message": "How many?", "requestedSchema": FORM_OF_SEATS},
         None,
         TWO,
-        Accepted(Seats(2)),
+        AcceptedElicitation(Seats(2)),
     ),
     (
         lambda context: context.elicit("How many?", Form(Seats)),
@@ -268,7 +275,7 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
         {"message": "How many?", "requestedSchema": FORM_OF_SEATS},
         None,
         {"action": "decline"},
-        NotAccepted("decline"),
+        DeclinedElicitation(),
     ),
     (
         lambda context: context.elicit("How many?", FORM_OF_SEATS),
@@ -276,7 +283,7 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
         {"message": "How many?", "requestedSchema": FORM_OF_SEATS},
         None,
         TWO,
-        Accepted({"count": 2}),
+        AcceptedElicitation({"count": 2}),
     ),
     (
         lambda context: context.elicit_url(
@@ -291,7 +298,7 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
         },
         {"message": "Please pay.", "mode": "url", "url": "https://example.com/pay"},
         YES,
-        Accepted(None),
+        AcceptedElicitation(None),
     ),
     (
         lambda context: context.elicit_url("Please pay.", "https://example.com/pay"),
@@ -304,7 +311,7 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
         },
         {"message": "Please pay.", "mode": "url", "url": "https://example.com/pay"},
         {"action": "cancel"},
-        NotAccepted("cancel"),
+        CancelledElicitation(),
     ),
     (
         lambda context: context.sample("hi", max_tokens=7),
@@ -409,6 +416,6 @@ def test_context_input_response_in_each_run(version: str) -> None:
         None,
         (None, "mine"),
         wrong,
-        (Accepted(Seats(2)), "mine"),
+        (AcceptedElicitation(Seats(2)), "mine"),
         accepted,
     ]

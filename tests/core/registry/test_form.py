@@ -12,7 +12,13 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct
 
-from mcp_core.registry import Accepted, DeclarationError, Form, NotAccepted
+from mcp_core.registry import (
+    AcceptedElicitation,
+    CancelledElicitation,
+    DeclarationError,
+    DeclinedElicitation,
+    Form,
+)
 from mcp_core.registry._form import as_form
 from mcp_core.types import ElicitResult
 
@@ -169,7 +175,7 @@ def test_form_field_schema_and_value(
     said = msgspec.json.decode(msgspec.json.encode(form.schema))
     assert said == {"type": "object", "properties": {"f": schema}, **required}
     answer = form.read(accepted(f=text))
-    assert isinstance(answer, Accepted)
+    assert isinstance(answer, AcceptedElicitation)
     assert (answer.action, answer.data.f, type(answer.data.f)) == ("accept", value, type(value))
 
 
@@ -231,7 +237,7 @@ class Pair(NamedTuple):
 def test_form_of_each_object_type() -> None:
     record = Form(Record)
     assert record.schema["properties"].keys() == {"firstName"}
-    assert record.read(accepted(firstName="Ada")) == Accepted(Record("Ada"))
+    assert record.read(accepted(firstName="Ada")) == AcceptedElicitation(Record("Ada"))
     data = Form(Data)
     assert data.schema == {
         "type": "object",
@@ -245,11 +251,11 @@ def test_form_of_each_object_type() -> None:
         },
         "required": ["size"],
     }
-    assert data.read(accepted(size=1)) == Accepted(Data(1, [Colour.RED]))
+    assert data.read(accepted(size=1)) == AcceptedElicitation(Data(1, [Colour.RED]))
     typed = Form(Typed)
     assert typed.schema["required"] == ["size"]
     assert typed.schema["properties"]["colour"]["enum"] == ["red", "green"]
-    assert typed.read(accepted(size=1.0, more="x")) == Accepted({"size": 1})
+    assert typed.read(accepted(size=1.0, more="x")) == AcceptedElicitation({"size": 1})
     assert repr(typed) == "<Form colour, size>"
     assert Form(Annotated[Record, "a description"]).schema == record.schema  # type: ignore[call-overload]
 
@@ -295,7 +301,7 @@ def test_form_of_a_json_schema_is_sent_as_it_is() -> None:
     form = Form(GIVEN)
     assert form.schema == GIVEN
     assert form.question("Well?").params.requested_schema == GIVEN
-    assert form.read(accepted(n=3.0, more="x")) == Accepted({"n": 3, "more": "x"})
+    assert form.read(accepted(n=3.0, more="x")) == AcceptedElicitation({"n": 3, "more": "x"})
     with pytest.raises(ValueError, match=r"content\.n is less than 1"):
         form.read(accepted(n=0))
 
@@ -316,12 +322,14 @@ def test_form_invalid_content_has_a_reason() -> None:
 
 
 @pytest.mark.requirement("ELIC-23")
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-def test_form_declined_or_cancelled_content_is_ignored(action: Any) -> None:
+@pytest.mark.parametrize(
+    ("action", "expected"), [("decline", DeclinedElicitation()), ("cancel", CancelledElicitation())]
+)
+def test_form_declined_or_cancelled_content_is_ignored(action: Any, expected: object) -> None:
     form = Form(Record)
     refused = ElicitResult(action=action, content={"first_name": 1})
     assert form.find_error(form.question(""), refused) is None
-    assert form.read(refused) == NotAccepted(action)
+    assert form.read(refused) == expected
 
 
 def test_as_form_accepts_forms_types_and_schemas() -> None:
@@ -333,7 +341,7 @@ def test_as_form_accepts_forms_types_and_schemas() -> None:
 
 def test_form_result_types_are_known_to_the_type_checker() -> None:
     answer = Form(Record).read(accepted(firstName="Ada"))
-    assert_type(answer, Accepted[Record] | NotAccepted)
+    assert_type(answer, AcceptedElicitation[Record] | DeclinedElicitation | CancelledElicitation)
     if answer.action != "accept":
         raise AssertionError(answer.action)
     assert_type(answer.data, Record)

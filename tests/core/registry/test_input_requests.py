@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from mcp_core import LocalProtocolError, McpError
 from mcp_core import types as t
-from mcp_core.registry import Accepted, Context, Form, Server, UrlElicitationRequired
+from mcp_core.registry import AcceptedElicitation, Context, Form, Server, UrlElicitationRequired
 from mcp_core.registry._input_requests import InputCollector, meta_of
 from tests.core.helpers import STATEFUL, VERSIONS, A, C, D, E, error, result
 from tests.core.registry.conversing import NOW, OFFERS, Stage, text_of
@@ -37,7 +37,7 @@ def build() -> Server:
     async def book(context: Context) -> str:
         """Ask for seats."""
         answer = await context.elicit("How many?", Seats)
-        return str(answer.data) if isinstance(answer, Accepted) else answer.action
+        return str(answer.data) if isinstance(answer, AcceptedElicitation) else answer.action
 
     @server.tool
     def by_hand(context: Context) -> str | t.InputRequiredResult:
@@ -48,7 +48,7 @@ def build() -> Server:
                 input_requests={"seats": SEATS.question("How many?")}, request_state="mine"
             )
         assert context.request_state == "mine"
-        return str(answer.data) if isinstance(answer, Accepted) else answer.action
+        return str(answer.data) if isinstance(answer, AcceptedElicitation) else answer.action
 
     @server.tool
     def later(context: Context) -> str | t.InputRequiredResult:
