@@ -1,8 +1,11 @@
-"""The length of the path of one call: Python calls inside our packages, and the files that they are in.
+"""The path of one call: Python calls inside our packages, and the files that they are in.
 
-Measured is the server side of one `tools/call` of 2026-07-28 whose handler is a plain `def`, on a connection that has served three
-calls before: from the bytes of the request to the bytes of the response, and until the server waits for the next request. That a
-waiting coroutine is resumed counts as a call of each of its frames. This says how much a reader has to follow, not how long it takes.
+Measured is the server side of one `tools/call` of 2026-07-28 whose handler is a plain `def`, on a
+connection that has served three calls before: from the bytes of the request to the bytes of the
+response, and until the server waits for the next request. Resuming a waiting coroutine counts as a
+call of each of its frames. The figures say how much a reader has to follow, not how long it takes.
+
+`--update FILE` writes the functions of the paths, in order, between the markers of a Markdown file.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import mcp_trio
 PACKAGES: Final = tuple(
     f"{Path(package.__file__ or '').parent}/" for package in (mcp_core, mcp_trio)
 )
+ROOT: Final = f"{Path(mcp_core.__file__ or '').parents[1]}/"
 # The other end of the stream that stands for stdin and stdout.
 NOT_COUNTED: Final = "/mcp_trio/streams/_memory.py"
 META: Final = {
@@ -42,11 +46,28 @@ WARM: Final = 3  # calls before the one that is measured
 Call = Callable[[int], Awaitable[None]]
 
 
-class Length(NamedTuple):
-    """Python calls, and the files that they are in."""
+class CallPath(NamedTuple):
+    """The Python calls of one `tools/call`, in order: file and function."""
 
-    calls: int
-    files: int
+    calls: list[tuple[str, str]]
+
+    @property
+    def files(self) -> int:
+        """The number of files that the calls are in."""
+        return len({file for file, _ in self.calls})
+
+    def markdown(self) -> str:
+        """Return a numbered list: one item per run of calls in one file, each function once."""
+        items: list[tuple[str, list[str]]] = []
+        seen: set[tuple[str, str]] = set()
+        for file, function in self.calls:
+            if (file, function) in seen or "<" in function:
+                continue
+            seen.add((file, function))
+            if not items or items[-1][0] != file:
+                items.append((file, []))
+            items[-1][1].append(f"`{function}`")
+        return "".join(f"1. `{file}`: {', '.join(names)}\n" for file, names in items)
 
 
 def server() -> mcp_trio.Server:
@@ -67,14 +88,14 @@ def request(id: int) -> bytes:
     ).encode()
 
 
-async def measured(call: Call) -> Length:
+async def measured(call: Call) -> CallPath:
     """Make some calls, and count what the last one takes."""
-    files: list[str] = []
+    calls: list[tuple[str, str]] = []
 
     def count(frame: Any, event: str, argument: Any) -> None:
         name: str = frame.f_code.co_filename
         if event == "call" and name.startswith(PACKAGES) and not name.endswith(NOT_COUNTED):
-            files.append(name)
+            calls.append((name.removeprefix(ROOT), frame.f_code.co_qualname))
 
     for id in range(1, WARM + 1):
         await call(id)
@@ -85,10 +106,10 @@ async def measured(call: Call) -> Length:
         await trio.testing.wait_all_tasks_blocked()
     finally:
         sys.setprofile(None)
-    return Length(len(files), len(set(files)))
+    return CallPath(calls)
 
 
-async def over_http() -> Length:
+async def over_http() -> CallPath:
     """HTTP/1.1, over a socket."""
     async with trio.open_nursery() as nursery:
         address = await nursery.start(mcp_trio.serve_http, server())
@@ -108,7 +129,7 @@ async def over_http() -> Length:
     return found
 
 
-async def over_asgi() -> Length:
+async def over_asgi() -> CallPath:
     """ASGI, called as a server on trio does it."""
     app = mcp_trio.asgi(server())
 
@@ -138,7 +159,7 @@ async def over_asgi() -> Length:
     return await measured(call)
 
 
-async def over_stdio() -> Length:
+async def over_stdio() -> CallPath:
     """A stream of lines."""
     ours, theirs = mcp_trio.memory_pair()
     async with trio.open_nursery() as nursery:
@@ -162,14 +183,29 @@ async def response_to(id: int, stream: trio.abc.ReceiveStream) -> None:
 MEASURES: Final = {"http": over_http, "asgi": over_asgi, "stdio": over_stdio}
 
 
+def with_paths(text: str, paths: dict[str, CallPath]) -> str:
+    """Return Markdown `text` with the list of each path between its markers."""
+    for name, path in paths.items():
+        head, marker, rest = text.partition(f"<!-- path: {name} -->\n")
+        if marker:
+            tail = rest[rest.index("<!-- end -->") :]
+            text = head + marker + path.markdown() + tail
+    return text
+
+
 def main() -> None:
-    argparse.ArgumentParser(description="The length of the path of one call.").parse_args()
+    parser = argparse.ArgumentParser(description="The path of one call.")
+    parser.add_argument("--update", type=Path, metavar="FILE", help="write the paths into FILE")
+    file: Path | None = parser.parse_args().update
     figures: dict[str, int] = {}
+    paths = {name: trio.run(measure) for name, measure in MEASURES.items()}
     print(f"{'':8}{'calls':>8}{'files':>8}")
-    for name, measure in MEASURES.items():
-        calls, files = trio.run(measure)
-        print(f"{name:8}{calls:8}{files:8}")
-        figures |= {f"{name}_calls": calls, f"{name}_files": files}
+    for name, path in paths.items():
+        calls = len(path.calls)
+        print(f"{name:8}{calls:8}{path.files:8}")
+        figures |= {f"{name}_calls": calls, f"{name}_files": path.files}
+    if file is not None:
+        file.write_text(with_paths(file.read_text("utf-8"), paths), "utf-8")
     print(json.dumps(figures))
 
 
