@@ -13,4 +13,4 @@ def _at_every_word_the_others_get_their_turn(monkeypatch: pytest.MonkeyPatch) ->
 
     Otherwise the speed of the machine decides which messages leave together.
     """
-    monkeypatch.setattr(TrioRuntime, "breath", 0.0)
+    monkeypatch.setattr(TrioRuntime, "checkpoint_interval", 0.0)

@@ -310,7 +310,7 @@ class Talk:
                 principal=conversation.principal,
             )
             self.services.append(service)
-        job = service.take(event)
+        job = service.handle_event(event)
         if job is not None:
             self.jobs[job] = steps_of(job.run)
             job.stop = lambda: self.stopped.add(job)

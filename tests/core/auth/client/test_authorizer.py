@@ -548,7 +548,7 @@ def listen_step(flow: Generator[Any, Any, None], store: dict[str, bytes]) -> Lis
 
 @pytest.mark.requirement("AT-6")
 def test_listen_impossible_error_names_scopes() -> None:
-    store = stored_tokens(asked=("a",))
+    store = stored_tokens(requested_scopes=("a",))
     auth = loaded_authorizer(store)
 
     def no_one() -> Generator[Any, Any, None]:
@@ -657,7 +657,7 @@ def test_flow_closed_early_lets_next_one_run() -> None:
 @pytest.mark.requirement("AT-5", "AT-6", "AT-7")
 def test_step_ups_are_counted_per_operation() -> None:
     auth, store = (
-        loaded_authorizer(stored_tokens(asked=("s",)), client_id="test-client-id"),
+        loaded_authorizer(stored_tokens(requested_scopes=("s",)), client_id="test-client-id"),
         stored_tokens(),
     )
     asked = "s"

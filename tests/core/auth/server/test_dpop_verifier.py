@@ -63,10 +63,10 @@ def refusal(text: str, **options: Any) -> str:
 def test_proof_used_twice_is_rejected(alg: str) -> None:
     key = KEYS["Ed25519" if alg == "EdDSA" else alg]
     proofs, text = DpopVerifier(), proof(TOKEN, key=key, alg=alg)
-    check(proofs, text, jkt=key.thumbprint())
+    check(proofs, text, thumbprint=key.thumbprint())
     with pytest.raises(InvalidDpopProof, match="used before"):
-        check(proofs, text, jkt=key.thumbprint())
-    check(proofs, proof(TOKEN, key=key, alg=alg, jti="p2"), jkt=key.thumbprint())
+        check(proofs, text, thumbprint=key.thumbprint())
+    check(proofs, proof(TOKEN, key=key, alg=alg, jti="p2"), thumbprint=key.thumbprint())
     assert repr(proofs) == "<DpopVerifier, 2 remembered>"
 
 
@@ -80,10 +80,10 @@ def test_proof_of_own_client_is_accepted() -> None:
     proofs = DpopVerifier(NONCE_KEY)
     jkt = prover._key.thumbprint
     with pytest.raises(DpopNonceRequired):
-        check(proofs, prover.create_proof("POST", RESOURCE, Secret(TOKEN)), jkt=jkt)
+        check(proofs, prover.create_proof("POST", RESOURCE, Secret(TOKEN)), thumbprint=jkt)
     prover.store_nonce(RESOURCE, proofs.nonce(NOW))
-    check(proofs, prover.create_proof("POST", RESOURCE + "?x=1", Secret(TOKEN)), jkt=jkt)
-    check(proofs, prover.create_proof("POST", RESOURCE, Secret(TOKEN)), jkt=jkt)
+    check(proofs, prover.create_proof("POST", RESOURCE + "?x=1", Secret(TOKEN)), thumbprint=jkt)
+    check(proofs, prover.create_proof("POST", RESOURCE, Secret(TOKEN)), thumbprint=jkt)
 
 
 # Invalid proofs, and words of the error text.
@@ -205,7 +205,7 @@ def test_proof_same_identifier_of_other_key_is_accepted() -> None:
     other = ECKey.derive_key(b"other" * 8, "P-256")
     proofs = DpopVerifier()
     check(proofs, proof(TOKEN))
-    check(proofs, proof(TOKEN, key=other), jkt=other.thumbprint())
+    check(proofs, proof(TOKEN, key=other), thumbprint=other.thumbprint())
 
 
 def test_proof_table_full_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:

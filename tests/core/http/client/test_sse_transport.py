@@ -68,7 +68,7 @@ def open_legacy(endpoint: str = "/messages?session=1", **config: Any) -> tuple[N
 @pytest.mark.parametrize("status", [400, 404, 405])
 def test_http_sse_handshake_and_conversation(versions: tuple[str, ...], status: int) -> None:
     net, first, get = rejected_handshake(*versions, status=status)
-    assert (get.head.method, get.head.target, get.long) == (b"GET", b"/base/sse", True)
+    assert (get.head.method, get.head.target, get.long_lived) == (b"GET", b"/base/sse", True)
     assert header(get, "accept") == "text/event-stream"
     net.start_response(get)
     assert net.new_calls() == []

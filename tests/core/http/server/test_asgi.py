@@ -168,7 +168,7 @@ def test_stream_head_comes_with_a_body() -> None:
     assert repr(asked).startswith("<AsgiHttpExchange open, <Exchange STREAM")
     asked.receive({"type": "http.disconnect"}, talk.now)
     assert (asked.over, asked.gone) == (True, True)
-    assert repr(asked).startswith("<AsgiHttpExchange gone, <Exchange GONE")
+    assert repr(asked).startswith("<AsgiHttpExchange gone, <Exchange DISCONNECTED")
 
 
 def test_output_of_one_moment_is_one_message() -> None:

@@ -77,7 +77,7 @@ def test_body_over_the_limit_is_rejected_at_once(pieces: list[int]) -> None:
 
 def test_response_is_head_body_and_end() -> None:
     exchange = Exchange(None, "token")
-    assert repr(exchange) == "<Exchange NONE>"
+    assert repr(exchange) == "<Exchange READING>"
     assert (exchange.token, exchange.queued, exchange.actions_to_send()) == ("token", 0, [])
     exchange.extra_headers = [(b"vary", b"origin")]
     exchange.respond(200, b"{}")
@@ -128,7 +128,7 @@ def test_disconnected_exchange_has_no_actions() -> None:
     assert (exchange.actions_to_send(), exchange.over, repr(exchange)) == (
         [],
         False,
-        "<Exchange GONE>",
+        "<Exchange DISCONNECTED>",
     )
 
 

@@ -103,7 +103,7 @@ def test_pump_works_again_after_an_exception() -> None:
 
 
 def test_site_passes_timeouts_and_close_to_every_endpoint() -> None:
-    talk = Talk(comment=15.0)
+    talk = Talk(comment_interval=15.0)
     other = Talk()
     talk.site = Router({"/mcp": talk.endpoint, "/other": other.endpoint})
     assert talk.site.next_deadline() is None
