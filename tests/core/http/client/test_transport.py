@@ -39,7 +39,7 @@ class FakeConnection:
         self.state = State.READY
         self.pending: set[Any] = set()
 
-    def awaits(self, id: Any) -> bool:
+    def has_outgoing(self, id: Any) -> bool:
         return id in self.pending
 
 
