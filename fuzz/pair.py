@@ -25,8 +25,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from fuzz.books import CLOSED_REASON
-from fuzz.talk import Step, config_of
+from fuzz.connection_model import CLOSED_REASON
+from fuzz.connection_script import Step, config_of
 from fuzz.values import encoded, example
 from mcp_core import (
     ALL,

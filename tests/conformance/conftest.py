@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("tests.conformance.scenarios", "tests.conformance.scenarios_asking")
+pytest.register_assert_rewrite("tests.conformance.scenarios", "tests.conformance.scenarios_input")
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """The server scenarios of the official conformance suite (`@modelcontextprotocol/conformance`).
 
 One function for each scenario, by the suite's name. Tools that request input are in
-`scenarios_asking.py`.
+`scenarios_input.py`.
 
 Rules of this file:
 

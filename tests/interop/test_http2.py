@@ -24,7 +24,7 @@ from mcp_core import ALL, Change
 from mcp_trio import connect, connect_http
 from tests.interop.official import D, E, load, served, unfinished_streams
 from tests.interop.proxies import haproxy, nginx
-from tests.trio_.command.program import run
+from tests.trio_.cli.program import run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -21,7 +21,7 @@ from mcp_core.input_requests._kinds import (
     response_to_error,
 )
 from mcp_core.revisions._methods import INPUTS
-from tests.core.questions import (
+from tests.core.server_requests import (
     ALICE,
     ANSWER_TO,
     CHOICES,

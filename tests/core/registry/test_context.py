@@ -14,8 +14,8 @@ from mcp_core import types as t
 from mcp_core.registry import Accepted, Context, Form, NotAccepted, Server
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.runtime import Runtime, Service
-from tests.core.registry.asking import C, E, context_of, request
-from tests.core.registry.conversing import Stage
+from tests.core.registry.lookup_helpers import C, E, context_of, request
+from tests.core.registry.scripted_client import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

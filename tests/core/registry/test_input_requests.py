@@ -12,7 +12,7 @@ from mcp_core import types as t
 from mcp_core.registry import Accepted, Context, Form, Server, UrlElicitationRequired
 from mcp_core.registry._input_requests import InputCollector, meta_of
 from tests.core.helpers import STATEFUL, VERSIONS, A, C, D, E, error, result
-from tests.core.registry.conversing import NOW, OFFERS, Stage, text_of
+from tests.core.registry.scripted_client import NOW, OFFERS, Stage, text_of
 
 if TYPE_CHECKING:
     from mcp_core import RequestReceived

@@ -14,7 +14,7 @@ import pytest
 from mcp_core import ALL, DIALECTS, Connection, Dialect, Limits, RequestReceived, Role
 from mcp_core.registry import DeclarationError, Invocation, Server
 from mcp_core.types import Icon, Result
-from tests.core.registry.asking import EVERY_DIALECT, E, answered, request
+from tests.core.registry.lookup_helpers import EVERY_DIALECT, E, answered, request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.trio_.command.program import (
+from tests.trio_.cli.program import (
     COMMAND,
     DEAD,
     ROOT,

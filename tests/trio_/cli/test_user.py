@@ -13,7 +13,7 @@ from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target
 from mcp_trio.cli._user import User
-from tests.trio_.command.program import ServerFile, Terminal, run
+from tests.trio_.cli.program import ServerFile, Terminal, run
 
 if TYPE_CHECKING:
     from pathlib import Path

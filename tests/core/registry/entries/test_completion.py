@@ -11,7 +11,7 @@ import pytest
 from mcp_core import Dialect, McpError, ToolError
 from mcp_core.registry import Context, DeclarationError, Server
 from mcp_core.types import Completion
-from tests.core.registry.asking import EVERY_DIALECT, E, answered, prepared, request
+from tests.core.registry.lookup_helpers import EVERY_DIALECT, E, answered, prepared, request
 
 LANGUAGES = ["python", "perl", "rust"]
 

@@ -12,7 +12,7 @@ from mcp_core import McpError, ToolError
 from mcp_core.registry import Context, Invocation, Server
 from mcp_core.registry.entries._invocation import reject_coroutine
 from mcp_core.types import ErrorData
-from tests.core.registry.asking import E, context_of, prepared, request
+from tests.core.registry.lookup_helpers import E, context_of, prepared, request
 
 server = Server("s")
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.trio_.command.program import GREETER, TEAHOUSE, ServerFile, output_of, run
+from tests.trio_.cli.program import GREETER, TEAHOUSE, ServerFile, output_of, run
 
 
 def test_call_prints_only_text() -> None:

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tests.trio_.command.program import COMMAND
+from tests.trio_.cli.program import COMMAND
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from mcp_core.auth import AuthorizationFailed
 from mcp_trio import FileStorage
 from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._session import Target, _explain_errors
-from tests.trio_.command.program import GREETER, run
+from tests.trio_.cli.program import GREETER, run
 from tests.trio_.oauth_world import oauth_world
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.trio_.command.program import GREETER, TEAHOUSE, ServerFile, on_a_terminal, output_of, run
+from tests.trio_.cli.program import GREETER, TEAHOUSE, ServerFile, on_a_terminal, output_of, run
 
 CALM = "user:\nI feel calm. Which tea of your menu suits that, and why?\n"
 NULL = "user:\nI feel null. Which tea of your menu suits that, and why?\n"

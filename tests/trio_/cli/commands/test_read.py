@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trio_.command.program import (
+from tests.trio_.cli.program import (
     COMMAND,
     GREETER,
     TEAHOUSE,

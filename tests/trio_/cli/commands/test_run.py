@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.trio_.command.program import COMMAND, GREETER, ServerFile, output_of, run
+from tests.trio_.cli.program import COMMAND, GREETER, ServerFile, output_of, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,7 +1,7 @@
 """Play a script to a `Router`, as several clients, their connections and the handlers.
 
 Everything that a handler sends for a call carries the mark of that call, which names its client.
-`fuzz.sightings` can therefore check from any message alone where it belongs.
+`fuzz.exchange_checker` can therefore check from any message alone where it belongs.
 
 Rule of this file: a step that is impossible at its time does nothing. Any list of steps is
 therefore a script. A place is an index, modulo the number of items.
@@ -43,9 +43,16 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Raw
 
+from fuzz.connection_script import config_of
+from fuzz.exchange_checker import (
+    CLIENTS,
+    MARK,
+    ExchangeChecker,
+    FuzzClient,
+    ObservedExchange,
+    ToolCall,
+)
 from fuzz.messages import VERSIONS, meta_of
-from fuzz.sightings import CLIENTS, MARK, ExchangeChecker, FuzzClient, ObservedExchange, ToolCall
-from fuzz.talk import config_of
 from fuzz.values import encoded
 from mcp_core import (
     NEED_DATA,

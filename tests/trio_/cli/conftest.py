@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.trio_.command import program
-from tests.trio_.command.program import Forks, ServerFile
+from tests.trio_.cli import program
+from tests.trio_.cli.program import Forks, ServerFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -76,7 +76,7 @@ class Crossed:
 
 @asynccontextmanager
 async def opened(
-    version: str, server: str = "sdk_conversation.py", **options: Any
+    version: str, server: str = "sdk_input_server.py", **options: Any
 ) -> AsyncIterator[Client]:
     argv = [sys.executable, str(HERE / server)]
     with trio.fail_after(20):
