@@ -1,4 +1,4 @@
-"""An HTTP/2 client connection: many concurrent requests on one stream, as `_h11_client.py` has one.
+"""An HTTP/2 client connection: many concurrent requests on one stream, where HTTP/1.1 has one.
 
 A reader task runs as long as the connection, so that pings are answered and a closing server is
 noticed. A writer task sends, so that a cancelled request cannot leave half a frame on the stream.

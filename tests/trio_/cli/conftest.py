@@ -1,4 +1,4 @@
-"""A server of the test's own; and the process that runs the command in forks."""
+"""Fixtures of the tests of the command: a server file, and the process that forks the command."""
 
 from __future__ import annotations
 
