@@ -1,8 +1,11 @@
-"""The length of the path of one call: Python calls inside our packages, and the files that they are in.
+"""The length of the path of one call: Python calls inside our packages, and the files that they are
+in.
 
-Measured is the server side of one `tools/call` of 2026-07-28 whose handler is a plain `def`, on a connection that has served three
-calls before: from the bytes of the request to the bytes of the response, and until the server waits for the next request. That a
-waiting coroutine is resumed counts as a call of each of its frames. This says how much a reader has to follow, not how long it takes.
+Measured is the server side of one `tools/call` of 2026-07-28 whose handler is a plain `def`, on a
+connection that has served three calls before: from the bytes of the request to the bytes of the
+response, and until the server waits for the next request. That a waiting coroutine is resumed
+counts as a call of each of its frames. This says how much a reader has to follow, not how long it
+takes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Play a script to one `Connection`, as the peer and as our own side, and check it by `fuzz.connection_model`.
+"""Play a script to one `Connection`, as the peer and as our own side, and check it by
+`fuzz.connection_model`.
 
 Rule of this file: a step that is impossible at its time, such as a response without a request, does
 nothing. Any list of steps is therefore a script, and stays one when steps are removed.

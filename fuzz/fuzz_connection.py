@@ -6,7 +6,8 @@
 # After `close` nothing is pending, and until then a ping or a discovery is always answered.
 """One `Connection`, in either role and any set of revisions, with arbitrary input and calls.
 
-A case is a script of steps. `fuzz.connection_script` plays it and checks the connection against a model.
+A case is a script of steps. `fuzz.connection_script` plays it and checks the connection against a
+model.
 """
 
 from __future__ import annotations

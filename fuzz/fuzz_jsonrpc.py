@@ -3,8 +3,8 @@
 # id keeps its type.
 """The bytes of one message, decoded and encoded by `mcp_core.jsonrpc`.
 
-The oracle is `fuzz.reference_parser`. It is unsure only where JSON parsers may differ, and even then
-nothing but a `BadMessage` may be raised.
+The oracle is `fuzz.reference_parser`. It is unsure only where JSON parsers may differ, and even
+then nothing but a `BadMessage` may be raised.
 """
 
 from __future__ import annotations

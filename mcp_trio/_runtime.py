@@ -127,8 +127,9 @@ def start_job(
 ) -> None:
     """Run `job` in `nursery`, and call `on_ended` when it has ended.
 
-    A function that `on_ended` returns is awaited in the same task, so that writing a response costs no
-    task of its own. Cancelling the job does not cancel that function; cancelling the nursery does.
+    A function that `on_ended` returns is awaited in the same task, so that writing a response costs
+    no task of its own. Cancelling the job does not cancel that function; cancelling the nursery
+    does.
 
     With `shutdown_timeout` a job that starts in a cancelled nursery still gets so many seconds.
     """

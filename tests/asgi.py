@@ -1,8 +1,8 @@
 """An ASGI server for tests: it calls an application on trio or asyncio, through anyio.
 
-`serve_app` runs the lifespan. `Host.begin` starts a request, `Host.ask` also waits for the end of its
-response. The messages of the application are kept as they came, and parsed as a client would parse
-them.
+`serve_app` runs the lifespan. `Host.begin` starts a request, `Host.ask` also waits for the end of
+its response. The messages of the application are kept as they came, and parsed as a client would
+parse them.
 
 `SCENARIOS` are request sequences whose results must be the same bytes on both runtimes. Each checks
 what matters and returns its calls.

@@ -1,4 +1,7 @@
-"""What `tests/conftest.py` promises of every run: interrupts arrive, a test that hangs fails by name, and what was left out is said."""
+"""The promises of `tests/conftest.py` for every run.
+
+Interrupts arrive, a test that hangs fails by name, and tests that were left out are listed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ markers =
 
 
 def run_in_background(place: Path, tests: str) -> str:
-    """Run `tests` as a job that a shell starts in the background: SIGINT is ignored. Give the output of pytest."""
+    """Run `tests` as a job that a shell starts in the background: SIGINT is ignored.
+
+    Give the output of pytest.
+    """
     (place / "pytest.ini").write_text(SETTINGS)
     (place / "test_it.py").write_text(tests)
     words = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(place), str(place)]

@@ -112,7 +112,7 @@ class H11ClientConnection:
                 parts.append(http.send(h11.Data(data=body)))
             parts.append(http.send(h11.EndOfMessage()))
         except h11.LocalProtocolError as exc:
-            raise ValueError(f"the request cannot be said in HTTP: {exc}") from None
+            raise ValueError(f"the request cannot be written as HTTP/1.1: {exc}") from None
         return b"".join(part for part in parts if part)
 
     async def _send(self, data: bytes) -> None:

@@ -115,9 +115,9 @@ class _H2ClientStream:
 class H2ClientConnection:
     """A client connection on `stream`, which is closed at the end.
 
-    Await `open` first. Then up to `room` tasks may await `run` at a time. Call `aclose` in any case:
-    the tasks of the connection are shielded, so that frames can still be sent after a cancellation,
-    and only `aclose` ends them.
+    Await `open` first. Then up to `room` tasks may await `run` at a time. Call `aclose` in any
+    case: the tasks of the connection are shielded, so that frames can still be sent after a
+    cancellation, and only `aclose` ends them.
 
     `scheme` is that of the request URLs. `used` is the number of complete responses. `heard` is
     True if any byte has arrived.
@@ -150,7 +150,10 @@ class H2ClientConnection:
 
     def __repr__(self) -> str:
         state = "over" if self._over else "going" if self._goaway is not None else "open"
-        return f"<H2ClientConnection {state}, {len(self._streams)} streams, {self.response_count} responses>"
+        return (
+            f"<H2ClientConnection {state}, {len(self._streams)} streams, {self.response_count}"
+            " responses>"
+        )
 
     @property
     def capacity(self) -> int:

@@ -1,4 +1,7 @@
-"""The benchmarks still run and print what they promise. No test depends on a time, so a busy machine causes no failure."""
+"""The benchmarks still run and print what they promise.
+
+No test depends on a time, so a busy machine causes no failure.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +120,8 @@ def test_benchmark_last_line_is_json_with_all_figures(
     assert all(value > 0 for value in figures.values())
 
 
-# Calls and files that one `tools/call` may take. What is above them is a longer path for every reader: shorten it again.
+# Calls and files that one `tools/call` may take. What is above them is a longer path for every
+# reader: shorten it again.
 LONGEST_PATHS = {"http": (140, 32), "asgi": (200, 32), "stdio": (62, 22)}
 
 

@@ -20,7 +20,10 @@ def suite() -> list[str]:
             str(modules / ".bin" / "node"),
             str(modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"),
         ]
-    missing = "needs MCP_TRIO_CONFORMANCE naming a node_modules directory made from tests/conformance/package.json"
+    missing = (
+        "needs MCP_TRIO_CONFORMANCE naming a node_modules directory made from"
+        " tests/conformance/package.json"
+    )
     # In CI a missing suite would look like one that passes.
     if os.environ.get("CI") == "true":
         pytest.fail(missing)

@@ -246,7 +246,10 @@ def checks_in(place: Path) -> list[tuple[str, Checks]]:
 
 def failures_in(checks: Checks) -> list[str]:
     return [
-        f"{check['status']} {check['id']}: {check['description']}: {check.get('errorMessage')} {check.get('details')}"
+        (
+            f"{check['status']} {check['id']}: {check['description']}: {check.get('errorMessage')}"
+            f" {check.get('details')}"
+        )
         for check in checks
         if check["status"] in ("FAILURE", "WARNING")
     ]

@@ -124,14 +124,16 @@ async def test_connect_http_refused_names_the_address() -> None:
     async with listening(hang_up) as port:
         pass
     assert str(await why(f"http://127.0.0.1:{port}/mcp")) == (
-        f"cannot connect to 127.0.0.1:{port}: connection refused; is the server running, and on this port?"
+        f"cannot connect to 127.0.0.1:{port}: connection refused; is the server running, and"
+        " on this port?"
     )
 
 
 async def test_connect_http_with_wrong_tls_setting_names_it() -> None:
     async with listening(hang_up, theirs(trustme.CA(), "127.0.0.1")) as port:
         assert str(await why(f"https://127.0.0.1:{port}/mcp")).startswith(
-            f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer certificate; if"
+            f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer"
+            " certificate; if"
         )
         assert "with TLS or without as the URL says?" in str(
             await why(f"http://127.0.0.1:{port}/mcp")

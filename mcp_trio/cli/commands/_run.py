@@ -74,7 +74,8 @@ def run(target: str) -> int:
     server = load(target)
     if sys.stdin is not None and sys.stdin.isatty():
         print(
-            f"{server.info.name} is waiting for a client on stdin, one JSON message a line; Ctrl+C ends"
+            f"{server.info.name} is waiting for a client on stdin, one JSON message a line;"
+            " Ctrl+C ends"
             f" it. To try it: mcp-trio inspect -- mcp-trio run {target}",
             file=sys.stderr,
         )

@@ -161,7 +161,9 @@ def test_input_collector_without_input_draws_no_key() -> None:
             result,
             {
                 "code": -32603,
-                "message": "the answer to elicitation/create does not fit: content.count is missing",
+                "message": (
+                    "the answer to elicitation/create does not fit: content.count is missing"
+                ),
             },
         ),
         (error, {"code": -1, "message": "the client refused elicitation/create: not today"}),

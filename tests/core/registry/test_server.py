@@ -226,7 +226,8 @@ def test_server_answer_invalid_arguments_is_a_result() -> None:
 def test_registry_import_loads_no_runtime() -> None:
     program = (
         "import sys, mcp_core.registry\n"
-        "print(sorted({'asyncio', 'trio', 'threading', 'logging', 'socket', 'ssl', 'random'} & sys.modules.keys()))"
+        "print(sorted({'asyncio', 'trio', 'threading', 'logging', 'socket', 'ssl', 'random'} &"
+        " sys.modules.keys()))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

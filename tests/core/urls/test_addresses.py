@@ -34,7 +34,10 @@ https://e.com/authorize?redirect=https://f.com/
 https://e.com:65535/
 """.split()
 # Usable only if the MCP server is on loopback too.
-LOCAL = "http://localhost:1 http://127.0.0.1/ http://127.9.9.9:80/x http://[::1]:3000/x http://LOCALHOST/".split()
+LOCAL = (
+    "http://localhost:1 http://127.0.0.1/ http://127.9.9.9:80/x http://[::1]:3000/x"
+    " http://LOCALHOST/"
+).split()
 BAD = [
     "", "e.com", "//e.com", "/authorize", "https:", "https:/e.com", "https://", "https:///x", "https://:443/",
     "https://?x", "https://#x", "http://e.com", "http://localhost.e.com", "http://10.0.0.1/", "http://0.0.0.0/",
@@ -68,20 +71,20 @@ PLANTED = [place.format(char) for char, place in product(CONTROL, PLACES)]
 @pytest.mark.requirement("AU-2", "AU-4")
 @pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("url", GOOD)
-def test_url_fault_usable_url_is_none(url: str, local: bool) -> None:
+def test_url_error_usable_url_returns_no_error(url: str, local: bool) -> None:
     assert find_url_error(url, allow_loopback=local) is None
 
 
 @pytest.mark.requirement("AU-2", "AU-4", "AG-6")
 @pytest.mark.parametrize("url", LOCAL)
-def test_url_fault_http_on_loopback_needs_local_server(url: str) -> None:
+def test_url_error_http_on_loopback_needs_local_server(url: str) -> None:
     assert is_loopback_url(url)
     assert find_url_error(url, allow_loopback=True) is None
     assert find_url_error(url, allow_loopback=False) == "is not https"
 
 
 @pytest.mark.requirement("AU-1", "AU-2", "AU-4")
-def test_url_fault_bad_url_is_named_for_every_entry() -> None:
+def test_url_error_bad_url_is_named_for_every_entry() -> None:
     assert len(BAD + PLANTED) >= 500
     assert [
         (url, local)
@@ -96,7 +99,7 @@ def test_url_fault_bad_url_is_named_for_every_entry() -> None:
     | st.text().map(lambda text: f"https://{text}")
     | st.binary().map(lambda raw: raw.decode("latin-1"))
 )
-def test_url_fault_any_text_does_not_raise(url: str) -> None:
+def test_url_error_any_text_does_not_raise(url: str) -> None:
     if find_url_error(url, allow_loopback=True) is None:
         assert url.lower().startswith(("https://", "http://"))
         assert url.isascii()
@@ -200,7 +203,7 @@ def test_private_address_may_be_fetched_by_private_server(address: str, private:
         ("javascript:x", None),
     ],
 )
-def test_redirect_to_other_origin_is_none(location: str, target: str | None) -> None:
+def test_redirect_to_other_origin_has_no_target(location: str, target: str | None) -> None:
     assert same_origin_redirect("https://e.com/a", location) == target
 
 

@@ -92,7 +92,8 @@ def test_invocation_exception_of_a_tool_shows_the_reference_only(exc: BaseExcept
     plan = prepared(server, "tools/call", {"name": "add", "arguments": {"a": 1}})
     answer = E.encode(plan.exception_response(exc, "7f3a")).decode()
     assert answer == (
-        '{"content":[{"type":"text","text":"The tool failed with an internal error (reference 7f3a)."}],"isError":true}'
+        '{"content":[{"type":"text","text":"The tool failed with an internal error (reference'
+        ' 7f3a)."}],"isError":true}'
     )
 
 

@@ -155,8 +155,8 @@ def test_run_http_unusable_address_is_explained() -> None:
         result = run("run", str(GREETER), "--http", str(port))
     assert (result.returncode, result.stdout) == (3, "")
     assert result.stderr == (
-        f"mcp-trio: cannot listen on 127.0.0.1, port {port}: address already in use; choose another port, or 0 for any"
-        " free port\n"
+        f"mcp-trio: cannot listen on 127.0.0.1, port {port}: address already in use; choose"
+        " another port, or 0 for any free port\n"
     )
     nowhere = run("run", str(GREETER), "--http", "192.0.2.1:0")
     assert nowhere.returncode == 3
