@@ -12,7 +12,7 @@ Steps, each a tuple with its name and the side that acts:
     respond by place how                        answer a running request, as planned or otherwise
     progress by place value                     report progress of a running request
     cancel by place                             cancel a request
-    transfer by maximum                         move at most so many bytes to the other side; 0: all of them
+    transfer by maximum                         move at most so many bytes; 0: all of them
 """
 
 from __future__ import annotations

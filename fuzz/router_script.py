@@ -13,14 +13,14 @@ Steps, each a tuple that begins with its name:
     batch client ids                    it makes several calls at once
     ping client id
     post client data                    it POSTs these bytes
-    begin_post client                   it sends a head and half a body; `finish_post` sends the rest
-    finish_post place
+    begin_post client                   it sends a head and half a body
+    finish_post place                   it sends the rest of such a body
     cancel client id
-    respond client number               it answers a request of the server, or one that does not exist
+    respond client number               it answers a request, which may not exist
     get client                          it opens the standalone stream of its session
     resume client exchange event        it resumes after an event of one of its exchanges
     resume_unknown client id            it resumes with an arbitrary event id
-    use_foreign_session client other    it uses the session of another client: by POST, GET and DELETE
+    use_foreign_session client other    it uses the session of another client
     delete client
     disconnect place                    a client disconnects
     stop_reading place                  a client stops reading; `resume_reading` undoes it
@@ -88,12 +88,19 @@ LIMITS: Final = {
     "roomy": (HttpLimits(), Limits(message=2_000, batch=4)),
     "narrow": (
         HttpLimits(
-            sessions=4, uninitialized=2, streams=4, events=3, event_age=20.0, idle=60.0, session_bytes=3_000,
-            all_bytes=5_000, queued=400,
+            sessions=4,
+            uninitialized=2,
+            streams=4,
+            events=3,
+            event_age=20.0,
+            idle=60.0,
+            session_bytes=3_000,
+            all_bytes=5_000,
+            queued=400,
         ),
         Limits(message=2_000, batch=3, in_flight=2, waiting=1, queued=1_000),
     ),
-}  # fmt: skip
+}
 _HOST: Final = (b"host", b"localhost")
 _BOTH: Final = (b"accept", b"application/json, text/event-stream")
 _JSON: Final = (b"content-type", b"application/json")

@@ -622,7 +622,7 @@ async def disconnect_without_session(make: Make) -> list[Call]:
 
 
 async def reconnect_in_session(make: Make) -> list[Call]:
-    """In a session the handler continues, and its output is retained for a client that reconnects."""
+    """In a session the handler continues, and its output is retained for a reconnection."""
     neutral = Neutral()
     async with serve_app(make(neutral.server, reply="sse")) as host:
         session = await host.session()

@@ -12,7 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SETTINGS = """
 [pytest]
-addopts = -p tests.conftest -p no:cacheprovider -m "not slow and not interop and not conformance and not node"
+addopts =
+    -p tests.conftest
+    -p no:cacheprovider
+    -m "not slow and not interop and not conformance and not node"
 trio_mode = true
 markers =
     requirement
@@ -49,7 +52,8 @@ def test_in_the_run():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 def test_in_a_program():
-    assert subprocess.run([sys.executable, "-c", CHILD], capture_output=True).stdout.split() == [b"True"]
+    child = subprocess.run([sys.executable, "-c", CHILD], capture_output=True)
+    assert child.stdout.split() == [b"True"]
 """
 
 

@@ -397,7 +397,8 @@ class H2ClientConnection:
                 current = stream
                 actions = []
             if kind is StreamReset:
-                self._watch.stream_completed()  # the stream was ours, so its reset is no flood of resets
+                # The client opened the stream, so this reset does not count as a flood of resets.
+                self._watch.stream_completed()
                 problem: ConnectionLost | None = _reset_by_server(event.error_code)
             else:
                 problem = _decode(stream, event, actions)

@@ -15,9 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ACTING = """
-    anyio asyncio concurrent.futures ctypes h11 h2 http http.client jsonschema joserfc logging mcp_trio
-    multiprocessing random referencing rich
-    secrets selectors signal socket ssl subprocess tempfile threading trio wsproto
+    anyio asyncio concurrent.futures ctypes h11 h2 http http.client jsonschema joserfc logging
+    mcp_trio multiprocessing random referencing rich secrets selectors signal socket ssl subprocess
+    tempfile threading trio wsproto
 """.split()
 PUBLIC = [
     "mcp_core",

@@ -259,19 +259,27 @@ def sent_params(conn: Connection, params: t.CompleteParams) -> Any:
 @pytest.mark.parametrize(
     ("params", "code", "text"),
     [
-        (completion_params({"type": "ref/prompt", "name": "none"}, "x"), -32602, "Unknown prompt: none"),
-        (completion_params({"type": "ref/resource", "uri": "x://0"}, "x"), -32602, ("Unknown resource"
-            " template:"
-            " x://0")),
-        (completion_params(REVIEW, "none"), -32602, ("Unknown argument `none`; the arguments are:"
-            " language,"
-            " framework, code")),
+        (
+            completion_params({"type": "ref/prompt", "name": "none"}, "x"),
+            -32602,
+            "Unknown prompt: none",
+        ),
+        (
+            completion_params({"type": "ref/resource", "uri": "x://0"}, "x"),
+            -32602,
+            "Unknown resource template: x://0",
+        ),
+        (
+            completion_params(REVIEW, "none"),
+            -32602,
+            "Unknown argument `none`; the arguments are: language, framework, code",
+        ),
         (completion_params({"type": "ref/other", "name": "x"}, "x"), -32602, "do not fit"),
         (completion_params({"type": "ref/prompt"}, "x"), -32602, "do not fit"),
         ({"ref": REVIEW}, -32602, "do not fit"),
         (completion_params(FILE, "owner"), -32603, "Internal error (reference "),
     ],
-)  # fmt: skip
+)
 async def test_completion_errors_have_codes_and_texts(
     version: str, params: Any, code: int, text: str
 ) -> None:

@@ -108,7 +108,10 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("it waits")
 
 
-MODERN = '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}'
+MODERN = (
+    '"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+    '"io.modelcontextprotocol/clientCapabilities":{}'
+)
 
 
 class Talk:
@@ -120,7 +123,8 @@ class Talk:
             lambda: None, name="x", description="Nothing.", input_schema={"type": "object"}
         )
         self.conn = Connection(Role.SERVER, self.server.config())
-        message = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","_meta":{{{MODERN},{meta}}}}}}}\n'
+        params = f'{{"name":"x","_meta":{{{MODERN},{meta}}}}}'
+        message = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}\n'
         self.conn.receive_data(message.encode(), 0.0)
         event = self.conn.next_event()
         assert isinstance(event, RequestReceived)

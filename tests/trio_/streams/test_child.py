@@ -114,7 +114,8 @@ async def test_child_that_closes_stdout_keeps_running() -> None:
 GRANDCHILD = """
 import subprocess
 def grandchild(source, **options):
-    other = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import signal, sys, time\\n" + source], **options)
+    source = "import signal, sys, time\\n" + source
+    other = subprocess.Popen([sys.executable, "-I", "-S", "-c", source], **options)
     say(other.pid)
     return other
 """
@@ -396,7 +397,10 @@ async def test_child_stderr_of_ten_megabytes_does_not_block() -> None:
 @pytest.mark.requirement("STDIO-4")
 async def test_child_stderr_callback_gets_lines() -> None:
     source = r"""
-        for part in (b"one\ntw", b"o\r\n\nh\xc3", b"\xa9\nbad \xff\n", b"y" * 70_000 + b"\n", b"\x1b[31mred", b" end"):
+        for part in (
+            b"one\ntw", b"o\r\n\nh\xc3", b"\xa9\nbad \xff\n", b"y" * 70_000 + b"\n",
+            b"\x1b[31mred", b" end",
+        ):
             os.write(2, part)
             time.sleep(0.05)
         """

@@ -248,18 +248,30 @@ async def _slow(typed: str) -> list[str]:
     ("ref", "argument", "function", "message"),
     [
         ("none", "code", lambda typed: [], "there is no prompt or resource template 'none' yet"),
-        ("notes://today", "x", lambda typed: [], ("there is no prompt or resource template"
-            " 'notes://today' yet")),
-        ("review", "text", lambda typed: [], ("'review' has no 'text'; it has code, language,"
-            " lines")),
-        ("review", "language", lambda typed: [], ("'language' of 'review' is completed by function"
-            " 'languages'")),
+        (
+            "notes://today",
+            "x",
+            lambda typed: [],
+            "there is no prompt or resource template 'notes://today' yet",
+        ),
+        (
+            "review",
+            "text",
+            lambda typed: [],
+            "'review' has no 'text'; it has code, language, lines",
+        ),
+        (
+            "review",
+            "language",
+            lambda typed: [],
+            "'language' of 'review' is completed by function 'languages'",
+        ),
         ("review", "code", lambda: LANGUAGES, "takes the typed text"),
         ("review", "code", lambda a, b, c: [], "takes the typed text"),
         ("review", "code", lambda *a: [], "any number of arguments"),
         ("review", "code", 3, "is not callable"),
     ],
-)  # fmt: skip
+)
 def test_completion_invalid_declaration_raises(
     ref: str, argument: str, function: Any, message: str
 ) -> None:

@@ -76,7 +76,8 @@ async def test_login_client_id_is_bound_to_one_authorization_server(
     )  # uses the stored client id
     assert result.returncode == 0, result.stderr
     assert world.asked[-1][1] == {
-        "grant_type": "refresh_token", "refresh_token": "CANARY-refresh-1", "client_id": "us", "resource": world.url,
+        "grant_type": "refresh_token", "refresh_token": "CANARY-refresh-1", "client_id": "us",
+        "resource": world.url,
     }  # fmt: skip
     assert kept.load(f"issuer:{world.url} us") == world.root.encode()
     kept.save(f"issuer:{world.url} us", b"https://as.example")

@@ -23,7 +23,9 @@ def test_prompt_messages_are_printed_below_roles(server: ServerFile, version: st
         def talk(evil: str = "") -> list[PromptMessage]:
             return [
                 PromptMessage(role="user", content=TextContent(f"Hello,\\nyou{evil}.")),
-                PromptMessage(role="assistant", content=ImageContent(data="AAAA", mime_type="image/png")),
+                PromptMessage(
+                    role="assistant", content=ImageContent(data="AAAA", mime_type="image/png")
+                ),
             ]
     """)
     assert output_of("prompt", "talk", "--revision", version, *target) == (

@@ -97,7 +97,8 @@ def test_run_logs_to_stderr_without_root_handlers(server: ServerFile) -> None:
         @app.tool
         def look() -> list[str]:
             "Look around."
-            return [str(len(logging.getLogger().handlers)), *sorted({"argparse", "rich"} & set(sys.modules))]
+            loaded = sorted({"argparse", "rich"} & set(sys.modules))
+            return [str(len(logging.getLogger().handlers)), *loaded]
 
         @app.tool
         def fail() -> str:
