@@ -31,7 +31,7 @@ class FrameRecorder:
     """The reports on frames, as far as it does not depend on how the bytes are split."""
 
     def __init__(self) -> None:
-        self.deaf = False  # the name that `WebSocketFrames` reads
+        self.input_ignored = False  # the name that `WebSocketFrames` reads
         self.received: list[Any] = []
         self._text = ""
         self._announced = 0

@@ -67,7 +67,7 @@ async def _open_page(url: str) -> None:
         opened = False
     if not opened:
         raise AuthRequired(
-            "a user has to log in, and no browser can be opened here. Connect with a Login"
+            "a user has to log in, and no browser can be opened here. Connect with a LoginConfig"
             " whose browse shows the page, or log in"
             " with `mcp-trio login` where there is a browser."
         )
@@ -99,7 +99,7 @@ class LoopbackListener:
         if parts.scheme != "http" or port is None:
             raise AuthorizationFailed(
                 f"the redirect URI {redirect_uri} is not a port of this machine: connect with"
-                " a Login"
+                " a LoginConfig"
                 " whose browse returns the URL of the redirect"
             )
         problem: OSError | None = None

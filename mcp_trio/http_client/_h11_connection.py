@@ -41,8 +41,8 @@ _FIRST_ERROR_STATUS: Final = 400
 class H11ClientConnection:
     """A client connection on `stream`, which `aclose` closes. Await one `run` at a time.
 
-    `used` is the number of complete responses. `heard` is True if any byte of the last response
-    has arrived.
+    `response_count` is the number of complete responses. `received` is True if any byte of the
+    last response has arrived.
     """
 
     protocol = "HTTP/1.1"

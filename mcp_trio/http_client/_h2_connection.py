@@ -115,12 +115,12 @@ class _H2ClientStream:
 class H2ClientConnection:
     """A client connection on `stream`, which is closed at the end.
 
-    Await `open` first. Then up to `room` tasks may await `run` at a time. Call `aclose` in any
+    Await `open` first. Then up to `capacity` tasks may await `run` at a time. Call `aclose` in any
     case: the tasks of the connection are shielded, so that frames can still be sent after a
     cancellation, and only `aclose` ends them.
 
-    `scheme` is that of the request URLs. `used` is the number of complete responses. `heard` is
-    True if any byte has arrived.
+    `scheme` is that of the request URLs. `response_count` is the number of complete responses.
+    `received` is True if any byte has arrived.
     """
 
     protocol = "HTTP/2"

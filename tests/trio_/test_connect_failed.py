@@ -103,19 +103,19 @@ FAILURES: list[Any] = [
     (answering("500 Oh"), "HTTP status 500 Internal Server Error: its log may say why"),
     (
         answering("503 Busy", retry_after="7"),
-        ("HTTP status 503 Service Unavailable; try again after 7 s"),
+        "HTTP status 503 Service Unavailable; try again after 7 s",
     ),
     (
         answering("503 Busy", "later\n", "text/plain"),
-        ("HTTP status 503 Service Unavailable; try again later (later)"),
+        "HTTP status 503 Service Unavailable; try again later (later)",
     ),
     (
         answering("307 There", location="https://there/mcp"),
-        ("HTTP status 307, redirects are not followed: connect to https://there/mcp instead"),
+        "HTTP status 307, redirects are not followed: connect to https://there/mcp instead",
     ),
     (
         answering("200 OK"),
-        (f"the response is of type 'text/html' instead of JSON or an event stream; {IS_THIS}"),
+        f"the response is of type 'text/html' instead of JSON or an event stream; {IS_THIS}",
     ),
     (
         answering("200 OK", "{}", "application/json"),
@@ -126,22 +126,22 @@ FAILURES: list[Any] = [
     ),
     (
         answering("200 OK", "", "application/json"),
-        (f"the server accepted the request (status 200) but sent no response to it; {IS_THIS}"),
+        f"the server accepted the request (status 200) but sent no response to it; {IS_THIS}",
     ),
     (
         answering("200 OK", "data: hello\n\n", "text/event-stream"),
-        (f"the stream ended without the response; {IS_THIS}"),
+        f"the stream ended without the response; {IS_THIS}",
     ),
     (
         answering("200 OK", "x", "application/json", content_encoding="gzip"),
-        ("the body is encoded (gzip), which the client did not request; does a proxy encode it?"),
+        "the body is encoded (gzip), which the client did not request; does a proxy encode it?",
     ),
     (saying(b"SSH-2.0-OpenSSH_9.9\r\n", first=True), STRANGER),
     (saying(b"-ERR unknown command\r\n"), STRANGER),
     (saying(bytes(range(256))), STRANGER),
     (
         saying(b"\x15\x03\x01\x00\x02\x02\x46"),
-        ("the server speaks TLS; is its address https:// instead?"),
+        "the server speaks TLS; is its address https:// instead?",
     ),
     (
         hang_up,

@@ -142,7 +142,7 @@ def _print_traceback(exc: Exception, location: Path) -> None:
     while (
         isinstance(exc, DeclarationError)
         and frames
-        and Path(frames[-1].filename).parent == _REGISTRY
+        and _REGISTRY in Path(frames[-1].filename).parents
     ):
         del frames[-1]
     shown.stack[:] = frames
