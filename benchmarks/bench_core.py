@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 MODERN = (
     b'{"jsonrpc":"2.0","id":4711,"method":"tools/call","params":{"_meta":{'
     b'"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
-    b'"io.modelcontextprotocol/clientInfo":{"name":"benchmark","title":"A benchmark","version":"1.0.0"},'
+    b'"io.modelcontextprotocol/clientInfo":{"name":"benchmark","title":"A'
+    b' benchmark","version":"1.0.0"},'
     b'"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"progressToken":4711},'
     b'"name":"echo","arguments":{"text":"The quick brown fox jumps over the lazy dog"}}}\n'
 )
@@ -121,7 +122,8 @@ def main() -> None:
     for prefix, request, opening in ("", MODERN, b""), ("legacy_", LEGACY, HANDSHAKE):
         reached, possible = compare(request, opening, chosen.rounds, chosen.calls)
         print(
-            f"{prefix or 'modern_'}call, {len(request)} bytes: {1e6 / reached:.2f} us; bare {1e6 / possible:.2f} us"
+            f"{prefix or 'modern_'}call, {len(request)} bytes: {1e6 / reached:.2f} us; bare"
+            f" {1e6 / possible:.2f} us"
         )
         figures |= {
             f"{prefix}calls_per_s": round(reached),

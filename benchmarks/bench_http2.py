@@ -166,7 +166,10 @@ def cpu(process: int) -> float:
 
 def h1(port: int, process: int, calls: int) -> float:
     fields = "".join(f"{name}: {value}\r\n" for name, value in FIELDS.items())
-    head = f"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n{fields}mcp-name: echo\r\ncontent-length: {len(ECHO)}\r\n\r\n"
+    head = (
+        f"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n{fields}mcp-name: echo\r\n"
+        f"content-length: {len(ECHO)}\r\n\r\n"
+    )
     request = head.encode() + ECHO
     poll, sockets = select.poll(), {}
     for _ in range(AT_ONCE):

@@ -28,7 +28,8 @@ HERE = Path(__file__).parent
 ENVIRONMENT = {
     **os.environ,
     "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")])),
-    "PYTHONDONTWRITEBYTECODE": "",  # write byte code: an installed library has it, a working tree may not
+    # Write byte code: an installed library has it, a working tree may not.
+    "PYTHONDONTWRITEBYTECODE": "",
 }
 CONSTANT = "import sys; sys.stdin.buffer.readline(); sys.stdout.write('{}\\n')"
 SERVERS = {

@@ -120,8 +120,8 @@ class _ProgressLine:
 
     def _write(self, run: Run, end: str) -> None:
         text = (
-            f"{run.target.name}: {run.cases:,} cases in {run.seconds:,.0f} s, {run.rate:,.0f} cases/s, "
-            f"{len(run.seen)} outcomes"
+            f"{run.target.name}: {run.cases:,} cases in {run.seconds:,.0f} s, {run.rate:,.0f}"
+            f" cases/s, {len(run.seen)} outcomes"
         )
         self._stream.write(f"\r{text}\x1b[K{end}" if self._terminal else text + end)
         self._stream.flush()

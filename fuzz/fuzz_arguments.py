@@ -28,9 +28,9 @@ from msgspec import Struct
 
 from fuzz.messages import CLIENT_CAPABILITIES, meta_of
 from fuzz.mutations import damage, damaged
+from fuzz.reference_parser import classify
 from fuzz.targets import Target
 from fuzz.values import encoded, json_objects, json_values, texts, weighted
-from fuzz.verdicts import classify
 from mcp_core import (
     ALL,
     DIALECTS,

@@ -66,7 +66,10 @@ def _check_received(headers: list[str]) -> Iterable[str]:
     assert demand.dpop is ("dpop" in schemes)
     assert bool(demand.scheme) is bool(schemes & {"bearer", "dpop"})
     yield f"{min(len(found), 3)} received"
-    yield f"for {demand.scheme or 'no scheme'}, {len(demand.scopes)} scopes, {demand.error is not None}"
+    yield (
+        f"for {demand.scheme or 'no scheme'}, {len(demand.scopes)} scopes,"
+        f" {demand.error is not None}"
+    )
 
 
 def _check_spelled(intended: list[Intended], seed: int) -> Iterable[str]:
@@ -111,7 +114,9 @@ def _check_generated(
         written in (intended, "?")
         for written, intended in zip(written_description, description or "", strict=True)
     )
-    yield f"description {'unchanged' if written_description == (description or '') else 'sanitized'}"
+    yield (
+        f"description {'unchanged' if written_description == (description or '') else 'sanitized'}"
+    )
     yield f"{dpop} {error is not None} {len(found[0].parameters)}"
 
 

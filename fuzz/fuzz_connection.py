@@ -6,7 +6,8 @@
 # After `close` nothing is pending, and until then a ping or a discovery is always answered.
 """One `Connection`, in either role and any set of revisions, with arbitrary input and calls.
 
-A case is a script of steps. `fuzz.talk` plays it and checks the connection against a model.
+A case is a script of steps. `fuzz.connection_script` plays it and checks the connection against a
+model.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from fuzz.books import ACKNOWLEDGED, CANCELLED
+from fuzz.connection_model import ACKNOWLEDGED, CANCELLED
+from fuzz.connection_script import CUSTOM, OPTIONS, Case, ConnectionScript, Step
 from fuzz.messages import VERSIONS, messages, meta_of, methods, objects
 from fuzz.mutations import damaged, malformed, reordered
-from fuzz.talk import CUSTOM, OPTIONS, Case, ConnectionScript, Step
 from fuzz.targets import Target, committed_cases
 from fuzz.values import encoded, scripts, weighted
 from mcp_core import Role

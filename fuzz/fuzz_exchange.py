@@ -6,7 +6,7 @@
 # deadline is missed. At the end nothing is left.
 """One `Router` between several clients and the handlers of their requests.
 
-`fuzz.visits` plays it.
+`fuzz.router_script` plays it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from fuzz.exchange_checker import CLIENTS
 from fuzz.messages import VERSIONS, messages
 from fuzz.mutations import damaged, malformed
-from fuzz.sightings import CLIENTS
+from fuzz.router_script import LIMITS, Case, RouterScript, Step
 from fuzz.targets import Target
 from fuzz.values import encoded, scripts, weighted
-from fuzz.visits import LIMITS, Case, RouterScript, Step
 
 
 def check(case: Case) -> Iterable[str]:

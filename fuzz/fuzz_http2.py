@@ -176,13 +176,39 @@ _PAYLOADS: Final = st.one_of(
     st.sampled_from((0, 8, 63, 64, 192, 198, 319, 320, 5_000, 16_384, 16_385)).map(bytes),
 )
 _FRAMES: Final = weighted(
-    (4, st.builds(_frame, st.integers(0, 10), st.sampled_from((0, 1, 4, 5, 8)), _STREAMS, _PAYLOADS)),
+    (
+        4,
+        st.builds(
+            _frame, st.integers(0, 10), st.sampled_from((0, 1, 4, 5, 8)), _STREAMS, _PAYLOADS
+        ),
+    ),
     (1, st.builds(_frame, st.just(7), st.just(0), st.just(0), st.just(bytes(8)))),
-    (1, st.sampled_from((15, 16)).map(lambda more: _frame(1, 0, 1, b"x") + _frame(9, 0, 1, b"x") * more + _frame(9, 4, 1, b"x"))),
-    (1, st.just(_frame(1, 0, 1, bytes(16_384)) + _frame(9, 0, 1, bytes(16_384)) * 3 + _frame(9, 4, 1, b""))),
-    (2, st.builds(lambda kind, length, repeats: _frame(kind, 0, 0, bytes(length)) * repeats,
-                  st.sampled_from((0, 2, 3, 6, 8)), st.sampled_from((0, 1, 8)), st.sampled_from((99, 100, 101, 999, 1_000, 1_001)))),
-)  # fmt: skip
+    (
+        1,
+        st.sampled_from((15, 16)).map(
+            lambda more: (
+                _frame(1, 0, 1, b"x") + _frame(9, 0, 1, b"x") * more + _frame(9, 4, 1, b"x")
+            )
+        ),
+    ),
+    (
+        1,
+        st.just(
+            _frame(1, 0, 1, bytes(16_384))
+            + _frame(9, 0, 1, bytes(16_384)) * 3
+            + _frame(9, 4, 1, b"")
+        ),
+    ),
+    (
+        2,
+        st.builds(
+            lambda kind, length, repeats: _frame(kind, 0, 0, bytes(length)) * repeats,
+            st.sampled_from((0, 2, 3, 6, 8)),
+            st.sampled_from((0, 1, 8)),
+            st.sampled_from((99, 100, 101, 999, 1_000, 1_001)),
+        ),
+    ),
+)
 _SETTINGS: Final = _frame(4, 0, 0, b"")
 _REQUEST: Final = [
     (b":method", b"POST"),

@@ -3,8 +3,8 @@
 # id keeps its type.
 """The bytes of one message, decoded and encoded by `mcp_core.jsonrpc`.
 
-The oracle is `fuzz.verdicts`. It is unsure only where JSON parsers may differ, and even then
-nothing but a `BadMessage` may be raised.
+The oracle is `fuzz.reference_parser`. It is unsure only where JSON parsers may differ, and even
+then nothing but a `BadMessage` may be raised.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from msgspec import UNSET
 
 from fuzz.messages import VERSIONS, messages
 from fuzz.mutations import damaged, malformed
+from fuzz.reference_parser import Classification, classify, classify_batch
 from fuzz.targets import Target
 from fuzz.values import encoded, json_values, weighted
-from fuzz.verdicts import Classification, classify, classify_batch
 from mcp_core import Role
 from mcp_core.jsonrpc._codec import (
     BadMessage,

@@ -1,7 +1,8 @@
 # Invariant: for any responses of a server during version negotiation, however late, a few requests
 # lead to a Peer in a revision that both sides named, or to ConnectFailed. Nothing else is raised,
 # and no request is sent more than twice.
-"""The version negotiation of a client, `mcp_core._opening`: probe, handshake, fallback.
+"""The version negotiation of a client, `VersionNegotiation` of the core: probe, handshake,
+fallback.
 
 A case is a script of replies. After the last one the server is silent.
 """

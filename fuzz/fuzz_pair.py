@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from fuzz.connection_script import Step
 from fuzz.messages import VERSIONS, methods, objects
 from fuzz.pair import Case, PairScript, negotiated_version
-from fuzz.talk import Step
 from fuzz.targets import Target
 from fuzz.values import scripts, weighted
 from mcp_core import ALL, Method, Role

@@ -115,7 +115,8 @@ def check(case: Case) -> Iterable[str]:
         yield "excluded"
         return
     if arguments.strip(b" \t\r\n") == b"null":
-        arguments = b"{}"  # null is read like absence, as far as the specification does not distinguish them
+        # null is read like absence, as far as the specification does not distinguish them.
+        arguments = b"{}"
     try:
         reader, validator = _reader_of(encoded(parameters))
     except DeclarationError as exc:

@@ -52,7 +52,10 @@ def check(case: Case) -> Iterable[str]:
             "byte by byte"
         )
     events, last_id, retry = expected
-    yield f"{min(len(events), 3)} events, {'an id' if last_id else 'no id'}, {'retry' if retry else 'no retry'}"
+    yield (
+        f"{min(len(events), 3)} events, {'an id' if last_id else 'no id'},"
+        f" {'retry' if retry else 'no retry'}"
+    )
     yield "too long" if TOO_LONG in events else "accepted"
     if written:
         yield from _check_encoded(written)

@@ -3,8 +3,8 @@
 # and only for the template. The time is linear in the length of the URI.
 """URI templates of `mcp_core.registry`: expanded by RFC 6570, matched by our own rules.
 
-The generator knows which values a template can carry (see the parts of `UriMatcher`). That these
-values come back is the meaning of "no ambiguous template".
+The generator knows which values a template can carry (see the parts of `UriMatcher`). "No ambiguous
+template" means that a match returns these values.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class FrameRecorder:
     """The reports on frames, as far as it does not depend on how the bytes are split."""
 
     def __init__(self) -> None:
-        self.deaf = False  # the name that `WebSocketFrames` reads
+        self.input_ignored = False  # the name that `WebSocketFrames` reads
         self.received: list[Any] = []
         self._text = ""
         self._announced = 0
@@ -219,9 +219,21 @@ def _is_utf8(data: bytes, *, whole: bool) -> bool:
 
 _OPCODES: Final = st.sampled_from((1, 1, 1, 0, 0, 2, 8, 9, 10, 3, 11))
 _PAYLOADS: Final = st.one_of(
-    st.sampled_from((b"", b'{"jsonrpc":"2.0"}', b"\x03\xe8", b"\x03\xe9bye", b"\x03", "ä€𝄞".encode(), b"\xe2\x82", b"\xac", b"x" * 126)),
+    st.sampled_from(
+        (
+            b"",
+            b'{"jsonrpc":"2.0"}',
+            b"\x03\xe8",
+            b"\x03\xe9bye",
+            b"\x03",
+            "ä€𝄞".encode(),
+            b"\xe2\x82",
+            b"\xac",
+            b"x" * 126,
+        )
+    ),
     st.binary(max_size=8),
-)  # fmt: skip
+)
 
 
 @st.composite

@@ -12,7 +12,7 @@ Steps, each a tuple with its name and the side that acts:
     respond by place how                        answer a running request, as planned or otherwise
     progress by place value                     report progress of a running request
     cancel by place                             cancel a request
-    transfer by maximum                         move at most so many bytes to the other side; 0: all of them
+    transfer by maximum                         move at most so many bytes; 0: all of them
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from fuzz.books import CLOSED_REASON
-from fuzz.talk import Step, config_of
+from fuzz.connection_model import CLOSED_REASON
+from fuzz.connection_script import Step, config_of
 from fuzz.values import encoded, example
 from mcp_core import (
     ALL,

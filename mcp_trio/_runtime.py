@@ -1,14 +1,11 @@
-"""The trio side of a `Runtime`: threads, clocks, waiting for a client's answers, and the log.
+"""The trio side of a `Runtime`: its clocks, threads and waits, and a task for each of its jobs.
 
-1. Nothing here knows a transport. Each transport adds `pump`, `full` and `drain`.
+1. Nothing here knows a transport. Each transport adds `pump`, `write_blocked` and `drain`.
 2. Context variables that one handler sets are not visible to the next one. Handle each event in its
    own copy of the context, because a plain `def` handler runs in the task that read the message.
-
-Run each job of the core in a task with its own cancel scope.
-
-A job is the answer to a request that takes time: a server's handler, or a client's callback. The
-job decides what becomes of an exception. Only trio's cancellation propagates, because it belongs to
-the scope that was cancelled.
+3. A job (a server's handler, or a client's callback) runs in a task with its own cancel scope, and
+   decides what becomes of an exception. Only trio's cancellation propagates, because it belongs to
+   the scope that was cancelled.
 """
 
 from __future__ import annotations
@@ -48,7 +45,10 @@ _log = logging.getLogger("mcp_trio")
 
 
 class TrioRuntime(Runtime):
-    """The runtime of one conversation. A transport's subclass adds `pump`, `full` and `drain`."""
+    """The runtime of one conversation.
+
+    A subclass for each transport adds `pump`, `write_blocked` and `drain`.
+    """
 
     # Seconds that a handler may send without a task switch, which costs more than sending most
     # messages.
@@ -107,7 +107,7 @@ class TrioRuntime(Runtime):
 
 
 def handle_event(event: Event, service: Service) -> RequestJob | None:
-    """Handle one event as `Service.take` does, and log it. This never waits.
+    """Handle one event as `Service.handle_event` does, and log it. This never waits.
 
     Run it in a context of its own (rule 2). The returned job, if any, is for `start_job`.
     """
@@ -125,10 +125,11 @@ def handle_event(event: Event, service: Service) -> RequestJob | None:
 def start_job(
     job: Job, nursery: trio.Nursery, on_ended: OnJobEnded, *, shutdown_timeout: float | None = None
 ) -> None:
-    """Run `job` in `nursery`, and call `after` when it has ended.
+    """Run `job` in `nursery`, and call `on_ended` when it has ended.
 
-    A function that `after` returns is awaited in the same task, so that writing a response costs no
-    task of its own. Cancelling the job does not cancel that function; cancelling the nursery does.
+    A function that `on_ended` returns is awaited in the same task, so that writing a response costs
+    no task of its own. Cancelling the job does not cancel that function; cancelling the nursery
+    does.
 
     With `shutdown_timeout` a job that starts in a cancelled nursery still gets so many seconds.
     """
@@ -138,7 +139,7 @@ def start_job(
 
 
 async def _run(
-    job: Job, scope: trio.CancelScope, after: OnJobEnded, shutdown_timeout: float | None
+    job: Job, scope: trio.CancelScope, on_ended: OnJobEnded, shutdown_timeout: float | None
 ) -> None:
     if shutdown_timeout is not None and trio.current_effective_deadline() == -math.inf:
         job.shutting_down = True
@@ -155,7 +156,7 @@ async def _run(
             raise cancelled from None
     finally:
         job.dropped()
-        finish = after()
+        finish = on_ended()
     if finish is not None:
         await finish()
 

@@ -188,8 +188,8 @@ class WebSocketServerConnection(_WebSocketConnection):
 class WebSocketTransport(_WebSocketConnection):
     """The transport of a client's conversation over a WebSocket.
 
-    `take` is called with each event, in order, and must not wait. `tell` is called with each
-    message that is sent.
+    `on_event` is called with each event, in order, and must not wait. `on_message` is called with
+    each message that is sent.
 
     *Resource handling*: `aclose` closes the stream. *Error handling*: it never raises; the events
     report what happens.
@@ -202,19 +202,19 @@ class WebSocketTransport(_WebSocketConnection):
         socket: WebSocket,
         stream: trio.abc.Stream,
         early: bytes,
-        take: Callable[[Event], None],
-        tell: Callable[[bytes], object] | None = None,
+        on_event: Callable[[Event], None],
+        on_message: Callable[[bytes], object] | None = None,
     ) -> None:
         self._deadlines = DeadlineRunner()
         self._deadline = self._deadlines.new(self._on_deadline)
         super().__init__(socket, stream, client=True)
         self._early = early
         self._ended = trio.Event()
-        self._on_message = tell
+        self._on_message = on_message
         # Callbacks start inside `pump`, which may run in any task. They get the context in which
         # the transport was created.
         context = contextvars.copy_context()
-        self._pump = Pump(socket, lambda event: context.run(take, event))
+        self._pump = Pump(socket, lambda event: context.run(on_event, event))
 
     def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks of the WebSocket in `nursery`."""

@@ -1,8 +1,8 @@
 """An ASGI server for tests: it calls an application on trio or asyncio, through anyio.
 
-`serve_app` runs the lifespan. `Host.begin` starts a request, `Host.ask` also waits for the end of its
-response. The messages of the application are kept as they came, and parsed as a client would parse
-them.
+`serve_app` runs the lifespan. `Host.begin` starts a request, `Host.ask` also waits for the end of
+its response. The messages of the application are kept as they came, and parsed as a client would
+parse them.
 
 `SCENARIOS` are request sequences whose results must be the same bytes on both runtimes. Each checks
 what matters and returns its calls.
@@ -622,7 +622,7 @@ async def disconnect_without_session(make: Make) -> list[Call]:
 
 
 async def reconnect_in_session(make: Make) -> list[Call]:
-    """In a session the handler continues, and its output is retained for a client that reconnects."""
+    """In a session the handler continues, and its output is retained for a reconnection."""
     neutral = Neutral()
     async with serve_app(make(neutral.server, reply="sse")) as host:
         session = await host.session()

@@ -44,8 +44,9 @@ LEFT_OUT = "not slow and not interop and not conformance and not node"
 THE_REST = ["pytest -m slow", 'pytest -m "interop or node"', "pytest -m conformance"]
 
 # A job that a shell starts in the background inherits `SIG_IGN` for SIGINT. Python then installs no
-# handler, and every program that a test starts ignores SIGINT too, so tests that interrupt a program
-# would wait forever. A signal with a handler is back at its default action in a child after exec.
+# handler, and every program that a test starts ignores SIGINT too, so tests that interrupt a
+# program would wait forever. A signal with a handler is back at its default action in a child after
+# exec.
 if (
     threading.current_thread() is threading.main_thread()
     and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -165,7 +166,10 @@ def _nothing_is_left_behind(no_leaks: None) -> None:
 
 @pytest.fixture
 def node_modules() -> Path:
-    """Return the directory with the npm packages of the peers. Tests that use it are marked `node`."""
+    """Return the directory with the npm packages of the peers.
+
+    Tests that use it are marked `node`.
+    """
     return _node_modules()
 
 

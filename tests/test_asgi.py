@@ -1,7 +1,7 @@
 """The ASGI applications of both drivers: what holds for either, under the runtime that it is for.
 
-Conversations are in `asgi.py`, and byte for byte the same. What only one driver promises is in `trio_/test_asgi.py` and
-`asyncio_shim/test_asgi.py`.
+Conversations are in `asgi.py`, and byte for byte the same. What only one driver promises is in
+`trio_/test_asgi.py` and `asyncio_shim/test_asgi.py`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ T = TypeVar("T")
 
 
 class Driver(NamedTuple):
-    """How to make an application, and to run a function in its runtime; `package` is where its modules are.
+    """How to make an application, and to run a function in its runtime.
 
-    `run_to_the_end` also runs what the function leaves behind: the application that was told of no lifespan ends with
-    the run.
+    `package` has the modules of the driver. `run_to_the_end` also runs tasks that the function
+    leaves behind: an application without a lifespan scope ends with the run.
     """
 
     package: str
@@ -75,7 +75,7 @@ def test_asgi_conversation_has_the_same_bytes_with_both_drivers(
     assert said == transcript(trio.run(scenario, mcp_trio.asgi))
 
 
-# -- With a lifespan -------------------------------------------------------------------------------------------------------------
+# -- With a lifespan -------------------------------------------------------------------------------
 
 
 def test_asgi_lifespan_runs_the_server_lifespan(driver: Driver) -> None:
@@ -165,7 +165,7 @@ def test_asgi_shutdown_lets_handlers_finish_first(driver: Driver) -> None:
     driver.run(main)
 
 
-# -- Without one: for these it is the run that ends it ----------------------------------------------------------------------------
+# -- Without one: for these it is the run that ends it ---------------------------------------------
 
 
 def test_asgi_without_lifespan_starts_at_the_first_request(driver: Driver) -> None:
@@ -224,7 +224,7 @@ def test_asgi_start_survives_a_cancelled_request(driver: Driver) -> None:
     driver.run_to_the_end(main)
 
 
-# -- One request -------------------------------------------------------------------------------------------------------------------
+# -- One request -----------------------------------------------------------------------------------
 
 
 def test_asgi_request_task_cancelled_cancels_the_handler(driver: Driver) -> None:
@@ -286,7 +286,7 @@ def test_asgi_unknown_scope_type_raises(driver: Driver) -> None:
     driver.run(main)
 
 
-# -- In frameworks -----------------------------------------------------------------------------------------------------------------
+# -- In frameworks ---------------------------------------------------------------------------------
 
 
 def mounted(app: App, where: str) -> Any:
@@ -327,7 +327,7 @@ def test_asgi_mounted_in_a_framework_works(
 ) -> None:
     async def main() -> None:
         app = mounted(driver.asgi(Neutral().server), where)
-        # It is the framework that is told of the lifespan, and does not tell ours.
+        # The framework gets the lifespan scope, and does not pass it on to our application.
         async with serve_app(app, root=root) as host:
             called = await host.call_tool(1, "echo", arguments={"text": "hi"}, path=path).end()
             assert text_of(called) == "hi"
@@ -356,7 +356,7 @@ def test_asgi_framework_can_run_the_lifespan(driver: Driver) -> None:
     assert lived.seen == ["in", "out"]
 
 
-# -- Mistakes ----------------------------------------------------------------------------------------------------------------------
+# -- Mistakes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

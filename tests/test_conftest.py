@@ -1,4 +1,7 @@
-"""What `tests/conftest.py` promises of every run: interrupts arrive, a test that hangs fails by name, and what was left out is said."""
+"""The promises of `tests/conftest.py` for every run.
+
+Interrupts arrive, a test that hangs fails by name, and tests that were left out are listed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.timeout(120)  # they start a pytest of their own
 SETTINGS = """
 [pytest]
-addopts = -p tests.conftest -p no:cacheprovider -m "not slow and not interop and not conformance and not node"
+addopts =
+    -p tests.conftest
+    -p no:cacheprovider
+    -m "not slow and not interop and not conformance and not node"
 trio_mode = true
 markers =
     requirement
@@ -24,7 +30,10 @@ markers =
 
 
 def run_in_background(place: Path, tests: str, **environment: str) -> str:
-    """Run `tests` as a job that a shell starts in the background: SIGINT is ignored. Give the output of pytest."""
+    """Run `tests` as a job that a shell starts in the background: SIGINT is ignored.
+
+    Return the output of pytest.
+    """
     (place / "pytest.ini").write_text(SETTINGS)
     (place / "test_it.py").write_text(tests)
     words = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(place), str(place)]
@@ -49,7 +58,8 @@ def test_in_the_run():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 def test_in_a_program():
-    assert subprocess.run([sys.executable, "-c", CHILD], capture_output=True).stdout.split() == [b"True"]
+    child = subprocess.run([sys.executable, "-c", CHILD], capture_output=True)
+    assert child.stdout.split() == [b"True"]
 """
 
 

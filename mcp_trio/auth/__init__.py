@@ -1,1 +1,1 @@
-"""Runs the client flows of `mcp_core.auth`."""
+"""Run the client flows of `mcp_core.auth`."""

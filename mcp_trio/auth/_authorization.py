@@ -85,7 +85,8 @@ class LoginConfig:
         free = self.profile.interactive and urlsplit(self.profile.redirect_uri).port == 0
         if callable(self.browse) and free:
             raise ValueError(
-                "a browse function needs a redirect URI: set profile.redirect_uri to where its page redirects"
+                "a browse function needs a redirect URI: set profile.redirect_uri to where its"
+                " page redirects"
             )
 
 
@@ -256,7 +257,8 @@ class ClientAuthorization:
         browse = self._login.browse
         if browse is None:
             raise AuthRequired(
-                "a user has to log in: connect with auth=True, or log in with `mcp-trio login` before"
+                "a user has to log in: connect with auth=True, or log in with `mcp-trio login`"
+                " before"
             )
         if browse != _BROWSER:
             return step.redirect_uri

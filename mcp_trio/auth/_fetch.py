@@ -180,7 +180,8 @@ async def _addresses(url: Url, allow: Callable[[str], bool]) -> list[str]:
 
 def _forbidden(host: str) -> FetchFailed:
     return FetchFailed(
-        f"{host} is an address of this machine or of a private network, and URLs that a server names are not fetched from there"
+        f"{host} is an address of this machine or of a private network, and URLs that a server"
+        " names are not fetched from there"
     )
 
 

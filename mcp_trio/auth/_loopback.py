@@ -46,7 +46,10 @@ _HEADERS: Final = [
     (b"cache-control", b"no-store"),
     (b"connection", b"close"),
 ]
-_DONE: Final = b"<!doctype html><title>mcp-trio</title><p>Thank you: you can close this page and go back to the program.</p>"
+_DONE: Final = (
+    b"<!doctype html><title>mcp-trio</title><p>Thank you: you can close this page and go back to"
+    b" the program.</p>"
+)
 _NOT_FOUND: Final = (
     b"<!doctype html><title>mcp-trio</title><p>This page belongs to no login in progress.</p>"
 )
@@ -64,7 +67,8 @@ async def _open_page(url: str) -> None:
         opened = False
     if not opened:
         raise AuthRequired(
-            "a user has to log in, and no browser can be opened here. Connect with a Login whose browse shows the page, or log in"
+            "a user has to log in, and no browser can be opened here. Connect with a LoginConfig"
+            " whose browse shows the page, or log in"
             " with `mcp-trio login` where there is a browser."
         )
 
@@ -94,7 +98,8 @@ class LoopbackListener:
         port = parts.port
         if parts.scheme != "http" or port is None:
             raise AuthorizationFailed(
-                f"the redirect URI {redirect_uri} is not a port of this machine: connect with a Login"
+                f"the redirect URI {redirect_uri} is not a port of this machine: connect with"
+                " a LoginConfig"
                 " whose browse returns the URL of the redirect"
             )
         problem: OSError | None = None
@@ -112,8 +117,8 @@ class LoopbackListener:
             return cls(parts._replace(netloc=netloc).geturl(), listeners)
         assert problem is not None
         raise AuthorizationFailed(
-            f"cannot listen at the redirect URI {redirect_uri} ({problem.strerror}); is another program"
-            " listening there?"
+            f"cannot listen at the redirect URI {redirect_uri} ({problem.strerror}); is"
+            " another program listening there?"
         ) from problem
 
     def close(self) -> None:
@@ -141,7 +146,8 @@ class LoopbackListener:
                             callback = await self._handle_request(stream, step)
                     if callback is None:
                         _log.info(
-                            "a request to the redirect URI was not the redirect of the current login"
+                            "a request to the redirect URI was not the redirect of the current"
+                            " login"
                         )
                     elif not found:
                         found.append(callback)
@@ -178,7 +184,8 @@ class LoopbackListener:
         if problem is not None:
             raise problem
         raise AuthorizationFailed(
-            f"the browser did not return from the login page within {_LOGIN_TIMEOUT:g} s. Log in again."
+            f"the browser did not return from the login page within {_LOGIN_TIMEOUT:g} s. Log"
+            " in again."
         )
 
     async def _handle_request(self, stream: trio.SocketStream, step: Browse) -> str | None:

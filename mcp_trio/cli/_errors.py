@@ -1,12 +1,16 @@
-"""The command's error, and its exit statuses.
-Errors for unknown names of tools, prompts and arguments, with a suggestion.
-URIs of resources, as the user types them."""
+"""The error of the command with its exit statuses, and the errors for names and URIs.
+
+An error about an unknown name of a tool, a prompt or an argument suggests a similar one.
+"""
 
 from __future__ import annotations
 
 import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
     "INTERRUPTED",
@@ -21,13 +25,14 @@ __all__ = [
     "unknown_name",
 ]
 
+# Exit statuses. 0 is success.
 SERVER_ERROR: Final = 1
-
 MISUSE: Final = 2  # the status that argparse uses
-
 NO_CONNECTION: Final = 3
-
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_VARIABLE: Final = re.compile(r"\{.*?\}")
 
 
 class CliError(Exception):
@@ -36,12 +41,6 @@ class CliError(Exception):
     def __init__(self, text: str, status: int = MISUSE) -> None:
         super().__init__(text)
         self.status = status
-
-
-# emptied
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> CliError:
@@ -62,15 +61,8 @@ def suggestion(name: str, known: Sequence[str]) -> str:
     return f" Did you mean {close[0]}?" if close else ""
 
 
-# emptied
-
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-
-_VARIABLE: Final = re.compile(r"\{.*?\}")
-
-
 def is_uri(word: str) -> bool:
-    """Return True if `word` begins with a URI scheme (RFC 3986)."""
+    """True if `word` begins with a URI scheme (RFC 3986)."""
     return _SCHEME.match(word) is not None
 
 

@@ -316,7 +316,8 @@ def _number_kind(field: t.NumberSchema | t.IntegerSchema) -> _FieldKind:
         value = parse_value(text, allowed)
         if value is NO_MATCH:
             raise InvalidInput(
-                f"{text.strip()} is not {'an integer, such as 3' if whole else 'a number, such as 1.5'}"
+                f"{text.strip()} is not"
+                f" {'an integer, such as 3' if whole else 'a number, such as 1.5'}"
             )
         found: int | float = value
         return found
@@ -414,7 +415,8 @@ def _multi_select_kind(field: t.MultiSelectSchema) -> _FieldKind:
         return list(dict.fromkeys(choices.read(part) for part in text.split(",") if part.strip()))
 
     return _FieldKind(
-        f"{choices.input_names[1]}, with commas between them{range_text}{'' if field.min_items else f'; {_EMPTY_SELECTION} for none'}",
+        f"{choices.input_names[1]}, with commas between"
+        f" them{range_text}{'' if field.min_items else f'; {_EMPTY_SELECTION} for none'}",
         read,
         lambda value: ", ".join(value) or "none",
         choices.lines(),

@@ -73,7 +73,8 @@ def parse(words: Sequence[str]) -> Command:
         None,
         usage="mcp-trio COMMAND ...",
         description="Model Context Protocol: run servers, inspect them, use them.",
-        epilog=f"commands:\n{commands}\n`mcp-trio COMMAND --help` lists its options.\n\n{_EXIT_STATUSES}",
+        epilog=f"commands:\n{commands}\n`mcp-trio COMMAND --help` lists its options.\n\n"
+        f"{_EXIT_STATUSES}",
     )
     parser.add_argument("--version", action="version", version=f"mcp-trio {__version__}")
     parser.add_argument("command", choices=list(_COMMANDS), nargs="?", help=argparse.SUPPRESS)
@@ -85,7 +86,8 @@ def parse(words: Sequence[str]) -> Command:
 def _demo(words: Sequence[str]) -> Command:
     parser = _parser(
         "demo",
-        description="Starts a small server and talks to it in two revisions of MCP, showing every message.",
+        description="Starts a small server and talks to it in two revisions of MCP, showing every"
+        " message.",
     )
     parser.parse_args(words)
     from mcp_trio.cli.commands._demo import demo
@@ -96,8 +98,10 @@ def _demo(words: Sequence[str]) -> Command:
 def _run(words: Sequence[str]) -> Command:
     parser = _parser(
         "run",
-        description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, to the client that\n"
-        "starts this command. With --http it serves any number of clients, at a URL that it prints.",
+        description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, to the"
+        " client that\n"
+        "starts this command. With --http it serves any number of clients, at a URL that it"
+        " prints.",
     )
     parser.add_argument(
         "file",
@@ -109,8 +113,8 @@ def _run(words: Sequence[str]) -> Command:
         "--http",
         metavar="[HOST:]PORT",
         type=_listen_address,
-        help="serve over HTTP, at http://HOST:PORT/mcp; HOST is 127.0.0.1 by default, for this machine"
-        " only; PORT 0 is any free port",
+        help="serve over HTTP, at http://HOST:PORT/mcp; HOST is 127.0.0.1 by default, for this"
+        " machine only; PORT 0 is any free port",
     )
     parser.add_argument(
         "--json-response",
@@ -147,7 +151,8 @@ def _inspect(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "inspect",
         description="Shows what a server offers.",
-        example="mcp-trio inspect -- python greeter.py\n  mcp-trio inspect http://127.0.0.1:8000/mcp",
+        example="mcp-trio inspect -- python greeter.py\n  mcp-trio inspect"
+        " http://127.0.0.1:8000/mcp",
     )
     found, target = _parse_server_command(parser, words)
     from mcp_trio.cli.commands._inspect import inspect
@@ -160,8 +165,10 @@ def _call(words: Sequence[str]) -> Command:
         "call",
         takes=_ARGUMENTS,
         description="Calls a tool of a server and shows the result.\n\n"
-        "The schema of the tool decides how a VALUE is read: numbers, true, false, null, lists and\n"
-        "objects as JSON, text unchanged. A JSON object is sent to the tool unchecked, and its members\n"
+        "The schema of the tool decides how a VALUE is read: numbers, true, false, null, lists"
+        " and\n"
+        "objects as JSON, text unchanged. A JSON object is sent to the tool unchecked, and its"
+        " members\n"
         "replace those given by KEY=VALUE.",
         example="mcp-trio call greet name=World -- python greeter.py",
         TOOL="the name of the tool; `mcp-trio inspect` lists them",
@@ -176,7 +183,8 @@ def _call(words: Sequence[str]) -> Command:
 def _read(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "read",
-        description="Reads a resource of a server and writes it to stdout, unchanged. A terminal gets text\n"
+        description="Reads a resource of a server and writes it to stdout, unchanged. A"
+        " terminal gets text\n"
         "only, and a line that describes other content.",
         example="mcp-trio read weather://Lima/today -- python weather.py",
         URI="the URI of the resource; `mcp-trio inspect` lists resources and templates",
@@ -195,8 +203,10 @@ def _prompt(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "prompt",
         takes=_ARGUMENTS,
-        description="Gets a prompt of a server, filled in with the arguments, and shows its messages.\n\n"
-        "Every VALUE is text. A JSON object is sent to the server unchecked, and its members replace\n"
+        description="Gets a prompt of a server, filled in with the arguments, and shows its"
+        " messages.\n\n"
+        "Every VALUE is text. A JSON object is sent to the server unchecked, and its members"
+        " replace\n"
         "those given by KEY=VALUE.",
         example="mcp-trio prompt pack city=Lima days=5 -- python weather.py",
         NAME="the name of the prompt; `mcp-trio inspect` lists them",
@@ -212,7 +222,8 @@ def _complete(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "complete",
         takes=_ARGUMENTS,
-        description="Asks a server to complete an argument that begins with VALUE ('' for any), and prints\n"
+        description="Asks a server to complete an argument that begins with VALUE ('' for any), and"
+        " prints\n"
         "the values that it suggests, one a line. KEY=VALUE are the values of other arguments.",
         example="mcp-trio complete pack city L -- python weather.py",
         REF="the name of a prompt, or a resource template; `mcp-trio inspect` lists them",
@@ -231,9 +242,12 @@ def _listen(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "listen",
         takes=_URIS,
-        description="Prints a line whenever something that a server offers changes, until Ctrl+C, or until\n"
-        "the server ends the subscription. The line is tools, prompts or resources for a change of that\n"
-        "list, or the URI of a resource. Without URI and options it subscribes to all three lists. With\n"
+        description="Prints a line whenever something that a server offers changes, until"
+        " Ctrl+C, or until\n"
+        "the server ends the subscription. The line is tools, prompts or resources for a"
+        " change of that\n"
+        "list, or the URI of a resource. Without URI and options it subscribes to all three"
+        " lists. With\n"
         "--json each line is a document.",
         example="mcp-trio listen tea://menu -- python tea.py",
     )
@@ -261,7 +275,8 @@ def _login(words: Sequence[str]) -> Command:
     parser = _parser(
         "login",
         usage="mcp-trio login [options] URL",
-        description="Opens a browser, in which you authorize this command to use the server at URL, and\n"
+        description="Opens a browser, in which you authorize this command to use the server at URL,"
+        " and\n"
         "stores the access token for the other commands.",
         epilog=f"example:\n  mcp-trio login https://mcp.example.com/mcp\n\n{_EXIT_STATUSES}",
     )
@@ -275,8 +290,8 @@ def _login(words: Sequence[str]) -> Command:
     parser.add_argument(
         "--client-secret-env",
         metavar="VARIABLE",
-        help="the environment variable that holds the secret of client ID; the secret is stored with"
-        " the token, to renew it",
+        help="the environment variable that holds the secret of client ID; the secret is"
+        " stored with the token, to renew it",
     )
     parser.add_argument(
         "--scope",
@@ -398,7 +413,8 @@ def _server_parser(
     words = " ".join(filter(None, [name, *positions, takes.usage]))
     parser = _parser(
         name,
-        usage=f"mcp-trio {words} [options] URL\n       mcp-trio {words} [options] -- COMMAND ARG...",
+        usage=f"mcp-trio {words} [options] URL\n       mcp-trio {words} [options] -- COMMAND"
+        " ARG...",
         description=description + _SERVER_HELP,
         epilog=f"example:\n  {example}\n\n{_EXIT_STATUSES}",
     )
@@ -415,7 +431,8 @@ def _server_parser(
         "--revision",
         metavar="VERSION",
         choices=list(ALL),
-        help=f"use this revision of MCP only: {', '.join(ALL)} (default: the newest that the server knows)",
+        help=f"use this revision of MCP only: {', '.join(ALL)} (default: the newest that the server"
+        " knows)",
     )
     parser.add_argument(
         "--trace",
@@ -467,9 +484,10 @@ def _add_session_options(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE|JSON",
         action="append",
         default=[],
-        help="fill in a field of the first form that the server requests, as if typed; or, as a JSON"
-        " object, a whole form. Without it, forms need a terminal (may be repeated, for other fields or"
-        " other forms)",
+        help="fill in a field of the first form that the server requests, as if typed; or, as"
+        " a JSON"
+        " object, a whole form. Without it, forms need a terminal (may be repeated, for other"
+        " fields or other forms)",
     )
     parser.add_argument(
         "--root",
@@ -512,8 +530,8 @@ def _headers(
         headers.append(("authorization", f"Bearer {token}"))
     if headers and not isinstance(server, str):
         raise CliError(
-            "--header and --token-env need a server at a URL; one that is started gets its secrets from"
-            " the environment"
+            "--header and --token-env need a server at a URL; one that is started gets its"
+            " secrets from the environment"
         )
     return tuple(headers)
 
@@ -574,7 +592,8 @@ def _parse_server_command(
         raise _invalid_url(server[0])
     if unknown or (stray and found.takes is _NO_WORDS):
         parser.error(
-            f"unrecognized arguments: {shlex.join(stray)} (options of the server go after its command)"
+            f"unrecognized arguments: {shlex.join(stray)} (options of the server go after its"
+            " command)"
         )
     return found, _target(found, server)
 

@@ -4,8 +4,8 @@
    honours NO_COLOR and TERM.
 2. A server's texts are untrusted. Control characters in them are replaced by visible symbols, so
    that a description cannot move the cursor or imitate other output.
-
-Content blocks as text. An image or a sound becomes one line that describes it."""
+3. A content block becomes text. An image or a sound becomes one line that describes it.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.text import Text
 
-    LinePart = str | tuple[str, str]
     from mcp_core.types import ContentBlock
+
+    LinePart = str | tuple[str, str]
 
 __all__ = [
     "Screen",

@@ -42,8 +42,8 @@ class User:
         given: the values of `--answer`.
         stderr: for questions and errors.
 
-    `at_terminal` is True if there is a terminal to ask at. `answers_invalid` is True after a form for which
-    `given` had no valid answer; the reason was written to `stderr`.
+    `at_terminal` is True if there is a terminal to ask at. `answers_invalid` is True after a form
+    for which `given` had no valid answer; the reason was written to `stderr`.
 
     Raises:
         CliError: a value is neither KEY=VALUE nor a JSON object.
@@ -127,12 +127,14 @@ def _parse_answers(given: Sequence[str]) -> tuple[dict[str, str], deque[dict[str
             continue
         if not (key and equals):
             raise CliError(
-                f"{word!r} is not an answer: write --answer KEY=VALUE, or --answer with a JSON object"
+                f"{word!r} is not an answer: write --answer KEY=VALUE, or --answer with a JSON"
+                " object"
             )
         texts[key] = text
     if texts and objects:
         raise CliError(
-            "--answer takes KEY=VALUE, all for one form, or a JSON object for each form, but not both"
+            "--answer takes KEY=VALUE, all for one form, or a JSON object for each form, but"
+            " not both"
         )
     return texts, objects
 

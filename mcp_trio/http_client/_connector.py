@@ -82,7 +82,8 @@ class Connector:
     """A factory of connections to one server.
 
     `nursery` runs the tasks of HTTP/2 connections. Until it is set, only HTTP/1.1 is used.
-    `server_address` is the IP address of the last connection, or None if unknown, as behind a proxy.
+    `server_address` is the IP address of the last connection, or None if unknown, as behind a
+    proxy.
 
     Args:
         scheme: `http` or `https`.
@@ -187,7 +188,8 @@ class Connector:
                 raise
             return stream, remainder
         raise ConnectFailed(
-            f"{_authority(self.host, self.port)} did not give us a WebSocket within {_CONNECT_TIMEOUT:g} s"
+            f"{_authority(self.host, self.port)} did not give us a WebSocket within"
+            f" {_CONNECT_TIMEOUT:g} s"
         )
 
     def _use_http2(self, stream: trio.abc.Stream) -> bool:
@@ -302,18 +304,25 @@ async def _start_tls(
         cause = exc.__cause__
         if isinstance(cause, ssl.SSLCertVerificationError):
             cure = "is this the right name?" if cause.verify_code in _NAME_MISMATCH else _TRUST
-            problem = f"the certificate of {where} is not trusted: {cause.verify_message.rstrip('.')}; {cure}"
+            problem = (
+                f"the certificate of {where} is not trusted: {cause.verify_message.rstrip('.')};"
+                f" {cure}"
+            )
         elif isinstance(cause, ssl.SSLError) and cause.reason in _NOT_TLS:
             problem = f"{where} does not speak TLS; is its address http:// instead?"
         elif isinstance(cause, ssl.SSLError) and cause.reason not in (None, _UNEXPECTED_EOF):
             problem = f"TLS with {where} failed: {cause.reason}"
         else:
-            problem = f"TLS with {where} failed: it closed the connection; is its address http:// instead?"
+            problem = (
+                f"TLS with {where} failed: it closed the connection; is its address http://"
+                " instead?"
+            )
         raise ConnectFailed(problem) from exc
     negotiated = tls.selected_alpn_protocol()
     if negotiated not in (None, _HTTP1, preferred):
         raise ConnectFailed(
-            f"the SSLContext given for {where} negotiated {negotiated}, and {preferred} is expected here"
+            f"the SSLContext given for {where} negotiated {negotiated}, and {preferred} is"
+            " expected here"
         )
     return tls
 

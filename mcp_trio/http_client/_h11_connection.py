@@ -41,8 +41,8 @@ _FIRST_ERROR_STATUS: Final = 400
 class H11ClientConnection:
     """A client connection on `stream`, which `aclose` closes. Await one `run` at a time.
 
-    `used` is the number of complete responses. `heard` is True if any byte of the last response
-    has arrived.
+    `response_count` is the number of complete responses. `received` is True if any byte of the
+    last response has arrived.
     """
 
     protocol = "HTTP/1.1"
@@ -112,7 +112,7 @@ class H11ClientConnection:
                 parts.append(http.send(h11.Data(data=body)))
             parts.append(http.send(h11.EndOfMessage()))
         except h11.LocalProtocolError as exc:
-            raise ValueError(f"the request cannot be said in HTTP: {exc}") from None
+            raise ValueError(f"the request cannot be written as HTTP/1.1: {exc}") from None
         return b"".join(part for part in parts if part)
 
     async def _send(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""An HTTP/2 client connection: many concurrent requests on one stream, as `_h11_client.py` has one.
+"""An HTTP/2 client connection: many concurrent requests on one stream, where HTTP/1.1 has one.
 
 A reader task runs as long as the connection, so that pings are answered and a closing server is
 noticed. A writer task sends, so that a cancelled request cannot leave half a frame on the stream.
@@ -115,12 +115,12 @@ class _H2ClientStream:
 class H2ClientConnection:
     """A client connection on `stream`, which is closed at the end.
 
-    Await `open` first. Then up to `room` tasks may await `run` at a time. Call `aclose` in any case:
-    the tasks of the connection are shielded, so that frames can still be sent after a cancellation,
-    and only `aclose` ends them.
+    Await `open` first. Then up to `capacity` tasks may await `run` at a time. Call `aclose` in any
+    case: the tasks of the connection are shielded, so that frames can still be sent after a
+    cancellation, and only `aclose` ends them.
 
-    `scheme` is that of the request URLs. `used` is the number of complete responses. `heard` is
-    True if any byte has arrived.
+    `scheme` is that of the request URLs. `response_count` is the number of complete responses.
+    `received` is True if any byte has arrived.
     """
 
     protocol = "HTTP/2"
@@ -150,7 +150,10 @@ class H2ClientConnection:
 
     def __repr__(self) -> str:
         state = "over" if self._over else "going" if self._goaway is not None else "open"
-        return f"<H2ClientConnection {state}, {len(self._streams)} streams, {self.response_count} responses>"
+        return (
+            f"<H2ClientConnection {state}, {len(self._streams)} streams, {self.response_count}"
+            " responses>"
+        )
 
     @property
     def capacity(self) -> int:
@@ -394,7 +397,8 @@ class H2ClientConnection:
                 current = stream
                 actions = []
             if kind is StreamReset:
-                self._watch.stream_completed()  # the stream was ours, so its reset is no flood of resets
+                # The client opened the stream, so this reset does not count as a flood of resets.
+                self._watch.stream_completed()
                 problem: ConnectionLost | None = _reset_by_server(event.error_code)
             else:
                 problem = _decode(stream, event, actions)

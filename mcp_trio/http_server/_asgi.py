@@ -54,9 +54,9 @@ def asgi(
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
-        auth: the authorization of requests: an `mcp_core.auth.Guard`. Its metadata has paths from
+        auth: the authorization of requests: an `mcp_core.auth.OAuthResourceServer`. Its metadata has paths from
             the root, so mount the application there.
-        options: see `mcp_core.http.ServedOptions`.
+        options: see `mcp_core.http.ServeOptions`.
 
     *Resource handling*: at the end of the lifespan, handlers that still run get 5 s, then they are
     cancelled, and all streams end. Without a `lifespan` scope this happens at the end of the run.

@@ -1,9 +1,10 @@
-"""Runs the steps of authorization checks: fetches a document, or awaits a verifier of the user.
+"""Run the steps of authorization checks: fetch a document, or await a verifier of the user.
 
 1. Several requests that need the same document share one fetch, in a task of its own. The newest of
    them waits for it even after its client has disconnected: otherwise a client could cancel the
    fetch again and again, and keep the keys from all others.
-2. A check has a timeout, and the number of fetches at a time is limited, whatever tokens arrive.
+2. A check has a timeout, and the number of fetches at a time is limited, regardless of the tokens
+   that arrive.
 3. A URL of the server's own configuration may be anywhere. A URL named by another party may lead
    into a private network only if that party is in a private network as well.
 """

@@ -1,12 +1,12 @@
 """The part that all HTTP servers on trio share: it drives a `Router`, and runs the handlers.
 
-1. After every call into the site, or into one of its connections, call `pump`. It processes the
+1. After every call into the router, or into one of its connections, call `pump`. It processes the
    events, wakes the exchanges that have output, and sets the timer. It never waits.
 2. Handlers run in one nursery for the whole server: a session may outlive the TCP connection that
    its request came over.
 3. A fault of our own ends one request and is written to the log.
 
-It reads and writes nothing: an exchange is woken through its token, which has a `poke`.
+It reads and writes nothing: an exchange is woken through its token, which has a `wake`.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class HttpServerDriver:
             _log.exception("our own fault on %r", self)
 
     def start_auth_check(self, exchange: Exchange) -> trio.CancelScope:
-        """Run the authorization check of `exchange` in a task, then poke it.
+        """Run the authorization check of `exchange` in a task, then wake it.
 
         Cancel the scope that this returns when the client disconnects.
         """
@@ -276,7 +276,7 @@ class HttpServerDriver:
 
 @asynccontextmanager
 async def open_http_server_driver(site: Router) -> AsyncIterator[HttpServerDriver]:
-    """Open a driver for `site`. On exit whatever still runs is cancelled."""
+    """Open a driver for `site`. On exit everything that still runs is cancelled."""
     async with open_quiet_nursery() as nursery:
         reception = HttpServerDriver(site, nursery)
         nursery.start_soon(reception.deadlines.run)

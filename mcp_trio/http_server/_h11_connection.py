@@ -5,7 +5,7 @@
 2. A bug of our own ends the connection on which it shows, and no other. The client gets status 500
    if no response has started.
 
-The base class is in `_http_connection.py`; heads are read and written by `_h11_heads.py`.
+The base class is in `_connection.py`; heads are read and written by `_h11_heads.py`.
 """
 
 from __future__ import annotations

@@ -65,7 +65,8 @@ class ReceivedHead(Struct, frozen=True, gc=False):
 
     `length` is the length of the body in bytes, or `CHUNKED`. `is_http_1_1` is True if the client
     has HTTP/1.1, so that chunks may be sent to it. `keep_alive` is True if the client keeps the
-    connection open. `expects_continue` is True if it waits for "100 Continue" before it sends the body.
+    connection open. `expects_continue` is True if it waits for "100 Continue" before it sends the
+    body.
     """
 
     request: RequestHead
@@ -127,7 +128,8 @@ def _parse(block: bytes) -> ReceivedHead:
         event = chunk_parser(block).next_event()
     except h11.RemoteProtocolError as exc:
         raise BadRequest(exc.error_status_hint, str(exc)) from None
-    # The head is complete, and `find_head_error` has rejected those that h11 reads as something else.
+    # The head is complete, and `find_head_error` has rejected those that h11 reads as something
+    # else.
     assert isinstance(event, h11.Request)
     length = 0
     persists = True

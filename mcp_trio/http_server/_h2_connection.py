@@ -7,7 +7,7 @@
 3. A bug of our own ends the stream on which it shows, and no other. The client gets status 500 if
    no response has started.
 
-The base class is in `_http_connection.py`. The core checks rates and heads (`FrameWatch`,
+The base class is in `_connection.py`. The core checks rates and heads (`FrameWatch`,
 `request_head`).
 """
 

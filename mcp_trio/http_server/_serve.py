@@ -144,7 +144,8 @@ async def serve_http(
         del listeners[1:]
     if not _is_loopback(listeners) and not hosts:
         _log.warning(
-            "listening on %s, where other machines can connect by IP address only: name the hosts that clients use (hosts=)",
+            "listening on %s, where other machines can connect by IP address only: name the"
+            " hosts that clients use (hosts=)",
             host,
         )
     address = _address(listeners[0], host, next(iter(servers)), "http" if tls is None else "https")

@@ -134,7 +134,10 @@ def _cause(
     if not isinstance(error, FileNotFoundError):
         return f"{error.strerror} (a script needs a first line such as #!/usr/bin/env python3)"
     if "/" in name and not Path(cwd or ".", name).exists():
-        return "there is no such file; check the path (a relative one counts from the working directory)"
+        return (
+            "there is no such file; check the path (a relative one counts from the working"
+            " directory)"
+        )
     if "/" not in name and shutil.which(name, path=environ.get("PATH")) is None:
         return "no program of that name on PATH; install it, or give its full path"
     return "the file is there, but the interpreter named in its first line is not"

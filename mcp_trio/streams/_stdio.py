@@ -70,7 +70,8 @@ def standard_streams(stdin: int = 0, stdout: int = 1, stderr: int = 2) -> Iterat
     for name, fd in ("standard input", stdin), ("standard output", stdout):
         if not is_open(fd):
             raise ConnectFailed(
-                f"{name} (fd {fd}) is not open: a stdio server is started by its client, which holds the other ends"
+                f"{name} (fd {fd}) is not open: a stdio server is started by its client, which"
+                " holds the other ends"
             )
     with ExitStack() as undo:
         null = os.open(os.devnull, os.O_RDWR)

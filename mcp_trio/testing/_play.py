@@ -65,7 +65,8 @@ async def play_server(
 
     Args:
         version: the revision of the server, and of the client unless `versions` has others.
-        options: see `ClientOptions`. The handshake is always performed: `known_peer` cannot be given.
+        options: see `ClientOptions`. The handshake is always performed: `known_peer` cannot be
+            given.
 
     *Resource handling*: the client is closed at the end of the block. Its last messages can still
     be read from the stream.

@@ -1,4 +1,7 @@
-"""The benchmarks still run and print what they promise. No test depends on a time, so a busy machine causes no failure."""
+"""The benchmarks still run and print what they promise.
+
+No test depends on a time, so a busy machine causes no failure.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("tests.conformance.scenarios", "tests.conformance.scenarios_asking")
+pytest.register_assert_rewrite("tests.conformance.scenarios", "tests.conformance.scenarios_input")
 
 
 @pytest.fixture(scope="session")
@@ -21,5 +21,6 @@ def suite() -> list[str]:
             str(modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"),
         ]
     pytest.skip(
-        "needs MCP_TRIO_CONFORMANCE naming a node_modules directory made from tests/conformance/package.json"
+        "needs MCP_TRIO_CONFORMANCE naming a node_modules directory made from"
+        " tests/conformance/package.json"
     )

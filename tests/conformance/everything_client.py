@@ -191,17 +191,19 @@ def login_for(name: str, given: dict[str, Any]) -> LoginConfig:
 
 
 AUTHORIZATION: Final = """
-    metadata-default metadata-var1 metadata-var2 metadata-var3 basic-cimd scope-from-www-authenticate scope-from-scopes-supported
-    scope-omitted-when-undefined scope-step-up scope-retry-limit token-endpoint-auth-basic token-endpoint-auth-post
-    token-endpoint-auth-none pre-registration resource-mismatch offline-access-scope offline-access-not-supported
-    authorization-server-migration iss-supported iss-not-advertised iss-supported-missing iss-wrong-issuer iss-unexpected
-    iss-normalized metadata-issuer-mismatch 2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback
-    client-credentials-jwt client-credentials-basic enterprise-managed-authorization dpop dpop-nonce wif-jwt-bearer
+    metadata-default metadata-var1 metadata-var2 metadata-var3 basic-cimd
+    scope-from-www-authenticate scope-from-scopes-supported scope-omitted-when-undefined
+    scope-step-up scope-retry-limit token-endpoint-auth-basic token-endpoint-auth-post
+    token-endpoint-auth-none pre-registration resource-mismatch offline-access-scope
+    offline-access-not-supported authorization-server-migration iss-supported iss-not-advertised
+    iss-supported-missing iss-wrong-issuer iss-unexpected iss-normalized metadata-issuer-mismatch
+    2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback client-credentials-jwt
+    client-credentials-basic enterprise-managed-authorization dpop dpop-nonce wif-jwt-bearer
 """.split()
 for each in AUTHORIZATION:
     scenario(AUTH + each)(use)
 
-# ------------------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 async def main(url: str, name: str, versions: list[str]) -> None:

@@ -1,7 +1,7 @@
 """The server scenarios of the official conformance suite (`@modelcontextprotocol/conformance`).
 
 One function for each scenario, by the suite's name. Tools that request input are in
-`scenarios_asking.py`.
+`scenarios_input.py`.
 
 Rules of this file:
 
@@ -83,15 +83,15 @@ async def set_level(peer: ScriptedPeer) -> None:
 
 
 TOOLS: Final = """
-    test_simple_text test_image_content test_audio_content test_embedded_resource test_multiple_content_types
-    test_error_handling test_tool_with_logging test_tool_with_progress test_sampling test_elicitation
-    test_elicitation_sep1034_defaults test_elicitation_sep1330_enums json_schema_2020_12_tool test_reconnection
-    test_missing_capability test_streaming_elicitation test_logging_tool test_trigger_tool_change
-    test_trigger_prompt_change test_x_mcp_header test_input_required_result_elicitation
-    test_input_required_result_sampling test_input_required_result_list_roots
-    test_input_required_result_request_state test_input_required_result_multiple_inputs
-    test_input_required_result_multi_round test_input_required_result_tampered_state
-    test_input_required_result_capabilities
+    test_simple_text test_image_content test_audio_content test_embedded_resource
+    test_multiple_content_types test_error_handling test_tool_with_logging test_tool_with_progress
+    test_sampling test_elicitation test_elicitation_sep1034_defaults test_elicitation_sep1330_enums
+    json_schema_2020_12_tool test_reconnection test_missing_capability test_streaming_elicitation
+    test_logging_tool test_trigger_tool_change test_trigger_prompt_change test_x_mcp_header
+    test_input_required_result_elicitation test_input_required_result_sampling
+    test_input_required_result_list_roots test_input_required_result_request_state
+    test_input_required_result_multiple_inputs test_input_required_result_multi_round
+    test_input_required_result_tampered_state test_input_required_result_capabilities
 """.split()
 
 

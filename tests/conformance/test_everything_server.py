@@ -18,7 +18,7 @@ import pytest
 import trio
 
 import mcp_trio
-import tests.conformance.scenarios_asking  # noqa: F401 - registers scenarios
+import tests.conformance.scenarios_input  # noqa: F401 - registers scenarios
 from mcp_core import ALL
 from mcp_core.types import CreateMessageResult, TextContent
 from mcp_trio.testing import ScriptedPeer, play_client

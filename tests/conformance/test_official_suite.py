@@ -38,9 +38,9 @@ D, E = "2025-11-25", "2026-07-28"
 BOTH: Final = """
     completion-complete tools-list tools-call-simple-text tools-call-image tools-call-audio
     tools-call-embedded-resource tools-call-mixed-content tools-call-error tools-call-with-progress
-    server-sse-multiple-streams resources-list resources-read-text resources-read-binary resources-templates-read
-    prompts-list prompts-get-simple prompts-get-with-args prompts-get-embedded-resource prompts-get-with-image
-    dns-rebinding-protection
+    server-sse-multiple-streams resources-list resources-read-text resources-read-binary
+    resources-templates-read prompts-list prompts-get-simple prompts-get-with-args
+    prompts-get-embedded-resource prompts-get-with-image dns-rebinding-protection
 """.split()
 # The scenarios that a revision requires of servers, and the minimum of successful checks: the
 # number of other servers.
@@ -48,8 +48,9 @@ REQUIRED: Final = {
     D: (
         BOTH
         + """
-        server-initialize logging-set-level ping tools-call-with-logging tools-call-sampling tools-call-elicitation
-        elicitation-sep1034-defaults elicitation-sep1330-enums resources-subscribe resources-unsubscribe
+        server-initialize logging-set-level ping tools-call-with-logging tools-call-sampling
+        tools-call-elicitation elicitation-sep1034-defaults elicitation-sep1330-enums
+        resources-subscribe resources-unsubscribe
         """.split(),
         70,
     ),
@@ -59,9 +60,9 @@ REQUIRED: Final = {
         + [
             f"input-required-result-{name}"
             for name in """
-            basic-elicitation basic-sampling basic-list-roots request-state multiple-input-requests multi-round
-            missing-input-response non-tool-request result-type unsupported-methods tampered-state capability-check
-            ignore-extra-params validate-input
+            basic-elicitation basic-sampling basic-list-roots request-state multiple-input-requests
+            multi-round missing-input-response non-tool-request result-type unsupported-methods
+            tampered-state capability-check ignore-extra-params validate-input
             """.split()
         ],
         120,
@@ -99,21 +100,23 @@ CLIENT_OPTIONAL: Final = "json-schema-2020-12-preservation"
 # extensions.
 AUTH: Final = {
     D: """
-        metadata-default metadata-var1 metadata-var2 metadata-var3 basic-cimd scope-from-www-authenticate scope-from-scopes-supported
-        scope-omitted-when-undefined scope-step-up scope-retry-limit token-endpoint-auth-basic token-endpoint-auth-post
+        metadata-default metadata-var1 metadata-var2 metadata-var3 basic-cimd
+        scope-from-www-authenticate scope-from-scopes-supported scope-omitted-when-undefined
+        scope-step-up scope-retry-limit token-endpoint-auth-basic token-endpoint-auth-post
         token-endpoint-auth-none pre-registration
         """.split(),
 }
 AUTH[E] = [
     *AUTH[D],
     *"""
-        resource-mismatch offline-access-scope offline-access-not-supported authorization-server-migration iss-supported
-        iss-not-advertised iss-supported-missing iss-wrong-issuer iss-unexpected iss-normalized metadata-issuer-mismatch
+        resource-mismatch offline-access-scope offline-access-not-supported
+        authorization-server-migration iss-supported iss-not-advertised iss-supported-missing
+        iss-wrong-issuer iss-unexpected iss-normalized metadata-issuer-mismatch
         """.split(),
 ]
 AUTH_OPTIONAL: Final = """
-    2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback client-credentials-jwt client-credentials-basic
-    enterprise-managed-authorization dpop dpop-nonce wif-jwt-bearer
+    2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback client-credentials-jwt
+    client-credentials-basic enterprise-managed-authorization dpop dpop-nonce wif-jwt-bearer
 """.split()
 
 _RESULT: Final = re.compile(r"(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z")  # the name of a directory
@@ -246,7 +249,10 @@ def checks_in(place: Path) -> list[tuple[str, Checks]]:
 
 def failures_in(checks: Checks) -> list[str]:
     return [
-        f"{check['status']} {check['id']}: {check['description']}: {check.get('errorMessage')} {check.get('details')}"
+        (
+            f"{check['status']} {check['id']}: {check['description']}: {check.get('errorMessage')}"
+            f" {check.get('details')}"
+        )
         for check in checks
         if check["status"] in ("FAILURE", "WARNING")
     ]

@@ -2,8 +2,8 @@
 
 1. The builders return messages as dicts. They share no code with the product, so that an error of
    its encoder is not repeated here.
-2. `Talk` is one connection. `hears` passes messages to it and returns its events, `says` returns the
-   messages that it sends.
+2. `Talk` is one connection. `hears` passes messages to it and returns its events, `says` returns
+   the messages that it sends.
 3. `ConnectionPair` is two connections back to back. Its methods send on one side, and assert that
    the other side receives the same.
 

@@ -2,7 +2,8 @@
 
 1. All Python blocks of a page share one namespace, as if they were one program.
 2. A `text` block that follows a Python block is what the block prints.
-3. Coroutine functions named `test_*` are run too, on trio. One that takes `autojump_clock` gets a mock clock.
+3. Coroutine functions named `test_*` are run too, on trio. One that takes `autojump_clock` gets a
+   mock clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The pages of `docs/`: their code runs, their transcripts are true, and the files that they name exist."""
+"""The pages of `docs/`: their code runs, their transcripts are true, and the files that they name
+exist.
+"""
 
 from __future__ import annotations
 
@@ -210,7 +212,9 @@ def test_asgi_apps_of_page_respond() -> None:
 
 @pytest.mark.requirement("CUST-2")
 def test_websocket_page_documents_transport() -> None:
-    """Connection, framing, cancellation, and each close code that is sent, are documented; the code runs."""
+    """Connection, framing, cancellation, and each close code that is sent, are documented; the code
+    runs.
+    """
     from mcp_core.http.wire._websocket import CODES
 
     page = HOWTO + "websockets.md"

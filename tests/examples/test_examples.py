@@ -149,7 +149,7 @@ def threads(tmp_path: Path) -> Iterator[int]:
 
 @pytest.mark.parametrize("version", ALL)
 async def test_threads_example_serves_concurrent_clients(version: str, threads: int) -> None:
-    """A client that sends garbage and does not read must not disturb concurrent calls of another."""
+    """A client that sends garbage and does not read must not disturb calls of another one."""
 
     async def wake() -> None:
         assert (await client.call_tool("nap", {"seconds": 0.1})).text == "slept well"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fuzz.messages import VERSIONS, messages, responses
 from fuzz.mutations import damaged, malformed, reordered, split
+from fuzz.reference_parser import classify
 from fuzz.values import encoded
-from fuzz.verdicts import classify
 from mcp_core import DIALECTS, LATEST, Role
 
 

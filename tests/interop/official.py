@@ -1,9 +1,9 @@
 """The official Python client (`mcp` 2.3) with our server, in every mode, revision and transport.
 
-The client cannot be told which stateful revision to request, but it accepts the one that the server
-offers: a server restricted to one revision decides. The client runs on the runtime of the test,
-trio or asyncio, through anyio. A stdio server is a child process; an HTTP server runs in the test
-on a socket and is shut down in order.
+The client has no option for the stateful revision to request, but it accepts the one that the
+server offers: a server restricted to one revision decides. The client runs on the runtime of the
+test, trio or asyncio, through anyio. A stdio server is a child process; an HTTP server runs in the
+test on a socket and is shut down in order.
 
 The client validates each result by the official schema of the revision, so the tests check more
 than they assert.
@@ -112,7 +112,8 @@ async def opened(
 ) -> AsyncIterator[Client]:
     """Yield the client connected to `server`, one of our files here.
 
-    `through` is the command of a program that starts the stdio server; `client_options` are the client's.
+    `through` is the command of a program that starts the stdio server; `client_options` are the
+    client's.
     """
     with anyio.fail_after(20):
         if way.over in SITES:

@@ -130,7 +130,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         return self.access.get(token)
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
-        raise AssertionError("nobody is told where to revoke tokens")
+        raise AssertionError("no client knows a revocation endpoint")
 
 
 def notes(url: str, issuer: str, scopes: list[str], **protection: Any) -> Any:

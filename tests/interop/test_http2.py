@@ -24,7 +24,7 @@ from mcp_core import ALL, Change
 from mcp_trio import connect, connect_http
 from tests.interop.official import D, E, load, served, unfinished_streams
 from tests.interop.proxies import haproxy, nginx
-from tests.trio_.command.program import run
+from tests.trio_.cli.program import run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -79,7 +79,7 @@ async def converse(client: Client, version: str, *, protocol: str = "HTTP/2") ->
     assert (await client.call_tool("cancelled")).text == "yes"
 
 
-# --- our own ----------------------------------------------------------------------------------------------------------------------
+# --- our own --------------------------------------------------------------------------------------
 
 
 @every_revision
@@ -167,7 +167,7 @@ async def test_http2_own_server_shutdown_answers_started_calls(
     assert sorted(began) == list(range(30))
 
 
-# --- hypercorn --------------------------------------------------------------------------------------------------------------------
+# --- hypercorn ------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -207,7 +207,7 @@ async def test_http2_own_client_with_hypercorn(
             await converse(client, version)
 
 
-# --- proxies ----------------------------------------------------------------------------------------------------------------------
+# --- proxies --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=["nginx", "haproxy", "haproxy, and HTTP/1.1 behind"])

@@ -23,7 +23,7 @@ from mcp_trio.http_client._connector import Connector
 from tests.interop import (
     test_everything,
     test_sdk_server,
-    test_sdk_server_conversation,
+    test_sdk_server_input,
     test_sdk_server_utilities,
 )
 from tests.interop.http_servers import Servers
@@ -45,7 +45,7 @@ from tests.interop.test_sdk_server import (
     test_sdk_server_many_concurrent_calls_are_answered,
     test_sdk_server_tools_are_called,
 )
-from tests.interop.test_sdk_server_conversation import (
+from tests.interop.test_sdk_server_input import (
     test_sdk_server_cancelled_call_ends_its_input_request,
     test_sdk_server_concurrent_input_requests_are_answered,
     test_sdk_server_forms_are_answered,
@@ -111,7 +111,7 @@ SDK = [
     ("sdk_server", "stateless"),
     ("sdk_server", "json"),
     ("sdk_server", "sse"),
-    ("sdk_conversation", "sessions"),
+    ("sdk_input_server", "sessions"),
     ("sdk_utilities", "sessions"),
 ]
 ASKING = {"on_elicit": "elicitation", "on_sample": "sampling", "on_roots": "roots"}
@@ -149,7 +149,7 @@ def over_http(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (
         test_everything,
         test_sdk_server,
-        test_sdk_server_conversation,
+        test_sdk_server_input,
         test_sdk_server_utilities,
     ):
         monkeypatch.setattr(module, "connect_stdio", connect_http)

@@ -138,7 +138,7 @@ async def test_node_client_tours_over_http_sse(play: Callable[..., Awaitable[Any
 async def test_node_client_answers_input_requests(
     play: Callable[..., Awaitable[Any]], transport: str, over: str
 ) -> None:
-    async with served(load("our_conversation.py"), over) as where:
+    async with served(load("our_input_server.py"), over) as where:
         report = await play(where.url, "questions", transport)
     assert text(report["booked"]) == "Seats(count=2, where='aisle'), {'dish': 'b'}"
     assert text(report["visited"]) == "decline"

@@ -233,7 +233,7 @@ async def test_sdk_client_without_session_input_request_is_an_error() -> None:
         f"{what}_callback": never for what in ("elicitation", "sampling", "list_roots")
     }
     async with (
-        served(load("our_conversation.py"), "http-stateless") as where,
+        served(load("our_input_server.py"), "http-stateless") as where,
         recorded(where.url, "legacy", **callbacks) as (client, _),
     ):
         for tool, arguments in (

@@ -1,8 +1,8 @@
 """The core, imported alone by a fresh interpreter, must not have loaded anything that acts.
 
-The import rules look at our own files; this looks at the outcome, so that it also sees what a dependency
-drags in. `site` is kept out (`-S` with the path handed over), because a .pth file may load anything before we
-are asked.
+The import rules look at our own files; this looks at the outcome, so that it also sees what a
+dependency drags in. `site` is kept out (`-S` with the path handed over), because a .pth file may
+load anything before we are asked.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ACTING = """
-    anyio asyncio concurrent.futures ctypes h11 h2 http http.client jsonschema joserfc logging mcp_trio
-    multiprocessing random referencing rich
-    secrets selectors signal socket ssl subprocess tempfile threading trio wsproto
+    anyio asyncio concurrent.futures ctypes h11 h2 http http.client jsonschema joserfc logging
+    mcp_trio multiprocessing random referencing rich secrets selectors signal socket ssl subprocess
+    tempfile threading trio wsproto
 """.split()
 PUBLIC = [
     "mcp_core",
@@ -65,7 +65,7 @@ def test_runtime_loads_http_on_first_use() -> None:
     assert sorted(modules.intersection(ACTING)) == []
 
 
-def test_who_serves_a_pipe_loads_no_http() -> None:
+def test_stdio_server_loads_no_http() -> None:
     http = {"h11", "mcp_core.http", "truststore"}
     assert not loaded_by("import mcp_trio") & http
     assert loaded_by("from mcp_trio import serve_http") & http == {"h11", "mcp_core.http"}

@@ -1,6 +1,8 @@
-"""The words of the project: no banned word in what people read, and counted words below their limit.
+"""The words of the project: no banned word in what people read, and counted words below their
+limit.
 
-The second half proves with small texts that every rule can fail, and that code and quotations do not count.
+The second half proves with small texts that every rule can fail, and that code and quotations do
+not count.
 """
 
 from __future__ import annotations
@@ -169,13 +171,17 @@ def test_is_none_is_counted_only_as_a_phrase() -> None:
 def test_markdown_counts_prose_only() -> None:
     text = (
         "# Title\n\nA paragraph for\nnobody.\n\n```sh\nnobody\n```\n\n> nobody\n\n"
-        '- `nobody`, "nobody" and [a link](nobody.md), <https://nobody.example>\n| told | is None |\n'
+        '- `nobody`, "nobody" and [a link](nobody.md), <https://nobody.example>\n| told | is'
+        " None |\n"
     )
     assert markdown(text) == (["nobody"], ["told"])
 
 
 def test_prose_knows_its_line() -> None:
-    source = '"""Module.\n\nFor nobody.\n"""\n\n# one\n# nobody\nx = 1  # nobody\n\nraise E(\n    "nobody"\n)\n'
+    source = (
+        '"""Module.\n\nFor nobody.\n"""\n\n# one\n# nobody\nx = 1  # nobody\n\nraise E(\n   '
+        ' "nobody"\n)\n'
+    )
     lines = sorted(prose.line for prose in prose_of_python(source) if prose.banned)
     assert lines == [3, 6, 11]
     assert [prose.line for prose in prose_of_markdown("a\n\n```\nx\n```\n\nnobody\n")] == [1, 7]

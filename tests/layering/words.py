@@ -1,8 +1,11 @@
 """Find the words that the project does not use, in the texts that people read.
 
-1. Prose is: docstrings, comments, names of test functions, the texts of `raise` and of log calls, and Markdown.
-2. Code spans, code blocks and text in double quotes are not prose. Neither is any other string literal.
-3. A banned word is one hit each time. A counted word has plain uses too, so only its frequency is limited.
+1. Prose is: docstrings, comments, names of test functions, the texts of `raise` and of log calls,
+   and Markdown.
+2. Code spans, code blocks and text in double quotes are not prose. Neither is any other string
+   literal.
+3. A banned word is one hit each time. A counted word has plain uses too, so only its frequency is
+   limited.
 """
 
 from __future__ import annotations
@@ -136,8 +139,8 @@ def _comments(source: str) -> Iterator[Prose]:
 
 
 def _of_statements(statements: Iterable[ast.AST]) -> Iterator[Prose]:
-    # Of expressions only those of `raise` and of log calls are read: to walk all of them takes longer
-    # than everything else.
+    # Of expressions only those of `raise` and of log calls are read: to walk all of them takes
+    # longer than everything else.
     for node in statements:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if not isinstance(node, ast.Module) and node.name.startswith("test_"):

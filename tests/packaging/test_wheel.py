@@ -57,8 +57,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable
         *(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index"),
         *("--disable-pip-version-check", wheel),
     )
-    # Borrow the dependencies only after the install: pip must not find our own packages in the other
-    # environment. The wheel comes first on the path.
+    # Borrow the dependencies only after the install: pip must not find our own packages in the
+    # other environment. The wheel comes first on the path.
     borrowed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     site_packages = Path(
         output_of(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
@@ -104,7 +104,8 @@ def test_package_is_imported_from_wheel(installed: Callable[[str], str], package
 def test_wheel_metadata_names_command(installed: Callable[[str], str]) -> None:
     found = installed(
         "from importlib.metadata import distribution as d; dist = d('mcp-trio');"
-        "print(dist.version, *[script.value for script in dist.entry_points if script.name == 'mcp-trio'])"
+        "print(dist.version, *[script.value for script in dist.entry_points if script.name =="
+        " 'mcp-trio'])"
     )
     assert found == "0.1.0 mcp_trio.cli:main"
 
@@ -115,7 +116,8 @@ def test_installed_command_works_in_any_directory(installed: Callable[[str], str
         "from pathlib import Path\n"
         "command = Path(sys.executable).with_name('mcp-trio')\n"
         "for word in '--version', 'demo':\n"
-        "    print(subprocess.run([command, word], check=True, capture_output=True, text=True).stdout)"
+        "    print(subprocess.run([command, word], check=True, capture_output=True,"
+        " text=True).stdout)"
     )
     assert found.startswith("mcp-trio 0.1.0\n")
     assert "notifications/cancelled" in found

@@ -128,14 +128,18 @@ def disagreements(rows: Iterable[Requirement], marked: Mapping[str, list[str]]) 
     """Return what to change so that verdicts and marks (id -> files) agree."""
     known = {row.id: row for row in rows}
     errors = [
-        f"{id} in {', '.join(files)}: the manifest has no such row; correct the mark or write the row"
+        (
+            f"{id} in {', '.join(files)}: the manifest has no such row; correct the mark or write"
+            " the row"
+        )
         for id, files in marked.items()
         if id not in known
     ]
     for id, row in known.items():
         if row.verdict == TESTED and id not in marked:
             errors.append(
-                f"{id} is called TESTED but no test carries it: mark the test, or plan the row again"
+                f"{id} is called TESTED but no test carries it: mark the test, or plan the row"
+                " again"
             )
         if row.verdict != TESTED and id in marked:
             files = ", ".join(marked[id])
@@ -234,11 +238,17 @@ def test_requirement_marks_are_found_at_every_level() -> None:
         (MARKED.replace(", pytest.mark.node]", "]", 1), {"A-1", "A-2", "A-3", "A-4", "A-5"}),
         ("@pytest.mark.slow\n@pytest.mark.requirement('A-1')\ndef test_it(): ...", set()),
         (
-            "@pytest.mark.slow\nclass TestIt:\n  @pytest.mark.requirement('A-1')\n  def test_it(self): ...",
+            (
+                "@pytest.mark.slow\nclass TestIt:\n  @pytest.mark.requirement('A-1')\n  def"
+                " test_it(self): ..."
+            ),
             set(),
         ),
         (
-            "@pytest.mark.slow\nclass TestIt: ...\n@pytest.mark.requirement('A-1')\ndef test_it(): ...",
+            (
+                "@pytest.mark.slow\nclass TestIt: ...\n@pytest.mark.requirement('A-1')\ndef"
+                " test_it(): ..."
+            ),
             {"A-1"},
         ),
     ],
@@ -273,7 +283,10 @@ def test_requirement_mark_without_literal_id_is_an_error(source: str, expected_e
         (
             PLANNED("http"),
             {"A-1": ["tests/x.py", "tests/y.py"]},
-            'A-1 is tested in tests/x.py, tests/y.py: change its verdict from PLANNED("http") to TESTED',
+            (
+                'A-1 is tested in tests/x.py, tests/y.py: change its verdict from PLANNED("http")'
+                " to TESTED"
+            ),
         ),
         (
             NOT_OURS("a host"),

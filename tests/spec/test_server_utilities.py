@@ -44,7 +44,7 @@ def build_server(count: int = 5, **options: Any) -> Server:
     return server
 
 
-# --- Pagination -------------------------------------------------------------------------------------
+# --- Pagination -----------------------------------------------------------------------------------
 
 
 async def walk_pages(peer: ScriptedPeer, method: str) -> list[list[str]]:
@@ -126,7 +126,7 @@ async def expect_list_changed(peer: ScriptedPeer, version: str) -> None:
         await peer.expect("notifications/tools/list_changed")
 
 
-# --- Completion -------------------------------------------------------------------------------------
+# --- Completion -----------------------------------------------------------------------------------
 
 
 def build_with_completers(**options: Any) -> Server:
@@ -259,15 +259,27 @@ def sent_params(conn: Connection, params: t.CompleteParams) -> Any:
 @pytest.mark.parametrize(
     ("params", "code", "text"),
     [
-        (completion_params({"type": "ref/prompt", "name": "none"}, "x"), -32602, "Unknown prompt: none"),
-        (completion_params({"type": "ref/resource", "uri": "x://0"}, "x"), -32602, "Unknown resource template: x://0"),
-        (completion_params(REVIEW, "none"), -32602, "Unknown argument `none`; the arguments are: language, framework, code"),
+        (
+            completion_params({"type": "ref/prompt", "name": "none"}, "x"),
+            -32602,
+            "Unknown prompt: none",
+        ),
+        (
+            completion_params({"type": "ref/resource", "uri": "x://0"}, "x"),
+            -32602,
+            "Unknown resource template: x://0",
+        ),
+        (
+            completion_params(REVIEW, "none"),
+            -32602,
+            "Unknown argument `none`; the arguments are: language, framework, code",
+        ),
         (completion_params({"type": "ref/other", "name": "x"}, "x"), -32602, "do not fit"),
         (completion_params({"type": "ref/prompt"}, "x"), -32602, "do not fit"),
         ({"ref": REVIEW}, -32602, "do not fit"),
         (completion_params(FILE, "owner"), -32603, "Internal error (reference "),
     ],
-)  # fmt: skip
+)
 async def test_completion_errors_have_codes_and_texts(
     version: str, params: Any, code: int, text: str
 ) -> None:
@@ -306,7 +318,7 @@ async def test_completions_are_validated_rate_limited_and_kept_in_order(version:
         await peer.expect_error(once_more, 429 if version == E else -32000)
 
 
-# --- Caching hints ----------------------------------------------------------------------------------
+# --- Caching hints --------------------------------------------------------------------------------
 
 
 def hints(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -410,7 +422,7 @@ async def test_list_pages_share_one_cache_scope(method: str) -> None:
         assert len(scopes) > 2
 
 
-# --- Logging ----------------------------------------------------------------------------------------
+# --- Logging --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("LOG-1")

@@ -216,7 +216,10 @@ WRONG: list[tuple[Any, Callable[[ScriptedPeer], Awaitable[object]], str]] = [
     (
         an_error(7),
         lambda peer: peer.expect_result(ASKED),
-        'expected the result of the request tools/call (7), got for 7 the error {"code":-32000,"message":"no"}',
+        (
+            "expected the result of the request tools/call (7), got for 7 the error"
+            ' {"code":-32000,"message":"no"}'
+        ),
     ),
     (
         result(7),
@@ -226,7 +229,10 @@ WRONG: list[tuple[Any, Callable[[ScriptedPeer], Awaitable[object]], str]] = [
     (
         an_error(7, -1),
         lambda peer: peer.expect_error(ASKED, -2),
-        'expected error -2 for the request tools/call (7), got for 7 the error {"code":-1,"message":"no"}',
+        (
+            "expected error -2 for the request tools/call (7), got for 7 the error"
+            ' {"code":-1,"message":"no"}'
+        ),
     ),
     (
         result(7) | {"error": "none"},

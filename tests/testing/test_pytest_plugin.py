@@ -299,7 +299,10 @@ def test_plugin_fixture_can_be_requested_by_a_test(tmp_path: Path) -> None:
     [
         "import sys, mcp_trio; assert 'mcp_trio.testing' not in sys.modules",
         # trio.testing looks for pytest too, and works without it.
-        "import sys; sys.modules['pytest'] = sys.modules['_pytest'] = None; import mcp_trio.testing",
+        (
+            "import sys; sys.modules['pytest'] = sys.modules['_pytest'] = None; import"
+            " mcp_trio.testing"
+        ),
     ],
 )
 def test_plugin_is_not_loaded_unasked_and_alone_needs_pytest(program: str) -> None:

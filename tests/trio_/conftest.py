@@ -1,4 +1,4 @@
-"""For the tests of the drivers on trio."""
+"""Fixtures of the tests of the drivers on trio."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcp_trio._runtime import TrioRuntime
 
 
 @pytest.fixture(autouse=True)
-def _at_every_word_the_others_get_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def _every_send_is_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every send a checkpoint.
 
     Otherwise the speed of the machine decides which messages leave together.

@@ -130,8 +130,8 @@ class PlayedServer:
 
     `requests` has the received requests, in order; `opened` and `closed` count connections;
     `clients` are the client's ends of those in memory. While `gone` is set no client can connect.
-    `speaks` is the protocol, by default HTTP/1.1. `is_callback_for` are results by method, or functions of
-    the request. A legacy server has a session if `session` is not empty.
+    `speaks` is the protocol, by default HTTP/1.1. `is_callback_for` are results by method, or
+    functions of the request. A legacy server has a session if `session` is not empty.
     """
 
     def __init__(self, version: str = D, *, session: str = "", **answers: Any) -> None:

@@ -284,9 +284,15 @@ for line in sys.stdin:
     if asked["method"] == "server/discover":
         if sys.argv[1] == "dies":
             sys.exit(1)
-        result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
+        result = {
+            "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+            "ttlMs": 0, "cacheScope": "private",
+        }
     elif asked["method"] == "initialize":
-        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "p", "version": "1"}}
+        result = {
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "p", "version": "1"},
+        }
     elif "id" in asked:
         result = {"content": [{"type": "text", "text": "hello"}]}
     else:

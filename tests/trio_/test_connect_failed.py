@@ -71,26 +71,86 @@ IS_THIS = "is this the URL of an MCP server?"
 STRANGER = "the server's answer is not HTTP/1.1; is something else listening there?"
 FAILURES: list[Any] = [
     (answering("404 Not Found"), f"HTTP status 404 Not Found: {IS_THIS}"),
-    (answering("401 Unauthorized", www_authenticate="Bearer"), "HTTP status 401 Unauthorized: the server wants an access token, in the header authorization: connect with auth=True, or log in with `mcp-trio login`"),
-    (answering("403 Forbidden"), "HTTP status 403 Forbidden: the server denies access, or does not accept this host name or origin"),
-    (answering("403 Forbidden", REFUSAL, "application/json"), "HTTP status 403 Forbidden: the server denies access, or does not accept this host name or origin (no host x here)"),
+    (
+        answering("401 Unauthorized", www_authenticate="Bearer"),
+        (
+            "HTTP status 401 Unauthorized: the server wants an access token, in the header"
+            " authorization: connect with auth=True, or log in with `mcp-trio login`"
+        ),
+    ),
+    (
+        answering("403 Forbidden"),
+        (
+            "HTTP status 403 Forbidden: the server denies access, or does not accept this host"
+            " name or origin"
+        ),
+    ),
+    (
+        answering("403 Forbidden", REFUSAL, "application/json"),
+        (
+            "HTTP status 403 Forbidden: the server denies access, or does not accept this host"
+            " name or origin (no host x here)"
+        ),
+    ),
     (answering("405 No"), f"HTTP status 405 Method Not Allowed: {IS_THIS}"),
-    (answering("406 No"), "HTTP status 406 Not Acceptable: the server can send neither JSON nor an event stream. Is this the URL of an MCP server?"),
+    (
+        answering("406 No"),
+        (
+            "HTTP status 406 Not Acceptable: the server can send neither JSON nor an event"
+            " stream. Is this the URL of an MCP server?"
+        ),
+    ),
     (answering("500 Oh"), "HTTP status 500 Internal Server Error: its log may say why"),
-    (answering("503 Busy", retry_after="7"), "HTTP status 503 Service Unavailable; try again after 7 s"),
-    (answering("503 Busy", "later\n", "text/plain"), "HTTP status 503 Service Unavailable; try again later (later)"),
-    (answering("307 There", location="https://there/mcp"), "HTTP status 307, redirects are not followed: connect to https://there/mcp instead"),
-    (answering("200 OK"), f"the response is of type 'text/html' instead of JSON or an event stream; {IS_THIS}"),
-    (answering("200 OK", "{}", "application/json"), f"the response is invalid: not a JSON-RPC message: Object missing required field `jsonrpc`; {IS_THIS}"),
-    (answering("200 OK", "", "application/json"), f"the server accepted the request (status 200) but sent no response to it; {IS_THIS}"),
-    (answering("200 OK", "data: hello\n\n", "text/event-stream"), f"the stream ended without the response; {IS_THIS}"),
-    (answering("200 OK", "x", "application/json", content_encoding="gzip"), "the body is encoded (gzip), which the client did not request; does a proxy encode it?"),
+    (
+        answering("503 Busy", retry_after="7"),
+        "HTTP status 503 Service Unavailable; try again after 7 s",
+    ),
+    (
+        answering("503 Busy", "later\n", "text/plain"),
+        "HTTP status 503 Service Unavailable; try again later (later)",
+    ),
+    (
+        answering("307 There", location="https://there/mcp"),
+        "HTTP status 307, redirects are not followed: connect to https://there/mcp instead",
+    ),
+    (
+        answering("200 OK"),
+        f"the response is of type 'text/html' instead of JSON or an event stream; {IS_THIS}",
+    ),
+    (
+        answering("200 OK", "{}", "application/json"),
+        (
+            "the response is invalid: not a JSON-RPC message: Object missing required field"
+            f" `jsonrpc`; {IS_THIS}"
+        ),
+    ),
+    (
+        answering("200 OK", "", "application/json"),
+        f"the server accepted the request (status 200) but sent no response to it; {IS_THIS}",
+    ),
+    (
+        answering("200 OK", "data: hello\n\n", "text/event-stream"),
+        f"the stream ended without the response; {IS_THIS}",
+    ),
+    (
+        answering("200 OK", "x", "application/json", content_encoding="gzip"),
+        "the body is encoded (gzip), which the client did not request; does a proxy encode it?",
+    ),
     (saying(b"SSH-2.0-OpenSSH_9.9\r\n", first=True), STRANGER),
     (saying(b"-ERR unknown command\r\n"), STRANGER),
     (saying(bytes(range(256))), STRANGER),
-    (saying(b"\x15\x03\x01\x00\x02\x02\x46"), "the server speaks TLS; is its address https:// instead?"),
-    (hang_up, "the server closed the connection without an answer; is it an HTTP server, with TLS or without as the URL says?"),
-]  # fmt: skip
+    (
+        saying(b"\x15\x03\x01\x00\x02\x02\x46"),
+        "the server speaks TLS; is its address https:// instead?",
+    ),
+    (
+        hang_up,
+        (
+            "the server closed the connection without an answer; is it an HTTP server, with TLS or"
+            " without as the URL says?"
+        ),
+    ),
+]
 
 
 async def why(url: str, *versions: str) -> McpTrioError:
@@ -124,14 +184,16 @@ async def test_connect_http_refused_names_the_address() -> None:
     async with listening(hang_up) as port:
         pass
     assert str(await why(f"http://127.0.0.1:{port}/mcp")) == (
-        f"cannot connect to 127.0.0.1:{port}: connection refused; is the server running, and on this port?"
+        f"cannot connect to 127.0.0.1:{port}: connection refused; is the server running, and"
+        " on this port?"
     )
 
 
 async def test_connect_http_with_wrong_tls_setting_names_it() -> None:
     async with listening(hang_up, theirs(trustme.CA(), "127.0.0.1")) as port:
         assert str(await why(f"https://127.0.0.1:{port}/mcp")).startswith(
-            f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer certificate; if"
+            f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer"
+            " certificate; if"
         )
         assert "with TLS or without as the URL says?" in str(
             await why(f"http://127.0.0.1:{port}/mcp")

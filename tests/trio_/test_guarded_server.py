@@ -166,7 +166,10 @@ async def test_authorized_server_checks_token_and_scopes(caplog: pytest.LogCaptu
     assert [line for line in lines if "refused" in line] == [
         "POST refused with 401: an access token is needed, in an Authorization header",
         "POST refused with 401: the token is not accepted here",
-        "POST tools/call refused with 403: the token lacks scopes that this request needs: 'write' missing",
+        (
+            "POST tools/call refused with 403: the token lacks scopes that this request needs:"
+            " 'write' missing"
+        ),
     ]
     assert "canary-77" not in caplog.text
 
@@ -570,7 +573,7 @@ class Names(trio.abc.HostnameResolver):
     async def getaddrinfo(self, host: Any, port: Any, *args: Any, **options: Any) -> Any:
         name = host.decode() if isinstance(host, bytes) else host
         if name not in self.known:
-            raise socket.gaierror(socket.EAI_NONAME, "nobody")
+            raise socket.gaierror(socket.EAI_NONAME, "unknown host")
         return [
             (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port or 0))
             for address in self.known[name]

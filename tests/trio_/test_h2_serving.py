@@ -417,7 +417,8 @@ from tests.trio_.http_talk import Talker, served_over_http
 async def main():
     async with served_over_http(Server("x")) as listener:
         await Talker(listener.connect()).shake_hands()
-    print(sorted({name.partition(".")[0] for name in sys.modules} & {"h2", "hpack", "hyperframe", "wsproto"}))
+    loaded = {name.partition(".")[0] for name in sys.modules}
+    print(sorted(loaded & {"h2", "hpack", "hyperframe", "wsproto"}))
 
 trio.run(main)
 """
@@ -428,7 +429,8 @@ import atexit
 import sys
 import mcp_trio
 
-atexit.register(lambda: print(sorted({"h11", "h2", "hpack", "wsproto"} & set(sys.modules)), file=sys.stderr))
+modules = {"h11", "h2", "hpack", "wsproto"}
+atexit.register(lambda: print(sorted(modules & set(sys.modules)), file=sys.stderr))
 mcp_trio.run(mcp_trio.Server("x"))
 """
 

@@ -287,8 +287,8 @@ async def test_http_socket_prior_knowledge_wrong_names_the_cure() -> None:
         with pytest.raises(ConnectFailed) as caught:
             await connect(f"http://127.0.0.1:{port}/mcp", prior_knowledge=True).__aenter__()
     assert str(caught.value) == (
-        f"cannot connect to 127.0.0.1:{port}: the server's answer is not HTTP/2: it speaks HTTP/1.1;"
-        " connect without prior_knowledge"
+        f"cannot connect to 127.0.0.1:{port}: the server's answer is not HTTP/2: it speaks"
+        " HTTP/1.1; connect without prior_knowledge"
     )
 
 

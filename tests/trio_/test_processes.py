@@ -61,7 +61,8 @@ def shout() -> str:
 @server.tool
 async def read_stdin() -> str:
     "Read from stdin in all ways there are."
-    return repr((sys.stdin.read(), os.read(0, 100), subprocess.run(["cat"], capture_output=True).stdout))
+    child = subprocess.run(["cat"], capture_output=True)
+    return repr((sys.stdin.read(), os.read(0, 100), child.stdout))
 
 
 @server.tool
@@ -440,10 +441,16 @@ PLAYED = textwrap.dedent("""
         if plan == "dies when probed" and method == "server/discover":
             sys.exit(1)
         if method == "server/discover" and versions[0] >= "2026":
-            found = {"supportedVersions": versions, "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
+            found = {
+                "supportedVersions": versions, "capabilities": {"tools": {}},
+                "ttlMs": 0, "cacheScope": "private",
+            }
             answer(id, found, "discovery")
         elif method == "initialize":
-            opened = {"protocolVersion": versions[-1], "capabilities": {"tools": {}}, "serverInfo": {"name": "p", "version": "1"}}
+            opened = {
+                "protocolVersion": versions[-1], "capabilities": {"tools": {}},
+                "serverInfo": {"name": "p", "version": "1"},
+            }
             answer(id, opened, "opening")
         elif method == "tools/call" and asked["params"]["name"] == "steps":
             token = asked["params"]["_meta"]["progressToken"]

@@ -602,7 +602,10 @@ class PlayedPeer:
             )
             answer = b"".join(
                 [
-                    b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n",
+                    (
+                        b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection:"
+                        b" upgrade\r\n"
+                    ),
                     b"sec-websocket-protocol: mcp\r\nsec-websocket-accept: ",
                     proof,
                     b"\r\n\r\n",
@@ -706,7 +709,10 @@ ANSWERS: list[tuple[bytes, str]] = [
     (b"HTTP/1.1 400 Bad Request\r\ntransfer-encoding: chunked\r\n\r\nxyz", "400"),
     (b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n" + b"x" * 70_000, "200"),
     (
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 503 Busy\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n",
+        (
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 503 Busy\r\nretry-after: 7\r\ncontent-length:"
+            b" 0\r\n\r\n"
+        ),
         "after 7 s",
     ),
     (

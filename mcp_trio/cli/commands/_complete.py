@@ -62,7 +62,8 @@ def complete(
         if settled and client.peer.dialect.lacks(CompleteParams, "context"):
             unsent = " and ".join(settled)
             target.stderr.write_line(
-                f"mcp-trio: revision {client.peer.dialect.version} cannot send other arguments: {unsent}"
+                f"mcp-trio: revision {client.peer.dialect.version} cannot send other"
+                f" arguments: {unsent}"
             )
         completion = await client.complete(
             name, argument, value, arguments=settled or None, timeout=target.timeout

@@ -41,11 +41,17 @@ _HIDDEN: Final = {f"{_PREFIX}{name}" for name in ("clientInfo", "clientCapabilit
 _CHAPTERS: Final = (
     (
         "2026-07-28",
-        "No handshake: each request names its revision, its client and the client's capabilities in _meta.",
+        (
+            "No handshake: each request names its revision, its client and the client's"
+            " capabilities in _meta."
+        ),
     ),
     (
         "2025-11-25",
-        "The older protocol: a handshake, in which both sides agree on a revision, then the same calls.",
+        (
+            "The older protocol: a handshake, in which both sides agree on a revision, then the"
+            " same calls."
+        ),
     ),
 )
 _INTRODUCTION: Final = f"""\
@@ -82,7 +88,8 @@ def demo() -> int:
             return status
     screen.write_line()
     screen.write_line(
-        f"{story.counts['sent']} messages were sent to the server, {story.counts['received']} were received."
+        f"{story.counts['sent']} messages were sent to the server, {story.counts['received']}"
+        " were received."
     )
     screen.write_line(
         "The server's source: ", str(Path(mcp_trio.__file__).parent / "examples" / "teahouse.py")
@@ -105,7 +112,8 @@ async def _make_calls(story: _Transcript, client: Client) -> int:
     await story.call(client.read_resource, "tea://menu")
     await story.call(client.get_prompt, "recommend", {"mood": "sleepy"})
     story.remark(
-        "A call with progress that is cancelled after 0.25 s, together with the function in the server."
+        "A call with progress that is cancelled after 0.25 s, together with the function in"
+        " the server."
     )
     story.code("with trio.move_on_after(0.25):")
     with trio.move_on_after(0.25):

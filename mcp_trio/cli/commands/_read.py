@@ -97,7 +97,8 @@ def _write_contents(
     if len(contents) != 1:
         names = ", ".join(found.uri for found in contents)
         stderr.write_line(
-            f"mcp-trio: {uri} has {f'{len(contents)} contents: {names}' if contents else 'no contents'}"
+            f"mcp-trio: {uri} has"
+            f" {f'{len(contents)} contents: {names}' if contents else 'no contents'}"
         )
     if output is None and stdout.terminal and not as_json:
         for found in contents:

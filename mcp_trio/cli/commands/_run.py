@@ -1,13 +1,10 @@
-"""`mcp-trio run FILE[:NAME]`: import a file and serve its server over stdio.
+"""`mcp-trio run FILE[:NAME]`: import a file and serve its server over stdio, or over HTTP.
 
-`_run_http.py` serves it over HTTP. If the import fails, the user sees a traceback of their file
-only, without the frames of this command and of the import system.
-
-`mcp-trio run FILE[:NAME] --http [HOST:]PORT`: serve a file over HTTP and log each exchange.
-
-1. stderr has the URL of the server, and one line for each exchange when it ends. An event stream
-   is one exchange.
-2. The log has no secrets: of a request target only the path, and no headers.
+1. If the import fails, the user sees a traceback of their file only, without the frames of this
+   command and of the import system.
+2. With `--http [HOST:]PORT`, stderr has the URL of the server, and one line for each exchange when
+   it ends. An event stream is one exchange.
+3. That log has no secrets: of a request target only the path, and no headers.
 """
 
 from __future__ import annotations
@@ -37,7 +34,10 @@ from mcp_trio.http_server._serve import serve_http
 from mcp_trio.streams._stdio import stop_on_signals
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
     from types import ModuleType
+
+    from mcp_trio.http_server._connection import AccessLogEntry
 
 __all__ = [
     "access_log_printer",
@@ -49,10 +49,16 @@ __all__ = [
 # Not `__main__`: code under `if __name__ == "__main__"` is for `python FILE`. Nor the name of the
 # file: a module that imports the file by name gets a second copy, as with Python's `__main__`.
 _MODULE_NAME: Final = "__mcp_server__"
-
 _DEFAULT_NAMES: Final = ("server", "mcp", "app")
+_REGISTRY: Final = Path(registry.__file__).parent  # its frames are left out of a traceback
 
-_REGISTRY: Final = Path(registry.__file__).parent
+_CURES: Final = {
+    errno.EADDRINUSE: "choose another port, or 0 for any free port",
+    errno.EACCES: "ports below 1024 need administrator rights: choose a higher one",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+}
+# By the first digit of the status; 0 if the client disconnected before it.
+_STATUS_STYLES: Final = ("bold red", "green", "green", "yellow", "red", "bold red")
 
 
 def run(target: str) -> int:
@@ -68,7 +74,8 @@ def run(target: str) -> int:
     server = load(target)
     if sys.stdin is not None and sys.stdin.isatty():
         print(
-            f"{server.info.name} is waiting for a client on stdin, one JSON message a line; Ctrl+C ends"
+            f"{server.info.name} is waiting for a client on stdin, one JSON message a line;"
+            " Ctrl+C ends"
             f" it. To try it: mcp-trio inspect -- mcp-trio run {target}",
             file=sys.stderr,
         )
@@ -135,7 +142,7 @@ def _print_traceback(exc: Exception, location: Path) -> None:
     while (
         isinstance(exc, DeclarationError)
         and frames
-        and Path(frames[-1].filename).parent == _REGISTRY
+        and _REGISTRY in Path(frames[-1].filename).parents
     ):
         del frames[-1]
     shown.stack[:] = frames
@@ -177,23 +184,6 @@ def _configure_logging() -> None:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
         log.addHandler(handler)
-
-
-# emptied
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from mcp_trio.http_server._connection import AccessLogEntry
-
-_CURES: Final = {
-    errno.EADDRINUSE: "choose another port, or 0 for any free port",
-    errno.EACCES: "ports below 1024 need administrator rights: choose a higher one",
-    errno.EADDRNOTAVAIL: "this machine has no such address",
-}
-
-# By the first digit of the status; 0 if the client disconnected before it.
-_STATUS_STYLES: Final = ("bold red", "green", "green", "yellow", "red", "bold red")
 
 
 def run_http(

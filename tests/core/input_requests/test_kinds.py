@@ -21,7 +21,7 @@ from mcp_core.input_requests._kinds import (
     response_to_error,
 )
 from mcp_core.revisions._methods import INPUTS
-from tests.core.questions import (
+from tests.core.server_requests import (
     ALICE,
     ANSWER_TO,
     CHOICES,
@@ -95,7 +95,7 @@ def test_input_request_rows_match_legacy_requests(row: Method) -> None:
         (ROOTS, offers(roots=t.RootsCapability()), {}),
     ],
 )
-def test_input_request_without_capability_is_rejected(
+def test_kind_without_client_capability_is_rejected(
     question: Any, declared: t.ClientCapabilities, missing: Any
 ) -> None:
     assert missing_capabilities([question], declared) == missing

@@ -47,7 +47,7 @@ from mcp_core.jsonrpc._codec import encode, reader
 from mcp_core.messages._events import RequestReceived
 from mcp_core.revisions._encoding import encode_result_parts
 from tests.core.helpers import STATEFUL, STATELESS, A, B, C, D, E, server_config
-from tests.core.questions import (
+from tests.core.server_requests import (
     ALICE,
     ANSWER_TO,
     CHOICES,

@@ -1,4 +1,4 @@
-"""What is in a body: each message decoded or found wrong, and nothing raised."""
+"""The messages of a body: each is decoded or found invalid, and nothing is raised."""
 
 from __future__ import annotations
 

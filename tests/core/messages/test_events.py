@@ -48,6 +48,6 @@ def test_peer_is_immutable() -> None:
     with pytest.raises(AttributeError):
         peer.log_level = "debug"  # type: ignore[misc]
     assert repr(peer) == (
-        "Peer(dialect=<Dialect 2025-11-25>, capabilities=ClientCapabilities(), info=None, log_level=None,"
-        " instructions=None)"
+        "Peer(dialect=<Dialect 2025-11-25>, capabilities=ClientCapabilities(), info=None,"
+        " log_level=None, instructions=None)"
     )

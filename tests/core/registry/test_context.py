@@ -21,8 +21,8 @@ from mcp_core.registry import (
 )
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.runtime import Runtime, Service
-from tests.core.registry.asking import C, E, context_of, request
-from tests.core.registry.conversing import Stage
+from tests.core.registry.lookup_helpers import C, E, context_of, request
+from tests.core.registry.scripted_client import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -115,7 +115,10 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("it waits")
 
 
-MODERN = '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}'
+MODERN = (
+    '"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+    '"io.modelcontextprotocol/clientCapabilities":{}'
+)
 
 
 class Talk:
@@ -127,7 +130,8 @@ class Talk:
             lambda: None, name="x", description="Nothing.", input_schema={"type": "object"}
         )
         self.conn = Connection(Role.SERVER, self.server.config())
-        message = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","_meta":{{{MODERN},{meta}}}}}}}\n'
+        params = f'{{"name":"x","_meta":{{{MODERN},{meta}}}}}'
+        message = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}\n'
         self.conn.receive_data(message.encode(), 0.0)
         event = self.conn.next_event()
         assert isinstance(event, RequestReceived)

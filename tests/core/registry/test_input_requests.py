@@ -12,7 +12,7 @@ from mcp_core import types as t
 from mcp_core.registry import AcceptedElicitation, Context, Form, Server, UrlElicitationRequired
 from mcp_core.registry._input_requests import InputCollector, meta_of
 from tests.core.helpers import STATEFUL, VERSIONS, A, C, D, E, error, result
-from tests.core.registry.conversing import NOW, OFFERS, Stage, text_of
+from tests.core.registry.scripted_client import NOW, OFFERS, Stage, text_of
 
 if TYPE_CHECKING:
     from mcp_core import RequestReceived
@@ -161,7 +161,9 @@ def test_input_collector_without_input_draws_no_key() -> None:
             result,
             {
                 "code": -32603,
-                "message": "the answer to elicitation/create does not fit: content.count is missing",
+                "message": (
+                    "the answer to elicitation/create does not fit: content.count is missing"
+                ),
             },
         ),
         (error, {"code": -1, "message": "the client refused elicitation/create: not today"}),

@@ -10,7 +10,7 @@ from msgspec import Raw
 from mcp_core import Dialect
 from mcp_core.registry import Invocation, Server
 from mcp_core.types import CallToolResult, CompleteResult
-from tests.core.registry.asking import EVERY_DIALECT, A, E, answered, request
+from tests.core.registry.lookup_helpers import EVERY_DIALECT, A, E, answered, request
 
 LONG = "n" * 1_000
 

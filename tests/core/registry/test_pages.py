@@ -16,7 +16,7 @@ from mcp_core import Dialect
 from mcp_core.registry import CacheHint, Server
 from mcp_core.registry import _pages as pages
 from mcp_core.types import Prompt
-from tests.core.registry.asking import EVERY_DIALECT, D, E, answered, request
+from tests.core.registry.lookup_helpers import EVERY_DIALECT, D, E, answered, request
 
 LISTS = {
     "tools/list": "tools",

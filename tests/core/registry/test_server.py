@@ -14,7 +14,7 @@ import pytest
 from mcp_core import ALL, DIALECTS, Connection, Dialect, Limits, RequestReceived, Role
 from mcp_core.registry import DeclarationError, Invocation, Server
 from mcp_core.types import Icon, Result
-from tests.core.registry.asking import EVERY_DIALECT, E, answered, request
+from tests.core.registry.lookup_helpers import EVERY_DIALECT, E, answered, request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -226,7 +226,8 @@ def test_server_answer_invalid_arguments_is_a_result() -> None:
 def test_registry_import_loads_no_runtime() -> None:
     program = (
         "import sys, mcp_core.registry\n"
-        "print(sorted({'asyncio', 'trio', 'threading', 'logging', 'socket', 'ssl', 'random'} & sys.modules.keys()))"
+        "print(sorted({'asyncio', 'trio', 'threading', 'logging', 'socket', 'ssl', 'random'} &"
+        " sys.modules.keys()))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -91,6 +91,6 @@ def test_check_meta_invalid_key_raises(key: str) -> None:
         check_meta({key: 1}, "f")
 
 
-def test_check_meta_empty_is_none() -> None:
+def test_check_meta_empty_returns_no_meta() -> None:
     assert check_meta(None, "f") is None
     assert check_meta({}, "f") is None

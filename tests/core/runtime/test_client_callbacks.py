@@ -27,7 +27,8 @@ from tests.core.helpers import (
     request,
     single,
 )
-from tests.core.questions import (
+from tests.core.runtime.stepping import result_of
+from tests.core.server_requests import (
     ALICE,
     FILES,
     MODEL,
@@ -40,7 +41,6 @@ from tests.core.questions import (
     dialogue,
     form,
 )
-from tests.core.runtime.stepping import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator

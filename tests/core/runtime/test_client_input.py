@@ -21,7 +21,6 @@ from tests.core.helpers import (
     result,
     single,
 )
-from tests.core.questions import NAME_FORM, SAID
 from tests.core.runtime.test_client import (
     CONTENT,
     LONG,
@@ -32,6 +31,7 @@ from tests.core.runtime.test_client import (
     params,
     value,
 )
+from tests.core.server_requests import NAME_FORM, SAID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -13,7 +13,7 @@ from mcp_core.registry import Context, ResourceNotFound, Server, UrlElicitationR
 from mcp_core.runtime import RequestJob, Runtime, Service
 from mcp_core.types import CallToolResult, InputRequiredResult, ListRootsRequest, ListRootsResult
 from tests.core.helpers import D, E
-from tests.core.registry.conversing import Stage
+from tests.core.registry.scripted_client import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -322,7 +322,7 @@ def test_runtime_with_report_only_numbers_references() -> None:
     assert [type(exc) for _, exc in talk.reports] == [ValueError, TypeError]
 
 
-# -- Input (see also test_asking.py) ---------------------------------------------------------------------------
+# -- Input (see also test_server_input_requests.py) ---------------------------------------------------------------------------
 
 
 def asking(*, middleware: Any = None) -> Server:

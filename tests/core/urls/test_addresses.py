@@ -34,24 +34,41 @@ https://e.com/authorize?redirect=https://f.com/
 https://e.com:65535/
 """.split()
 # Usable only if the MCP server is on loopback too.
-LOCAL = "http://localhost:1 http://127.0.0.1/ http://127.9.9.9:80/x http://[::1]:3000/x http://LOCALHOST/".split()
+LOCAL = (
+    "http://localhost:1 http://127.0.0.1/ http://127.9.9.9:80/x http://[::1]:3000/x"
+    " http://LOCALHOST/"
+).split()
 BAD = [
-    "", "e.com", "//e.com", "/authorize", "https:", "https:/e.com", "https://", "https:///x", "https://:443/",
-    "https://?x", "https://#x", "http://e.com", "http://localhost.e.com", "http://10.0.0.1/", "http://0.0.0.0/",
-    "http://169.254.169.254/latest/meta-data/", "http://2130706433/", "http://0x7f.1/", "http://[::ffff:8.8.8.8]/",
+    "", "e.com", "//e.com", "/authorize", "https:", "https:/e.com", "https://", "https:///x",
+    "https://:443/",
+    "https://?x", "https://#x", "http://e.com", "http://localhost.e.com", "http://10.0.0.1/",
+    "http://0.0.0.0/",
+    "http://169.254.169.254/latest/meta-data/", "http://2130706433/", "http://0x7f.1/",
+    "http://[::ffff:8.8.8.8]/",
     "http://localhost./", "http://127.0.0.1.nip.io/",
-    "javascript:alert(1)", "JavaScript:alert(1)", "javascript://e.com/%0aalert(1)", "data:text/html,x", "file:///etc/passwd",
-    "vbscript:x", "ftp://e.com/", "ws://e.com/", "ssh://e.com", "mailto:a@e.com", "about:blank", "chrome://settings",
-    "ms-msdt:/id", "search-ms:query=x", "calculator:", "blob:https://e.com/x", "view-source:https://e.com",
-    "--flag", "-e", "--remote-allow-origins=*", "$(calc)", "`calc`", "a:&calc", "&calc", "|calc", ";calc", "calc.exe",
+    "javascript:alert(1)", "JavaScript:alert(1)", "javascript://e.com/%0aalert(1)",
+    "data:text/html,x", "file:///etc/passwd",
+    "vbscript:x", "ftp://e.com/", "ws://e.com/", "ssh://e.com", "mailto:a@e.com", "about:blank",
+    "chrome://settings",
+    "ms-msdt:/id", "search-ms:query=x", "calculator:", "blob:https://e.com/x",
+    "view-source:https://e.com",
+    "--flag", "-e", "--remote-allow-origins=*", "$(calc)", "`calc`", "a:&calc", "&calc", "|calc",
+    ";calc", "calc.exe",
     "\\\\host\\share", "C:\\x.exe", "%USERPROFILE%", "~/x", ".", "..",
-    "https://e.com/$(calc)", "https://e.com/?x=$(calc)", "https://e.com/`calc`", "https://e.com/|calc", "https://e.com/<x>",
-    'https://e.com/"x"', "https://e.com/x y", " https://e.com/", "https://e.com/ ", "https://e.com/\\x", "https://e.com\\@f.com/",
-    "https://e.com/{x}", "https://e.com/^x", "https://e.com/é", "https://é.com/", "https://e.com/\u202ex",
-    "https://u@e.com/", "https://u:p@e.com/", "https://@e.com/", "https://e.com@f.com/", "https://e.com:443@f.com/",
+    "https://e.com/$(calc)", "https://e.com/?x=$(calc)", "https://e.com/`calc`",
+    "https://e.com/|calc", "https://e.com/<x>",
+    'https://e.com/"x"', "https://e.com/x y", " https://e.com/", "https://e.com/ ",
+    "https://e.com/\\x", "https://e.com\\@f.com/",
+    "https://e.com/{x}", "https://e.com/^x", "https://e.com/é", "https://é.com/",
+    "https://e.com/\u202ex",
+    "https://u@e.com/", "https://u:p@e.com/", "https://@e.com/", "https://e.com@f.com/",
+    "https://e.com:443@f.com/",
     "https://e.com/#", "https://e.com/#x", "https://e.com/?a#b",
-    "https://e.com:0/", "https://e.com:65536/", "https://e.com:x/", "https://e.com:-1/", "https://e.com:4 43/",
-    "https://[fe80::1%25eth0]/", "https://[2606:4700::1%1]/", "https://[::1", "https://::1/", "https://[v1.x]/", "https://[e.com]/", "https://-e.com/", "https://.e.com/", "https://e..com:x/",
+    "https://e.com:0/", "https://e.com:65536/", "https://e.com:x/", "https://e.com:-1/",
+    "https://e.com:4 43/",
+    "https://[fe80::1%25eth0]/", "https://[2606:4700::1%1]/", "https://[::1", "https://::1/",
+    "https://[v1.x]/", "https://[e.com]/", "https://-e.com/", "https://.e.com/",
+    "https://e..com:x/",
     "https://%65.com/", "https://e.com%00.f.com/", "https://e,com/", "https://(e)/", "https://*/",
     "https://e.com/" + "x" * (MAX_URL - 13), "https://e.com/" + "x" * 65536,
     "ｈｔｔｐｓ://e.com", "https：//e.com", "https://e。com/",
@@ -60,28 +77,38 @@ BAD = [
 CONTROL = [
     chr(c) for c in (*range(0x21), 0x7F, 0x80, 0x85, 0xA0, 0xAD, 0x200B, 0x2028, 0x2029, 0xFEFF)
 ]
-PLACES = ("{}https://e.com/", "https{}://e.com/", "https://e{}.com/", "https://e.com{}/", "https://e.com/{}x",
-          "https://e.com/?x={}", "https://e.com/{}", "ht{}tps://e.com/", "https://e.com:4{}43/", "https:{}//e.com/")  # fmt: skip
+PLACES = (
+    "{}https://e.com/",
+    "https{}://e.com/",
+    "https://e{}.com/",
+    "https://e.com{}/",
+    "https://e.com/{}x",
+    "https://e.com/?x={}",
+    "https://e.com/{}",
+    "ht{}tps://e.com/",
+    "https://e.com:4{}43/",
+    "https:{}//e.com/",
+)
 PLANTED = [place.format(char) for char, place in product(CONTROL, PLACES)]
 
 
 @pytest.mark.requirement("AU-2", "AU-4")
 @pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("url", GOOD)
-def test_url_fault_usable_url_is_none(url: str, local: bool) -> None:
+def test_url_error_usable_url_returns_no_error(url: str, local: bool) -> None:
     assert find_url_error(url, allow_loopback=local) is None
 
 
 @pytest.mark.requirement("AU-2", "AU-4", "AG-6")
 @pytest.mark.parametrize("url", LOCAL)
-def test_url_fault_http_on_loopback_needs_local_server(url: str) -> None:
+def test_url_error_http_on_loopback_needs_local_server(url: str) -> None:
     assert is_loopback_url(url)
     assert find_url_error(url, allow_loopback=True) is None
     assert find_url_error(url, allow_loopback=False) == "is not https"
 
 
 @pytest.mark.requirement("AU-1", "AU-2", "AU-4")
-def test_url_fault_bad_url_is_named_for_every_entry() -> None:
+def test_url_error_bad_url_is_named_for_every_entry() -> None:
     assert len(BAD + PLANTED) >= 500
     assert [
         (url, local)
@@ -96,7 +123,7 @@ def test_url_fault_bad_url_is_named_for_every_entry() -> None:
     | st.text().map(lambda text: f"https://{text}")
     | st.binary().map(lambda raw: raw.decode("latin-1"))
 )
-def test_url_fault_any_text_does_not_raise(url: str) -> None:
+def test_url_error_any_text_does_not_raise(url: str) -> None:
     if find_url_error(url, allow_loopback=True) is None:
         assert url.lower().startswith(("https://", "http://"))
         assert url.isascii()
@@ -105,15 +132,16 @@ def test_url_fault_any_text_does_not_raise(url: str) -> None:
 
 
 PUBLIC = """
-8.8.8.8 1.1.1.1 9.255.255.255 100.63.255.255 100.128.0.0 172.15.0.1 172.32.0.1 192.167.1.1 223.255.255.255
-2600:: 2a00:1450::1 ::ffff:8.8.8.8 64:ff9b::808:808
+8.8.8.8 1.1.1.1 9.255.255.255 100.63.255.255 100.128.0.0 172.15.0.1 172.32.0.1 192.167.1.1
+223.255.255.255 2600:: 2a00:1450::1 ::ffff:8.8.8.8 64:ff9b::808:808
 """.split()
 LOOPBACK = "127.0.0.1 127.255.255.255 ::1 ::ffff:127.0.0.1".split()
 NOT_PUBLIC = """
-0.0.0.0 10.0.0.1 10.255.255.255 100.64.0.1 100.127.255.255 169.254.169.254 169.254.0.1 172.16.0.1 172.31.255.255 192.0.0.8
-192.0.2.1 192.88.99.1 192.168.0.1 198.18.0.1 198.19.255.255 198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1
-255.255.255.255 :: fe80::1 fe80::1%eth0 febf::1 fc00::1 fd00:ec2::254 ff02::1 2001:db8::1 2001::1 2001:10::1 2002:7f00:1::
-2002:808:808:: 3fff::1 ::ffff:10.0.0.1 ::ffff:169.254.169.254 64:ff9b::a00:1 64:ff9b::7f00:1 64:ff9b:1::1 ::10.0.0.1 100::1
+0.0.0.0 10.0.0.1 10.255.255.255 100.64.0.1 100.127.255.255 169.254.169.254 169.254.0.1 172.16.0.1
+172.31.255.255 192.0.0.8 192.0.2.1 192.88.99.1 192.168.0.1 198.18.0.1 198.19.255.255 198.51.100.1
+203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255 :: fe80::1 fe80::1%eth0 febf::1
+fc00::1 fd00:ec2::254 ff02::1 2001:db8::1 2001::1 2001:10::1 2002:7f00:1:: 2002:808:808:: 3fff::1
+::ffff:10.0.0.1 ::ffff:169.254.169.254 64:ff9b::a00:1 64:ff9b::7f00:1 64:ff9b:1::1 ::10.0.0.1 100::1
 4000::1
 """.split()
 NO_ADDRESS = [
@@ -200,7 +228,7 @@ def test_private_address_may_be_fetched_by_private_server(address: str, private:
         ("javascript:x", None),
     ],
 )
-def test_redirect_to_other_origin_is_none(location: str, target: str | None) -> None:
+def test_redirect_to_other_origin_has_no_target(location: str, target: str | None) -> None:
     assert same_origin_redirect("https://e.com/a", location) == target
 
 

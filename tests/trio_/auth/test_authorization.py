@@ -573,9 +573,9 @@ async def test_browser_failure_raises(
 
 async def test_browse_raising_auth_required_propagates_its_text(world: World) -> None:
     async def refuse(url: str) -> str:
-        raise AuthRequired("come back in the morning")
+        raise AuthRequired("log in later")
 
-    with pytest.raises(ConnectFailed, match="come back in the morning"):
+    with pytest.raises(ConnectFailed, match="log in later"):
         async with opened(world, headless(browse=refuse)):
             pass
 

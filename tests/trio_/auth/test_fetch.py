@@ -300,8 +300,10 @@ async def test_fetch_plain_http_through_a_proxy() -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        "10.0.0.1", "127.0.0.1", "127.0.0.1.", "127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "[::1]",
-        "[::ffff:10.0.0.1]", "169.254.169.254", "0xa9fea9fe", "0", "localhost", "LOCALHOST", "localhost.",
+        "10.0.0.1", "127.0.0.1", "127.0.0.1.", "127.1", "2130706433", "0x7f000001", "0x7f.1",
+        "017700000001", "[::1]",
+        "[::ffff:10.0.0.1]", "169.254.169.254", "0xa9fea9fe", "0", "localhost", "LOCALHOST",
+        "localhost.",
         "x.localhost", "x.localhost.",
     ],
 )  # fmt: skip

@@ -237,7 +237,10 @@ def test_form_dialogue_prints_all_lines_in_order() -> None:
         "",
         "The server asks:",
         "  Fill this in",
-        "An empty line takes the value in brackets, or leaves out an optional field; ! declines, Ctrl+D cancels.",
+        (
+            "An empty line takes the value in brackets, or leaves out an optional field; !"
+            " declines, Ctrl+D cancels."
+        ),
         "Seats: How many?",
         "  integer, 1 or more: 0",
         "  0 is less than 1",

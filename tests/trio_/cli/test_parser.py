@@ -6,7 +6,7 @@ import pytest
 
 import mcp_trio
 from mcp_trio.cli import main
-from tests.trio_.command.program import SILENT, output_of, run
+from tests.trio_.cli.program import SILENT, output_of, run
 
 
 def test_version_option_prints_version() -> None:
@@ -50,7 +50,10 @@ MISUSED = [
     (("run", "no.py", "--http", "[::1]:0"), "there is no file no.py"),
     (
         ("inspect",),
-        "no server: give its URL as the last word, or after `--` the command that starts it: mcp-trio inspect",
+        (
+            "no server: give its URL as the last word, or after `--` the command that starts it:"
+            " mcp-trio inspect"
+        ),
     ),
     (
         ("inspect",),
@@ -60,7 +63,10 @@ MISUSED = [
     (("inspect", "python", "-m", "weather"), "after `--`: mcp-trio inspect -- python -m weather"),
     (
         ("inspect", "ftp://a/mcp"),
-        "ftp://a/mcp is not supported: give a URL that begins with http://, https://, ws:// or wss://",
+        (
+            "ftp://a/mcp is not supported: give a URL that begins with http://, https://, ws:// or"
+            " wss://"
+        ),
     ),
     (("inspect", "--", "ftp://a/mcp"), "ftp://a/mcp is not supported"),
     (

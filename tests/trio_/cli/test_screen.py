@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcp_trio.cli._screen import replace_controls
-from tests.trio_.command.program import ServerFile, on_a_terminal
+from tests.trio_.cli.program import ServerFile, on_a_terminal
 
 
 def test_clean_replaces_control_characters() -> None:

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.trio_.command.program import (
+from tests.trio_.cli.program import (
     COMMAND,
     DEAD,
     ROOT,
@@ -82,7 +82,10 @@ def test_server_failure_during_call_is_explained(server: ServerFile) -> None:
         died = run(*words, *target)
         assert (died.returncode, died.stderr) == (
             3,
-            "mcp-trio: the server closed the connection before it answered; its stderr, if any, is above\n",
+            (
+                "mcp-trio: the server closed the connection before it answered; its stderr, if"
+                " any, is above\n"
+            ),
         )
     slow = run("call", "sleep", "--timeout", "0.9", *target)
     assert slow.returncode == 3

@@ -13,7 +13,7 @@ from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target
 from mcp_trio.cli._user import User
-from tests.trio_.command.program import Hosted, ServerFile, Terminal, run
+from tests.trio_.cli.program import Hosted, ServerFile, Terminal, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,12 +56,16 @@ def asking(hosted: Hosted) -> tuple[str, ...]:
         async def rebook(context: mcp_trio.Context) -> str:
             "Books twice."
             found = [await context.elicit(f"Flight {number}", Seats) for number in (1, 2)]
-            return ", ".join(str(answer.data.count) if answer.action == "accept" else answer.action for answer in found)
+            return ", ".join(
+                str(answer.data.count) if answer.action == "accept" else answer.action
+                for answer in found
+            )
 
         @app.tool
         async def delete(context: mcp_trio.Context) -> str:
             "Has to be sure."
-            return (await context.elicit("Delete everything?", {"type": "object", "properties": {}})).action
+            form = {"type": "object", "properties": {}}
+            return (await context.elicit("Delete everything?", form)).action
 
         @app.tool
         async def log_in(context: mcp_trio.Context) -> str:

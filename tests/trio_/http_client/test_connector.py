@@ -154,7 +154,8 @@ async def test_connector_refused_connection_names_the_cure() -> None:
         pass
     for way in Connector("http", "127.0.0.1", port), Connector("https", "127.0.0.1", port):
         assert await fails(way) == (
-            f"cannot connect to 127.0.0.1:{port}: connection refused; is the server running, and on this port?"
+            f"cannot connect to 127.0.0.1:{port}: connection refused; is the server running,"
+            " and on this port?"
         )
 
 
@@ -164,7 +165,7 @@ async def test_connector_unknown_host_names_it(monkeypatch: pytest.MonkeyPatch) 
             raise trio.socket.gaierror(-2, "Name or service not known")
 
         async def getnameinfo(self, *args: Any, **options: Any) -> Any:
-            raise AssertionError("nobody asks for the name of an address")
+            raise AssertionError("the name of an address is not looked up")
 
     trio.socket.set_custom_hostname_resolver(Nowhere())
     assert await fails(Connector("http", "nowhere.test", 80)) == (
@@ -228,8 +229,10 @@ async def test_connector_tls_trusts_the_system_certificates(
     authority.cert_pem.write_to_path(bundle)
     async with listening(hello, theirs(authority, "127.0.0.1", protocols=("http/1.1",))) as port:
         assert await fails(Connector("https", "127.0.0.1", port)) == (
-            f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer certificate;"
-            " if it should be, give an SSLContext that trusts it (tls=), or name it in SSL_CERT_FILE"
+            f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer"
+            " certificate;"
+            " if it should be, give an SSLContext that trusts it (tls=), or name it in"
+            " SSL_CERT_FILE"
         )
         environment.setenv("SSL_CERT_FILE", str(bundle))
         assert (await asked(Connector("https", "127.0.0.1", port))).startswith(b"GET")
@@ -261,7 +264,8 @@ async def test_connector_tls_server_closes_fails(authority: trustme.CA) -> None:
     async with listening(hang_up) as port:
         problem = await fails(Connector("https", "127.0.0.1", port, tls=ours(authority)))
     assert problem == (
-        f"TLS with 127.0.0.1:{port} failed: it closed the connection; is its address http:// instead?"
+        f"TLS with 127.0.0.1:{port} failed: it closed the connection; is its address http://"
+        " instead?"
     )
 
 
@@ -401,12 +405,14 @@ async def test_connector_proxy_refusal_names_the_proxy(authority: trustme.CA) ->
         )
         problem = await fails(way)
     assert problem == (
-        f"the proxy 127.0.0.1:{there} did not connect us to far.test:443: it answered 407 Proxy Authentication Required"
+        f"the proxy 127.0.0.1:{there} did not connect us to far.test:443: it answered 407"
+        " Proxy Authentication Required"
     )
     assert await fails(
         Connector("http", "far.test", 80, proxy=f"http://me:secret@127.0.0.1:{there}")
     ) == (
-        f"cannot connect to the proxy 127.0.0.1:{there}: connection refused; is the server running, and on this port?"
+        f"cannot connect to the proxy 127.0.0.1:{there}: connection refused; is the server"
+        " running, and on this port?"
     )
 
 

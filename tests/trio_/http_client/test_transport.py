@@ -183,9 +183,9 @@ AS_JSON = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:
 )
 _EVENT = b"data: %b\n\n" % ANSWER
 AS_EVENTS = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
-    % (len(_EVENT), _EVENT)
-)
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    b"%x\r\n%b\r\n0\r\n\r\n"
+) % (len(_EVENT), _EVENT)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""The ASGI application on trio: what it does not share with the one on asyncio (`tests/test_asgi.py`)."""
+"""The ASGI application on trio: what it does not share with the one on asyncio
+(`tests/test_asgi.py`).
+"""
 
 from __future__ import annotations
 

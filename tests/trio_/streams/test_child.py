@@ -114,7 +114,8 @@ async def test_child_that_closes_stdout_keeps_running() -> None:
 GRANDCHILD = """
 import subprocess
 def grandchild(source, **options):
-    other = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import signal, sys, time\\n" + source], **options)
+    source = "import signal, sys, time\\n" + source
+    other = subprocess.Popen([sys.executable, "-I", "-S", "-c", source], **options)
     say(other.pid)
     return other
 """
@@ -396,7 +397,10 @@ async def test_child_stderr_of_ten_megabytes_does_not_block() -> None:
 @pytest.mark.requirement("STDIO-4")
 async def test_child_stderr_callback_gets_lines() -> None:
     source = r"""
-        for part in (b"one\ntw", b"o\r\n\nh\xc3", b"\xa9\nbad \xff\n", b"y" * 70_000 + b"\n", b"\x1b[31mred", b" end"):
+        for part in (
+            b"one\ntw", b"o\r\n\nh\xc3", b"\xa9\nbad \xff\n", b"y" * 70_000 + b"\n",
+            b"\x1b[31mred", b" end",
+        ):
             os.write(2, part)
             time.sleep(0.05)
         """
@@ -472,7 +476,10 @@ async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
 ) -> None:
     monkeypatch.setattr(_child, "_STALL_TIMEOUT", 0.05)
     with our_stderr(monkeypatch) as seen:
-        source = "sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); say('up'); sys.stdin.read(); os.write(2, b'end')"
+        source = (
+            "sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); say('up'); sys.stdin.read();"
+            " os.write(2, b'end')"
+        )
         async with spawn(python(source), grace=PATIENT) as child:
             assert await line(child.stream) == "up"
             assert len(child.stderr_tail) == 64 * 1024
@@ -516,9 +523,9 @@ def test_child_stderr_forwarding_works_without_sys_stderr(state: str) -> None:
 
 
 async def test_child_stderr_held_by_a_daemon_does_not_block() -> None:
-    leader = (
-        GRANDCHILD
-        + "grandchild('time.sleep(60)', start_new_session=True); os.write(2, b'bye'); sys.stdin.read()"
+    leader = GRANDCHILD + (
+        "grandchild('time.sleep(60)', start_new_session=True); os.write(2, b'bye');"
+        " sys.stdin.read()"
     )
     with trio.fail_after(10):
         async with spawn(python(leader), stderr="discard", grace=Grace(20, 20)) as child:

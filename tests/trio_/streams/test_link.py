@@ -463,11 +463,11 @@ async def test_link_pump_survives_an_exception_of_on_event() -> None:
     def take(event: Event) -> None:
         taken.append(event)
         if len(taken) == 1:
-            raise ValueError("a fault of ours")
+            raise ValueError("an error of the callback")
 
     link = Link(conn, ours, take)
     conn.receive_data(b"no JSON\n" * 2, 0.0)
-    with pytest.raises(ValueError, match="a fault of ours"):
+    with pytest.raises(ValueError, match="an error of the callback"):
         link.pump()
     link.pump()
     assert len(taken) == 2

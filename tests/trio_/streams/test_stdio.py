@@ -350,7 +350,11 @@ def test_stdio_rebound_sys_stdout_works(rebind: str) -> None:
 
 STOPPED = """
 async def main():
-    with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop, standard_streams() as stream:
+    with (
+        trio.CancelScope() as scope,
+        stop_on_signals(scope.cancel) as stop,
+        standard_streams() as stream,
+    ):
         try:
             await work(stream)
         finally:

@@ -165,7 +165,15 @@ def test_operation_host_is_fulfilled_by_client() -> None:
     names = {name for name in vars(OperationHost) if not name.startswith("_")}
     attributes = {"conn", "url", "options"}  # set by `__init__`
     assert names - attributes <= set(dir(HttpClient))
-    assert names >= {"make", "drop", "forget", "receive", "message_failed", "set_deadline", "linger"}
+    assert names >= {
+        "make",
+        "drop",
+        "forget",
+        "receive",
+        "message_failed",
+        "set_deadline",
+        "linger",
+    }
 
 
 # -- What a message is -----------------------------------------------------------------------------

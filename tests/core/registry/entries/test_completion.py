@@ -11,7 +11,7 @@ import pytest
 from mcp_core import Dialect, McpError, ToolError
 from mcp_core.registry import Context, DeclarationError, Server
 from mcp_core.types import Completion
-from tests.core.registry.asking import EVERY_DIALECT, E, answered, prepared, request
+from tests.core.registry.lookup_helpers import EVERY_DIALECT, E, answered, prepared, request
 
 LANGUAGES = ["python", "perl", "rust"]
 
@@ -248,15 +248,30 @@ async def _slow(typed: str) -> list[str]:
     ("ref", "argument", "function", "message"),
     [
         ("none", "code", lambda typed: [], "there is no prompt or resource template 'none' yet"),
-        ("notes://today", "x", lambda typed: [], "there is no prompt or resource template 'notes://today' yet"),
-        ("review", "text", lambda typed: [], "'review' has no 'text'; it has code, language, lines"),
-        ("review", "language", lambda typed: [], "'language' of 'review' is completed by function 'languages'"),
+        (
+            "notes://today",
+            "x",
+            lambda typed: [],
+            "there is no prompt or resource template 'notes://today' yet",
+        ),
+        (
+            "review",
+            "text",
+            lambda typed: [],
+            "'review' has no 'text'; it has code, language, lines",
+        ),
+        (
+            "review",
+            "language",
+            lambda typed: [],
+            "'language' of 'review' is completed by function 'languages'",
+        ),
         ("review", "code", lambda: LANGUAGES, "takes the typed text"),
         ("review", "code", lambda a, b, c: [], "takes the typed text"),
         ("review", "code", lambda *a: [], "any number of arguments"),
         ("review", "code", 3, "is not callable"),
     ],
-)  # fmt: skip
+)
 def test_completion_invalid_declaration_raises(
     ref: str, argument: str, function: Any, message: str
 ) -> None:

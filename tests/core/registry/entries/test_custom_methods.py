@@ -12,7 +12,7 @@ from msgspec import Raw
 from mcp_core import McpError, Method, Role
 from mcp_core.registry import Context, DeclarationError, Server
 from mcp_core.types import RequestParams, Result
-from tests.core.registry.asking import E, answered, request
+from tests.core.registry.lookup_helpers import E, answered, request
 
 
 class ReindexParams(RequestParams, kw_only=True):

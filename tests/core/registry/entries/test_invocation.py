@@ -12,7 +12,7 @@ from mcp_core import McpError, ToolError
 from mcp_core.registry import Context, Invocation, Server
 from mcp_core.registry.entries._invocation import reject_coroutine
 from mcp_core.types import ErrorData
-from tests.core.registry.asking import E, context_of, prepared, request
+from tests.core.registry.lookup_helpers import E, context_of, prepared, request
 
 server = Server("s")
 
@@ -92,7 +92,8 @@ def test_invocation_exception_of_a_tool_shows_the_reference_only(exc: BaseExcept
     plan = prepared(server, "tools/call", {"name": "add", "arguments": {"a": 1}})
     answer = E.encode(plan.exception_response(exc, "7f3a")).decode()
     assert answer == (
-        '{"content":[{"type":"text","text":"The tool failed with an internal error (reference 7f3a)."}],"isError":true}'
+        '{"content":[{"type":"text","text":"The tool failed with an internal error (reference'
+        ' 7f3a)."}],"isError":true}'
     )
 
 

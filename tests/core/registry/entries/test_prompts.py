@@ -10,7 +10,7 @@ import pytest
 from mcp_core import Dialect
 from mcp_core.registry import Context, DeclarationError, File, Image, Server
 from mcp_core.types import GetPromptResult, Icon, PromptMessage, TextContent
-from tests.core.registry.asking import EVERY_DIALECT, A, C, E, answered
+from tests.core.registry.lookup_helpers import EVERY_DIALECT, A, C, E, answered
 
 
 class Tone(enum.Enum):

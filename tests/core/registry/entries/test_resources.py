@@ -18,7 +18,7 @@ from mcp_core.registry import (
     Server,
 )
 from mcp_core.types import Annotations, Icon, ReadResourceResult, ResourceContents
-from tests.core.registry.asking import EVERY_DIALECT, A, C, E, answered
+from tests.core.registry.lookup_helpers import EVERY_DIALECT, A, C, E, answered
 
 
 class Point(msgspec.Struct):

@@ -10,7 +10,7 @@ import pytest
 from mcp_core import Dialect, McpError, ToolError
 from mcp_core.registry import Context, DeclarationError, Server
 from mcp_core.types import Icon, ToolAnnotations
-from tests.core.registry.asking import (
+from tests.core.registry.lookup_helpers import (
     EVERY_DIALECT,
     A,
     B,

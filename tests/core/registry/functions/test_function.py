@@ -238,7 +238,10 @@ def underscored(*, __x: int) -> None: ...
         (positional, "'x' is positional-only"),
         (
             unresolved,
-            r"'unresolved': the annotation of parameter 'y', Decimal, cannot be resolved .*TYPE_CHECKING",
+            (
+                r"'unresolved': the annotation of parameter 'y', Decimal, cannot be resolved"
+                r" .*TYPE_CHECKING"
+            ),
         ),
         (broken, "'broken': the annotation of parameter 'x'"),
         (generator, "'generator' is a generator"),

@@ -30,7 +30,7 @@ from mcp_core.types import (
     Result,
     TextContent,
 )
-from tests.core.registry.asking import EVERY_DIALECT, A, B, C, D, E
+from tests.core.registry.lookup_helpers import EVERY_DIALECT, A, B, C, D, E
 
 
 class Point(msgspec.Struct):

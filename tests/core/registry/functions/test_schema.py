@@ -78,7 +78,8 @@ def test_registry_import_does_not_load_jsonschema() -> None:
         "server = Server('s')\n"
         "@server.tool(description='d')\n"
         "def f(x: int) -> list[int]: ...\n"
-        "print(sorted({'jsonschema', 'referencing', 'asyncio', 'threading', 'logging', 'socket'} & sys.modules.keys()))\n"
+        "print(sorted({'jsonschema', 'referencing', 'asyncio', 'threading', 'logging',"
+        " 'socket'} & sys.modules.keys()))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

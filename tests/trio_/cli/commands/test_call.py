@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.trio_.command.program import GREETER, TEAHOUSE, ServerFile, output_of, run
+from tests.trio_.cli.program import GREETER, TEAHOUSE, ServerFile, output_of, run
 
 
 def test_call_prints_only_text() -> None:
@@ -78,7 +78,8 @@ def test_call_prints_every_kind_of_content(server: ServerFile) -> None:
         def show() -> list:
             "Show things."
             return [
-                "a text", Image(b"12345"), Audio(b"123456789"), File("inside", "a://b"), File(b"12", "c://d"),
+                "a text", Image(b"12345"), Audio(b"123456789"),
+                File("inside", "a://b"), File(b"12", "c://d"),
                 ResourceLink(uri="e://f", name="link"),
             ]
 
@@ -90,7 +91,8 @@ def test_call_prints_every_kind_of_content(server: ServerFile) -> None:
         @server.tool
         def wrapped() -> CallToolResult:
             "The same twice."
-            return CallToolResult(content=[TextContent('{"result":1}')], structured_content={"result": 1})
+            content = [TextContent('{"result":1}')]
+            return CallToolResult(content=content, structured_content={"result": 1})
 
         @server.tool
         def table() -> dict[str, list[int]]:

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tests.trio_.command.program import COMMAND
+from tests.trio_.cli.program import COMMAND
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,10 @@ def test_demo_prints_every_kind_of_message(tmp_path: Path) -> None:
         '→ {"id":1,"method":"server/discover"',
         '→ {"id":1,"method":"initialize"',
         '→ {"method":"notifications/initialized"}\n>>> await client.list_tools()',
-        ">>> await client.call_tool('price', {'tea': 'sencha', 'cups': 2})\n  → {\"id\":3,\"method\":\"tools/call\"",
+        (
+            ">>> await client.call_tool('price', {'tea': 'sencha', 'cups': 2})\n  →"
+            ' {"id":3,"method":"tools/call"'
+        ),
         '"method":"resources/read"',
         '"method":"prompts/get"',
         '← {"method":"notifications/progress"',

@@ -14,7 +14,7 @@ from mcp_core.auth import AuthorizationFailed
 from mcp_trio import FileStorage
 from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._session import Target, _explain_errors
-from tests.trio_.command.program import GREETER, run
+from tests.trio_.cli.program import GREETER, run
 from tests.trio_.oauth_world import oauth_world
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ async def test_login_client_id_is_bound_to_one_authorization_server(
     )  # uses the stored client id
     assert result.returncode == 0, result.stderr
     assert world.asked[-1][1] == {
-        "grant_type": "refresh_token", "refresh_token": "CANARY-refresh-1", "client_id": "us", "resource": world.url,
+        "grant_type": "refresh_token", "refresh_token": "CANARY-refresh-1", "client_id": "us",
+        "resource": world.url,
     }  # fmt: skip
     assert kept.load(f"issuer:{world.url} us") == world.root.encode()
     kept.save(f"issuer:{world.url} us", b"https://as.example")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.trio_.command.program import GREETER, TEAHOUSE, ServerFile, on_a_terminal, output_of, run
+from tests.trio_.cli.program import GREETER, TEAHOUSE, ServerFile, on_a_terminal, output_of, run
 
 CALM = "user:\nI feel calm. Which tea of your menu suits that, and why?\n"
 NULL = "user:\nI feel null. Which tea of your menu suits that, and why?\n"
@@ -23,7 +23,9 @@ def test_prompt_messages_are_printed_below_roles(server: ServerFile, version: st
         def talk(evil: str = "") -> list[PromptMessage]:
             return [
                 PromptMessage(role="user", content=TextContent(f"Hello,\\nyou{evil}.")),
-                PromptMessage(role="assistant", content=ImageContent(data="AAAA", mime_type="image/png")),
+                PromptMessage(
+                    role="assistant", content=ImageContent(data="AAAA", mime_type="image/png")
+                ),
             ]
     """)
     assert output_of("prompt", "talk", "--revision", version, *target) == (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trio_.command.program import (
+from tests.trio_.cli.program import (
     COMMAND,
     GREETER,
     TEAHOUSE,
@@ -29,7 +29,10 @@ def library(hosted: Hosted) -> tuple[str, ...]:
         app = mcp_trio.Server("library")
 
         def contents(*found):
-            return ReadResourceResult(contents=[ResourceContents(uri=f"b://{at}", **each) for at, each in enumerate(found)])
+            contents = [
+                ResourceContents(uri=f"b://{at}", **each) for at, each in enumerate(found)
+            ]
+            return ReadResourceResult(contents=contents)
 
         TEXT, BLOB = {"text": "Zoë\\r\\n\\x1b[2J"}, {"blob": "AP8KDQ==", "mime_type": "image/x"}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.trio_.command.program import COMMAND, GREETER, ServerFile, output_of, run
+from tests.trio_.cli.program import COMMAND, GREETER, ServerFile, output_of, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +97,8 @@ def test_run_logs_to_stderr_without_root_handlers(server: ServerFile) -> None:
         @app.tool
         def look() -> list[str]:
             "Look around."
-            return [str(len(logging.getLogger().handlers)), *sorted({"argparse", "rich"} & set(sys.modules))]
+            loaded = sorted({"argparse", "rich"} & set(sys.modules))
+            return [str(len(logging.getLogger().handlers)), *loaded]
 
         @app.tool
         def fail() -> str:

@@ -1,4 +1,4 @@
-"""A server of the test's own; and the process that runs the command in forks."""
+"""Fixtures of the tests of the command: a server file, and the process that forks the command."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.trio_.command import program
-from tests.trio_.command.program import ROOT, Forks, Hosted, ServerFile
+from tests.trio_.cli import program
+from tests.trio_.cli.program import ROOT, Forks, Hosted, ServerFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,5 +1,5 @@
 """The messages that clients receive from a `Router`, and what it holds: the checks of
-`fuzz.visits`.
+`fuzz.router_script`.
 
 Rules of this file:
 

@@ -1,6 +1,6 @@
 """A server of the official Python SDK's low-level part that requests input:
 
-`python sdk_conversation.py`.
+`python sdk_input_server.py`.
 
 Its tools are written once for both eras. `ToolCallContext.ask` is what the SDK leaves to its users:
 a request on behalf of the call or, in 2026-07-28, `input_required` with all responses so far in the

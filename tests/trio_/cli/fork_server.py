@@ -1,8 +1,11 @@
-"""A process that has imported the command and runs it in forks of itself: a fork takes 10 ms, a new interpreter 300 ms.
+"""A process that has imported the command and runs it in forks of itself.
 
-`python fork_server.py DESCRIPTOR` reads requests from the socket of that number, one at a time: a JSON array of the
-words, the working directory and the environment, with three descriptors for stdin, stdout and stderr. It answers with
-the number of the process, and with its exit status when it has ended. It ends when the other end of the socket is closed.
+A fork takes 10 ms, a new interpreter 300 ms.
+
+`python fork_server.py DESCRIPTOR` reads requests from the socket of that number, one at a time: a
+JSON array of the words, the working directory and the environment, with three descriptors for
+stdin, stdout and stderr. It answers with the process id, and with the exit status when the process
+has ended. It ends when the other end of the socket is closed.
 """
 
 from __future__ import annotations
@@ -19,10 +22,10 @@ import mcp_trio.cli as command
 
 
 def serve(control: socket.socket) -> None:
-    """Return in each fork, which then is a process with the words, the environment and the descriptors asked for.
+    """Return in each fork, which then has the requested words, environment and descriptors.
 
     Raises:
-        SystemExit: nobody asks any more.
+        SystemExit: the other end of the socket is closed.
     """
     while True:
         request, descriptors, _, _ = socket.recv_fds(control, 1 << 20, 3)
@@ -49,7 +52,7 @@ def serve(control: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    for module in pkgutil.iter_modules(command.__path__, f"{command.__name__}."):
+    for module in pkgutil.walk_packages(command.__path__, f"{command.__name__}."):
         importlib.import_module(module.name)
     serve(socket.socket(fileno=int(sys.argv[1])))
     raise SystemExit(command.main())

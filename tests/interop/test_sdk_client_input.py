@@ -75,7 +75,7 @@ class Told:
 
 @asynccontextmanager
 async def asking(way: Way, **options: Any) -> AsyncIterator[Client]:
-    async with opened(way, server="our_conversation.py", **options) as client:
+    async with opened(way, server="our_input_server.py", **options) as client:
         yield client
 
 

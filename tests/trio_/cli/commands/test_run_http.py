@@ -20,13 +20,13 @@ from mcp_core.types import TextContent
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli.commands._run import access_log_printer
 from mcp_trio.http_server._connection import AccessLogEntry
-from tests.trio_.command.program import ROOT, Terminal, run, served
+from tests.trio_.cli.program import ROOT, Terminal, run, served
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core.types import CallToolResult
-    from tests.trio_.command.program import ServerFile
+    from tests.trio_.cli.program import ServerFile
 
 GREETER = ROOT / "examples" / "greeter.py"
 INITIALIZE = {
@@ -155,8 +155,8 @@ def test_run_http_unusable_address_is_explained() -> None:
         result = run("run", str(GREETER), "--http", str(port))
     assert (result.returncode, result.stdout) == (3, "")
     assert result.stderr == (
-        f"mcp-trio: cannot listen on 127.0.0.1, port {port}: address already in use; choose another port, or 0 for any"
-        " free port\n"
+        f"mcp-trio: cannot listen on 127.0.0.1, port {port}: address already in use; choose"
+        " another port, or 0 for any free port\n"
     )
     nowhere = run("run", str(GREETER), "--http", "192.0.2.1:0")
     assert nowhere.returncode == 3

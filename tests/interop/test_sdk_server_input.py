@@ -76,7 +76,7 @@ class Crossed:
 
 @asynccontextmanager
 async def opened(
-    version: str, server: str = "sdk_conversation.py", **options: Any
+    version: str, server: str = "sdk_input_server.py", **options: Any
 ) -> AsyncIterator[Client]:
     argv = [sys.executable, str(HERE / server)]
     with trio.fail_after(20):
@@ -133,9 +133,7 @@ async def test_sdk_server_forms_are_answered(version: str) -> None:
 @pytest.mark.requirement("MRTR-7", "MRTR-9", "MRTR-10")
 @revisions(E, D, C)
 async def test_sdk_server_high_level_forms_are_answered(version: str) -> None:
-    """The server seals its state, which must come back unchanged, with the responses of this round
-    only.
-    """
+    """The client returns the sealed state unchanged, with the responses of this round only."""
     user, crossed = Answers(), Crossed()
     async with opened(version, "sdk_server.py", on_elicit=user, trace=crossed) as client:
         for answer, action in ({"sure": True}, "accept"), (DECLINE, "decline"), (None, "cancel"):

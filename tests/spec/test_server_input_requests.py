@@ -717,7 +717,7 @@ async def first_input_required(peer: ScriptedPeer, **params: Any) -> Message:
 @pytest.mark.parametrize(
     "how", ["altered", "foreign", "expired", "for another tool", "for other arguments"]
 )
-async def test_request_state_invalid_is_rejected(
+async def test_server_rejects_invalid_request_state(
     version: str, how: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with play_client_of(build(), version) as other:

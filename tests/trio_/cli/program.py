@@ -84,7 +84,10 @@ forks: Forks | None = None  # `conftest.py` has them started and closed
 def run(
     *words: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end. A variable that an interpreter reads when it starts makes it a new interpreter."""
+    """Run the command to its end, in a fork if possible.
+
+    A variable that an interpreter reads at its start (`PYTHON*`) needs a new interpreter.
+    """
     environment = {**os.environ, **(env or {})}
     if forks is not None and not any(name.startswith("PYTHON") for name in env or ()):
         return forks.run(words, cwd, environment)

@@ -2,12 +2,13 @@
 
 Rules of this file:
 
-1. The model keeps ids and counts, read from the bytes by `fuzz.verdicts`. It knows what must hold
-   in every case, not how the connection decides.
+1. The model keeps ids and counts, read from the bytes by `fuzz.reference_parser`. It knows what
+   must hold in every case, not how the connection decides.
 2. A bound is exact where the bytes are unambiguous. Where they are not (JSON parsers may differ, or
    the revision is not negotiated yet), a response is allowed but not required.
 
-`fuzz.talk` plays the script and reports everything received, done, returned and sent to the model.
+`fuzz.connection_script` plays the script and reports everything received, done, returned and sent
+to the model.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from fuzz.verdicts import Classification, classify, classify_batch
+from fuzz.reference_parser import Classification, classify, classify_batch
 from mcp_core import (
     Connection,
     ConnectionClosed,

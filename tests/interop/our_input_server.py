@@ -1,4 +1,4 @@
-"""Our server that requests input, for clients of others: `python our_conversation.py trio|asyncio
+"""Our server that requests input, for clients of others: `python our_input_server.py trio|asyncio
 [REVISION ...]`.
 
 Like `our_server.py` it depends on no runtime and on no revision. The tools return the responses as

@@ -1,7 +1,7 @@
 """Play a script to a `Router`, as several clients, their connections and the handlers.
 
 Everything that a handler sends for a call carries the mark of that call, which names its client.
-`fuzz.sightings` can therefore check from any message alone where it belongs.
+`fuzz.exchange_checker` can therefore check from any message alone where it belongs.
 
 Rule of this file: a step that is impossible at its time does nothing. Any list of steps is
 therefore a script. A place is an index, modulo the number of items.
@@ -13,14 +13,14 @@ Steps, each a tuple that begins with its name:
     batch client ids                    it makes several calls at once
     ping client id
     post client data                    it POSTs these bytes
-    begin_post client                   it sends a head and half a body; `finish_post` sends the rest
-    finish_post place
+    begin_post client                   it sends a head and half a body
+    finish_post place                   it sends the rest of such a body
     cancel client id
-    respond client number               it answers a request of the server, or one that does not exist
+    respond client number               it answers a request, which may not exist
     get client                          it opens the standalone stream of its session
     resume client exchange event        it resumes after an event of one of its exchanges
     resume_unknown client id            it resumes with an arbitrary event id
-    use_foreign_session client other    it uses the session of another client: by POST, GET and DELETE
+    use_foreign_session client other    it uses the session of another client
     delete client
     disconnect place                    a client disconnects
     stop_reading place                  a client stops reading; `resume_reading` undoes it
@@ -43,9 +43,16 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Raw
 
+from fuzz.connection_script import config_of
+from fuzz.exchange_checker import (
+    CLIENTS,
+    MARK,
+    ExchangeChecker,
+    FuzzClient,
+    ObservedExchange,
+    ToolCall,
+)
 from fuzz.messages import VERSIONS, meta_of
-from fuzz.sightings import CLIENTS, MARK, ExchangeChecker, FuzzClient, ObservedExchange, ToolCall
-from fuzz.talk import config_of
 from fuzz.values import encoded
 from mcp_core import (
     NEED_DATA,
@@ -81,12 +88,19 @@ LIMITS: Final = {
     "roomy": (HttpLimits(), Limits(message=2_000, batch=4)),
     "narrow": (
         HttpLimits(
-            sessions=4, uninitialized=2, streams=4, events=3, event_age=20.0, idle=60.0, session_bytes=3_000,
-            all_bytes=5_000, queued=400,
+            sessions=4,
+            uninitialized=2,
+            streams=4,
+            events=3,
+            event_age=20.0,
+            idle=60.0,
+            session_bytes=3_000,
+            all_bytes=5_000,
+            queued=400,
         ),
         Limits(message=2_000, batch=3, in_flight=2, waiting=1, queued=1_000),
     ),
-}  # fmt: skip
+}
 _HOST: Final = (b"host", b"localhost")
 _BOTH: Final = (b"accept", b"application/json, text/event-stream")
 _JSON: Final = (b"content-type", b"application/json")

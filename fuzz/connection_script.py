@@ -1,4 +1,5 @@
-"""Play a script to one `Connection`, as the peer and as our own side, and check it by `fuzz.books`.
+"""Play a script to one `Connection`, as the peer and as our own side, and check it by
+`fuzz.connection_model`.
 
 Rule of this file: a step that is impossible at its time, such as a response without a request, does
 nothing. Any list of steps is therefore a script, and stays one when steps are removed.
@@ -31,7 +32,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec import Raw, Struct
 from msgspec.structs import asdict, replace
 
-from fuzz.books import ConnectionModel, Id, SentRequest
+from fuzz.connection_model import ConnectionModel, Id, SentRequest
 from fuzz.messages import CLIENT_CAPABILITIES, SERVER_CAPABILITIES, meta_of, result_of
 from fuzz.values import encoded, example
 from mcp_core import (
