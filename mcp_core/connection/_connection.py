@@ -255,7 +255,7 @@ class Connection:
         if self.state is not _CLOSED:
             self._input.add(data, context)
 
-    def receive_parsed(self, body: ParsedBody, now: float, via: MessageContext) -> None:
+    def receive_parsed(self, body: ParsedBody, now: float, context: MessageContext) -> None:
         """Receive a message or a batch that `parse_body` has parsed with the limits of `config`.
 
         `context` is what the transport knows of it beside its bytes.
@@ -264,7 +264,7 @@ class Connection:
         if self._keep_alive.deadline is not None:
             self._keep_alive.mark_activity(now)
         if self.state is not _CLOSED:
-            self._input.add_parsed(body, via)
+            self._input.add_parsed(body, context)
 
     def receive_failure(
         self, id: RequestId, error: McpTrioError, now: float, *, status: int | None = None

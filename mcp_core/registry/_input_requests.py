@@ -371,7 +371,8 @@ class InputCollector(Struct, eq=False):
         runtime = self.host.runtime
         if runtime.in_worker_thread:
             raise RuntimeError(
-                "a plain def cannot await an answer: write an `async def`, or return InputRequiredResult"
+                "a plain def cannot await an answer: write an `async def`, "
+                "or return InputRequiredResult"
             )
         return runtime.send_nested(_SingleRequest(self, input_request, key, find_error, read))
 
@@ -430,11 +431,13 @@ class InputCollector(Struct, eq=False):
         return McpError(self.request.peer.dialect.codes[Fault.INTERNAL], text)
 
 
-class _Described(Struct):
+class _RawMeta(Struct):
+    """Params with the whole `_meta`, as it was sent."""
+
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
 
-_read_described: Final = reader(_Described)
+_read_raw_meta: Final = reader(_RawMeta)
 
 
 def meta_of(request: RequestReceived) -> dict[str, Any]:
@@ -446,7 +449,7 @@ def meta_of(request: RequestReceived) -> dict[str, Any]:
         McpError: it cannot be decoded.
     """
     try:
-        return _read_described(request.raw).meta or {}
+        return _read_raw_meta(request.raw).meta or {}
     except InvalidPayload as exc:
         code = request.peer.dialect.codes[Fault.INVALID_PARAMS]
         raise McpError(code, f"_meta cannot be read: {exc}") from None

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mcp_core import ALL
-from mcp_core._version import __version__
+from mcp_core import __version__
 from mcp_core.types import LOGGING_LEVELS
 
 from ._errors import MISUSE, CliError, is_uri
