@@ -1,4 +1,4 @@
-"""The checks of requests: of the peer, before they become events, and of ours, before they are sent.
+"""The checks of requests: of the peer before they become events, of ours before they are sent.
 
 1. The peer's requests are checked in the order of the specification (2026-07-28,
    basic/transports/streamable-http), which satisfies the earlier revisions too: the sender and its

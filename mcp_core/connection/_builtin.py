@@ -97,7 +97,8 @@ def progress_notification(
 ) -> Outgoing | None:
     """Build the progress notification for a request of the peer. Return None if none is due.
 
-    None is due for a request that was answered or cancelled. Pass `request` None if the request is no longer in the table.
+    None is due for a request that was answered or cancelled. Pass `request` None if the request is
+    no longer in the table.
 
     Raises:
         LocalProtocolError: a number is infinite or NaN, which JSON cannot express.

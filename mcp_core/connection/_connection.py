@@ -5,7 +5,7 @@
 2. Every request gets one response, and no input raises an exception. An invalid message causes an
    error response where the protocol allows one, and a `MessageRejected` event. Only mistakes of our
    caller raise (`LocalProtocolError`).
-3. What the protocol fully determines causes no event (`REPLIES`, `_BUILTIN_NOTIFICATIONS`), so a
+3. What the protocol fully determines causes no event (`BUILTIN_RESULTS`, `_BUILTIN_NOTIFICATIONS`), so a
    driver cannot forget it.
 """
 
@@ -184,8 +184,8 @@ class Connection:
     def __repr__(self) -> str:
         version = self.peer.dialect.version if self.peer is not None else "no revision"
         return (
-            f"<Connection {self.role.value} {self.state.name} {version}, {self.in_flight} in flight,"
-            f" {len(self._outgoing.table)} calls, {self._outbox.queued} bytes queued>"
+            f"<Connection {self.role.value} {self.state.name} {version}, {self.in_flight} in flight"
+            f", {len(self._outgoing.table)} calls, {self._outbox.queued} bytes queued>"
         )
 
     # -- Facts -------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 1. A request of the peer stays in the table until its handler has returned, even if it was
    cancelled. Its id cannot be used again until then, and a handler that ignores its cancellation
    still counts.
-2. A request of ours is in the table until it is answered or cancelled, or the connection ends. Input
-   for other ids is ignored: it is a race that the protocol allows.
+2. A request of ours is in the table until it is answered or cancelled, or the connection ends.
+   Input for other ids is ignored: it is a race that the protocol allows.
 3. A request that was sent during a request of the peer (`related`) is cancelled when that one ends.
 
 Source: basic/utilities/cancellation.
@@ -197,8 +197,8 @@ class IncomingRequests:
     def must_pause(self, now: float, *, awaiting_response: bool) -> bool:
         """Return True if reading has to stop.
 
-        Pass `awaiting_response` True while our own requests have no response. Reading then goes on, because
-        the response may be what a handler needs to return.
+        Pass `awaiting_response` True while our own requests have no response. Reading then goes on,
+        because the response may be what a handler needs to return.
         """
         if len(self.waiting) < self._limits.waiting or awaiting_response or self._pause_ended:
             return False

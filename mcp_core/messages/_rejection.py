@@ -78,7 +78,7 @@ class RequestRejected(Exception):
     Attributes:
         fault, message, data: the error response. `data` is `UNSET` for none.
         dialect: the revision that gives the code of `fault`, None if none is known yet.
-        answerable: False if the revision forbids even the error response.
+        may_respond: False if the revision forbids even the error response.
     """
 
     def __init__(

@@ -62,7 +62,10 @@ _ENDING: Final = (State.CLOSING, State.CLOSED)
 
 
 class RuntimeLike(Protocol):
-    """The part of `mcp_core.runtime.Runtime` that a handler's `Context` needs. It documents each member."""
+    """The part of `mcp_core.runtime.Runtime` that a handler's `Context` needs.
+
+    `Runtime` documents each member.
+    """
 
     @property
     def in_worker_thread(self) -> bool: ...
@@ -300,22 +303,20 @@ class _ReturnedRequests(NestedRequests[None]):
 class InputCollector(Struct, eq=False):
     """The requests for input of one request.
 
-    `rounds` are those that wait for responses now. `gone` is the exception that was raised in the
-    handler because no response can come any more; None while one can.
+    `active_requests` are those that wait for responses now. `no_response_error` is the exception
+    that was raised in the handler because no response can come any more; None while one can.
     """
 
     host: RequestHost
     request: RequestReceived
     active_requests: list[NestedRequests[Any]] = []
     no_response_error: BaseException | None = None
-    _inquiry: ServerRoundTrips | None = (
-        None  # made when it is needed: most requests never need input
-    )
+    # Created on first use: most requests never need input.
+    _round_trips: ServerRoundTrips | None = None
 
     def __repr__(self) -> str:
-        return (
-            f"<InputCollector for {self.request.method.name}: {self._inquiry or 'nothing so far'}>"
-        )
+        so_far = self._round_trips or "nothing so far"
+        return f"<InputCollector for {self.request.method.name}: {so_far}>"
 
     @property
     def round_trips(self) -> ServerRoundTrips:
@@ -324,12 +325,14 @@ class InputCollector(Struct, eq=False):
         Raises:
             InvalidRequestState: the request's `requestState` was not issued for it, or is expired.
         """
-        if self._inquiry is None:
+        if self._round_trips is None:
             host = self.host
             ring = host.server.key_ring(host.runtime.entropy)
             now = host.runtime.wall_time()
-            self._inquiry = ServerRoundTrips(self.request, ring, principal=host.principal, now=now)
-        return self._inquiry
+            self._round_trips = ServerRoundTrips(
+                self.request, ring, principal=host.principal, now=now
+            )
+        return self._round_trips
 
     def verify_request_state(self) -> None:
         """Verify the `requestState` that came with the request.
@@ -354,7 +357,7 @@ class InputCollector(Struct, eq=False):
     @property
     def unanswered(self) -> bool:
         """True if the response must list input requests, even if the handler returned or raised."""
-        return self._inquiry is not None and self._inquiry.input_required
+        return self._round_trips is not None and self._round_trips.input_required
 
     def ask(
         self,

@@ -176,7 +176,7 @@ class ChangeNotification(Struct):
 
 
 class SubscriptionEnd(Struct):
-    """The end of the listen request `id`: send the notifications in `rest`, then `result`."""
+    """The end of the listen request `id`: send the notifications in `remaining`, then `result`."""
 
     dialect: Dialect
     id: RequestId
