@@ -94,7 +94,7 @@ _CLIENT = Role.CLIENT
 _SERVER = Role.SERVER
 _CLOSED = State.CLOSED
 _OPEN = RequestPhase.OPEN
-_ANSWER = MessageKind.ANSWER
+_RESPONSE = MessageKind.RESPONSE
 _SHUT_DOWN_STATES = (State.CLOSING, State.CLOSED)
 _NO_PARAMS = b"{}"
 # Shared by all connections without keep-alive: without an interval it never changes.
@@ -452,7 +452,7 @@ class Connection:
             return False
         self._send_response(
             Outgoing(
-                encode_result(id, *encode_result_parts(request.dialect_config, result)), _ANSWER, id
+                encode_result(id, *encode_result_parts(request.dialect_config, result)), _RESPONSE, id
             ),
             id,
         )
@@ -621,7 +621,7 @@ class Connection:
                 self._set_peer(remembered)
                 self.state = next_state(self.state, row.step)
             self._outbox.put(
-                Outgoing(encode_result(id, *encode_result_parts(terms, result)), _ANSWER, id)
+                Outgoing(encode_result(id, *encode_result_parts(terms, result)), _RESPONSE, id)
             )
             return
         if row.metered and self._bucket is not None:
@@ -886,7 +886,7 @@ class Connection:
 
 
 def _error_response(id: RequestId | None, error: ErrorData, null_id: bool = False) -> Outgoing:
-    return Outgoing(encode_error(id, encode(error), null_id=null_id), _ANSWER, id, error=error.code)
+    return Outgoing(encode_error(id, encode(error), null_id=null_id), _RESPONSE, id, error=error.code)
 
 
 # Notifications that the connection processes itself, because they mean the same for every driver.

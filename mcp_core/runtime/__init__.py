@@ -6,7 +6,6 @@ A client is a subclass of `AbstractClient`. A server is a `Service` for each con
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mcp_core.client._calls import CallOptions as CallOptions
@@ -78,21 +77,24 @@ __all__ = [
     "run_auth_check",
 ]
 
-# HTTP is imported on first use: a server or client on a pipe starts faster without it.
-_ON_FIRST_USE = {
-    "AsgiApplication": "._asgi_app",
-    "AsgiRequest": "._asgi_request",
-    "AsgiRuntime": "._asgi_request",
-    "AuthFlowRunner": "._http_requests",
-    "HttpClientRuntime": "._http_requests",
-    "HttpRequestJob": "._http_requests",
-    "HttpRequestRunner": "._http_requests",
-    "PooledConnection": "._http_requests",
+# Imported on first use: a server or client on a pipe starts sooner without `mcp_core.http`.
+_NEED_HTTP = {
+    "AsgiApplication",
+    "AsgiRequest",
+    "AsgiRuntime",
+    "AuthFlowRunner",
+    "HttpClientRuntime",
+    "HttpRequestJob",
+    "HttpRequestRunner",
+    "PooledConnection",
 }
 
 
 def __getattr__(name: str) -> Any:
-    module = _ON_FIRST_USE.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(module, __name__), name)
+    if name in _NEED_HTTP:
+        from mcp_core.runtime import _asgi_app, _asgi_request, _http_requests
+
+        for module in (_asgi_app, _asgi_request, _http_requests):
+            if name in module.__all__:
+                return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

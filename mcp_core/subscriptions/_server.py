@@ -68,7 +68,7 @@ _MAX_QUEUED: Final = 16 * 1024  # bytes in the outbox above which changes wait
 
 # Looking up a member of an enum costs more than most comparisons with it.
 _NOTIFICATION: Final = MessageKind.NOTIFICATION
-_RESPONSE: Final = MessageKind.ANSWER
+_RESPONSE: Final = MessageKind.RESPONSE
 _SERVER: Final = Role.SERVER
 
 

@@ -147,8 +147,11 @@ EMPTY_WORDS: Final = frozenset(
 # Handler: the function of a server that responds to a request, here and in the official SDK.
 EXCEPTED_NAMES: Final = frozenset({"HandlerCall"})
 FILE_SIZE: Final = 800  # lines
-# Files that hold a table and nothing else may be longer.
-TABLES: Final[tuple[str, ...]] = ()
+# Two state machines that would not be clearer in parts. These numbers only fall.
+LONG_FILES: Final = {
+    "mcp_core/connection/_connection.py": 897,
+    "mcp_core/http/server/_endpoint.py": 833,
+}
 FOLDER_SIZE: Final = 15  # files
 # One in each driver, with the same meaning. Every other class name exists once.
 DRIVERS: Final = ("mcp_trio", "mcp_asyncio_shim")
@@ -429,10 +432,11 @@ def class_names_say_something(file: SourceFile) -> Complaints:
 
 
 def files_are_short(file: SourceFile) -> Complaints:
-    """A long file has more than one subject. Types are a list, as long as the specification's."""
+    """A long file has more than one subject. The types are a table, as long as the schema."""
     lines = file.text.count("\n")
-    if lines > FILE_SIZE and not file.is_one_of((*NAMED_BY_THE_SPECIFICATION, *TABLES)):
-        yield lines, f"has {lines} lines, more than {FILE_SIZE}"
+    limit = LONG_FILES.get(file.path, FILE_SIZE)
+    if lines > limit and not file.is_one_of(NAMED_BY_THE_SPECIFICATION):
+        yield lines, f"has {lines} lines, more than {limit}"
 
 
 def folders_are_small(files: Sequence[SourceFile]) -> ProjectComplaints:

@@ -588,6 +588,12 @@ REFUSED = [
         "Wrapper says nothing",
     ),
     ("files_are_short", "mcp_core/_x.py", "x = 1\n" * 801, "801 lines"),
+    (
+        "files_are_short",
+        "mcp_core/connection/_connection.py",
+        "x = 1\n" * 1000,
+        "has 1000 lines, more than",
+    ),
     ("files_are_short", "mcp_trio/types/_x.py", "x = 1\n" * 801, "801 lines"),
 ]
 
