@@ -1,65 +1,67 @@
-"""The Model Context Protocol as a pure state machine: bytes in, facts out; nothing here does I/O or reads a clock.
+"""The Model Context Protocol as a pure state machine: bytes in, events out, no I/O and no clock.
 
-Begin with `Connection`. Shapes of the protocol are in `mcp_core.types`, authoring of servers in `mcp_core.registry`, and what a
-driver builds clients and servers of in `mcp_core.runtime`.
+Begin with `Connection`. The types of the protocol are in `mcp_core.types`, the declaration of
+servers in `mcp_core.registry`, and the parts of clients and servers for drivers in
+`mcp_core.runtime`.
 """
 
 from __future__ import annotations
 
-from mcp_core.connection._connection import Connection
-from mcp_core.connection._pump import Pump
-from mcp_core.connection._state import State, Stats
-from mcp_core.input_requests._kinds import FormSchema
-from mcp_core.messages._events import (
-    NEED_DATA,
-    PAUSED,
-    ChangesMissed,
-    ConnectionClosed,
-    ErrorReceived,
-    Event,
-    InputRequested,
-    MessageRejected,
-    NotificationReceived,
-    Peer,
-    PeerReady,
-    ProgressReceived,
-    RequestCancelled,
-    RequestReceived,
-    ResultReceived,
-)
-from mcp_core.messages._outbox import MessageKind, Outgoing
-from mcp_core.revisions._config import Config
-from mcp_core.revisions._dialects import ALL, DIALECTS, LATEST, Dialect
-from mcp_core.revisions._methods import METHODS, Method, Role
-from mcp_core.subscriptions._server import Change
-
-from ._errors import (
-    AuthRequired,
-    CallTimeout,
-    ConnectFailed,
-    ConnectionLost,
-    Fault,
-    LocalProtocolError,
-    McpError,
-    McpTrioError,
-    PeerError,
-    ProtocolError,
-    RemoteProtocolError,
-    ToolError,
-)
-from ._limits import CLIENT_LIMITS, Bucket, Limits, Rate
-from ._version import __version__
+from ._errors import AuthRequired as AuthRequired
+from ._errors import CallTimeout as CallTimeout
+from ._errors import ConnectFailed as ConnectFailed
+from ._errors import ConnectionLost as ConnectionLost
+from ._errors import Fault as Fault
+from ._errors import LocalProtocolError as LocalProtocolError
+from ._errors import McpError as McpError
+from ._errors import McpTrioError as McpTrioError
+from ._errors import PeerError as PeerError
+from ._errors import ProtocolError as ProtocolError
+from ._errors import RemoteProtocolError as RemoteProtocolError
+from ._errors import ToolError as ToolError
+from ._limits import CLIENT_LIMITS as CLIENT_LIMITS
+from ._limits import Limits as Limits
+from ._limits import Rate as Rate
+from ._version import __version__ as __version__
+from .connection._connection import Connection as Connection
+from .connection._pump import Pump as Pump
+from .connection._state import State as State
+from .connection._state import Stats as Stats
+from .input_requests._kinds import FormSchema as FormSchema
+from .messages._events import NEED_DATA as NEED_DATA
+from .messages._events import PAUSED as PAUSED
+from .messages._events import ChangesMissed as ChangesMissed
+from .messages._events import ConnectionClosed as ConnectionClosed
+from .messages._events import ErrorReceived as ErrorReceived
+from .messages._events import Event as Event
+from .messages._events import InputRequested as InputRequested
+from .messages._events import MessageRejected as MessageRejected
+from .messages._events import NotificationReceived as NotificationReceived
+from .messages._events import Peer as Peer
+from .messages._events import PeerReady as PeerReady
+from .messages._events import ProgressReceived as ProgressReceived
+from .messages._events import RequestCancelled as RequestCancelled
+from .messages._events import RequestReceived as RequestReceived
+from .messages._events import ResultReceived as ResultReceived
+from .messages._outbox import MessageKind as MessageKind
+from .messages._outbox import Outgoing as Outgoing
+from .revisions._config import Config as Config
+from .revisions._dialects import ALL as ALL
+from .revisions._dialects import DIALECTS as DIALECTS
+from .revisions._dialects import LATEST as LATEST
+from .revisions._dialects import Dialect as Dialect
+from .revisions._methods import Method as Method
+from .revisions._methods import Role as Role
+from .subscriptions._server import Change as Change
 
 __all__ = [
     "ALL",
     "CLIENT_LIMITS",
     "DIALECTS",
     "LATEST",
-    "METHODS",
     "NEED_DATA",
     "PAUSED",
     "AuthRequired",
-    "Bucket",
     "CallTimeout",
     "Change",
     "ChangesMissed",

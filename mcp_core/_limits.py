@@ -1,19 +1,14 @@
-"""A token bucket, which limits the rate of calls.
-
-It has no clock: callers pass `now`, and all callers of one bucket must use the same clock.
-
-The configuration of one side: identity, capabilities, revisions, limits, and what they imply.
+"""Limits on what one peer can use, and a token bucket, which limits the rate of its calls.
 
 1. Everything that a peer can make grow has a limit in `Limits`. Every default has its reason above
    it.
-2. What can be computed before the first message is computed once per `Config`, role and revision,
-   as a `DialectConfig`: the methods received, and the constant bytes spliced into messages.
-3. All connections of a server or client share one `Config`. Do not change it after the first one.
+2. A `Bucket` has no clock: callers pass `now`, and all callers of one bucket must use the same
+   clock.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -57,7 +52,8 @@ class Bucket:
         self._refilled_at: float | None = None  # None until the first call
 
     def __repr__(self) -> str:
-        return f"<Bucket of {self._rate.per_second:g}/s, {int(self._tokens)} of {self._rate.burst} left>"
+        rate = self._rate
+        return f"<Bucket of {rate.per_second:g}/s, {int(self._tokens)} of {rate.burst} left>"
 
     def take(self, now: float) -> float:
         """Take one token at the time `now`, in seconds.
@@ -73,12 +69,6 @@ class Bucket:
             self._tokens -= 1.0
             return 0.0
         return (1.0 - self._tokens) / rate.per_second
-
-
-# emptied
-
-if TYPE_CHECKING:
-    pass
 
 
 class Limits(Struct, frozen=True, kw_only=True):

@@ -58,8 +58,8 @@ class _CacheEntry(NamedTuple):
 class ResultCache:
     """The fresh results of one client. Times are monotonic, in seconds.
 
-    `turn` changes with each notification that invalidates something: note it before sending a
-    request, and pass it to `keep`.
+    `generation` changes with each notification that invalidates something: note it before sending
+    a request, and pass it to `put`.
     """
 
     __slots__ = ("_bytes", "_entries", "generation")
@@ -98,8 +98,8 @@ class ResultCache:
             params: the params of exactly the request that was answered.
             result: the result.
             now: when it was received.
-            turn: the `turn` before the request was sent. If it has changed since, the result may
-                be older than the change, and is not stored.
+            generation: the `generation` before the request was sent. If it has changed since, the
+                result may be older than the change, and is not stored.
         """
         key = _key(method, params)
         if key is None or not isinstance(result, t.CacheableResult):

@@ -77,7 +77,7 @@ class CallOptions(TypedDict, total=False):
 class CallWait(abc.ABC):
     """A wait of a call for something other than a response. Pass the outcome to `PendingCall.end`.
 
-    `ours` is true if the server is waiting for our side, for example for input from the user.
+    `pauses_timeout` is true if the server is waiting for our side, for example for input from the user.
     `name` replaces the method of the last request in the text of a timeout.
     """
 
@@ -86,7 +86,7 @@ class CallWait(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, call: PendingCall[Any]) -> None:
-        """Begin to wait on behalf of `waiter`. Do not call its `end` before this returns."""
+        """Begin to wait on behalf of `call`. Do not call its `end` before this returns."""
 
     @abc.abstractmethod
     def stop(self) -> None:
@@ -103,8 +103,9 @@ class PendingCall(PendingRequest, Generic[T]):
         options: the caller's options.
 
     `id` is the id of the last request, None before the first. `done` is true once the call is over.
-    `deadline` is the time at which the call times out unless something happens, or None. `held`
-    counts the input requests that our side is answering: while there are any, `timeout` is paused.
+    `deadline` is the time at which the call times out unless something happens, or None.
+    `pause_count` counts the input requests that our side is answering: while there are any,
+    `timeout` is paused.
 
     Raises:
         ValueError: a timeout is negative or not a number.
@@ -184,7 +185,7 @@ class PendingCall(PendingRequest, Generic[T]):
                 self._finish(None, exc)
 
     def pause_timeout(self, more: int) -> None:
-        """Add `more` to `held`. At 0 `timeout` starts again; `max_timeout` is never paused."""
+        """Add `more` to `pause_count`. At 0 `timeout` starts again; `max_timeout` is never paused."""
         self.pause_count += more
         if not self.done:
             self._set_deadline()
@@ -272,8 +273,8 @@ def _check_seconds(option: str, seconds: float | None) -> float | None:
 class PagedList(Generic[T]):
     """The items of all pages of `method`.
 
-    While `wanted`, request a page with `params` and pass it to `take`; then read `items`. `member`
-    is the attribute of a page that holds its items. Source: server/utilities/pagination.
+    While `has_more`, request a page with `params` and pass it to `add_page`; then read `items`.
+    `member` is the attribute of a page that holds its items. Source: server/utilities/pagination.
     """
 
     def __init__(self, method: str, member: str) -> None:
@@ -285,7 +286,8 @@ class PagedList(Generic[T]):
         self._seen: set[str] = set()
 
     def __repr__(self) -> str:
-        return f"<PagedList of {self.method}, {len(self.items)} items{', not at the end' if self.has_more else ''}>"
+        more = ", not at the end" if self.has_more else ""
+        return f"<PagedList of {self.method}, {len(self.items)} items{more}>"
 
     @property
     def params(self) -> dict[str, Any] | None:

@@ -101,8 +101,8 @@ class ClientConfigOptions(CallbackOptions, total=False):
     Keys:
         versions: revisions of MCP to use; default all. The newest that both sides support is
             negotiated; with a single one there is no choice.
-        known_peer: the `peer` of an earlier client of the same server. Its revision is used at once,
-            which saves a probe. Ignored if that revision is not among `versions`.
+        known_peer: the `peer` of an earlier client of the same server. Its revision is used at
+            once, which saves a probe. Ignored if that revision is not among `versions`.
         info: name and version of the client; default this library's.
         extensions: capabilities beyond MCP, by identifier, each with its settings. Declared as the
             capability `extensions` in 2026-07-28, and as `experimental`, which every revision has.
@@ -180,7 +180,8 @@ def callback_capabilities(options: CallbackOptions) -> t.ClientCapabilities:
     """Return the capabilities to declare: a client declares only what it has a callback for.
 
     Raises:
-        ValueError: a capability is declared without its callback, or an entry of `on_roots` is no `file://` URI.
+        ValueError: a capability is declared without its callback, or an entry of `on_roots` is no
+            `file://` URI.
         TypeError: `on_roots` is one string.
     """
     on_elicit = options.get("on_elicit")
@@ -227,10 +228,12 @@ def _check_roots(places: Collection[Place]) -> None:
 
 
 def answer_form(fill: Fill) -> OnElicit:
-    """Make an `on_elicit` of a function that fills in forms: `connect(server, on_elicit=answer_form(fill))`.
+    """Make an `on_elicit` of a function that fills in forms.
+
+    Pass it on: `connect(server, on_elicit=answer_form(fill))`.
 
     `fill(message, form)` gets the text for the user and the `FormSchema`: `properties` are its
-    fields by name, and `input_required_result` names those that must be filled in. It returns the values as a
+    fields by name, and `required` names those that must be filled in. It returns the values as a
     dict, None if the user dismissed the form, or a `types.ElicitResult`; or an awaitable of one of
     these. Fields that it leaves out get their defaults. A request to visit a page is declined.
     """

@@ -26,8 +26,8 @@ __all__ = ["ConnectionStatus"]
 class ConnectionStatus:
     """The status of the client connection `conn`.
 
-    Pass every event to `take`; it also delivers responses to the calls in progress. When `preface_received`
-    becomes true the connection is open or has failed: call `require_open`.
+    Pass every event to `handle_event`; it also delivers responses to the calls in progress. When
+    `settled` becomes true the connection is open or has failed: call `require_open`.
     """
 
     __slots__ = ("_conn", "_error", "settled")
@@ -51,7 +51,7 @@ class ConnectionStatus:
             self.settled = True
 
     def require_open(self) -> None:
-        """Check, once `preface_received`, that the connection opened.
+        """Check, once `settled`, that the connection opened.
 
         Raises:
             ConnectFailed: it did not.

@@ -1,19 +1,12 @@
-"""The checks that a request of the peer has to pass before it becomes an event.
+"""The checks of requests: of the peer before they become events, of ours before they are sent.
 
-1. The order of the checks is that of the specification (2026-07-28,
+1. The peer's requests are checked in the order of the specification (2026-07-28,
    basic/transports/streamable-http), which satisfies the earlier revisions too: the sender and its
    revision, whether that revision is served, the state of the connection, the method, the params.
    The first check that fails determines the error response.
 2. The sender (`Peer`) is determined here and nowhere else: from `_meta` of the request
    (`_request_peer`), or from the handshake (`_session_peer`).
-3. `admit` is a pure function: it returns an `AdmittedRequest` or raises `RequestRejected`.
-
-The checks that our own messages have to pass: the counterpart of `_admission.py`.
-
-1. A message that the peer's revision does not have, or whose capability was not declared, is an
-   error of our caller: `LocalProtocolError`. Nothing is sent.
-2. A request needs a capability of the peer, a notification one of our own.
-3. Methods that MCP does not define always pass: custom methods are up to the two sides.
+3. An invalid message of ours is an error of our caller: `LocalProtocolError`. Nothing is sent.
 """
 
 from __future__ import annotations
@@ -38,12 +31,8 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from mcp_core.messages._events import Peer
     from mcp_core.messages._incoming import HeaderValidator
     from mcp_core.revisions._config import Config, DialectConfig
-    from mcp_core.revisions._methods import Method
-
-    from ._state import State
 
 __all__ = [
     "AdmittedRequest",
@@ -82,7 +71,7 @@ class _ParamsWithPeerMeta(Struct):
     meta: _PeerMeta | None = field(name="_meta", default=None)
 
 
-class _Described(Struct):
+class _ParamsMeta(Struct):
     """Params whose type has no field for `_meta`, such as those of a custom method."""
 
     meta: t.RequestMeta | None = field(name="_meta", default=None)
@@ -90,21 +79,17 @@ class _Described(Struct):
 
 # Looking up a member of an enum costs more than most comparisons with it.
 _CLIENT = Role.CLIENT
-
 _SERVER = Role.SERVER
-
 _WORK = Step.WORK
-
 _INITIALIZE = Step.INITIALIZE
-
 _STATELESS = Step.STATELESS
 
 _read_peer_meta = reader(_ParamsWithPeerMeta)
-
-_read_params_meta = reader(_Described)
+_read_params_meta = reader(_ParamsMeta)
 
 _SHUTTING_DOWN: Final = "the server is being shut down and takes no more requests"
-
+# Methods that MCP does not define always pass: custom methods are up to the two sides.
+_DEFINED: Final = frozenset(row.name for row in METHODS)
 _HANDSHAKE_METHODS: Final = frozenset(row.name for row in METHODS if row.step is Step.INITIALIZE)
 
 
@@ -295,9 +280,6 @@ def _not_found_text(method: str, dialect: Dialect, role: Role) -> str:
     return f"this {role.value} does not offer {method}"
 
 
-_DEFINED: Final = frozenset(row.name for row in METHODS)
-
-
 def may_request(method: str, peer: Peer, role: Role, config: Config, state: State) -> Method | None:
     """Check that `role` may send the request `method` to `peer` in `state`, and return its row.
 
@@ -309,14 +291,17 @@ def may_request(method: str, peer: Peer, role: Role, config: Config, state: Stat
     """
     if role is Role.SERVER and not peer.dialect.stateful:
         raise LocalProtocolError(
-            f"a server sends no requests in revision {peer.dialect.version}: return input_required, not {method}"
+            f"a server sends no requests in revision {peer.dialect.version}: "
+            f"return input_required, not {method}"
         )
     row = _row(method, peer, role, config, is_request=True)
     if peer.dialect.stateful:
         next_state(state, row.step if row is not None else Step.WORK)
+    # A request needs a capability of the peer, a notification one of our own.
     if row is not None and not is_declared(peer.capabilities, row.needs):
         raise LocalProtocolError(
-            f"the {role.other.value} did not declare the capability {'.'.join(row.needs)}, which {method} needs",
+            f"the {role.other.value} did not declare the capability {'.'.join(row.needs)}, "
+            f"which {method} needs",
             Fault.MISSING_CAPABILITY,
             {"requiredCapabilities": capability_object(row.needs)},
         )
@@ -344,8 +329,9 @@ def may_notify(method: str, peer: Peer, role: Role, config: Config, state: State
 def _row(method: str, peer: Peer, role: Role, config: Config, *, is_request: bool) -> Method | None:
     row = config.dialect_configs[role][peer.dialect].sends.get(method)
     if row is None and method in _DEFINED:
+        version = peer.dialect.version
         raise LocalProtocolError(
-            f"{method} is not something that a {role.value} sends in revision {peer.dialect.version}"
+            f"{method} is not something that a {role.value} sends in revision {version}"
         )
     if row is not None and (row.result is not None) is not is_request:
         raise LocalProtocolError(f"{method} is a {'notification' if is_request else 'request'}")

@@ -1,18 +1,12 @@
-"""The requests that a connection answers itself, because the configuration determines the result.
+"""Messages that a connection forms itself: some results, and progress and log notifications.
 
-Each function returns the result, and the new `Peer` if the request changes what is known of it,
-else None. These requests never become events, so a driver cannot forget them.
+1. Requests whose result the configuration determines never become events, so a driver cannot forget
+   them.
+2. Progress and log messages are sent only if the peer requested them: progress by a token, log
+   messages by a level.
 
-Sources: basic/lifecycle, basic/utilities/ping, server/utilities/logging of the stateful revisions;
-server/discover of 2026-07-28.
-
-Progress and log notifications.
-
-1. They are sent only if the peer requested them: progress by a token, log messages by a level.
-2. No progress is sent for a request that was answered or cancelled.
-3. `progress` has to increase. A value that did not is not sent.
-
-Sources: basic/utilities/progress, server/utilities/logging.
+Sources: basic/lifecycle, basic/utilities/ping, basic/utilities/progress, server/utilities/logging
+of the stateful revisions; server/discover of 2026-07-28.
 """
 
 from __future__ import annotations
@@ -76,6 +70,8 @@ def _set_level(
     return t.EmptyResult(), replace(peer, log_level=params.level)
 
 
+# By method. Each function returns the result, and the new `Peer` if the request changes what is
+# known of it, else None.
 BUILTIN_RESULTS: Final[
     Mapping[str, Callable[[Config, Any, Peer], tuple[t.Result, Peer | None]]]
 ] = {
@@ -89,8 +85,7 @@ _SEVERITY: Final = {level: severity for severity, level in enumerate(t.LOGGING_L
 
 # Looking up a member of an enum costs more than most comparisons with it.
 _NOTIFICATION = MessageKind.NOTIFICATION
-
-_NOTE = RequestAction.REPORT
+_REPORT = RequestAction.REPORT
 
 
 def progress_notification(
@@ -102,7 +97,8 @@ def progress_notification(
 ) -> Outgoing | None:
     """Build the progress notification for a request of the peer. Return None if none is due.
 
-    Pass `request` None if the request is no longer in the table.
+    None is due for a request that was answered or cancelled. Pass `request` None if the request is
+    no longer in the table.
 
     Raises:
         LocalProtocolError: a number is infinite or NaN, which JSON cannot express.
@@ -112,9 +108,10 @@ def progress_notification(
     if (
         request is None
         or request.progress_token is None
-        or next_phase(request.phase, _NOTE) is None
+        or next_phase(request.phase, _REPORT) is None
     ):
         return None
+    # `progress` has to increase (basic/utilities/progress).
     if request.progress is not None and progress <= request.progress:
         return None
     params = t.ProgressParams(

@@ -5,7 +5,7 @@
 2. Every request gets one response, and no input raises an exception. An invalid message causes an
    error response where the protocol allows one, and a `MessageRejected` event. Only mistakes of our
    caller raise (`LocalProtocolError`).
-3. What the protocol fully determines causes no event (`REPLIES`, `_BUILTIN_NOTIFICATIONS`), so a
+3. What the protocol fully determines causes no event (`BUILTIN_RESULTS`, `_BUILTIN_NOTIFICATIONS`), so a
    driver cannot forget it.
 """
 
@@ -94,7 +94,7 @@ _CLIENT = Role.CLIENT
 _SERVER = Role.SERVER
 _CLOSED = State.CLOSED
 _OPEN = RequestPhase.OPEN
-_ANSWER = MessageKind.ANSWER
+_RESPONSE = MessageKind.RESPONSE
 _SHUT_DOWN_STATES = (State.CLOSING, State.CLOSED)
 _NO_PARAMS = b"{}"
 # Shared by all connections without keep-alive: without an interval it never changes.
@@ -184,8 +184,8 @@ class Connection:
     def __repr__(self) -> str:
         version = self.peer.dialect.version if self.peer is not None else "no revision"
         return (
-            f"<Connection {self.role.value} {self.state.name} {version}, {self.in_flight} in flight,"
-            f" {len(self._outgoing.table)} calls, {self._outbox.queued} bytes queued>"
+            f"<Connection {self.role.value} {self.state.name} {version}, {self.in_flight} in flight"
+            f", {len(self._outgoing.table)} calls, {self._outbox.queued} bytes queued>"
         )
 
     # -- Facts -------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ class Connection:
         if self.state is not _CLOSED:
             self._input.add(data, context)
 
-    def receive_parsed(self, body: ParsedBody, now: float, via: MessageContext) -> None:
+    def receive_parsed(self, body: ParsedBody, now: float, context: MessageContext) -> None:
         """Receive a message or a batch that `parse_body` has parsed with the limits of `config`.
 
         `context` is what the transport knows of it beside its bytes.
@@ -264,7 +264,7 @@ class Connection:
         if self._keep_alive.deadline is not None:
             self._keep_alive.mark_activity(now)
         if self.state is not _CLOSED:
-            self._input.add_parsed(body, via)
+            self._input.add_parsed(body, context)
 
     def receive_failure(
         self, id: RequestId, error: McpTrioError, now: float, *, status: int | None = None
@@ -452,7 +452,9 @@ class Connection:
             return False
         self._send_response(
             Outgoing(
-                encode_result(id, *encode_result_parts(request.dialect_config, result)), _ANSWER, id
+                encode_result(id, *encode_result_parts(request.dialect_config, result)),
+                _RESPONSE,
+                id,
             ),
             id,
         )
@@ -621,7 +623,7 @@ class Connection:
                 self._set_peer(remembered)
                 self.state = next_state(self.state, row.step)
             self._outbox.put(
-                Outgoing(encode_result(id, *encode_result_parts(terms, result)), _ANSWER, id)
+                Outgoing(encode_result(id, *encode_result_parts(terms, result)), _RESPONSE, id)
             )
             return
         if row.metered and self._bucket is not None:
@@ -886,7 +888,9 @@ class Connection:
 
 
 def _error_response(id: RequestId | None, error: ErrorData, null_id: bool = False) -> Outgoing:
-    return Outgoing(encode_error(id, encode(error), null_id=null_id), _ANSWER, id, error=error.code)
+    return Outgoing(
+        encode_error(id, encode(error), null_id=null_id), _RESPONSE, id, error=error.code
+    )
 
 
 # Notifications that the connection processes itself, because they mean the same for every driver.

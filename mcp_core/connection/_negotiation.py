@@ -328,7 +328,8 @@ def _handshake_peer(config: Config, raw: Raw | bytes) -> Peer:
     dialect = newest_common(config.stateful, [result.protocol_version])
     if dialect is None:
         raise ConnectFailed(
-            f"the server answered with revision {result.protocol_version}; spoken here: {', '.join(config.versions)}"
+            f"the server answered with revision {result.protocol_version}; "
+            f"spoken here: {', '.join(config.versions)}"
         )
     return Peer(
         dialect=dialect,
@@ -367,7 +368,8 @@ def _supported_versions(error: PeerError) -> list[str]:
 
 
 def _no_common_revision(config: Config, offered: Iterable[str]) -> str:
-    return f"no common revision: the server speaks {', '.join(offered) or 'none'}, we speak {', '.join(config.versions)}"
+    theirs = ", ".join(offered) or "none"
+    return f"no common revision: the server speaks {theirs}, we speak {', '.join(config.versions)}"
 
 
 def _raise_if_inconclusive(reply: OpeningReply, what: str) -> None:

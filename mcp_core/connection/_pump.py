@@ -56,7 +56,9 @@ class Pump:
         self.paused = False
 
     def __repr__(self) -> str:
-        return f"<Pump of {self._conn!r}{', paused' if self.paused else ''}{', full' if self.write_blocked else ''}>"
+        paused = ", paused" if self.paused else ""
+        blocked = ", full" if self.write_blocked else ""
+        return f"<Pump of {self._conn!r}{paused}{blocked}>"
 
     @property
     def write_blocked(self) -> bool:

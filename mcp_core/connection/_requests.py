@@ -1,16 +1,10 @@
-"""The requests of the peer that have no response yet: those in flight, and a queue of the others.
+"""The requests that have no response yet: those of the peer, and our own.
 
-1. A request stays in the table until its handler has returned, even if it was cancelled. Its id
-   cannot be used again until then, and a handler that ignores its cancellation still counts.
-2. Above `limits.in_flight` a request waits in the queue. A full queue stops reading
-   (`must_pause`), unless input is needed to empty it: while we wait for responses ourselves, and
-   after `limits.pause` seconds. New requests are then rejected as busy.
-
-Our own requests that have no response yet. `_requests.py` has those of the peer.
-
-1. Ids are counted up and never reused, so a late response cannot match another request.
-2. A request is in the table until it is answered or cancelled, or the connection ends. Input for
-   other ids is ignored: it is a race that the protocol allows.
+1. A request of the peer stays in the table until its handler has returned, even if it was
+   cancelled. Its id cannot be used again until then, and a handler that ignores its cancellation
+   still counts.
+2. A request of ours is in the table until it is answered or cancelled, or the connection ends.
+   Input for other ids is ignored: it is a race that the protocol allows.
 3. A request that was sent during a request of the peer (`related`) is cancelled when that one ends.
 
 Source: basic/utilities/cancellation.
@@ -48,11 +42,8 @@ __all__ = [
     "OutgoingRequests",
 ]
 
-
-_NOTE: Final = RequestAction.REPORT
-
+_REPORT: Final = RequestAction.REPORT
 _CANCELLED: Final = RequestPhase.CANCELLED
-
 _UNANSWERED: Final = frozenset(
     life for life in RequestPhase if next_phase(life, RequestAction.RESPONSE) is RequestPhase.DONE
 )
@@ -69,7 +60,11 @@ class IncomingRequest(Struct, gc=False):
 
 
 class IncomingRequests:
-    """The requests of the peer that have no response yet.
+    """The requests of the peer that have no response yet: those in flight, and a queue.
+
+    Above `limits.in_flight` a request waits in the queue. A full queue stops reading
+    (`must_pause`), unless input is needed to empty it: while we wait for responses ourselves, and
+    after `limits.pause` seconds. New requests are then rejected as busy.
 
     Attributes:
         table: all of them, by id.
@@ -144,7 +139,7 @@ class IncomingRequests:
         connection.
         """
         request = self.table.get(id)
-        if request is None or next_phase(request.phase, _NOTE) is None:
+        if request is None or next_phase(request.phase, _REPORT) is None:
             return None
         # After a handshake, the log level may have changed since the request arrived.
         same_session = session_peer is not None and session_peer.dialect is request.peer.dialect
@@ -202,8 +197,8 @@ class IncomingRequests:
     def must_pause(self, now: float, *, awaiting_response: bool) -> bool:
         """Return True if reading has to stop.
 
-        Pass `call_tool` True while our own requests have no response. Reading then goes on, because
-        the response may be what a handler needs to return.
+        Pass `awaiting_response` True while our own requests have no response. Reading then goes on,
+        because the response may be what a handler needs to return.
         """
         if len(self.waiting) < self._limits.waiting or awaiting_response or self._pause_ended:
             return False
@@ -235,13 +230,13 @@ class _InternalToken:
 
 
 NEGOTIATION: Final = _InternalToken()  # requests of the version negotiation
-
 KEEP_ALIVE_PING: Final = _InternalToken()  # the keep-alive ping
 
 
 class OutgoingRequests:
     """Our requests that have no response yet.
 
+    Ids are counted up and never reused, so a late response cannot match another request.
     Cancellations are queued in the outbox.
 
     Attributes:

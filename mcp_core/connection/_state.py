@@ -22,8 +22,7 @@ specification describes, and only then may its id be used again. `input_required
 is a response like any other, and the retry is another request.
 
 A missing key is a violation. Read the tables as `TABLE[state][step] -> next state`.
-
-Statistics of a connection. Reading them has no effect and costs a few additions."""
+"""
 
 from __future__ import annotations
 
@@ -149,7 +148,10 @@ _EXPLANATIONS: Final = {
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    """The current contents of a connection, and totals since it began. Sizes are in bytes."""
+    """The current contents of a connection, and totals since it began. Sizes are in bytes.
+
+    Reading them has no effect and costs a few additions.
+    """
 
     in_flight: int  # requests of the peer that have an event and no response yet
     waiting: int  # requests of the peer that wait because of `Limits.in_flight`

@@ -63,7 +63,7 @@ def input_request_of(method: str, params: Struct) -> t.InputRequest:
 def missing_capabilities(
     questions: Iterable[t.InputRequest], capabilities: t.ClientCapabilities
 ) -> dict[str, Any]:
-    """Return the smallest capabilities that `input_requests` need beyond `capabilities`, or `{}`."""
+    """Return the smallest capabilities that `questions` need beyond `capabilities`, or `{}`."""
     found: dict[str, Any] = {}
     for question in questions:
         for path in _needs(question, capabilities):
@@ -91,7 +91,7 @@ def _needs(
 
 
 def require_capabilities(questions: Iterable[t.InputRequest], peer: Peer) -> None:
-    """Check that `input_requests` may be sent to the client `peer`.
+    """Check that `questions` may be sent to the client `peer`.
 
     Raises:
         McpError: the client did not declare a capability; `data` names the missing ones.

@@ -41,7 +41,7 @@ _PURPOSE: Final = b"mcp requestState"
 class InvalidRequestState(RemoteProtocolError):
     """A `requestState` that was not issued for this request.
 
-    The text is for the log. Send `TOLD` to the peer: it is the same for every reason, so that
+    The text is for the log. Send `PUBLIC_MESSAGE` to the peer: it is the same for every reason, so that
     nothing can be learned by trying.
     """
 
@@ -86,7 +86,7 @@ class KeyRing:
         keys: secrets of at least 32 random bytes. A name has up to 32 letters, digits, `-` and `_`,
             and is not secret.
         lifetime: seconds until a state expires: long enough for a user to answer.
-        longest: the maximum length of a state, in characters. It travels in a message beside the
+        max_length: the maximum length of a state, in characters. It travels in a message beside the
             responses, so it should be a fraction of `Limits.message`.
 
     Raises:
@@ -139,7 +139,10 @@ class KeyRing:
         signed = b"%b.%b.%b" % (_VERSION, self._signing_key.encode(), _base64url(encode(body)))
         state = b"%b.%b" % (signed, _base64url(_hmac(key, signed)))
         if len(state) > self.max_length:
-            error = f"the answers so far are too long to be kept: {len(state)} characters, more than {self.max_length}"
+            error = (
+                f"the answers so far are too long to be kept: {len(state)} characters, "
+                f"more than {self.max_length}"
+            )
             raise LocalProtocolError(error, Fault.INVALID_PARAMS)
         return state.decode()
 

@@ -105,16 +105,17 @@ class ServerRoundTrips:
     """The input requests of one request: those answered so far, and those to send.
 
     *Asking where input is needed*: call `ask` in the handler. After each run, however it ended,
-    check `asking` first: if it is true, respond to the request with `input_required_result(now)`. Code before
-    the last `ask` runs once in each round, so it must be harmless to run it again. An input request
-    must be the same in each run, or have a key.
+    check `input_required` first: if it is true, respond to the request with
+    `input_required_result(now)`. Code before the last `ask` runs once in each round, so it must be
+    harmless to run it again. An input request must be the same in each run, or have a key.
 
     *Returned input requests*: the handler returns an `InputRequiredResult` with a `request_state`
-    of its own; respond with `input_required_result(now, returned)`. The next run finds that state in `state`,
-    and all responses, of earlier rounds too, in `responses`. To a stateful peer, send the `nested`
-    requests instead, then call `resume` and run the handler again.
+    of its own; respond with `input_required_result(now, returned)`. The next run finds that state
+    in `state`, and all responses, of earlier rounds too, in `responses`. To a stateful peer, send
+    the `nested_requests` instead, then call `resume` and run the handler again.
 
-    *Deferring* a request under load: respond with `input_required_result(now)` without running the handler.
+    *Deferring* a request under load: respond with `input_required_result(now)` without running the
+    handler.
 
     Args:
         request: the request to respond to, of any method and revision.
@@ -163,7 +164,7 @@ class ServerRoundTrips:
 
     @property
     def input_required(self) -> bool:
-        """True if input was requested that has no response: then respond with `input_required_result`."""
+        """True if requested input has no response: then respond with `input_required_result`."""
         return bool(self._unanswered)
 
     @overload
@@ -325,7 +326,7 @@ class ServerRoundTrips:
         }
 
     def resume(self, returned: t.InputRequiredResult, answers: Mapping[str, t.Result]) -> None:
-        """Begin the next run, with the responses to `nested` requests and the returned state."""
+        """Begin the next run, with the responses to the nested requests and the returned state."""
         self.round += 1
         self._occurrences.clear()
         self._asked.clear()
@@ -499,10 +500,10 @@ def retry_delay(retry: int) -> float:
 class ClientRoundTrips:
     """One request of a client, from the first try to its result, with a retry for each round.
 
-    Send `params` with `method`. If the answer is `InputRequested`, pass its parts to `take`, which
-    returns the input requests. Collect all responses, concurrently if you like, or wait `pause`
-    seconds if there are no input requests. Pass the responses to `answer`, and send the new
-    `params` with a new id and the same `_meta`.
+    Send `params` with `method`. If the answer is `InputRequested`, pass its parts to `begin_round`,
+    which returns the input requests. Collect all responses, concurrently if you like, or wait
+    `pause` seconds if there are no input requests. Pass the responses to `set_responses`, and send
+    the new `params` with a new id and the same `_meta`.
 
     Args:
         method: the method of the request.
@@ -533,7 +534,8 @@ class ClientRoundTrips:
         self._deferrals = 0  # rounds in a row without an input request
 
     def __repr__(self) -> str:
-        return f"<ClientRoundTrips of {self.method}, {self.round} so far, {len(self.input_requests)} questions>"
+        count = len(self.input_requests)
+        return f"<ClientRoundTrips of {self.method}, {self.round} so far, {count} questions>"
 
     def begin_round(
         self, requests: Mapping[str, t.InputRequest] | None, state: str | None

@@ -58,7 +58,8 @@ class LineBuffer:
         self._skipping = False  # inside a line over the limit, which has been reported
 
     def __repr__(self) -> str:
-        return f"<LineBuffer {len(self)} of {self._limit} bytes{', skipping' if self._skipping else ''}>"
+        skipping = ", skipping" if self._skipping else ""
+        return f"<LineBuffer {len(self)} of {self._limit} bytes{skipping}>"
 
     def __len__(self) -> int:
         """Return the number of buffered bytes that were not returned in a line."""

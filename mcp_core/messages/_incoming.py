@@ -3,16 +3,6 @@
 1. Messages are decoded on request only, a batch as a whole. A caller that pauses therefore stops
    the processing.
 2. Any input results in an `Envelope` or a `BadMessage`. Nothing is raised.
-
-The checks that a request of the peer has to pass before it becomes an event.
-
-1. The order of the checks is that of the specification (2026-07-28,
-   basic/transports/streamable-http), which satisfies the earlier revisions too: the sender and its
-   revision, whether that revision is served, the state of the connection, the method, the params.
-   The first check that fails determines the error response.
-2. The sender (`Peer`) is determined here and nowhere else: from `_meta` of the request
-   (`_request_peer`), or from the handshake (`_session_peer`).
-3. `admit` is a pure function: it returns an `AdmittedRequest` or raises `RequestRejected`.
 """
 
 from __future__ import annotations
@@ -25,13 +15,11 @@ from mcp_core._errors import Fault
 from mcp_core.jsonrpc._body import ParsedBody, parse_body, too_long
 from mcp_core.jsonrpc._codec import BadMessage
 from mcp_core.jsonrpc._framing import LINE_TOO_LONG, LineBuffer
-from mcp_core.revisions._methods import Method
 
 if TYPE_CHECKING:
-    # emptied
-
     from mcp_core._limits import Limits
     from mcp_core.jsonrpc._codec import Envelope
+    from mcp_core.revisions._methods import Method
     from mcp_core.types import RequestId
 
     from ._events import GrantLike
@@ -121,17 +109,17 @@ class IncomingMessages:
             self._lines = LineBuffer(self._limits.message)
         self._lines.feed(data)
 
-    def add(self, message: bytes, via: MessageContext | None) -> None:
+    def add(self, message: bytes, context: MessageContext | None) -> None:
         """Add one complete message, from a transport with message boundaries."""
         self.received += len(message)
         self.has_input = True
-        self._bodies.append((message, via or _NO_CONTEXT))
+        self._bodies.append((message, context or _NO_CONTEXT))
 
-    def add_parsed(self, body: ParsedBody, via: MessageContext) -> None:
+    def add_parsed(self, body: ParsedBody, context: MessageContext) -> None:
         """Add one body that `parse_body` has parsed."""
         self.received += body.size
         self.has_input = True
-        self._bodies.append((body, via))
+        self._bodies.append((body, context))
 
     def clear(self) -> None:
         """Discard all input that was not processed."""

@@ -27,7 +27,7 @@ class MessageKind(enum.Enum):
 
     REQUEST = "request"
     NOTIFICATION = "notification"
-    ANSWER = "answer"
+    RESPONSE = "response"
     CANCEL = "cancel"
 
 
@@ -65,11 +65,11 @@ class Outgoing(Struct, gc=False):
 
         Ids of our own requests may be equal to it, since each side numbers its own requests.
         """
-        return self.id if self.kind is MessageKind.ANSWER else self.related
+        return self.id if self.kind is MessageKind.RESPONSE else self.related
 
 
 _NEWLINE: Final = 0x0A
-_ANSWER = MessageKind.ANSWER  # looking up a member of an enum costs more than the comparison
+_RESPONSE = MessageKind.RESPONSE  # looking up a member of an enum costs more than the comparison
 
 
 class Outbox:
@@ -106,7 +106,7 @@ class Outbox:
             message.data = strip_white_space(message.data)
         size = len(message.data)
         self.queued += size
-        if message.kind is _ANSWER:
+        if message.kind is _RESPONSE:
             self.response_bytes += size
         self._messages.append(message)
 

@@ -1,12 +1,4 @@
-"""The calls of a client, for any runtime: their requests, one after the other, and their timeouts.
-
-1. A call is a generator. It yields the requests that it needs, and is sent their results or thrown
-   their errors. Most calls need one request, a listing one for each page, and a cached result none.
-   Anything else that a call has to wait for, it yields as a `CallWait`.
-2. A `PendingCall` runs such a generator. Each response advances it to its next request at once,
-   where the response was read, so that the waiting task is woken only once, at the end.
-3. An exception in a callback of the caller ends that call and nothing else.
-"""
+"""The token of our request that waits for its response, and the delivery of events to it."""
 
 from __future__ import annotations
 

@@ -3,16 +3,6 @@
 1. The code of a fault is that of the peer's revision for this message. If that is unknown, it is
    that of the connection's revision, or of the newest one in the configuration.
 2. If a message may have been a response or a notification, there is no error response.
-
-The checks that a request of the peer has to pass before it becomes an event.
-
-1. The order of the checks is that of the specification (2026-07-28,
-   basic/transports/streamable-http), which satisfies the earlier revisions too: the sender and its
-   revision, whether that revision is served, the state of the connection, the method, the params.
-   The first check that fails determines the error response.
-2. The sender (`Peer`) is determined here and nowhere else: from `_meta` of the request
-   (`_request_peer`), or from the handshake (`_session_peer`).
-3. `admit` is a pure function: it returns an `AdmittedRequest` or raises `RequestRejected`.
 """
 
 from __future__ import annotations
@@ -23,11 +13,12 @@ from msgspec import UNSET
 
 from mcp_core import types as t
 from mcp_core._errors import Fault
-from mcp_core.revisions._dialects import Dialect
 from mcp_core.revisions._methods import Role
 
 if TYPE_CHECKING:
+    from mcp_core.jsonrpc._codec import BadMessage
     from mcp_core.revisions._config import Config
+    from mcp_core.revisions._dialects import Dialect
 
 __all__ = [
     "RequestRejected",
@@ -35,13 +26,6 @@ __all__ = [
     "response_to_bad_message",
     "response_to_rejected",
 ]
-
-# emptied
-
-if TYPE_CHECKING:
-    from mcp_core.jsonrpc._codec import BadMessage
-    from mcp_core.revisions._config import Config
-    from mcp_core.revisions._dialects import Dialect
 
 _CLIENT = Role.CLIENT
 
@@ -94,7 +78,7 @@ class RequestRejected(Exception):
     Attributes:
         fault, message, data: the error response. `data` is `UNSET` for none.
         dialect: the revision that gives the code of `fault`, None if none is known yet.
-        answerable: False if the revision forbids even the error response.
+        may_respond: False if the revision forbids even the error response.
     """
 
     def __init__(

@@ -62,7 +62,10 @@ _ENDING: Final = (State.CLOSING, State.CLOSED)
 
 
 class RuntimeLike(Protocol):
-    """The part of `mcp_core.runtime.Runtime` that a handler's `Context` needs. It documents each member."""
+    """The part of `mcp_core.runtime.Runtime` that a handler's `Context` needs.
+
+    `Runtime` documents each member.
+    """
 
     @property
     def in_worker_thread(self) -> bool: ...
@@ -300,22 +303,20 @@ class _ReturnedRequests(NestedRequests[None]):
 class InputCollector(Struct, eq=False):
     """The requests for input of one request.
 
-    `rounds` are those that wait for responses now. `gone` is the exception that was raised in the
-    handler because no response can come any more; None while one can.
+    `active_requests` are those that wait for responses now. `no_response_error` is the exception
+    that was raised in the handler because no response can come any more; None while one can.
     """
 
     host: RequestHost
     request: RequestReceived
     active_requests: list[NestedRequests[Any]] = []
     no_response_error: BaseException | None = None
-    _inquiry: ServerRoundTrips | None = (
-        None  # made when it is needed: most requests never need input
-    )
+    # Created on first use: most requests never need input.
+    _round_trips: ServerRoundTrips | None = None
 
     def __repr__(self) -> str:
-        return (
-            f"<InputCollector for {self.request.method.name}: {self._inquiry or 'nothing so far'}>"
-        )
+        so_far = self._round_trips or "nothing so far"
+        return f"<InputCollector for {self.request.method.name}: {so_far}>"
 
     @property
     def round_trips(self) -> ServerRoundTrips:
@@ -324,12 +325,14 @@ class InputCollector(Struct, eq=False):
         Raises:
             InvalidRequestState: the request's `requestState` was not issued for it, or is expired.
         """
-        if self._inquiry is None:
+        if self._round_trips is None:
             host = self.host
             ring = host.server.key_ring(host.runtime.entropy)
             now = host.runtime.wall_time()
-            self._inquiry = ServerRoundTrips(self.request, ring, principal=host.principal, now=now)
-        return self._inquiry
+            self._round_trips = ServerRoundTrips(
+                self.request, ring, principal=host.principal, now=now
+            )
+        return self._round_trips
 
     def verify_request_state(self) -> None:
         """Verify the `requestState` that came with the request.
@@ -354,7 +357,7 @@ class InputCollector(Struct, eq=False):
     @property
     def unanswered(self) -> bool:
         """True if the response must list input requests, even if the handler returned or raised."""
-        return self._inquiry is not None and self._inquiry.input_required
+        return self._round_trips is not None and self._round_trips.input_required
 
     def ask(
         self,
@@ -371,7 +374,8 @@ class InputCollector(Struct, eq=False):
         runtime = self.host.runtime
         if runtime.in_worker_thread:
             raise RuntimeError(
-                "a plain def cannot await an answer: write an `async def`, or return InputRequiredResult"
+                "a plain def cannot await an answer: write an `async def`, "
+                "or return InputRequiredResult"
             )
         return runtime.send_nested(_SingleRequest(self, input_request, key, find_error, read))
 
@@ -430,11 +434,13 @@ class InputCollector(Struct, eq=False):
         return McpError(self.request.peer.dialect.codes[Fault.INTERNAL], text)
 
 
-class _Described(Struct):
+class _RawMeta(Struct):
+    """Params with the whole `_meta`, as it was sent."""
+
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
 
-_read_described: Final = reader(_Described)
+_read_raw_meta: Final = reader(_RawMeta)
 
 
 def meta_of(request: RequestReceived) -> dict[str, Any]:
@@ -446,7 +452,7 @@ def meta_of(request: RequestReceived) -> dict[str, Any]:
         McpError: it cannot be decoded.
     """
     try:
-        return _read_described(request.raw).meta or {}
+        return _read_raw_meta(request.raw).meta or {}
     except InvalidPayload as exc:
         code = request.peer.dialect.codes[Fault.INVALID_PARAMS]
         raise McpError(code, f"_meta cannot be read: {exc}") from None

@@ -65,7 +65,7 @@ class ListPages:
     Args:
         server: the server's name.
         entries: for each list method, the entries by key, in order. They are read when a page is
-            requested. Call `forget` after a change.
+            requested. Call `discard_pages` after a change.
         size: the maximum number of entries in a page.
         cache: the cache hints on each page; those of the revision if None.
 

@@ -510,11 +510,11 @@ class Server:
             listener.page_visited(elicitation_id)
 
     def attach(self, listener: ChangeListener) -> None:
-        """Notify `log_recipient` of changes until `detach`. A `Service` attaches itself."""
+        """Notify `listener` of changes until `detach`. A `Service` attaches itself."""
         self._listeners[listener] = None
 
     def detach(self, listener: ChangeListener) -> None:
-        """Stop notifying `log_recipient`. Do nothing if it is not attached."""
+        """Stop notifying `listener`. Do nothing if it is not attached."""
         self._listeners.pop(listener, None)
 
     # --- For runtimes -----------------------------------------------------------------------------

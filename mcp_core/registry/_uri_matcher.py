@@ -319,7 +319,8 @@ def _with_end(part: Part, literal: str, after: list[Part], error: MakeError) -> 
             query = not literal and len(after) == 1 and next_start == "?"
             if after and not query:
                 raise error(
-                    f"{name!r} may hold any character, so only a last literal or a last {{?...}} may follow it"
+                    f"{name!r} may hold any character, so only a last literal "
+                    "or a last {?...} may follow it"
                 )
             return ReservedPart(name, literal, query, relative)
         case PathPart(name):
@@ -332,7 +333,8 @@ def _with_end(part: Part, literal: str, after: list[Part], error: MakeError) -> 
             allowed = "#" if separator == "&" else "/?#"
             if followed and (first_after is None or first_after not in allowed):
                 raise error(
-                    f"{{{first}...}} may be followed only by one of {' '.join(allowed)} or by nothing"
+                    f"{{{first}...}} may be followed only by one of {' '.join(allowed)} "
+                    "or by nothing"
                 )
             return QueryPart(first, separator, exploded, plain, allowed)
         case _:

@@ -183,7 +183,8 @@ def _expand(expression: Expression, values: Mapping[str, Any]) -> str:
             pieces.append(_expand_string(variable, _text(value), operator))
         elif variable.prefix:
             raise ValueError(
-                f"{expression.text}: a prefix cannot be taken of a list or mapping, as {variable.name!r} is"
+                f"{expression.text}: a prefix cannot be taken of a list or mapping, "
+                f"as {variable.name!r} is"
             )
         elif value:
             pieces.append(_expand_composite(variable, value, operator))

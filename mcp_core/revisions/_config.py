@@ -1,16 +1,8 @@
-"""The configuration of one side: identity, capabilities, revisions, limits, and what they imply.
+"""The configuration of one side: identity, capabilities, revisions, limits, cache hints.
 
-1. Everything that a peer can make grow has a limit in `Limits`. Every default has its reason above
-   it.
-2. What can be computed before the first message is computed once per `Config`, role and revision,
+1. What can be computed before the first message is computed once per `Config`, role and revision,
    as a `DialectConfig`: the methods received, and the constant bytes spliced into messages.
-3. All connections of a server or client share one `Config`. Do not change it after the first one.
-
-Cache hints: for how long, and for whom, a client may reuse a result (2026-07-28).
-
-They are set on the results of discovery, lists and `resources/read`. Earlier revisions leave them
-out (`types._revisions.GATES`). They are advice to clients and control no access.
-Page: server/utilities/caching.
+2. All connections of a server or client share one `Config`. Do not change it after the first one.
 """
 
 from __future__ import annotations
@@ -33,7 +25,6 @@ from ._methods import Method, Role
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    # emptied
     from mcp_core.types import CacheableResult
 
 __all__ = [
@@ -46,7 +37,6 @@ __all__ = [
 # The grammar of keys of `_meta`, with the prefix that extensions must have (2026-07-28,
 # basic/index).
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-
 _EXTENSION: Final = re.compile(
     rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
 )
@@ -61,10 +51,11 @@ class DialectConfig(Struct, frozen=True, eq=False):
             `Config` does not declare.
         sends: methods that the role may send.
         result_meta: members of `_meta` in every result.
-        type_stamp: `resultType` as an encoded member with a comma, empty if the revision has none.
-        meta_stamp: `_meta` likewise, for results without a `_meta` of their own.
-        stamp: both of them.
-        request_meta: encoded members of `_meta` in every request, without braces.
+        result_type_member: `resultType` as an encoded member with a comma, empty if the revision
+            has none.
+        result_meta_member: `_meta` likewise, for results without a `_meta` of their own.
+        result_members: both of them.
+        request_meta_members: encoded members of `_meta` in every request, without braces.
     """
 
     dialect: Dialect
@@ -97,7 +88,7 @@ class _ConfigByDialect(dict[Dialect, DialectConfig]):
             name: row for name, row in config.methods.items() if row.to in (role.other, None)
         }
         meta: dict[str, Any] = {}
-        request_meta = b""
+        request_meta_members = b""
         if not dialect.stateful:
             if role is Role.SERVER:
                 meta = {"io.modelcontextprotocol/serverInfo": dialect.fit(config.info)}
@@ -107,22 +98,23 @@ class _ConfigByDialect(dict[Dialect, DialectConfig]):
                     client_capabilities=dialect.fit(config.capabilities),
                     client_info=dialect.fit(config.info),
                 )
-                request_meta = encode(sender)[1:-1]
-        type_stamp = (
+                request_meta_members = encode(sender)[1:-1]
+        type_member = (
             b'"resultType":%b,' % encode(dialect.result_type) if dialect.result_type else b""
         )
-        meta_stamp = b'"_meta":%b,' % encode(meta) if meta else b""
-        terms = self[dialect] = DialectConfig(
+        meta_member = b'"_meta":%b,' % encode(meta) if meta else b""
+        dialect_config = DialectConfig(
             dialect=dialect,
             receives={**supported_methods(dialect.receives[role], config.capabilities), **custom},
             sends={**dialect.receives[role.other], **custom_sent},
             result_meta=meta,
-            result_type_member=type_stamp,
-            result_meta_member=meta_stamp,
-            result_members=type_stamp + meta_stamp,
-            request_meta_members=request_meta,
+            result_type_member=type_member,
+            result_meta_member=meta_member,
+            result_members=type_member + meta_member,
+            request_meta_members=request_meta_members,
         )
-        return terms
+        self[dialect] = dialect_config
+        return dialect_config
 
 
 class Config:
@@ -151,7 +143,7 @@ class Config:
         stateless: those without.
         by_version: all of them by version.
         dialect_configs: by role and dialect, a `DialectConfig`.
-        rows: by role, the methods that it receives in any of the revisions, by name.
+        receivable: by role, the methods that it receives in any of the revisions, by name.
 
     Raises:
         ValueError: the identifier of an extension is malformed, a version is unknown or there is
@@ -234,7 +226,7 @@ class Config:
         }
 
     def __repr__(self) -> str:
-        return f"<Config {self.info.name} {self.info.version} [{', '.join(d.version for d in self.dialects)}]>"
+        return f"<Config {self.info.name} {self.info.version} [{', '.join(self.versions)}]>"
 
     def for_http(self, *, handshake: bool = True, long_lived: bool = True) -> Config:
         """Return a copy for a connection over HTTP requests.
@@ -279,6 +271,10 @@ _MAX_TTL_MS: Final = 2**53 - 1
 
 class CacheHint(Struct, frozen=True):
     """How long a client may reuse a result before it requests it again, and for whom.
+
+    Hints are set on the results of discovery, lists and `resources/read` (2026-07-28,
+    server/utilities/caching). Earlier revisions leave them out. They are advice to clients and
+    control no access.
 
     Args:
         ttl: time to live in seconds. 0 means that the result is stale at once.

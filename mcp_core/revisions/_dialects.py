@@ -90,7 +90,7 @@ class HttpRules(Struct, frozen=True):
     Attributes:
         sessions: `initialize` may begin a session.
         version_header: requests have the header `MCP-Protocol-Version`.
-        mirrored: requests repeat method, name and parameters in headers.
+        mirrored_headers: requests repeat method, name and parameters in headers.
         resumable: events have ids, and a client may resume a stream after it broke.
         priming_event: a stream begins with an event that has an id and no data. Clients of earlier
             revisions would take it for a message.
@@ -142,7 +142,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
         null_error_id: an error response to a message whose id could not be read has `"id": null`;
             otherwise it has no id.
         structured: which JSON `structuredContent` may be: "none", "object" or "any".
-        tool_argument_faults_are_results: invalid arguments of a tool cause a result with `isError`,
+        tool_argument_errors_are_results: invalid arguments of a tool cause a result with `isError`,
             which the model reads, not a JSON-RPC error, which the program reads.
         result_type: the `resultType` of an ordinary result, "" for none.
         ping: the method that every server of the revision answers at once.
@@ -153,7 +153,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
         required_defaults: by type, the fields that the revision requires and their values if a
             handler did not set them.
         receives: by role, the methods that it receives.
-        unchanged: types whose values the revision encodes without change. `fit` adds to it.
+        unchanged_types: types whose values the revision encodes without change. `fit` adds to it.
     """
 
     version: str
@@ -371,7 +371,7 @@ def dialects_of(versions: Iterable[str]) -> tuple[Dialect, ...]:
 
 
 def newest_common(dialects: Iterable[Dialect], offered: Iterable[str]) -> Dialect | None:
-    """Return the first of `spoken` whose version is in `announced`, None if there is none."""
+    """Return the first of `dialects` whose version is in `offered`, None if there is none."""
     offered = frozenset(offered)
     return next((dialect for dialect in dialects if dialect.version in offered), None)
 

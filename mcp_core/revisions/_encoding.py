@@ -94,16 +94,17 @@ def encode_result_parts(
     """Encode a result as JSON of the revision.
 
     Return it and the members to insert before its own, each with its comma: the arguments `result`
-    and `members` of `_jsonrpc.encode_result`. A `Raw` result is already encoded, without `_meta`.
+    and `members` of `jsonrpc._codec.encode_result`. A `Raw` result is already encoded, without `_meta`.
     """
     if isinstance(result, t.Result):
         fitted = (
             result if type(result) in terms.dialect.unchanged_types else terms.dialect.fit(result)
         )
         if fitted.meta is None:
-            return encode(
-                fitted
-            ), terms.result_members if fitted.result_type is None else terms.result_meta_member
+            members = (
+                terms.result_members if fitted.result_type is None else terms.result_meta_member
+            )
+            return encode(fitted), members
         if terms.result_meta:
             fitted = replace(fitted, meta={**terms.result_meta, **fitted.meta})
         return encode(fitted), terms.result_type_member if fitted.result_type is None else b""
@@ -111,12 +112,12 @@ def encode_result_parts(
         encoded = bytes(result)
         # Remove white space around the opening brace. `encode_result` replaces the first byte, and
         # takes only `{}` for an empty object.
-        return encoded if encoded[1:2] in (b'"', b"}") else strip_white_space(
-            encoded
-        ), terms.result_members
+        if encoded[1:2] not in (b'"', b"}"):
+            encoded = strip_white_space(encoded)
+        return encoded, terms.result_members
     if isinstance(result, Struct):
         return terms.dialect.encode(result), terms.result_members
-    stamp = b"" if "resultType" in result else terms.result_type_member
+    type_member = b"" if "resultType" in result else terms.result_type_member
     if terms.result_meta:
         result = {**result, "_meta": {**terms.result_meta, **result.get("_meta", {})}}
-    return encode(result), stamp
+    return encode(result), type_member

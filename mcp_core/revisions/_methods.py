@@ -84,8 +84,8 @@ class Method(Struct, frozen=True, eq=False):
         input_ok: its result may be `input_required` (2026-07-28).
         name_field: the field of the params that names the tool, resource, prompt or task.
         metered: it counts against `Limits.tool_calls`.
-        lasting: it is long-lived: it has no result until one side ends it.
-        acts: it is not idempotent, so a transport never repeats it by itself.
+        long_lived: it is long-lived: it has no result until one side ends it.
+        non_idempotent: it is not idempotent, so a transport never repeats it by itself.
     """
 
     name: str
@@ -123,53 +123,82 @@ TASKS: Final = ("extensions", "io.modelcontextprotocol/tasks")
 # fmt: off
 METHODS: Final[tuple[Method, ...]] = (
     # Opening
-    Method("initialize", S, t.InitializeParams, t.InitializeResult, until=R_2026_07_28, step=Step.INITIALIZE),
+    Method("initialize", S, t.InitializeParams, t.InitializeResult, until=R_2026_07_28,
+           step=Step.INITIALIZE),
     Method("server/discover", S, t.DiscoverParams, t.DiscoverResult, since=R_2026_07_28),
     Method("ping", BOTH, t.PingParams, t.EmptyResult, until=R_2026_07_28, step=Step.PING),
 
     # What a server offers
     Method("tools/list", S, t.PaginatedParams, t.ListToolsResult, needs=("tools",)),
-    Method("tools/call", S, t.CallToolParams, t.CallToolResult, needs=("tools",), input_ok=True, name_field="name", metered=True, non_idempotent=True),
+    Method("tools/call", S, t.CallToolParams, t.CallToolResult, needs=("tools",), input_ok=True,
+           name_field="name", metered=True, non_idempotent=True),
     Method("resources/list", S, t.PaginatedParams, t.ListResourcesResult, needs=("resources",)),
-    Method("resources/templates/list", S, t.PaginatedParams, t.ListResourceTemplatesResult, needs=("resources",)),
-    Method("resources/read", S, t.ReadResourceParams, t.ReadResourceResult, needs=("resources",), input_ok=True, name_field="uri"),
-    Method("resources/subscribe", S, t.SubscribeParams, t.EmptyResult, until=R_2026_07_28, needs=("resources", "subscribe")),
-    Method("resources/unsubscribe", S, t.UnsubscribeParams, t.EmptyResult, until=R_2026_07_28, needs=("resources", "subscribe")),
+    Method("resources/templates/list", S, t.PaginatedParams, t.ListResourceTemplatesResult,
+           needs=("resources",)),
+    Method("resources/read", S, t.ReadResourceParams, t.ReadResourceResult, needs=("resources",),
+           input_ok=True, name_field="uri"),
+    Method("resources/subscribe", S, t.SubscribeParams, t.EmptyResult, until=R_2026_07_28,
+           needs=("resources", "subscribe")),
+    Method("resources/unsubscribe", S, t.UnsubscribeParams, t.EmptyResult, until=R_2026_07_28,
+           needs=("resources", "subscribe")),
     Method("prompts/list", S, t.PaginatedParams, t.ListPromptsResult, needs=("prompts",)),
-    Method("prompts/get", S, t.GetPromptParams, t.GetPromptResult, needs=("prompts",), input_ok=True, name_field="name"),
+    Method("prompts/get", S, t.GetPromptParams, t.GetPromptResult, needs=("prompts",),
+           input_ok=True, name_field="name"),
     # 2024-11-05 has no capability for completion.
-    Method("completion/complete", S, t.CompleteParams, t.CompleteResult, until=R_2025_03_26, metered=True),
-    Method("completion/complete", S, t.CompleteParams, t.CompleteResult, since=R_2025_03_26, needs=("completions",), metered=True),
-    Method("logging/setLevel", S, t.SetLevelParams, t.EmptyResult, until=R_2026_07_28, needs=("logging",)),
-    Method("subscriptions/listen", S, t.ListenParams, t.ListenResult, since=R_2026_07_28, long_lived=True),
+    Method("completion/complete", S, t.CompleteParams, t.CompleteResult, until=R_2025_03_26,
+           metered=True),
+    Method("completion/complete", S, t.CompleteParams, t.CompleteResult, since=R_2025_03_26,
+           needs=("completions",), metered=True),
+    Method("logging/setLevel", S, t.SetLevelParams, t.EmptyResult, until=R_2026_07_28,
+           needs=("logging",)),
+    Method("subscriptions/listen", S, t.ListenParams, t.ListenResult, since=R_2026_07_28,
+           long_lived=True),
 
     # Requests of the server. In 2026-07-28 they are values inside a result: see INPUTS.
-    Method("sampling/createMessage", C, t.CreateMessageParams, t.CreateMessageResult, until=R_2026_07_28, needs=("sampling",)),
-    Method("roots/list", C, t.ListRootsParams, t.ListRootsResult, until=R_2026_07_28, needs=("roots",)),
-    Method("elicitation/create", C, t.ElicitParams, t.ElicitResult, since=R_2025_06_18, until=R_2026_07_28, needs=("elicitation",)),
+    Method("sampling/createMessage", C, t.CreateMessageParams, t.CreateMessageResult,
+           until=R_2026_07_28, needs=("sampling",)),
+    Method("roots/list", C, t.ListRootsParams, t.ListRootsResult, until=R_2026_07_28,
+           needs=("roots",)),
+    Method("elicitation/create", C, t.ElicitParams, t.ElicitResult, since=R_2025_06_18,
+           until=R_2026_07_28, needs=("elicitation",)),
 
     # Tasks: part of 2025-11-25, for both sides; an extension of 2026-07-28, for servers
-    Method("tasks/get", BOTH, t.GetTaskParams, t.GetTaskResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks",), name_field="task_id"),
-    Method("tasks/result", BOTH, t.GetTaskPayloadParams, t.GetTaskPayloadResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks",), name_field="task_id"),
-    Method("tasks/list", BOTH, t.PaginatedParams, t.ListTasksResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks", "list")),
-    Method("tasks/cancel", BOTH, t.CancelTaskParams, t.CancelTaskResult, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks", "cancel"), name_field="task_id"),
-    Method("tasks/get", S, t.GetTaskParams, t.GetTaskResult, since=R_2026_07_28, needs=TASKS, name_field="task_id"),
-    Method("tasks/update", S, t.UpdateTaskParams, t.UpdateTaskResult, since=R_2026_07_28, needs=TASKS, name_field="task_id", non_idempotent=True),
-    Method("tasks/cancel", S, t.CancelTaskParams, t.CancelTaskResult, since=R_2026_07_28, needs=TASKS, name_field="task_id"),
+    Method("tasks/get", BOTH, t.GetTaskParams, t.GetTaskResult, since=R_2025_11_25,
+           until=R_2026_07_28, needs=("tasks",), name_field="task_id"),
+    Method("tasks/result", BOTH, t.GetTaskPayloadParams, t.GetTaskPayloadResult, since=R_2025_11_25,
+           until=R_2026_07_28, needs=("tasks",), name_field="task_id"),
+    Method("tasks/list", BOTH, t.PaginatedParams, t.ListTasksResult, since=R_2025_11_25,
+           until=R_2026_07_28, needs=("tasks", "list")),
+    Method("tasks/cancel", BOTH, t.CancelTaskParams, t.CancelTaskResult, since=R_2025_11_25,
+           until=R_2026_07_28, needs=("tasks", "cancel"), name_field="task_id"),
+    Method("tasks/get", S, t.GetTaskParams, t.GetTaskResult, since=R_2026_07_28, needs=TASKS,
+           name_field="task_id"),
+    Method("tasks/update", S, t.UpdateTaskParams, t.UpdateTaskResult, since=R_2026_07_28,
+           needs=TASKS, name_field="task_id", non_idempotent=True),
+    Method("tasks/cancel", S, t.CancelTaskParams, t.CancelTaskResult, since=R_2026_07_28,
+           needs=TASKS, name_field="task_id"),
 
     # Notifications
-    Method("notifications/initialized", S, t.InitializedParams, until=R_2026_07_28, step=Step.INITIALIZED),
+    Method("notifications/initialized", S, t.InitializedParams, until=R_2026_07_28,
+           step=Step.INITIALIZED),
     Method("notifications/cancelled", BOTH, t.CancelledParams, step=Step.PING),
     Method("notifications/progress", BOTH, t.ProgressParams, until=R_2026_07_28),
     Method("notifications/progress", C, t.ProgressParams, since=R_2026_07_28),
     Method("notifications/message", C, t.LoggingMessageParams, needs=("logging",), step=Step.PING),
-    Method("notifications/tools/list_changed", C, t.ListChangedParams, needs=("tools", "list_changed")),
-    Method("notifications/prompts/list_changed", C, t.ListChangedParams, needs=("prompts", "list_changed")),
-    Method("notifications/resources/list_changed", C, t.ListChangedParams, needs=("resources", "list_changed")),
-    Method("notifications/resources/updated", C, t.ResourceUpdatedParams, needs=("resources", "subscribe")),
-    Method("notifications/roots/list_changed", S, t.ListChangedParams, until=R_2026_07_28, needs=("roots", "list_changed")),
-    Method("notifications/elicitation/complete", C, t.ElicitationCompleteParams, since=R_2025_11_25, until=R_2026_07_28),
-    Method("notifications/tasks/status", BOTH, t.TaskStatusParams, since=R_2025_11_25, until=R_2026_07_28, needs=("tasks",)),
+    Method("notifications/tools/list_changed", C, t.ListChangedParams, needs=("tools",
+           "list_changed")),
+    Method("notifications/prompts/list_changed", C, t.ListChangedParams, needs=("prompts",
+           "list_changed")),
+    Method("notifications/resources/list_changed", C, t.ListChangedParams, needs=("resources",
+           "list_changed")),
+    Method("notifications/resources/updated", C, t.ResourceUpdatedParams, needs=("resources",
+           "subscribe")),
+    Method("notifications/roots/list_changed", S, t.ListChangedParams, until=R_2026_07_28,
+           needs=("roots", "list_changed")),
+    Method("notifications/elicitation/complete", C, t.ElicitationCompleteParams, since=R_2025_11_25,
+           until=R_2026_07_28),
+    Method("notifications/tasks/status", BOTH, t.TaskStatusParams, since=R_2025_11_25,
+           until=R_2026_07_28, needs=("tasks",)),
     Method("notifications/subscriptions/acknowledged", C, t.AcknowledgedParams, since=R_2026_07_28),
     Method("notifications/tasks", C, t.TaskStatusParams, since=R_2026_07_28, needs=TASKS),
 )
@@ -177,8 +206,11 @@ METHODS: Final[tuple[Method, ...]] = (
 # The input requests that an `input_required` result of 2026-07-28 may contain. Both the params and
 # the result of such a request are values inside other messages.
 INPUTS: Final[tuple[Method, ...]] = (
-    Method("elicitation/create", C, t.ElicitParams, t.ElicitResult, since=R_2026_07_28, needs=("elicitation",)),
-    Method("sampling/createMessage", C, t.CreateMessageParams, t.CreateMessageResult, since=R_2026_07_28, needs=("sampling",)),
-    Method("roots/list", C, t.ListRootsParams, t.ListRootsResult, since=R_2026_07_28, needs=("roots",)),
+    Method("elicitation/create", C, t.ElicitParams, t.ElicitResult, since=R_2026_07_28,
+           needs=("elicitation",)),
+    Method("sampling/createMessage", C, t.CreateMessageParams, t.CreateMessageResult,
+           since=R_2026_07_28, needs=("sampling",)),
+    Method("roots/list", C, t.ListRootsParams, t.ListRootsResult, since=R_2026_07_28,
+           needs=("roots",)),
 )
 # fmt: on

@@ -43,7 +43,41 @@ if TYPE_CHECKING:
     from ._http_requests import HttpRequestRunner as HttpRequestRunner
     from ._http_requests import PooledConnection as PooledConnection
 
-# A server or client on a pipe starts sooner without `mcp_core.http`.
+__all__ = [
+    "AUTH_CHECK_TIMEOUT",
+    "NETWORK_INITIALIZE_TIMEOUT",
+    "AbstractClient",
+    "AsgiApplication",
+    "AsgiRequest",
+    "AsgiRuntime",
+    "AuthFlowRunner",
+    "CallOptions",
+    "CallSteps",
+    "CallWait",
+    "CallbackJob",
+    "CallbackOptions",
+    "Changes",
+    "ClientConfigOptions",
+    "ConnectionStatus",
+    "EventLike",
+    "HttpClientRuntime",
+    "HttpRequestJob",
+    "HttpRequestRunner",
+    "Job",
+    "PendingCall",
+    "PendingRequest",
+    "PooledConnection",
+    "RequestJob",
+    "Runtime",
+    "Service",
+    "Subscription",
+    "answer_form",
+    "client_config",
+    "deliver",
+    "run_auth_check",
+]
+
+# Imported on first use: a server or client on a pipe starts sooner without `mcp_core.http`.
 _NEED_HTTP = {
     "AsgiApplication",
     "AsgiRequest",

@@ -20,7 +20,6 @@ from mcp_core.client._calls import PagedList
 from mcp_core.client._options import check_level
 from mcp_core.client._status import ConnectionStatus
 from mcp_core.connection._connection import Connection
-from mcp_core.http.wire._mcp_headers import check_headers
 from mcp_core.input_requests._rounds import ClientRoundTrips
 from mcp_core.messages._events import (
     ChangesMissed,
@@ -203,6 +202,9 @@ class AbstractClient(abc.ABC):
         if headers:
             if not self._conn.has_headers:
                 raise LocalProtocolError("this transport sends no headers")
+            # On first use: a client on a pipe starts sooner without `mcp_core.http`.
+            from mcp_core.http.wire._mcp_headers import check_headers
+
             check_headers(headers)
         return self._conn.send_request(
             method, params, token=waiter, meta=meta, progress=progress, headers=headers

@@ -134,19 +134,21 @@ def _name(path: tuple[str, ...] | None, node: dict[str, Any]) -> str:
         raise ValueError(f"{ANNOTATION} is a string, not {type(name).__name__}")
     if not path:
         raise ValueError(
-            f"{ANNOTATION} {name[:MAX_NAME]!r} is not on a property that is reached from the root through `properties` alone "
-            f"({MAX_DEPTH} of them at most)"
+            f"{ANNOTATION} {name[:MAX_NAME]!r} is not on a property that is reached from the root "
+            f"through `properties` alone ({MAX_DEPTH} of them at most)"
         )
     if not _TOKEN.fullmatch(name) or len(name) > MAX_NAME:
         raise ValueError(
-            f"{ANNOTATION} {name[:MAX_NAME]!r} of {_path_text(path)} cannot be part of a header's name"
+            f"{ANNOTATION} {name[:MAX_NAME]!r} of {_path_text(path)} "
+            "cannot be part of a header's name"
         )
     if kind not in _TYPES:
         actual = (
             f"its type is {str(kind)[:64]!r}" if isinstance(kind, str) else "it has no single type"
         )
         raise ValueError(
-            f"{ANNOTATION} {name!r} is for properties of the types string, integer or boolean: of {_path_text(path)} {actual}"
+            f"{ANNOTATION} {name!r} is for properties of the types string, integer or boolean: "
+            f"of {_path_text(path)} {actual}"
         )
     return name
 

@@ -61,15 +61,15 @@ _MAX_URI_LENGTH: Final = 8 * 1024
 class ClientSubscription(PendingRequest):
     """One subscription of a client, from `ClientSubscriptions.open` to `ClientSubscriptions.close`.
 
-    Set `wake` to a function that wakes the waiting task without calling back. Wait until `preface_received`
-    is true and call `require_open`. Then, each time it is called, call `next_change` until it
+    Set `wake` to a function that wakes the waiting task without calling back. Wait until `settled`
+    is true and call `require_open`. Then, each time `wake` is called, call `next_change` until it
     returns None. No more changes come once `over` is true.
 
     `wanted` is what was requested. `honoured`, once settled, is the part of it that the server will
     announce. `id` is the id of the listen request, None where there is no such request.
 
-    Set `lost` to a function that gets the error when an open subscription is lost, and returns True
-    if it will be reopened. Then it is not over. `losses` counts such losses in a row.
+    Set `on_lost` to a function that gets the error when an open subscription is lost, and returns
+    True if it will be reopened. Then it is not over. `consecutive_losses` counts such losses.
     """
 
     def __init__(self, wanted: Iterable[Change]) -> None:
@@ -92,10 +92,13 @@ class ClientSubscription(PendingRequest):
 
     def __repr__(self) -> str:
         state = "over" if self.over else "open" if self.settled else "being opened"
-        return f"<ClientSubscription to {len(self.honoured)} of {len(self.wanted)}, {state}, {len(self._changed)} changed>"
+        return (
+            f"<ClientSubscription to {len(self.honoured)} of {len(self.wanted)}, {state}, "
+            f"{len(self._changed)} changed>"
+        )
 
     def require_open(self) -> None:
-        """Check, once `preface_received`, that the server announces anything.
+        """Check, once `settled`, that the server announces anything.
 
         Raises:
             PeerError: the server refused.
@@ -174,7 +177,7 @@ class ClientSubscription(PendingRequest):
                 self.end(None, _not_announced())
 
     def resource_answered(self, change: Change, refusal: BaseException | None) -> None:
-        """Take the response for one resource. `error_response_to` is None if the server accepted."""
+        """Take the response for one resource. `refusal` is None if the server accepted."""
         if refusal is None:
             self.honoured += (change,)
         else:
@@ -265,7 +268,10 @@ class ClientSubscriptions:
         ] = deque()
 
     def __repr__(self) -> str:
-        return f"<ClientSubscriptions: {len(self._subscriptions)}, {len(self._resources)} watches, {len(self._requests)} to ask>"
+        return (
+            f"<ClientSubscriptions: {len(self._subscriptions)}, {len(self._resources)} watches, "
+            f"{len(self._requests)} to ask>"
+        )
 
     def open(self, peer: Peer, wanted: Iterable[Change]) -> ClientSubscription:
         """Open a subscription to `peer`. Close it in any case, even if it never opened."""

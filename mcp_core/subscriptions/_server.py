@@ -1,4 +1,4 @@
-"""Change notifications: what each subscription covers, and which changes are still to be sent.
+"""Change notifications of a server: accept subscriptions, and queue notifications of changes.
 
 A change is a level, not an event: it means "read again", so one notification is worth as much as a
 hundred. A subscription is a set of `Change`s, and what is still to be sent is a subset of it. A
@@ -8,24 +8,14 @@ change. The client side is `ClientSubscriptions`.
 1. Until 2025-11-25 a session gets changes of all lists unasked, and of a resource after
    `resources/subscribe`. Since 2026-07-28 it gets what a `subscriptions/listen` requested, with the
    id of that request on each message. The table stores the former under the id None.
-2. A URI means that resource and no other. The specification allows updates for a part of a
-   subscribed resource, but only the server's author knows what is part of what, and publishes both.
-3. Nothing is sent on a subscription before its acknowledgement or after its end. A server ends one
-   with the result of the listen request alone; two pages of 2026-07-28 contradict each other here.
+2. Nothing is sent on a subscription before its acknowledgement (for a session, before it is open)
+   or after its end. A server ends one with the result of the listen request alone; two pages of
+   2026-07-28 contradict each other here.
+3. A change becomes a message only while little else is queued. What a client does not read stays a
+   set of changes, each sent once, and does not become a queue.
 
 Sources: server/tools, server/prompts and server/resources of all revisions;
 basic/patterns/subscriptions of 2026-07-28.
-
-Publish changes from a server's connection: accept subscriptions, and queue notifications.
-
-1. A subscription is not among the requests in flight: it needs no handler, and it is long-lived.
-   The id of its listen request is in use all the same.
-2. A change becomes a message only while little else is queued. What a client does not read stays a
-   set of changes, each sent once, and does not become a queue.
-3. A session gets no notification before it is open, a listen request none before its
-   acknowledgement.
-
-Sources: server/resources until 2025-11-25; basic/patterns/subscriptions of 2026-07-28.
 """
 
 from __future__ import annotations
@@ -46,7 +36,8 @@ from mcp_core.revisions._methods import Role
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from mcp_core.revisions._config import Config
+    from mcp_core.messages._outbox import Outbox
+    from mcp_core.revisions._config import Config, DialectConfig
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import RequestId, SubscriptionFilter
 
@@ -69,10 +60,16 @@ __all__ = [
 ]
 
 LISTEN: Final = "subscriptions/listen"
-
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
-
 UPDATED: Final = "notifications/resources/updated"
+SUBSCRIPTION_METHODS: Final = frozenset({"resources/subscribe", "resources/unsubscribe", LISTEN})
+
+_MAX_QUEUED: Final = 16 * 1024  # bytes in the outbox above which changes wait
+
+# Looking up a member of an enum costs more than most comparisons with it.
+_NOTIFICATION: Final = MessageKind.NOTIFICATION
+_RESPONSE: Final = MessageKind.RESPONSE
+_SERVER: Final = Role.SERVER
 
 
 class Change(Struct, frozen=True, gc=False, repr_omit_defaults=True):
@@ -179,7 +176,7 @@ class ChangeNotification(Struct):
 
 
 class SubscriptionEnd(Struct):
-    """The end of the listen request `id`: send the notifications in `rest`, then `result`."""
+    """The end of the listen request `id`: send the notifications in `remaining`, then `result`."""
 
     dialect: Dialect
     id: RequestId
@@ -222,7 +219,10 @@ class SubscriptionTable:
 
     def __repr__(self) -> str:
         session = "a session and " if None in self._subscriptions else ""
-        return f"<SubscriptionTable of {session}{self.listen_count} streams, {self._uri_count} URIs, {len(self._ready)} waiting>"
+        return (
+            f"<SubscriptionTable of {session}{self.listen_count} streams, {self._uri_count} URIs,"
+            f" {len(self._ready)} waiting>"
+        )
 
     def __contains__(self, id: RequestId) -> bool:
         """Return True if `id` is a listen request that has not ended."""
@@ -253,6 +253,8 @@ class SubscriptionTable:
         """
         self.start_session(dialect)
         wanted = self._subscriptions[None].wanted
+        # A URI means that resource and no other. The specification allows updates for a part of a
+        # subscribed resource, but only the server's author knows the parts, and publishes both.
         change = Change(uri=uri)
         if change not in wanted:
             self._reserve_uris([change])
@@ -391,39 +393,20 @@ def _subscription_meta(id: RequestId) -> dict[str, Any]:
     return {t.META_SUBSCRIPTION_ID: id}
 
 
-# emptied
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mcp_core.messages._outbox import Outbox
-    from mcp_core.revisions._config import Config, DialectConfig
-
-    # emptied
-    from mcp_core.types import RequestId
-
-SUBSCRIPTION_METHODS: Final = frozenset({"resources/subscribe", "resources/unsubscribe", LISTEN})
-
-_MAX_QUEUED: Final = 16 * 1024  # bytes in the outbox above which changes wait
-
-_NOTIFICATION: Final = MessageKind.NOTIFICATION
-
-_RESPONSE: Final = MessageKind.ANSWER
-
-_SERVER: Final = Role.SERVER
-
-
 class SubscriptionPublisher:
     """Sends the peer of one connection what it subscribed to.
+
+    A subscription is not among the requests in flight: it needs no handler, and it is long-lived.
+    The id of its listen request is in use all the same.
 
     Args:
         config: what this server declares, and its limits.
         out: gets the messages.
-        has_room: returns True if more can be sent now for a listen request, or for the session
+        has_capacity: returns True if more can be sent now for a listen request, or for the session
             (None). Without it only the length of the outbox counts.
     """
 
-    __slots__ = ("_config", "_has_room", "_out", "table")
+    __slots__ = ("_config", "_has_capacity", "_out", "table")
 
     def __init__(
         self,
@@ -433,11 +416,11 @@ class SubscriptionPublisher:
     ) -> None:
         self._config = config
         self._out = out
-        self._has_room = has_capacity
+        self._has_capacity = has_capacity
         self.table = SubscriptionTable(config)
 
     def handle_request(self, id: RequestId, method: str, params: Any, terms: DialectConfig) -> None:
-        """Handle one of the requests in `HEARD`.
+        """Handle one of the requests in `SUBSCRIPTION_METHODS`.
 
         The response is queued, except to a listen request: its response is the end of the
         subscription.
@@ -460,10 +443,10 @@ class SubscriptionPublisher:
 
     def queue_notifications(self, *, ready: bool) -> None:
         """Queue notifications while there is capacity; for the session only if `ready`."""
-        has_room = self._has_room
+        has_capacity = self._has_capacity
         while self._out.queued < _MAX_QUEUED:
             notice = self.table.next_notification(
-                lambda id: (ready or id is not None) and (has_room is None or has_room(id))
+                lambda id: (ready or id is not None) and (has_capacity is None or has_capacity(id))
             )
             if notice is None:
                 return
@@ -472,7 +455,7 @@ class SubscriptionPublisher:
     def end_all(self, *, notify: bool) -> None:
         """End all subscriptions.
 
-        With `tell`, each listen request gets its remaining notifications and its result.
+        With `notify`, each listen request gets its remaining notifications and its result.
         """
         for ended in self.table.end_all():
             if notify:

@@ -36,7 +36,7 @@ class ModelPreferences(Shape, kw_only=True):
 
 
 class ToolChoice(Shape, gc=False):
-    """Tool use by the model: "auto" (it may, the default), "required" (must) or "none" (must not)."""
+    """Tool use by the model: "auto" (may, the default), "required" (must) or "none" (must not)."""
 
     mode: Literal["auto", "required", "none"] | None = None
 

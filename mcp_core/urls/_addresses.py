@@ -42,9 +42,9 @@ _HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.\-_]*[A-Za-z0-9.])?")
 _NOT_PUBLIC_4: Final = tuple(
     ip_network(net)
     for net in (
-        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
-        "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
-        "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16",
+        "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16",
+        "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
     )
 )  # fmt: skip
 _PUBLIC_6: Final = ip_network("2000::/3")
@@ -65,8 +65,8 @@ def find_url_error(url: str, *, allow_loopback: bool) -> str | None:
 
     Args:
         url: as the peer wrote it.
-        local: whether the MCP server is on loopback (`is_loopback_url`); then `http` on loopback is
-            allowed.
+        allow_loopback: whether the MCP server is on loopback (`is_loopback_url`); then `http` on
+            loopback is allowed.
     """
     if len(url) > MAX_URL:
         return f"is longer than {MAX_URL} characters"
@@ -175,8 +175,9 @@ def may_fetch(address: str, *, allow_loopback: bool, allow_private: bool = False
 
     Args:
         address: a resolved IP address. A public one is always allowed.
-        local: whether the MCP server is on loopback; then loopback is allowed.
-        near: whether the MCP server has a private address; then private addresses are allowed.
+        allow_loopback: whether the MCP server is on loopback; then loopback is allowed.
+        allow_private: whether the MCP server has a private address; then private addresses are
+            allowed.
     """
     if is_public_address(address):
         return True

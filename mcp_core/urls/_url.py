@@ -1,8 +1,8 @@
 """The URL of a server or a proxy: where to connect, and the request target to send there.
 
 1. A URL that the user gives may be written as browsers accept it: non-ASCII names become IDNA,
-   other characters are percent-encoded. URLs of OAuth, which a peer names, pass `find_url_error` first,
-   which is strict.
+   other characters are percent-encoded. URLs of OAuth, which a peer names, pass `find_url_error`
+   first, which is strict.
 2. Credentials in a URL are refused for a server, and kept apart for a proxy: no `Url` prints them.
 """
 

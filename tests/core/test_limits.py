@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core import Bucket, Rate
+from mcp_core import Rate
+from mcp_core._limits import Bucket
 
 
 def test_bucket_allows_burst_then_rate() -> None:

@@ -1,7 +1,7 @@
-"""Who may import whom, and what else holds a layer together: every file of ours against every rule.
+"""Imports, and what else keeps the layers apart: every file of the project against every rule.
 
-The second half proves that the rules bite. For each there is a source that it must refuse and one, as similar
-as possible, that it must let pass.
+The second half proves that the rules can fail. For each there is a source that it must refuse and
+one, as similar as possible, that it must let pass.
 """
 
 from __future__ import annotations
@@ -10,7 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.layering.rules import MAY_IMPORT, PACKAGES, RULES, SourceFile, complaints
+from tests.layering.rules import (
+    FOLDER_SIZE,
+    LAYER_OF,
+    MAY_IMPORT,
+    PACKAGES,
+    PROJECT_RULES,
+    PUBLIC,
+    RULES,
+    SourceFile,
+    class_names_are_unique,
+    complaints,
+    folders_are_small,
+    project_complaints,
+)
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(
@@ -22,6 +35,24 @@ FILES = sorted(
 def test_file_keeps_the_rules(path: str) -> None:
     found = complaints(SourceFile(path, (ROOT / path).read_text("utf-8")))
     assert not found, "\n" + "\n".join(found)
+
+
+def test_project_keeps_the_rules() -> None:
+    found = project_complaints(
+        [SourceFile(path, (ROOT / path).read_text("utf-8")) for path in FILES]
+    )
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_every_folder_of_the_core_has_a_layer() -> None:
+    names = {path.stem for path in (ROOT / "mcp_core").glob("*.py")} - {"__init__"}
+    names |= {path.parent.name for path in (ROOT / "mcp_core").glob("*/__init__.py")}
+    assert names == set(LAYER_OF)
+
+
+def test_public_packages_exist() -> None:
+    for name in PUBLIC:
+        assert (ROOT / name.replace(".", "/") / "__init__.py").is_file(), name
 
 
 def test_every_package_is_read() -> None:
@@ -103,19 +134,31 @@ REFUSED = [
         "private_names_stay_at_home",
         "mcp_trio/_x.py",
         "from mcp_core.jsonrpc._codec import decode",
-        "_jsonrpc.decode",
+        "_codec.decode",
     ),
     (
         "private_names_stay_at_home",
         "mcp_trio/_x.py",
-        "from mcp_core import _jsonrpc",
-        "mcp_core.jsonrpc._codec",
+        "from mcp_core.jsonrpc import _codec",
+        "jsonrpc._codec",
     ),
     (
         "private_names_stay_at_home",
         "mcp_trio/_x.py",
-        "from mcp_core.http.wire._sse import Decoder",
-        "http._sse",
+        "from mcp_core.http.wire._sse import SseDecoder",
+        "wire._sse",
+    ),
+    (
+        "private_names_stay_at_home",
+        "mcp_asyncio_shim/_x.py",
+        "from mcp_core import messages",
+        "imports mcp_core.messages, which is in no public package",
+    ),
+    (
+        "private_names_stay_at_home",
+        "mcp_trio/_x.py",
+        "from mcp_core.http.client import HttpClient",
+        "no public package",
     ),
     (
         "private_names_stay_at_home",
@@ -126,25 +169,50 @@ REFUSED = [
     (
         "layers_point_downwards",
         "mcp_core/types/_x.py",
-        "from .._methods import METHODS",
-        "mcp_core.revisions._methods",
+        "from ..revisions._methods import METHODS",
+        "imports mcp_core.revisions._methods.METHODS from a higher",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/revisions/_methods.py",
-        "from ._dialects import DIALECTS",
+        "mcp_core/types/_x.py",
+        "from .._limits import Limits",
+        "do not know each other",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/types/_x.py",
+        "from mcp_core.urls import Url",
         "a higher layer",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/_tasks.py",
-        "from . import _connection",
-        "mcp_core.connection._connection",
+        "mcp_core/_errors.py",
+        "from .types import ErrorData",
+        "do not know each other",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/connection/_connection.py",
-        "from .http import Endpoint",
+        "mcp_core/_limits.py",
+        "if TYPE_CHECKING:\n    from .jsonrpc._body import ParsedBody",
+        ":2: imports",
+    ),
+    ("layers_point_downwards", "mcp_core/urls/_x.py", "from ..auth import Grant", "a higher layer"),
+    (
+        "layers_point_downwards",
+        "mcp_core/urls/_x.py",
+        "from mcp_core.jsonrpc._codec import decode",
+        "do not know each other",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/jsonrpc/_x.py",
+        "from ..urls import Url",
+        "do not know each other",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/jsonrpc/_x.py",
+        "from ..revisions._config import Config",
         "a higher layer",
     ),
     (
@@ -155,60 +223,70 @@ REFUSED = [
     ),
     (
         "layers_point_downwards",
-        "mcp_core/__init__.py",
-        "from .registry import Server",
+        "mcp_core/revisions/_x.py",
+        "from ..messages._outbox import Outbox",
         "a higher layer",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/messages/_x.py",
+        "from ..schema._json_schema import JsonSchema",
+        "a higher layer",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/schema/_x.py",
+        "from ..subscriptions import _server",
+        "do not know each other",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/subscriptions/_x.py",
+        "from ..connection import _connection",
+        "a higher layer",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/connection/_connection.py",
+        "from ..http import Endpoint",
+        "a higher layer",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/connection/_x.py",
+        "from ..client._calls import PendingCall",
+        "a higher layer",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/client/_x.py",
+        "from ..http.wire._messages import Head",
+        "do not know each other",
     ),
     (
         "layers_point_downwards",
         "mcp_core/http/_x.py",
         "from ..registry import Server",
-        "each other",
+        "do not know each other",
     ),
     (
         "layers_point_downwards",
         "mcp_core/http/__init__.py",
-        "from ..auth import Guard",
-        "each other",
+        "from ..auth import Grant",
+        "do not know each other",
     ),
     (
         "layers_point_downwards",
         "mcp_core/auth/_x.py",
         "from mcp_core.http import Head",
-        "each other",
-    ),
-    ("layers_point_downwards", "mcp_core/urls/_x.py", "from ..auth import Grant", "does not need"),
-    (
-        "layers_point_downwards",
-        "mcp_core/urls/_x.py",
-        "from mcp_core.jsonrpc._codec import decode",
-        "does not need",
+        "do not know each other",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/urls/_x.py",
-        "from mcp_core.types import Role",
-        "does not need",
+        "mcp_core/registry/entries/_x.py",
+        "from ...client import _calls",
+        "do not know each other",
     ),
-    (
-        "layers_point_downwards",
-        "mcp_core/types/_x.py",
-        "from mcp_core.urls import Url",
-        "a higher layer",
-    ),
-    (
-        "protocols_replace_back_edges",
-        "mcp_core/http/client/_transport.py",
-        "if TYPE_CHECKING:\n    from ._client import HttpClient",
-        ":2: imports mcp_core.http.client._http_client.HttpClient",
-    ),
-    (
-        "protocols_replace_back_edges",
-        "mcp_core/http/client/_requests.py",
-        "from ._streamable import Streamable",
-        "instead of using its protocol",
-    ),
-    ("layers_point_downwards", "mcp_core/_x.py", "from .runtime import Job", "a higher layer"),
     (
         "layers_point_downwards",
         "mcp_core/http/_x.py",
@@ -220,6 +298,91 @@ REFUSED = [
         "mcp_core/registry/_x.py",
         "from mcp_core.runtime import Job",
         "a higher layer",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/__init__.py",
+        "from .registry import Server",
+        "a higher layer",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/__init__.py",
+        "from .runtime import Job",
+        "a higher layer",
+    ),
+    ("layers_point_downwards", "mcp_core/_x.py", "x = 1", "is in _x, which has no layer"),
+    (
+        "layers_point_downwards",
+        "mcp_core/http/_x.py",
+        "from mcp_core.later import x",
+        "which has no layer",
+    ),
+    (
+        "parts_stay_apart",
+        "mcp_core/http/wire/_x.py",
+        "from ..server._endpoint import Endpoint",
+        "imports mcp_core.http.server._endpoint.Endpoint",
+    ),
+    (
+        "parts_stay_apart",
+        "mcp_core/http/wire/_x.py",
+        "from ..client._pool import Pool",
+        "may not know",
+    ),
+    (
+        "parts_stay_apart",
+        "mcp_core/http/wire/_x.py",
+        "from mcp_core.http import Head",
+        "may not know",
+    ),
+    (
+        "parts_stay_apart",
+        "mcp_core/http/server/_x.py",
+        "from ..client import _pool",
+        "may not know",
+    ),
+    (
+        "parts_stay_apart",
+        "mcp_core/http/client/_x.py",
+        "if TYPE_CHECKING:\n    from ..server._stream import EventStream",
+        ":2: imports",
+    ),
+    (
+        "parts_stay_apart",
+        "mcp_core/auth/_steps.py",
+        "from .client._tokens import Tokens",
+        "may not know",
+    ),
+    (
+        "parts_stay_apart",
+        "mcp_core/auth/_steps.py",
+        "from .server._jwt import JwtVerifier",
+        "may not know",
+    ),
+    (
+        "parts_stay_apart",
+        "mcp_core/auth/client/_x.py",
+        "from ..server._jwt import JwtVerifier",
+        "may not know",
+    ),
+    (
+        "parts_stay_apart",
+        "mcp_core/auth/server/_x.py",
+        "from mcp_core.auth.client import _tokens",
+        "may not know",
+    ),
+    (
+        "protocols_replace_back_edges",
+        "mcp_core/http/client/_transport.py",
+        "if TYPE_CHECKING:\n    from ._http_client import HttpClient",
+        ":2: imports mcp_core.http.client._http_client.HttpClient",
+    ),
+    (
+        "protocols_replace_back_edges",
+        "mcp_core/http/client/_requests.py",
+        "from ._streamable import StreamableHttpTransport",
+        "instead of using its protocol",
     ),
     ("the_protocol_has_no_coroutines", "mcp_core/_x.py", "async def f(): ...", "async def f"),
     (
@@ -424,8 +587,14 @@ REFUSED = [
         "class StreamWrapper(Stream): ...",
         "Wrapper says nothing",
     ),
-    ("files_are_short", "mcp_core/_x.py", "x = 1\n" * 851, "851 lines"),
-    ("files_are_short", "mcp_trio/types/_x.py", "x = 1\n" * 851, "851 lines"),
+    ("files_are_short", "mcp_core/_x.py", "x = 1\n" * 801, "801 lines"),
+    (
+        "files_are_short",
+        "mcp_core/connection/_connection.py",
+        "x = 1\n" * 1000,
+        "has 1000 lines, more than",
+    ),
+    ("files_are_short", "mcp_trio/types/_x.py", "x = 1\n" * 801, "801 lines"),
 ]
 
 PASSED = [
@@ -468,39 +637,90 @@ PASSED = [
     (
         "private_names_stay_at_home",
         "mcp_trio/_x.py",
-        "from mcp_core import __version__\nimport _thread",
+        "from mcp_core import __version__, http\nimport _thread",
+    ),
+    (
+        "private_names_stay_at_home",
+        "mcp_trio/_x.py",
+        "import mcp_core.http\nfrom mcp_core.urls import Url",
     ),
     (
         "private_names_stay_at_home",
         "mcp_core/http/_x.py",
         "from mcp_core.connection._connection import Connection",
     ),
+    ("layers_point_downwards", "mcp_core/types/_tools.py", "from .._errors import ToolError"),
+    (
+        "layers_point_downwards",
+        "mcp_core/urls/_x.py",
+        "from .._errors import McpTrioError\nfrom .._limits import Limits",
+    ),
+    ("layers_point_downwards", "mcp_core/urls/_x.py", "from ._url import Url"),
+    (
+        "layers_point_downwards",
+        "mcp_core/revisions/_methods.py",
+        "from ..jsonrpc._codec import reader\nfrom . import _dialects",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/subscriptions/_x.py",
+        "from ..messages._pending import PendingRequest",
+    ),
     (
         "layers_point_downwards",
         "mcp_core/connection/_connection.py",
-        "from . import types as t\nfrom ._tasks import Task",
+        "from .. import types as t\nfrom ..schema import _json_schema",
     ),
-    ("layers_point_downwards", "mcp_core/connection/_state.py", "from ._capabilities import has"),
     (
         "layers_point_downwards",
         "mcp_core/http/_x.py",
-        "from .._connection import C\nfrom ._sse import Decoder",
+        "from ..connection._connection import C\nfrom .wire._sse import D",
     ),
-    ("layers_point_downwards", "mcp_core/revisions/_methods.py", "from ._jsonrpc import reader"),
+    (
+        "layers_point_downwards",
+        "mcp_core/registry/entries/_x.py",
+        "from .._server import Server\nfrom ..functions import _schema",
+    ),
+    ("layers_point_downwards", "mcp_core/__init__.py", "from .connection._pump import Pump"),
+    ("layers_point_downwards", "mcp_core/runtime/_x.py", "from mcp_core import http, registry"),
     ("layers_point_downwards", "mcp_trio/http/_x.py", "from mcp_core.registry import Server"),
-    ("layers_point_downwards", "mcp_core/urls/_x.py", "from .._errors import McpTrioError"),
-    ("layers_point_downwards", "mcp_core/urls/_x.py", "from ._url import Url"),
+    (
+        "parts_stay_apart",
+        "mcp_core/http/wire/_x.py",
+        "from ._sse import D\nfrom ...urls import Url",
+    ),
+    (
+        "parts_stay_apart",
+        "mcp_core/http/server/_x.py",
+        "from ..wire._sse import D\nfrom ._stream import E",
+    ),
+    ("parts_stay_apart", "mcp_core/http/client/_x.py", "from mcp_core.http.wire._sse import D"),
+    (
+        "parts_stay_apart",
+        "mcp_core/http/__init__.py",
+        "from .client._pool import P\nfrom .server._stream import E",
+    ),
+    (
+        "parts_stay_apart",
+        "mcp_core/auth/client/_x.py",
+        "from .._steps import Step\nfrom ._tokens import Tokens",
+    ),
+    ("parts_stay_apart", "mcp_core/auth/_x.py", "from ._secret import Secret"),
+    (
+        "parts_stay_apart",
+        "mcp_core/runtime/_x.py",
+        "from mcp_core.http.client import _pool\nfrom mcp_core.http.server import _auth",
+    ),
     (
         "protocols_replace_back_edges",
-        "mcp_core/http/_carriage.py",
-        "from ._client import HttpClient",
+        "mcp_core/http/client/_pool.py",
+        "from ._http_client import HttpClient",
     ),
     (
         "protocols_replace_back_edges",
         "mcp_core/http/client/_requests.py",
         "from ._transport import OperationHost",
     ),
-    ("layers_point_downwards", "mcp_core/runtime/_x.py", "from mcp_core import http, registry"),
     (
         "the_protocol_has_no_coroutines",
         "mcp_core/_x.py",
@@ -561,7 +781,7 @@ PASSED = [
     ),
     ("writers_are_few", "mcp_trio/streams/_link.py", "await stream.send_all(b'')"),
     ("writers_are_few", "mcp_trio/http_server/_h11_connection.py", "await stream.send_all(b'')"),
-    ("writers_are_few", "mcp_trio/testing.py", "async def send_all(self, data): ..."),
+    ("writers_are_few", "mcp_trio/testing/_leaks.py", "async def send_all(self, data): ..."),
     (
         "class_names_say_something",
         "mcp_core/_x.py",
@@ -591,3 +811,59 @@ def test_rule_lets_pass(rule: str, path: str, source: str) -> None:
 
 def test_every_rule_is_shown_from_both_sides() -> None:
     assert {row[0] for row in REFUSED} == {row[0] for row in PASSED} == set(BY_NAME)
+
+
+def files_in(folder: str, count: int) -> list[SourceFile]:
+    return [SourceFile(f"{folder}/_{number}.py", "x = 1\n") for number in range(count)]
+
+
+def classes(*places: str) -> list[SourceFile]:
+    """Return a file with one class for each of the places, which are `path:ClassName`."""
+    rows = [place.split(":") for place in places]
+    return [SourceFile(path, f"x = 1\n\n\nclass {name}: ...\n") for path, name in rows]
+
+
+def test_folder_above_its_size_is_refused() -> None:
+    files = files_in("mcp_core/http/wire", FOLDER_SIZE + 1)
+    [(path, _, text)] = folders_are_small(files)
+    assert path.startswith("mcp_core/http/wire/")
+    assert text == "mcp_core/http/wire has 16 files, more than 15"
+    assert project_complaints(files) == [f"{path}:1: {text}"]
+
+
+def test_folder_of_full_size_passes() -> None:
+    files = files_in("mcp_core/http", FOLDER_SIZE) + files_in("mcp_core/http/wire", FOLDER_SIZE)
+    assert list(folders_are_small([*files, *files_in("examples", 2 * FOLDER_SIZE)])) == []
+
+
+@pytest.mark.parametrize(
+    ("places", "line"),
+    [
+        (("mcp_core/_x.py:A", "mcp_trio/_y.py:A"), "mcp_trio/_y.py:4: class A is also in"),
+        (("mcp_core/_x.py:_A", "mcp_core/_y.py:_A"), "class _A is also in mcp_core/_x.py"),
+        (("mcp_core/_x.py:A", "mcp_core/_x.py:A"), "class A is also in mcp_core/_x.py"),
+        (("mcp_trio/_x.py:_A", "mcp_asyncio_shim/_x.py:_A"), "is also in mcp_trio/_x.py"),
+        (("mcp_trio/_x.py:Link", "mcp_trio/_y.py:Link"), "class Link is also in mcp_trio/_x.py"),
+        (("mcp_core/_x.py:Link",), "class Link is a name of the drivers"),
+    ],
+)
+def test_class_name_of_two_classes_is_refused(places: tuple[str, ...], line: str) -> None:
+    files = classes(*places)
+    [found] = project_complaints(files)
+    assert line in found
+    assert len(list(class_names_are_unique(files))) == 1
+
+
+def test_class_name_of_one_class_passes() -> None:
+    files = classes(
+        "mcp_core/_x.py:A",
+        "mcp_core/_y.py:_A",
+        "mcp_trio/_x.py:Client",
+        "mcp_asyncio_shim/_x.py:Client",
+        "examples/a.py:A",
+    )
+    assert list(class_names_are_unique(files)) == []
+
+
+def test_every_project_rule_is_shown() -> None:
+    assert set(PROJECT_RULES) == {folders_are_small, class_names_are_unique}

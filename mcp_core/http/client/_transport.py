@@ -72,7 +72,7 @@ def may_repeat(out: Outgoing) -> bool:
 
     Custom methods may do anything, so they are never repeated.
     """
-    return out.kind is MessageKind.ANSWER or out.method in _REPEATABLE
+    return out.kind is MessageKind.RESPONSE or out.method in _REPEATABLE
 
 
 def is_long_lived(out: Outgoing) -> bool:

@@ -62,7 +62,7 @@ __all__ = [
     "cancelled_ids",
 ]
 
-_ANSWER: Final = MessageKind.ANSWER
+_RESPONSE: Final = MessageKind.RESPONSE
 
 _CANCELLED: Final = "notifications/cancelled"
 
@@ -227,7 +227,7 @@ class Conversation:
 
     def _route(self, message: Outgoing) -> None:
         shared = self.shared
-        is_answer = message.kind is _ANSWER
+        is_answer = message.kind is _RESPONSE
         stream = self._response_stream(message.id) if is_answer else self._message_stream(message)
         if stream is None:
             return

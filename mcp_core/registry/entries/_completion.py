@@ -61,7 +61,8 @@ class Completer:
             )
         if not 1 <= len(found.parameters) <= 2:
             raise DeclarationError(
-                f"{found.label}: a completion takes the typed text and, optionally, the arguments already chosen"
+                f"{found.label}: a completion takes the typed text and, optionally, "
+                "the arguments already chosen"
             )
         for parameter, allowed, value in zip(
             found.parameters, (_TEXT, _MAPPINGS), ("text", "a dict of text"), strict=False
@@ -126,7 +127,8 @@ class Completers:
         if argument.name not in self._names:
             raise McpError(
                 dialect.codes[Fault.INVALID_PARAMS],
-                f"Unknown argument `{argument.name[:_MAX_SHOWN]}`; the arguments are: {self._listed_names}",
+                f"Unknown argument `{argument.name[:_MAX_SHOWN]}`; "
+                f"the arguments are: {self._listed_names}",
             )
         completer = self._by_argument.get(argument.name)
         if completer is None:

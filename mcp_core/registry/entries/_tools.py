@@ -117,7 +117,8 @@ class ToolEntry:
         description = options.get("description") or found.description
         if not description:
             warn_author(
-                f"tool {self.name!r} has no description: without one a model cannot know when to use it"
+                f"tool {self.name!r} has no description: "
+                "without one a model cannot know when to use it"
             )
         declared = options.get("input_schema")
         self._read: Callable[[Raw | bytes | UnsetType], dict[str, Any]]

@@ -181,7 +181,8 @@ def _check_parameter(parameter: inspect.Parameter, label: str) -> None:
             )
     if parameter.name == "self" and parameter.annotation is MISSING:
         raise DeclarationError(
-            f"{label} lacks its instance; declare the method of an instance, as in add_tool(x.method)"
+            f"{label} lacks its instance; "
+            "declare the method of an instance, as in add_tool(x.method)"
         )
     if parameter.name.startswith("__"):
         raise DeclarationError(
@@ -216,7 +217,8 @@ def _resolver(inner: Any, label: str) -> Callable[[Any, str], Any]:
             text = annotation if isinstance(annotation, str) else repr(annotation)
             raise DeclarationError(
                 f"{label}: the annotation of {location}, {text}, cannot be resolved ({exc}); "
-                f"its names must exist at run time at the top of the module, so not only under TYPE_CHECKING"
+                "its names must exist at run time at the top of the module, "
+                "so not only under TYPE_CHECKING"
             ) from exc
 
     return resolve

@@ -246,8 +246,9 @@ class TextReader:
         for wire_name, text in arguments.items():
             field = self._fields.get(wire_name)
             if field is None:
+                known = ", ".join(self._fields) or "none"
                 raise InvalidArguments(
-                    f"Unknown argument `{wire_name}`; the arguments are: {', '.join(self._fields) or 'none'}"
+                    f"Unknown argument `{wire_name}`; the arguments are: {known}"
                 )
             if text or field.required or field.is_text:
                 try:

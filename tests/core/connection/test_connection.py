@@ -547,7 +547,7 @@ def test_messages_to_send_have_routing_data() -> None:
         (MessageKind.REQUEST, id, "a", "roots/list"),
         (MessageKind.NOTIFICATION, None, "a", "notifications/progress"),
         (MessageKind.CANCEL, id, "a", "notifications/cancelled"),
-        (MessageKind.ANSWER, "a", None, ""),
+        (MessageKind.RESPONSE, "a", None, ""),
         (MessageKind.NOTIFICATION, None, None, "notifications/tools/list_changed"),
     ]
     assert all(isinstance(message, Outgoing) for message in found)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec import Struct, json
 
-from mcp_core import METHODS
 from mcp_core.auth import (
     Await,
     FetchFailed,
@@ -22,6 +21,7 @@ from mcp_core.auth import (
 from mcp_core.http import Endpoint, EndpointAuth, Head, HostOriginPolicy, RequestHead, Router
 from mcp_core.http.server._auth import GUARDED
 from mcp_core.registry import Context, Server
+from mcp_core.revisions._methods import METHODS
 from mcp_core.runtime import run_auth_check
 from mcp_core.types import InputRequiredResult
 from tests.core.auth.minting import ISSUER, JWKS_URI, NOW, RESOURCE, keys_reply, token

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mcp_core import METHODS, Fault, LocalProtocolError, McpError, Method, RemoteProtocolError
+from mcp_core import Fault, LocalProtocolError, McpError, Method, RemoteProtocolError
 from mcp_core import types as t
 from mcp_core.input_requests._kinds import (
     INPUT_REQUESTS,
@@ -20,7 +20,7 @@ from mcp_core.input_requests._kinds import (
     require_capabilities,
     response_to_error,
 )
-from mcp_core.revisions._methods import INPUTS
+from mcp_core.revisions._methods import INPUTS, METHODS
 from tests.core.server_requests import (
     ALICE,
     ANSWER_TO,

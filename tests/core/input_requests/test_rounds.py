@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from mcp_core import (
     DIALECTS,
-    METHODS,
     LocalProtocolError,
     McpError,
     Method,
@@ -46,6 +45,7 @@ from mcp_core.input_requests._rounds import (
 from mcp_core.jsonrpc._codec import encode, reader
 from mcp_core.messages._events import RequestReceived
 from mcp_core.revisions._encoding import encode_result_parts
+from mcp_core.revisions._methods import METHODS
 from tests.core.helpers import STATEFUL, STATELESS, A, B, C, D, E, server_config
 from tests.core.server_requests import (
     ALICE,

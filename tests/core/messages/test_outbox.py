@@ -25,7 +25,7 @@ def test_outbox_empty_has_nothing() -> None:
 def test_outbox_take_returns_messages_once_in_order() -> None:
     first, second = (
         Outgoing(b"{}", MessageKind.REQUEST, 1, None, "m"),
-        Outgoing(b"[]", MessageKind.ANSWER, "x"),
+        Outgoing(b"[]", MessageKind.RESPONSE, "x"),
     )
     outbox = outbox_of(first, second)
     assert outbox.queued == 4
@@ -38,7 +38,7 @@ def test_outbox_take_returns_messages_once_in_order() -> None:
 def test_outbox_take_lines_returns_one_message_per_line() -> None:
     outbox = outbox_of(
         Outgoing(b'{"a":1}', MessageKind.NOTIFICATION),
-        Outgoing(b'{\n "b": "c\\n"\n}', MessageKind.ANSWER, 1),
+        Outgoing(b'{\n "b": "c\\n"\n}', MessageKind.RESPONSE, 1),
         Outgoing(b"{}", MessageKind.CANCEL),
     )
     assert outbox.queued == len(b'{"a":1}{"b":"c\\n"}{}')
@@ -52,8 +52,8 @@ def test_outbox_take_lines_returns_one_message_per_line() -> None:
 @pytest.mark.parametrize(
     ("message", "peers_request"),
     [
-        (Outgoing(b"", MessageKind.ANSWER, 1), 1),
-        (Outgoing(b"", MessageKind.ANSWER, "1"), "1"),
+        (Outgoing(b"", MessageKind.RESPONSE, 1), 1),
+        (Outgoing(b"", MessageKind.RESPONSE, "1"), "1"),
         (Outgoing(b"", MessageKind.NOTIFICATION, None, 1), 1),
         (Outgoing(b"", MessageKind.NOTIFICATION), None),
         # Our own request 7, sent during the request 1 of the peer or during none.

@@ -11,7 +11,6 @@ from msgspec import Raw
 
 from mcp_core import (
     DIALECTS,
-    METHODS,
     Connection,
     Dialect,
     McpError,
@@ -22,6 +21,7 @@ from mcp_core import (
 )
 from mcp_core.registry import Context, Invocation, Server
 from mcp_core.registry._input_requests import InputCollector
+from mcp_core.revisions._methods import METHODS
 from mcp_core.runtime import Runtime, Service
 from mcp_core.types import ClientCapabilities, ErrorData, Result
 

@@ -147,7 +147,7 @@ def a_notification(method: str) -> Outgoing:
     return Outgoing(b"{}", MessageKind.NOTIFICATION, method=method)
 
 
-RESPONSE = Outgoing(b"{}", MessageKind.ANSWER, "q")
+RESPONSE = Outgoing(b"{}", MessageKind.RESPONSE, "q")
 
 
 def transport() -> tuple[FakeHost, PlainTransport]:
