@@ -1,20 +1,13 @@
-"""The client side of MCP over HTTP, without IO: it turns messages of a `Connection` into requests.
+"""The client side of MCP over HTTP, without I/O: it turns messages of a `Connection` into requests.
 
 1. `HttpClient` keeps the tables: which call belongs to which operation, what is to be made or
    dropped, and which deadlines are set. A transport decides how a message is sent: Streamable HTTP
    at first, and HTTP+SSE if the server is of 2024-11-05.
-2. What arrives is passed to the connection at once, and the events are queued here. A transport can
-   then tell, when a response ends, whether the result was in it.
+2. What arrives is passed to the connection at once, and the events are queued here. A transport
+   can then see, when a response ends, whether the result was in it.
 3. Each request of the connection ends, with a result or with an error of the network.
 
 Sockets, the connection pool and the revisions are not known here.
-
-Which arguments of which tools a client mirrors into headers, as learned from `tools/list`.
-
-1. A tool whose `x-mcp-header` annotations are invalid is removed from the list, the others stay
-   (2026-07-28, basic/transports/streamable-http, Custom Headers from Tool Parameters).
-2. The last list counts. If the server has changed a tool since, it rejects the call, and the list
-   is requested again (`AbstractClient.call_tool`).
 """
 
 from __future__ import annotations
@@ -43,17 +36,6 @@ from ._options import HttpCall, HttpClientOptions
 from ._streamable import StreamableHttpTransport
 
 if TYPE_CHECKING:
-    from mcp_core.schema._param_headers import ParamHeaders
-    from mcp_core.types import ListToolsResult
-
-__all__ = [
-    "HttpClient",
-    "ToolHeaders",
-]
-
-# emptied
-
-if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
     from mcp_core.connection._connection import Connection
     from mcp_core.http.wire._messages import Head, Headers
@@ -64,9 +46,15 @@ if TYPE_CHECKING:
 
     from ._transport import HttpOperation, Transport
 
+__all__ = ["HttpClient", "ToolHeaders"]
+
 # Seconds that a server has to end a response after its result. If it does, the connection is
 # reused.
 _LINGER_TIMEOUT: Final = 5.0
+
+# Tools with mirrored arguments that are remembered. Above it the tools listed first are forgotten,
+# and a call of one of them costs one more `tools/list`.
+_MAX_TOOLS: Final = 4096
 
 
 class HttpClient:
@@ -406,13 +394,12 @@ class HttpClient:
             self._events.append(event)
 
 
-# Tools with mirrored arguments that are remembered. Above it the tools listed first are forgotten,
-# and a call of one of them costs one more `tools/list`.
-_MAX_TOOLS: Final = 4096
-
-
 class ToolHeaders:
-    """The mirrored arguments of a server's tools."""
+    """The arguments that a client mirrors into headers, for each tool of a server.
+
+    The last `tools/list` counts. If the server has changed a tool since, it rejects the call, and
+    the list is requested again (`AbstractClient.call_tool`).
+    """
 
     __slots__ = ("_by_tool",)
 
@@ -428,6 +415,9 @@ class ToolHeaders:
 
     def learn(self, page: ListToolsResult) -> list[RemoteProtocolError]:
         """Learn from a page of `tools/list`, and remove the tools from it that cannot be called.
+
+        Those are the tools with invalid `x-mcp-header` annotations; the others stay (2026-07-28,
+        basic/transports/streamable-http, Custom Headers from Tool Parameters).
 
         Returns:
             An error for each tool that was removed.

@@ -106,6 +106,9 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         # Names only: a value may be a token.
-        return f"<HttpClientOptions, headers {', '.join(self.headers) or 'none'}, access by {self.authorizer!r}>"
+        return (
+            f"<HttpClientOptions, headers {', '.join(self.headers) or 'none'}, access by "
+            f"{self.authorizer!r}>"
+        )
 
     __rich_repr__ = None  # type: ignore[assignment]

@@ -113,7 +113,10 @@ class Pool(Generic[C]):
         self._closed = False
 
     def __repr__(self) -> str:
-        return f"<Pool: {self._short_count} in use, {self._long_count} for streams, {len(self._idle)} idle>"
+        return (
+            f"<Pool: {self._short_count} in use, {self._long_count} for streams, {len(self._idle)} "
+            "idle>"
+        )
 
     def acquire(self, call: HttpCall, now: float) -> C | PoolDecision:
         """Return a connection for `call`, or what to do instead."""

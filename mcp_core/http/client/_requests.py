@@ -194,7 +194,10 @@ class StreamablePost(MessagePost):
         body = response.body
         dialect = self.out.dialect
         if response.status != 200 or not body:
-            return f"the server accepted the request (status {response.status}) but sent no response to it"
+            return (
+                f"the server accepted the request (status {response.status}) but sent no response "
+                "to it"
+            )
         if is_batch(body) and dialect is not None and dialect.batches:
             return None
         try:
@@ -300,7 +303,10 @@ class EventStreamGet(HttpOperation):
         """Reconnect after a delay, or fail with `find_error` after too many attempts."""
         delay = self.reconnection.next_delay()
         if delay is None:
-            text = f"{self.error_prefix}no success after {self.reconnection.failures} attempts: {problem}"
+            text = (
+                f"{self.error_prefix}no success after {self.reconnection.failures} attempts: "
+                f"{problem}"
+            )
             self.fail(ConnectionLost(text), now)
         else:
             self.response = None
@@ -370,7 +376,10 @@ def _is_modern_body(body: bytes) -> bool:
 def _unexpected_content_type(head: Head) -> str:
     value = header(head, b"content-type")
     type = "no type" if value is None else f"type {value.decode('latin-1')[:80]!r}"
-    return f"the response is of {type} instead of JSON or an event stream; is this the URL of an MCP server?"
+    return (
+        f"the response is of {type} instead of JSON or an event stream; is this the URL of an MCP "
+        "server?"
+    )
 
 
 def _with_prefix(prefix: str, error: RemoteProtocolError) -> RemoteProtocolError:

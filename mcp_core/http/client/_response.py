@@ -66,7 +66,8 @@ class Response:
         if coding not in (b"identity", b""):
             if self.good:
                 raise RemoteProtocolError(
-                    f"the body is encoded ({coding.decode('latin-1')[:40]}), which the client did not request; does a proxy encode it?"
+                    f"the body is encoded ({coding.decode('latin-1')[:40]}), which the client did "
+                    "not request; does a proxy encode it?"
                 )
             self._body = None
         elif self.good and is_event_stream(header(head, b"content-type")):

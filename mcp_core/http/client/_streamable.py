@@ -80,7 +80,10 @@ class StreamableHttpTransport(Transport):
 
     def __repr__(self) -> str:
         session = "no session" if self.session is None else "a session"
-        return f"<StreamableHttpTransport, {session}, {len(self._reading)} calls, {len(self._held)} messages held>"
+        return (
+            f"<StreamableHttpTransport, {session}, {len(self._reading)} calls, {len(self._held)} "
+            "messages held>"
+        )
 
     def close(self, now: float) -> None:
         super().close(now)
@@ -187,7 +190,8 @@ class StreamableHttpTransport(Transport):
             session = header(head, SESSION_ID)
             if session is not None and not _SESSION_ID.fullmatch(session):
                 raise RemoteProtocolError(
-                    "the session id of the server is not visible ASCII, or longer than 1024 characters"
+                    "the session id of the server is not visible ASCII, or longer than 1024 "
+                    "characters"
                 )
             self.session = session
         elif step is not Step.INITIALIZED and post.session == self.session:
@@ -306,7 +310,10 @@ class StreamableHttpTransport(Transport):
         for out in list(self._held):
             if out.dialect not in (None, peer.dialect):
                 self._held.remove(out)
-                problem = f"{out.method}: the server has lost the session, and negotiated another revision for the new one"
+                problem = (
+                    f"{out.method}: the server has lost the session, and negotiated another "
+                    "revision for the new one"
+                )
                 client.message_failed(out, ConnectionLost(problem), now, 0)
 
 

@@ -323,7 +323,10 @@ class MessagePost(HttpOperation):
         self.id = out.id if out.kind is MessageKind.REQUEST else None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.out.method or 'a response'}, {self.response or 'no response'}>"
+        return (
+            f"<{type(self).__name__} {self.out.method or 'a response'}, "
+            f"{self.response or 'no response'}>"
+        )
 
     @property
     def error_prefix(self) -> str:

@@ -67,7 +67,10 @@ class AsgiHttpExchange:
         self.exchange = site.begin(head, now, path=path, token=token)
 
     def __repr__(self) -> str:
-        return f"<AsgiHttpExchange {'gone' if self.gone else 'over' if self.over else 'open'}, {self.exchange!r}>"
+        return (
+            f"<AsgiHttpExchange {'gone' if self.gone else 'over' if self.over else 'open'}, "
+            f"{self.exchange!r}>"
+        )
 
     @property
     def over(self) -> bool:

@@ -87,7 +87,10 @@ class AsgiWebSocket:
         self.exchange = site.begin(head, now, path=path, token=token, may_upgrade=True)
 
     def __repr__(self) -> str:
-        return f"<AsgiWebSocket {'gone' if self.gone else 'over' if self.over else 'open'}, {self.exchange!r}>"
+        return (
+            f"<AsgiWebSocket {'gone' if self.gone else 'over' if self.over else 'open'}, "
+            f"{self.exchange!r}>"
+        )
 
     @property
     def over(self) -> bool:

@@ -156,7 +156,10 @@ class Endpoint:
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def __repr__(self) -> str:
-        return f"<Endpoint with {len(self.sessions)} sessions, {len(self._awaiting_output)} exchanges under way>"
+        return (
+            f"<Endpoint with {len(self.sessions)} sessions, {len(self._awaiting_output)} exchanges "
+            "under way>"
+        )
 
     @property
     def idle(self) -> bool:
