@@ -93,7 +93,10 @@ class DpopVerifier:
         self._used: dict[bytes, float] = {}
 
     def __repr__(self) -> str:
-        return f"<DpopVerifier, {len(self._used)} remembered{', with nonces' if self._nonce_key else ''}>"
+        return (
+            f"<DpopVerifier, {len(self._used)} "
+            f"remembered{', with nonces' if self._nonce_key else ''}>"
+        )
 
     def nonce(self, now: float) -> str | None:
         """Return the nonce for clients at `now`, or None if none is required."""

@@ -309,7 +309,10 @@ class OAuthResourceServer:
                 kind = InvalidToken
             elif isinstance(exc, VerifierUnavailable):
                 kind = VerifierUnavailable
-            problem = f"the verifier raised {type(exc).__name__}, whose text is left out: the token is in it"
+            problem = (
+                f"the verifier raised {type(exc).__name__}, whose text is left out: the token is "
+                "in it"
+            )
             raise kind(problem).with_traceback(exc.__traceback__) from None
         if not isinstance(grant, Grant):
             raise TypeError("a verifier must return a Grant or None")
