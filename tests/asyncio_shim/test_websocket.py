@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Play = Callable[[ServerConnection, Any], Awaitable[None]]
 
 
-# -- Our client --------------------------------------------------------------------------------------------------------------------
+# -- Our client ------------------------------------------------------------------------------------
 
 
 def answer(message: Any, result: Any) -> str:
@@ -279,7 +279,7 @@ def test_trio_server_over_websocket(version: str) -> None:
         asyncio.run(main(url))
 
 
-# -- Our application ---------------------------------------------------------------------------------------------------------------
+# -- Our application -------------------------------------------------------------------------------
 
 
 def test_asgi_websocket_carries_connection() -> None:

@@ -70,7 +70,10 @@ class ReceivedRequest:
 
     @property
     def text(self) -> str:
-        return f"{self.path}?{self.query} {self.headers} {parse_qs(self.body.decode('latin-1'))} {self.body!r}"
+        return (
+            f"{self.path}?{self.query} {self.headers} {parse_qs(self.body.decode('latin-1'))} "
+            f"{self.body!r}"
+        )
 
 
 @dataclass

@@ -63,7 +63,8 @@ ATTACKS: dict[str, Callable[[str], bytes]] = {
     "HEAD": lambda state: request(target(state), method="HEAD"),
     "DELETE": lambda state: request(target(state), method="DELETE"),
     "a preflight": lambda state: request(
-        target(state), "origin: https://evil.example", "access-control-request-private-network: true", method="OPTIONS"
+        target(state), "origin: https://evil.example",
+        "access-control-request-private-network: true", method="OPTIONS"
     ),
     "TRACE": lambda state: request(target(state), method="TRACE"),
     "another path": lambda state: request(target(state, "/other")),

@@ -4,9 +4,12 @@ Each `Row` is one connection's worth of bytes, of which the first request is jud
 `SERVED` means that it reaches the server; `WAITS` that more bytes must come. In the tables a minus before a status says
 that we refuse what h11 alone would read: `forgiven`.
 
-Three tables: `LINES` are request lines, put before the usual headers. `FIELDS` are header lines, put after them. `WHOLE`
-is everything else, byte by byte. The tricks are those of request smuggling: whatever readers of HTTP are known to
-disagree about, each as the smallest request that shows it. `CHUNKS` are bodies in chunks, which h11 judges.
+Three tables: `LINES` are request lines, put before the usual headers. `FIELDS` are header lines,
+put after them. `WHOLE`
+is everything else,
+byte by byte. The tricks are those of request smuggling: whatever readers of HTTP are known to
+disagree about, each as the smallest request that shows it. `CHUNKS` are bodies in chunks,
+which h11 judges.
 """
 
 from __future__ import annotations
@@ -607,7 +610,8 @@ WHOLE: Final[list[tuple[str, bytes, int]]] = [
     ("two in one go", b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n" + SMUGGLED, SERVED),
 ]
 
-# name, a body in chunks, what h11 reads: all of the data, or the status of its refusal, or that more must come
+# name, a body in chunks, what h11 reads: all of the data, or the status of its refusal, or that
+# more must come
 CHUNKS: Final[list[tuple[str, bytes, bytes | int]]] = [
     ("one chunk", b"2\r\n{}\r\n0\r\n\r\n", b"{}"),
     ("two chunks", b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n", b"{}"),

@@ -1,7 +1,9 @@
 """Spellings of `Host` and `Origin`, and who lets them in: a corpus for every way into a server.
 
-The tricks are those by which pages got, or could have got, into MCP servers that looked at no name or only at its
-beginning or end (CVE-2025-66414, CVE-2025-66416, CVE-2025-9611, CVE-2026-34742, CVE-2026-42559), and what the readers of
+The tricks are those by which pages got, or could have got,
+into MCP servers that looked at no name or only at its
+beginning or end (CVE-2025-66414, CVE-2025-66416, CVE-2025-9611, CVE-2026-34742, CVE-2026-42559),
+and what the readers of
 URLs disagree about.
 """
 

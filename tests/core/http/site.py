@@ -173,7 +173,7 @@ class Talk:
         self.seen: list[tuple[Conversation, Event]] = []
         self.services: list[Service] = []
 
-    # -- Requests ----------------------------------------------------------------------------------------------------------
+    # -- Requests ----------------------------------------------------------------------------------
 
     def send(
         self,
@@ -234,7 +234,7 @@ class Talk:
         assert accepted.status == 202, accepted
         return visit
 
-    # -- The driver's part -------------------------------------------------------------------------------------------------
+    # -- The driver's part -------------------------------------------------------------------------
 
     def pump(self) -> None:
         while True:

@@ -62,7 +62,10 @@ def house() -> Server:
         """Who asks."""
         grant = context.grant
         assert grant is not None
-        return f"{context.principal} {' '.join(sorted(grant.scopes))} {grant.client_id} {grant.claims.get('plan')}"
+        return (
+            f"{context.principal} {' '.join(sorted(grant.scopes))} {grant.client_id} "
+            f"{grant.claims.get('plan')}"
+        )
 
     @server.tool
     async def erase(context: Context) -> str:
@@ -155,7 +158,7 @@ def challenge(reply: Reply) -> str:
     return reply.headers[b"www-authenticate"].decode()
 
 
-# -- At the head -------------------------------------------------------------------------------------------------------
+# -- At the head -----------------------------------------------------------------------------------
 
 
 def test_valid_token_is_served_with_its_principal() -> None:
@@ -261,7 +264,7 @@ def test_required_scopes_apply_to_every_request() -> None:
     assert visit.call(1, "whoami").status == 200
 
 
-# -- What a guard has to ask -------------------------------------------------------------------------------------------
+# -- What a guard has to ask -----------------------------------------------------------------------
 
 
 class Later:
@@ -464,7 +467,7 @@ def test_check_without_a_fetch_function_fails() -> None:
     assert "sends no HTTP requests for authorization" in str(exc)
 
 
-# -- With the guard's own verifiers ------------------------------------------------------------------------------------
+# -- With the guard's own verifiers ----------------------------------------------------------------
 
 
 def test_signed_token_is_verified() -> None:
@@ -499,7 +502,7 @@ def test_async_verifier_is_awaited() -> None:
         assert reply.status == status
 
 
-# -- In the body -------------------------------------------------------------------------------------------------------
+# -- In the body -----------------------------------------------------------------------------------
 
 FORBIDDEN: dict[str, Callable[[Gatehouse], Reply]] = {
     "tool": lambda talk: talk.tool("erase", "ann-reads", id=7),
@@ -616,7 +619,8 @@ def test_invalid_body_gets_its_error_only_with_a_token(body: bytes) -> None:
     "name", ["tools/call", "resources/read", "resources/subscribe", "subscriptions/listen"]
 )
 def test_method_name_has_one_row(name: str) -> None:
-    # With two rows of one name, an endpoint could read its params in one way, and a connection in the other.
+    # With two rows of one name, an endpoint could read its params in one way, and a connection in
+    # the other.
     assert len([row for row in METHODS if row.name == name]) == 1
 
 
@@ -651,7 +655,7 @@ def test_unknown_method_needs_the_base_scopes_only() -> None:
     assert talk.ask("x/y", "none", what="it").status == 403
 
 
-# -- Whose it is -------------------------------------------------------------------------------------------------------
+# -- Whose it is -----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("AR-13", "AU-6")
@@ -680,7 +684,7 @@ def test_request_state_belongs_to_its_principal() -> None:
     assert not talk.log
 
 
-# -- For how long ------------------------------------------------------------------------------------------------------
+# -- For how long ----------------------------------------------------------------------------------
 
 
 def fleeting(text: str) -> Grant | None:
@@ -799,7 +803,7 @@ def test_grant_without_expiry_never_expires() -> None:
     assert stands(stream)
 
 
-# -- Metadata ----------------------------------------------------------------------------------------------------------
+# -- Metadata --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", [META, META + b"/mcp", META + b"/mcp/", META + b"?x=y"])

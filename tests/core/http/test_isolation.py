@@ -68,7 +68,7 @@ def left_over(talk: Talk) -> dict[str, Any]:
     return {name: what for name, what in held.items() if what}
 
 
-# -- Principals and handles ----------------------------------------------------------------------------------------------------
+# -- Principals and handles ------------------------------------------------------------------------
 
 
 class House(NamedTuple):
@@ -272,7 +272,7 @@ def test_modern_request_reaches_no_session() -> None:
     unharmed(here)
 
 
-# -- The same ids --------------------------------------------------------------------------------------------------------------
+# -- The same ids ----------------------------------------------------------------------------------
 
 
 def test_concurrent_posts_with_the_same_id_are_separate() -> None:
@@ -314,7 +314,7 @@ def test_cancellation_with_an_invalid_id_does_nothing(id: Any) -> None:
     assert reply.message["result"]["content"][0]["text"] == "x"
 
 
-# -- Fifty events --------------------------------------------------------------------------------------------------------------
+# -- Fifty events ----------------------------------------------------------------------------------
 
 
 class Fifty:
@@ -454,7 +454,7 @@ def test_stream_without_an_event_id_cannot_be_resumed(version: str) -> None:
     assert left_over(run.talk) == {}
 
 
-# -- Somebody goes -------------------------------------------------------------------------------------------------------------
+# -- Somebody goes ---------------------------------------------------------------------------------
 
 CALLS: dict[str, Callable[[Talk, Visit], Reply]] = {
     "at once": lambda talk, visit: visit.call(1),
@@ -630,7 +630,7 @@ def test_close_in_any_state_ends_everything(state: str, sharp: bool) -> None:
     assert left_over(talk) == {}
 
 
-# -- Who does not read ---------------------------------------------------------------------------------------------------------
+# -- Who does not read -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("modern", [False, True])

@@ -1,6 +1,7 @@
 """The two machines of HTTP back to back: a client, a site, and between them a wire that can be cut after any byte of any response.
 
-What is asked for here is the same each time, whatever the wire does: each message once, in order, and an end to every call.
+What is asked for here is the same each time, whatever the wire does: each message once, in order,
+and an end to every call.
 """
 
 from __future__ import annotations
@@ -321,7 +322,7 @@ def test_a_session_that_the_server_ends(version: str) -> None:
     assert len(wire.endpoint.sessions) == 1
 
 
-# -- A stream of fifty events, cut -------------------------------------------------------------------------------------------
+# -- A stream of fifty events, cut -----------------------------------------------------------------
 
 COUNT: Final = 49  # of progress, and the answer
 
@@ -365,7 +366,8 @@ def first_event(version: str, body: bytes) -> int:
 def check_cuts(version: str, *, noticed: bool, count: int = COUNT, step: int = 1) -> None:
     """Cut the stream after every `step`th byte: the client hears everything once, or nothing but the loss.
 
-    Before there is an event to resume from, only the loss is reported, and the request is not sent again.
+    Before there is an event to resume from, only the loss is reported,
+    and the request is not sent again.
     """
     heard, wire, key = fifty(version, count=count)
     assert heard == whole(count)

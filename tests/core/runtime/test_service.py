@@ -322,7 +322,7 @@ def test_runtime_with_report_only_numbers_references() -> None:
     assert [type(exc) for _, exc in talk.reports] == [ValueError, TypeError]
 
 
-# -- Input (see also test_asking.py) ---------------------------------------------------------------------------
+# -- Input (see also test_asking.py) ---------------------------------------------------------------
 
 
 def asking(*, middleware: Any = None) -> Server:
@@ -527,7 +527,7 @@ def test_stop_cancels_jobs_that_wait_for_input() -> None:
     assert answer["error"]["message"] == "the request was cancelled"
 
 
-# -- Visited pages ----------------------------------------------------------------------------------------
+# -- Visited pages ---------------------------------------------------------------------------------
 
 
 def visiting() -> Server:

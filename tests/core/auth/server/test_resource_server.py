@@ -808,11 +808,15 @@ def test_check_bound_token_missing_scopes_challenges_dpop() -> None:
 @pytest.mark.parametrize(
     ("resource", "paths"),
     [
-        (RESOURCE, ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource")),
+        (RESOURCE,
+            ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource")),
         ("https://e.com", ("/.well-known/oauth-protected-resource",)),
-        ("https://e.com/a/b", ("/.well-known/oauth-protected-resource/a/b", "/.well-known/oauth-protected-resource")),
-        ("https://e.com/a/", ("/.well-known/oauth-protected-resource/a/", "/.well-known/oauth-protected-resource")),
-        ("http://127.0.0.1:8000/mcp", ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource")),
+        ("https://e.com/a/b",
+            ("/.well-known/oauth-protected-resource/a/b", "/.well-known/oauth-protected-resource")),
+        ("https://e.com/a/",
+            ("/.well-known/oauth-protected-resource/a/", "/.well-known/oauth-protected-resource")),
+        ("http://127.0.0.1:8000/mcp",
+            ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource")),
         ("https://[2001:db8::1]:8443", ("/.well-known/oauth-protected-resource",)),
     ],
 )  # fmt: skip

@@ -18,7 +18,7 @@ def scope(**more: Any) -> dict[str, Any]:
     return {"type": "http", "method": "POST", "path": "/mcp", "headers": [], **more}
 
 
-# -- Where it is ----------------------------------------------------------------------------------------------------------
+# -- Where it is -----------------------------------------------------------------------------------
 
 # root_path, path, raw_path, query; the path inside, the target as the client sees it
 SCOPES: list[tuple[str | None, str, bytes | None, bytes | None, bytes, bytes]] = [
@@ -64,7 +64,7 @@ def test_scope_headers_are_passed_on() -> None:
     assert head.headers == list(pairs)
 
 
-# -- Messages -------------------------------------------------------------------------------------------------------------
+# -- Messages --------------------------------------------------------------------------------------
 
 
 class Token:

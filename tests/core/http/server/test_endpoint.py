@@ -21,7 +21,7 @@ def modern(method: str, params: dict[str, Any] | None = None, **more: Any) -> di
     return request(1, method, {**(params or {}), "_meta": meta(**more)})
 
 
-# -- By the head alone -------------------------------------------------------------------------------------------------------
+# -- By the head alone -----------------------------------------------------------------------------
 
 JSON = (b"content-type", b"application/json")
 BOTH = (b"accept", b"application/json, text/event-stream")
@@ -164,7 +164,7 @@ def test_options_without_origin_lists_the_verbs() -> None:
     assert (reply.status, reply.headers) == (204, {b"allow": b"GET, POST, DELETE, OPTIONS"})
 
 
-# -- Bodies ------------------------------------------------------------------------------------------------------------------
+# -- Bodies ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("HTTP-8", "SHM-10")
@@ -506,7 +506,8 @@ def test_listen_stream_is_kept_alive() -> None:
     assert reply.body == before + b":\n\n" * 3
 
 
-# What is wrong with a request, the first thing first: mended one after the other, the next one is the answer.
+# What is wrong with a request, the first thing first: mended one after the other, the next one is
+# the answer.
 FAULTS = [
     ("origin", 403, None),
     ("verb", 405, None),
@@ -571,7 +572,7 @@ def test_checks_run_in_the_order_of_the_specification(
         assert reply.message["error"]["code"] == code
 
 
-# -- The whole ---------------------------------------------------------------------------------------------------------------
+# -- The whole -------------------------------------------------------------------------------------
 
 
 def test_shutdown_rejects_new_requests() -> None:
@@ -672,7 +673,7 @@ def test_reprs_name_the_state() -> None:
     assert repr(talk.endpoint.log) == "<EventLog of 0 streams, 0 bytes>"
 
 
-# -- Between a head and its body ---------------------------------------------------------------------------------------------
+# -- Between a head and its body -------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SHL-24")

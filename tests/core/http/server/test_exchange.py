@@ -28,7 +28,7 @@ def begin(talk: Talk, headers: Any = MODERN) -> Reply:
     return reply
 
 
-# -- The body ------------------------------------------------------------------------------------------------------------------
+# -- The body --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 50, 1000])
@@ -72,7 +72,7 @@ def test_body_over_the_limit_is_rejected_at_once(pieces: list[int]) -> None:
     assert left_over(talk) == {}
 
 
-# -- The response --------------------------------------------------------------------------------------------------------------
+# -- The response ----------------------------------------------------------------------------------
 
 
 def test_response_is_head_body_and_end() -> None:

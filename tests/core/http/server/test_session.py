@@ -21,7 +21,7 @@ def session_of(visit: Visit) -> Session:
     return visit.talk.endpoint.sessions[visit.id]
 
 
-# -- Facts ---------------------------------------------------------------------------------------------------------------------
+# -- Facts -----------------------------------------------------------------------------------------
 
 
 def test_queued_counts_connected_clients_only() -> None:
@@ -73,7 +73,7 @@ def test_reprs() -> None:
     assert repr(run.talk.seen[-1][0]).startswith("<Conversation over <Connection server CLOSED")
 
 
-# -- Too much ------------------------------------------------------------------------------------------------------------------
+# -- Too much --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SHM-6")
@@ -97,7 +97,7 @@ def test_responses_over_the_queue_limit_are_routed_meanwhile() -> None:
     assert [each["id"] for each in reply.messages] == list(range(1, 10))
 
 
-# -- Where messages go ---------------------------------------------------------------------------------------------------------
+# -- Where messages go -----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SHL-4", "SHL-13", "SHL-15")
@@ -187,7 +187,7 @@ def test_message_without_a_client_waits_for_the_standalone_stream() -> None:
     assert left_over(talk) == {}
 
 
-# -- How streams end -----------------------------------------------------------------------------------------------------------
+# -- How streams end -------------------------------------------------------------------------------
 
 
 def test_one_shot_legacy_request_runs_on_after_a_disconnect() -> None:
@@ -318,7 +318,7 @@ def test_batch_without_a_session_gets_its_responses() -> None:
     assert left_over(talk) == {}
 
 
-# -- Bad beginnings ------------------------------------------------------------------------------------------------------------
+# -- Bad beginnings --------------------------------------------------------------------------------
 
 BAD: list[Any] = [
     request(1, "initialize", {}),
@@ -362,7 +362,7 @@ def test_calls_of_one_principal_are_counted_over_all_sessions() -> None:
     assert left_over(talk) == {}
 
 
-# -- Many streams, and one for all ---------------------------------------------------------------------------------------------
+# -- Many streams, and one for all -----------------------------------------------------------------
 
 
 def test_session_stream_that_is_not_read_is_closed_and_retained() -> None:

@@ -101,7 +101,7 @@ def test_stream_does_not_evict_what_a_response_needs() -> None:
     assert (stream.bytes, stream.last_evicted) == (0, 5)
 
 
-# -- What is kept --------------------------------------------------------------------------------------------------------------
+# -- What is kept ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("more", "evicted"), [(-1, 0), (0, 0), (1, 1)])

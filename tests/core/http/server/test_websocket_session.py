@@ -131,7 +131,7 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
     return {"name": name, "arguments": arguments, "_meta": meta()}
 
 
-# -- A guarded one -----------------------------------------------------------------------------------------------------------
+# -- A guarded one ---------------------------------------------------------------------------------
 
 
 class GuardedSockets(Gatehouse, SocketTalk):
@@ -232,7 +232,7 @@ def test_websocket_closes_when_the_token_expires() -> None:
     assert played.take() == [Close(1008, "the token has expired")]
 
 
-# -- The corpora of names ----------------------------------------------------------------------------------------------------
+# -- The corpora of names --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("gate", [LOOPBACK, ANYWHERE, LISTED], ids="LAN")
