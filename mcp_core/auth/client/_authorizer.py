@@ -140,7 +140,7 @@ class Authorizer:
         self._server_address = address
 
     def may_fetch(self, url: str, address: str) -> bool:
-        """Return True if a `Fetch` of `url` may connect to `absolute_head`, to which its host resolved.
+        """Return True if a `Fetch` of `url` may connect to `address`, to which its host resolved.
 
         - A URL of the user's configuration may be at any address: `issuer` of the profile, the
           identity provider.

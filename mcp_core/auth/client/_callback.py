@@ -164,7 +164,7 @@ def is_callback_for(browse: Browse, callback: str) -> bool:
 def read_callback(callback: str, request: AuthorizationRequest, *, iss_required: bool) -> Secret:
     """Validate the callback URL and return its authorization code.
 
-    `iss_promised` is True if the server announced that it always sends `iss`.
+    `iss_required` is True if the server announced that it always sends `iss`.
 
     Raises:
         AuthorizationFailed: the callback has no code, or cannot be trusted.

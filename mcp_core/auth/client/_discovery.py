@@ -79,10 +79,10 @@ def find_authorization_server(
 ) -> Flow[AuthorizationServer]:
     """Find the authorization server for the MCP server at `url`.
 
-    If the MCP server offers several, the choice is `preset` (the configured issuer), then `held`
-    (the issuer of the current tokens), then the first one. `preset` is also used if the MCP server
-    has no metadata. The metadata of the authorization server is taken from `known`, and not fetched
-    again, if the issuer is the same.
+    If the MCP server offers several, the choice is `configured_issuer`, then `token_issuer` (that
+    of the current tokens), then the first one. `configured_issuer` is also used if the MCP server
+    has no metadata. The metadata of the authorization server is copied from `cached`, and not
+    fetched again, if the issuer is the same.
 
     Raises:
         AuthorizationFailed: there is no authorization server that may be used.
@@ -127,11 +127,11 @@ def find_resource_metadata(
 ) -> Flow[ProtectedResourceMetadata | None]:
     """Fetch the metadata of the MCP server at `url`. Return None if it publishes none.
 
-    The URLs are tried in this order: `place` (from the server's challenge), then the well-known
+    The URLs are tried in this order: `location` (from the server's challenge), then the well-known
     URLs, the most specific first.
 
     Raises:
-        AuthorizationFailed: a document was found that must not be used, or `place` has none.
+        AuthorizationFailed: a document was found that must not be used, or `location` has none.
     """
     local = is_loopback_url(url)
     if location is not None:

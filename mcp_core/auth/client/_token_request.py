@@ -73,7 +73,7 @@ class TokenEndpointClient:
     """One client of one authorization server, for requests to its token endpoint.
 
     Each method is a flow. It returns a `TokenResponse` or raises `AuthorizationFailed`. With
-    `prover`, which signs DPoP proofs, tokens are bound to its key; None: bearer tokens.
+    a `dpop_signer`, tokens are bound to its key; None: bearer tokens.
     """
 
     __slots__ = (

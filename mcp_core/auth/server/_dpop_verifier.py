@@ -7,7 +7,7 @@
 3. Nonces, if required, are computed from a key and the time and not stored. Every process with the
    key accepts them.
 
-Source: RFC 9449, sections 4.3, 7, 9 and 11. The client's part is `_dpop.py`.
+Source: RFC 9449, sections 4.3, 7, 9 and 11. The client's part is `client/_dpop_signer.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The resource server of OAuth 2.1: it authorizes requests and challenges rejected ones.
 
 1. The head of a request is authorized first (`admit`): it must have exactly one valid token, in
-   `ClientAuthorization`. Then each message is authorized when it is read (`check`), because only then the
+   `Authorization`. Then each message is authorized when it is read (`check`), because only then the
    needed scopes are known.
 2. The responses are: no credentials, 401 without an error; an invalid token, 401 `invalid_token`;
    missing scopes, 403 `insufficient_scope`; a malformed request, 400 `invalid_request`; a check

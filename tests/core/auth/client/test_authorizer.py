@@ -107,7 +107,7 @@ def stored_tokens(**more: Any) -> dict[str, bytes]:
         "resource": MCP,
         "client_id": "test-client-id",
         "refresh": Secret("r1"),
-        "asked": ("a",),
+        "requested_scopes": ("a",),
         "expires_at": 1_003_600.0,
         "renew_at": 1_003_540.0,
         "client_method": "none",
