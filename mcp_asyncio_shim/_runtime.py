@@ -1,4 +1,4 @@
-"""What asyncio adds to a `Service`: logging, threads, waiting, the wall clock and entropy."""
+"""The `Runtime` of asyncio: logging, threads, waiting, the wall clock and entropy."""
 
 from __future__ import annotations
 

@@ -67,9 +67,10 @@ class HttpClient:
     After the end of the connection, calls may remain, such as the DELETE of a session, until
     `idle`.
 
-    With `client_options.access`, send the head that `sign` returns, and ask `refused` for each response
-    head. If it returns True, do not report the response: run the authorization flow of the call's
-    `attempt`, and call `hold` before and after it. Then make the call again, or report `denied`.
+    With an authorizer in the options, send the head that `sign` returns, and pass each response
+    head to `is_retry_worthwhile`. If it returns True, do not report the response: run the
+    authorization flow of the call's `attempt`, and call `pause_timeout` before and after it. Then
+    make the call again, or report `denied`.
 
     Tools that cannot be called because of an invalid `x-mcp-header` are removed from the results of
     `tools/list`. Each is reported by a `MessageRejected` before the result.
@@ -175,10 +176,10 @@ class HttpClient:
     def handle_timeout(self, now: float) -> None:
         """Act on all deadlines up to `now`. A call before the deadline does nothing."""
         self.conn.handle_timeout(now)
-        for who, when in list(self._deadlines.items()):
+        for owner, when in list(self._deadlines.items()):
             # Acting on one deadline may remove another.
-            if when <= now and self._deadlines.pop(who, None) is not None:
-                who.on_deadline(now)
+            if when <= now and self._deadlines.pop(owner, None) is not None:
+                owner.on_deadline(now)
 
     def response_started(self, key: int, head: Head, now: float) -> None:
         """Process the head of the response to call `key`. Leave out informational responses (1xx).
@@ -314,7 +315,7 @@ class HttpClient:
         self._calls.append(HttpCall(key, head, body, idempotent, long_lived, brief, attempt))
 
     def withdraw(self, operation: HttpOperation) -> bool:
-        """Remove the call of `trip`. Return False if the driver has taken it already."""
+        """Remove the call of `operation`. Return False if the driver has taken it already."""
         for call in self._calls:
             if call.key == operation.key:
                 self._calls.remove(call)
@@ -323,28 +324,28 @@ class HttpClient:
         return False
 
     def drop(self, operation: HttpOperation) -> None:
-        """Detach `trip`, and have the driver end its connection or stream."""
+        """Detach `operation`, and have the driver end its connection or stream."""
         if not self.withdraw(operation):
             if operation.key:
                 self._drops.append(operation.key)
             self.forget(operation)
 
     def forget(self, operation: HttpOperation) -> None:
-        """Detach `trip`: its response is ignored, but the driver lets it end."""
+        """Detach `operation`: its response is ignored, but the driver lets it end."""
         self._deadlines.pop(operation, None)
         self._operations.pop(operation.key, None)
         self._paused.discard(operation)
         operation.key = 0
 
-    def set_deadline(self, who: HttpOperation | Transport, when: float | None) -> None:
-        """Set the deadline at which `who.due` is called, or remove it (None)."""
+    def set_deadline(self, owner: HttpOperation | Transport, when: float | None) -> None:
+        """Set the deadline at which `owner.on_deadline` is called, or remove it (None)."""
         if when is None:
-            self._deadlines.pop(who, None)
+            self._deadlines.pop(owner, None)
         else:
-            self._deadlines[who] = when
+            self._deadlines[owner] = when
 
     def linger(self, operation: HttpOperation, now: float) -> None:
-        """Drop `trip` unless its response ends within some seconds of the first such call.
+        """Drop `operation` unless its response ends within some seconds of the first such call.
 
         A call that is paused for authorization is dropped at once: the server has not processed it.
         """

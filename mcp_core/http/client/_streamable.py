@@ -12,7 +12,7 @@
    (2026-07-28 and 2025-11-25, basic/utilities/cancellation); its stream is read on for some
    seconds, because it cancels its own requests for that call there.
 
-Single requests are in `_trips.py`. Sources: basic/transports of 2025-03-26 to 2025-11-25;
+Single requests are in `_requests.py`. Sources: basic/transports of 2025-03-26 to 2025-11-25;
 basic/transports/streamable-http of 2026-07-28.
 """
 
@@ -218,12 +218,12 @@ class StreamableHttpTransport(Transport):
         if problem is not None:
             self.client.report_error(problem)
 
-    def session_lost(self, trip: StreamablePost | EventStreamGet, now: float) -> None:
-        """Negotiate a new session: the server does not know the one that `trip` named."""
+    def session_lost(self, operation: StreamablePost | EventStreamGet, now: float) -> None:
+        """Negotiate a new session: the server does not know the one that `operation` named."""
         client = self.client
         # Requests that were in flight in the old session get a 404 too, after the first one.
-        first = trip.session == self.session
-        client.forget(trip)
+        first = operation.session == self.session
+        client.forget(operation)
         if client.conn.state is not State.READY:
             return
         if first and self._unproven:
@@ -236,21 +236,21 @@ class StreamableHttpTransport(Transport):
             self._renewing = True
             self._unproven = True
             self._set_gate(None, now)
-            self._fail_streams(trip, now)
+            self._fail_streams(operation, now)
             client.conn.reinitialize(now)
-        if isinstance(trip, StreamablePost):
-            out = trip.out
-            self.forget(trip)
+        if isinstance(operation, StreamablePost):
+            out = operation.out
+            self.forget(operation)
             # Responses are not repeated: the requests that they answer ended with the session.
             again = (
                 out.kind is MessageKind.NOTIFICATION
-                if trip.id is None
-                else client.conn.has_outgoing(trip.id)
+                if operation.id is None
+                else client.conn.has_outgoing(operation.id)
             )
             if again and handshake_step(out) is not Step.INITIALIZED:
                 self.send(out, now)
-        elif trip.id is not None:
-            trip.fail(_session_lost_error(trip), now)
+        elif operation.id is not None:
+            operation.fail(_session_lost_error(operation), now)
 
     def _fail_streams(self, but: StreamablePost | EventStreamGet, now: float) -> None:
         """Fail the requests with an open stream: a lost session sends nothing on it.

@@ -60,7 +60,7 @@ _UNAUTHORIZED: Final = (
 
 
 class WebSocketUpgrade:
-    """The upgrade request of a client. Send `head`, then pass the response to `refused`.
+    """The upgrade request of a client. Send `head`, then pass the response to `find_error`.
 
     Args:
         url: `ws://...` or `wss://...`.

@@ -107,9 +107,9 @@ def check_head(
 ) -> ErrorResponse | None:
     """Run all checks for `verb`. Return the response of the first that fails, or None."""
     for check in CHECKS.get(verb, _UNKNOWN_VERB):
-        refused = check(parsed, options, config)
-        if refused is not None:
-            return refused
+        rejection = check(parsed, options, config)
+        if rejection is not None:
+            return rejection
     return None
 
 

@@ -100,9 +100,9 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         """Make the options of a server.
 
         Args:
-            listens: the address that it listens on, if that is known.
+            bind: the address that it listens on, if that is known.
             scheme: the scheme of its URLs, if that is known.
-            told: what the user has chosen.
+            options: the choices of the user.
 
         Raises:
             ValueError: one of `hosts` or `origins` is malformed.

@@ -139,7 +139,7 @@ class Conversation:
         return f"<{type(self).__name__} over {self.conn!r}>"
 
     def mark_dirty(self) -> None:
-        """Report that something was sent on `conn`, or that its events have to be taken."""
+        """Report that something was sent on `conn`, or that it has events."""
         self.shared.dirty[self] = None
 
     def queued(self, id: RequestId | None) -> int:
@@ -180,7 +180,7 @@ class Conversation:
     # -- Where messages go -------------------------------------------------------------------------
 
     def process_events(self) -> None:
-        """For the endpoint: move events to `cors_headers` and messages to their streams.
+        """For the endpoint: move events to `shared` and messages to their streams.
 
         Look at `finished` afterwards.
         """
@@ -305,7 +305,7 @@ class Conversation:
 
 
 class Session(Conversation):
-    """A session. `id` is its `Mcp-Session-Id`; `own` its standalone stream.
+    """A session. `id` is its `Mcp-Session-Id`; `standalone_stream` carries the rest.
 
     `legacy_sse`: the HTTP+SSE transport of 2024-11-05, where everything goes to one stream, and the
     session ends with it.

@@ -311,9 +311,9 @@ _HEADER_VALUE: Final = re.compile(r"(?:[!-~\xa0-\xff](?:[\t -~\xa0-\xff]*[!-~\xa
 # Headers that HTTP or MCP itself sets, or that would change the meaning of a message.
 _RESERVED: Final = frozenset(
     """
-    host connection content-encoding content-length content-type transfer-encoding te trailer upgrade
-    keep-alive proxy-connection expect accept accept-encoding
-    last-event-id mcp-protocol-version mcp-session-id mcp-method mcp-name
+    host connection content-encoding content-length content-type transfer-encoding te trailer
+    upgrade keep-alive proxy-connection expect accept accept-encoding last-event-id
+    mcp-protocol-version mcp-session-id mcp-method mcp-name
     """.split()
 )
 

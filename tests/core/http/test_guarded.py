@@ -409,7 +409,7 @@ def test_check_that_takes_too_long_gets_503() -> None:
 def test_shutdown_rejects_requests_that_were_granted(when: str) -> None:
     talk = guarded(Later())
     if when == "before":
-        talk.site.wind_down()
+        talk.site.shutdown()
     reply = talk.get(principal="ann")
     talk.site.close()
     talk.judge(reply, "ann")
@@ -851,7 +851,7 @@ def test_metadata_of_several_guards_is_at_their_own_paths() -> None:
 def test_metadata_conflict_of_two_guards_raises() -> None:
     a, b = (OAuthResourceServer(f"https://{host}.example/mcp", [ISSUER], known) for host in "ab")
     with pytest.raises(
-        ValueError, match=r"two guards have their metadata at '/\.well-known/.*/mcp'"
+        ValueError, match=r"two resource servers have their metadata at '/\.well-known/.*/mcp'"
     ):
         published(a, b)
     assert published(a, OAuthResourceServer(a.resource, [ISSUER], known)) == a.resource

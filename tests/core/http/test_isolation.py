@@ -606,7 +606,7 @@ def test_delete_in_any_state_of_a_call_ends_it(state: str, reply: str) -> None:
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("sharp", [False, True], ids=["wind_down", "close"])
+@pytest.mark.parametrize("sharp", [False, True], ids=["shutdown", "close"])
 def test_close_in_any_state_ends_everything(state: str, sharp: bool) -> None:
     talk = Talk()
     visit = talk.session(elicitation={})
@@ -616,7 +616,7 @@ def test_close_in_any_state_ends_everything(state: str, sharp: bool) -> None:
     if sharp:
         talk.site.close()
     else:
-        talk.site.wind_down()
+        talk.site.shutdown()
     talk.pump()
     _other_half(talk)
     refused = talk.call(1)

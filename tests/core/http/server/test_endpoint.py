@@ -467,7 +467,7 @@ def test_listen_stream_ends_with_its_subscription() -> None:
     assert all(
         m["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == 1 for m in reply.messages
     )
-    talk.site.wind_down()
+    talk.site.shutdown()
     talk.pump()
     assert reply.messages[-1]["result"]["resultType"] == "complete"
     assert reply.ended
@@ -579,7 +579,7 @@ def test_shutdown_rejects_new_requests() -> None:
     talk = Talk()
     visit = talk.session()
     running = talk.call(1, "slow", steps=2)
-    talk.site.wind_down()
+    talk.site.shutdown()
     talk.pump()
     for refused in (talk.call(2), talk.post(initialize()), talk.get()):
         assert refused.status == 503
@@ -695,7 +695,7 @@ def test_change_between_head_and_body_is_noticed(what: str) -> None:
     elif what.startswith("closed"):
         talk.site.close()
     else:
-        talk.site.wind_down()
+        talk.site.shutdown()
     talk.site.receive_data(
         exchange, json.encode(request(1, "ping") if in_session else LIST), talk.now
     )

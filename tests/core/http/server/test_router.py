@@ -112,7 +112,7 @@ def test_site_passes_timeouts_and_close_to_every_endpoint() -> None:
     assert not talk.site.idle
     talk.wait(16)
     assert reply.body == b":\n\n"
-    talk.site.wind_down()
+    talk.site.shutdown()
     talk.pump()
     for target in (b"/mcp", b"/other"):
         assert talk.send(b"POST", POST, b"{}", target=target).status == 503

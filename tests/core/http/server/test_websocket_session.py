@@ -78,7 +78,7 @@ def test_upgrade_during_shutdown_is_rejected() -> None:
     played = talk.connect()
     played.say(initialize(D), {"jsonrpc": "2.0", "method": "notifications/initialized"})
     played.say(request(1, "tools/call", {"name": "slow", "arguments": {"steps": 1}}))
-    talk.site.wind_down()
+    talk.site.shutdown()
     talk.pump()
     assert talk.ask_for_socket().status == 503
     (busy,) = played.say(request(2, "tools/list"))
