@@ -105,7 +105,7 @@ OTHERS: list[Message | list[Any] | bytes] = [
 
 
 def recorded(version: str) -> Iterator[tuple[bytes, Any]]:
-    """Yield the lines of a client of that revision, each with the id whose response it waits for."""
+    """Yield the lines of a client of that revision, each with the id of the awaited response."""
     number = 0
 
     def asked(method: str, params: dict[str, Any]) -> tuple[bytes, Any]:

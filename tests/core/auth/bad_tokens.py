@@ -366,9 +366,13 @@ def bad_headers() -> list[Row]:
             "alg twice": doubled,
             "alg twice, the good one last": '{"alg":"none","alg":"ES256","kid":"ec"}',
             "kid twice": '{"alg":"ES256","kid":"x","kid":"ec"}',
-            "crit twice, the second spelt otherwise": '{"alg":"ES256","kid":"ec","crit":[],"cr\\u0069t":[]}',
+            "crit twice, the second spelt otherwise": (
+                '{"alg":"ES256","kid":"ec","crit":[],"cr\\u0069t":[]}'
+            ),
             "a quote in a name": '{"alg":"ES256","kid":"ec","a\\"b":1}',
-            "a quote in a name, hiding a double": '{"alg":"ES256","alg":"ES256","kid":"ec","a\\u0022\\u0022":1}',
+            "a quote in a name, hiding a double": (
+                '{"alg":"ES256","alg":"ES256","kid":"ec","a\\u0022\\u0022":1}'
+            ),
             "nested": b'{"alg":"ES256","kid":"ec","x":' + nested,
             "nested and closed": b'{"alg":"ES256","kid":"ec","jwk":' + nested + b"]" * 5000 + b"}",
             "typ a number": HEAD | {"typ": 1},

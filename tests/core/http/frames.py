@@ -1,4 +1,4 @@
-"""The frames of WebSocket in bytes, made by hand, good and bad: what each comes to, for whoever reads them."""
+"""WebSocket frames as bytes, valid and invalid, each with its expected outcome."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def frame(
     length: int | None = None,
     as_long_as: int = 0,
 ) -> bytes:
-    """A frame of a client's, or, without a `mask`, of a server's. `length`: what its head says; `as_long_as`: 2 or 8 bytes for that."""
+    """Build the frame of a client, or, without a `mask`, of a server.
+
+    `length` is the length in its head; `as_long_as` encodes that in 2 or 8 bytes.
+    """
     size = len(payload) if length is None else length
     head = bytes([fin << 7 | rsv << 4 | opcode])
     bit = 0x80 if mask else 0

@@ -1,4 +1,4 @@
-"""A guarded endpoint: who is let in, what is said to who is not, and that nothing happens before that is clear."""
+"""An endpoint with authorization: grants, denials, and no processing before the decision."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def house() -> Server:
 
     @server.tool
     def whoami(context: Context) -> str:
-        """Who asks."""
+        """Return the principal."""
         grant = context.grant
         assert grant is not None
         return (
@@ -69,7 +69,7 @@ def house() -> Server:
 
     @server.tool
     async def erase(context: Context) -> str:
-        """What not everybody may."""
+        """Erase, which needs a scope."""
         done.append(context.principal)
         await context.progress(1)
         return "erased"
@@ -177,7 +177,7 @@ def test_unguarded_request_has_no_principal() -> None:
 
     @server.tool
     def who(context: Context) -> str:
-        """Who asks."""
+        """Return the principal."""
         return f"{context.principal!r} {context.grant}"
 
     assert Talk(server).call(1, "who").message_text == "'' None"
@@ -357,7 +357,7 @@ def test_disconnect_during_the_check_ends_the_exchange() -> None:
 
 
 class NoGuard:
-    """Something that is no guard: it says neither who asks nor how it turns down."""
+    """An invalid resource server: it returns neither a grant nor a denial."""
 
     metadata_paths = ("/nowhere",)
 
@@ -429,7 +429,7 @@ def test_verifier_exception_denies_access(raised: type[BaseException]) -> None:
 
 
 class Doer:
-    """What does steps as a driver would."""
+    """A runner of steps, as in a driver."""
 
     def __init__(self, *replies: Any) -> None:
         self.replies = list(replies)
@@ -467,7 +467,7 @@ def test_check_without_a_fetch_function_fails() -> None:
     assert "sends no HTTP requests for authorization" in str(exc)
 
 
-# -- With the guard's own verifiers ----------------------------------------------------------------
+# -- With the verifiers of the package -------------------------------------------------------------
 
 
 def test_signed_token_is_verified() -> None:
@@ -740,7 +740,7 @@ def test_running_call_outlives_the_token() -> None:
     assert lone.is_stream
     talk.step(3)
     assert (lone.message_text, called.message_text) == ("done", "done")
-    # Also if it was taken up again.
+    # Also after a reconnect.
     called = visit.call(2, "slow")
     talk.wait(20)
     talk.hang_up(called)
@@ -828,7 +828,7 @@ def test_metadata_needs_no_token(path: bytes) -> None:
 
 
 def published(*guards: OAuthResourceServer, path: bytes = META) -> Any:
-    """What a site of such guards has at `path`: a resource, or a status."""
+    """Return the resource that a router of these servers publishes at `path`, or the status."""
     endpoints = {f"/{index}": Gatehouse(each).endpoint for index, each in enumerate(guards)}
     exchange = Router(endpoints).begin(RequestHead(b"GET", path, [HOST]), 0)
     head, *body = exchange.actions_to_send()
@@ -837,12 +837,12 @@ def published(*guards: OAuthResourceServer, path: bytes = META) -> Any:
 
 
 @pytest.mark.requirement("AR-2")
-def test_metadata_of_several_guards_is_at_their_own_paths() -> None:
+def test_metadata_of_several_resource_servers_is_at_their_own_paths() -> None:
     a, b = (OAuthResourceServer(f"https://h.example/{name}", [ISSUER], known) for name in "ab")
     root = OAuthResourceServer("https://h.example", [ISSUER], known)
     for each, name in ((a, b"/a"), (b, b"/b")):
         assert published(a, b, root, path=META + name) == each.resource
-    # Whoever looks at the root learns of the one whose place it is, or of the only one there is.
+    # The root has the metadata of its own resource, or of the only resource.
     assert published(a, b) == 404
     assert published(a, root, b) == published(root) == root.resource
     assert published(a) == published(a, a) == a.resource

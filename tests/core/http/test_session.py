@@ -1,4 +1,4 @@
-"""Sessions: how they begin and end, to whom they belong, which stream a message goes to, and how one that was lost is taken up."""
+"""Sessions: their begin and end, their owner, the stream of each message, and resumption."""
 
 from __future__ import annotations
 
@@ -400,7 +400,7 @@ def test_stream_begins_with_a_priming_event_if_supported() -> None:
 
 
 def resumed(version: str, cut: int, when: str, count: int = 50) -> list[Any]:
-    """Progress and answer of one call, as heard by a client whose stream was cut behind `cut` bytes."""
+    """Return progress and result of a call whose stream was cut after `cut` bytes and resumed."""
     talk = Talk()
     visit = talk.session(version)
     reply = visit.call(1, "count", progress=True, to=count)

@@ -530,7 +530,7 @@ def test_result_of_call_with_meta_is_not_cached() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_cache_disabled_sends_every_request(version: str) -> None:
-    # In the revisions that do not have them, what looks like a hint is none.
+    # Revisions without cache hints ignore a member of that name.
     client = opened(version, cache=version in STATEFUL)
     for _ in range(2):
         value(client, client.list_tools(), page("a", ttl=LONG))

@@ -311,7 +311,7 @@ LIST_ROOTS = request("s", "roots/list")
 
 
 class Asked:
-    """A client of a stateful server, which is the test. `held` lists the calls of `pause_timeouts`."""
+    """A client of a stateful server: the test. `held` lists the calls of `pause_timeouts`."""
 
     def __init__(self, version: str = D, value: Any = None, **options: Any) -> None:
         callback = give(value, later=True)

@@ -87,7 +87,8 @@ def build() -> Server:
         def fail(error: BaseException = error) -> str:
             raise error
 
-        name = f"{type(error).__name__}{'Data' if isinstance(error, McpError) and error.data is not msgspec.UNSET else ''}"
+        has_data = isinstance(error, McpError) and error.data is not msgspec.UNSET
+        name = f"{type(error).__name__}{'Data' if has_data else ''}"
         server.add_tool(
             functools.partial(fail, error),
             name=name,
@@ -486,7 +487,7 @@ def by_hand() -> Server:
 
     @server.tool
     def nowhere() -> str:
-        """Want a page that is none."""
+        """Want a page with an invalid URL."""
         raise UrlElicitationRequired("Please log in.", "nowhere")
 
     return server

@@ -245,7 +245,10 @@ def test_jwt_valid_token_gives_grant(changes: dict[str, Any], wanted: dict[str, 
 
 
 def test_jwt_escaped_slash_in_claim_name_is_accepted() -> None:
-    said = '{"iss":"https:\\/\\/as.example.com","aud":"https:\\/\\/mcp.example.com\\/mcp","sub":"a","exp":1800000100,"https:\\/\\/x":1}'
+    said = (
+        '{"iss":"https:\\/\\/as.example.com","aud":"https:\\/\\/mcp.example.com\\/mcp",'
+        '"sub":"a","exp":1800000100,"https:\\/\\/x":1}'
+    )
     assert (
         run_without_steps(VERIFIER.verify(forge({"alg": "ES256", "kid": "ec"}, said), NOW)).claims[
             "https://x"

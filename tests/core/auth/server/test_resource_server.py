@@ -404,7 +404,7 @@ def grouped(text: str) -> Grant | None:
 
 
 def refusing(text: str) -> Grant | None:
-    raise InvalidToken(f"{text} is none")
+    raise InvalidToken(f"{text} is invalid")
 
 
 def verifier_unavailable(text: str) -> Grant | None:
@@ -681,7 +681,8 @@ def test_admit_bound_token_proof_is_accepted_once() -> None:
     assert refusal.status == 401
     assert challenges(refusal) == [
         f'Bearer scope="read", {WHERE}',
-        f'DPoP error="invalid_dpop_proof", error_description="the proof was used before (jti)", scope="read", {WHERE}, {ALGS}',
+        'DPoP error="invalid_dpop_proof", error_description="the proof was used before (jti)", '
+        f'scope="read", {WHERE}, {ALGS}',
     ]
     assert admit_head(by, *dpop("good", proof("good", jti="p2", htm="GET")), method=b"GET") is BOUND
     assert (

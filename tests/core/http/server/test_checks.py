@@ -1,4 +1,4 @@
-"""What a browser is told: to whom an answer belongs, and what may be asked."""
+"""CORS headers: the origins that may read a response, and the responses to preflights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests in, responses out: what is let in, which status it has, and whether it is JSON or a stream."""
+"""Requests at an endpoint: checks, the status of the response, and JSON or a stream."""
 
 from __future__ import annotations
 
@@ -450,7 +450,7 @@ def test_slow_reader_delays_the_handler_and_a_stalled_one_loses_the_stream() -> 
     assert reply.ended
     assert all("result" not in message for message in reply.messages)
     talk.step(3)
-    assert not talk.jobs  # nobody is there to hear it
+    assert not talk.jobs  # the client is gone
 
 
 def test_listen_stream_ends_with_its_subscription() -> None:

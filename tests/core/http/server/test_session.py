@@ -1,4 +1,4 @@
-"""Which message goes to which stream, and what becomes of a stream that no response carries any more."""
+"""Sessions: the stream of each message, and streams without a connected response."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_message_without_a_client_waits_for_the_standalone_stream() -> None:
     session.conn.send_log("error", 6)
     session.mark_dirty()
     talk.pump()
-    talk.wait(301)  # nobody has come for it in time
+    talk.wait(301)  # no client has resumed it in time
     assert visit.get().messages == []
     assert left_over(talk) == {}
 
@@ -265,7 +265,7 @@ def test_closed_conversation_sends_what_was_queued() -> None:
 
 
 def test_invalid_request_without_a_response_is_not_awaited() -> None:
-    """It has the id of a question of ours, and no method: the question has failed, and nobody answers that."""
+    """It has the id of our request and no method: that request fails, and gets no response."""
     talk = Talk()
     visit = talk.session(elicitation={})
     reply = visit.call("call", "ask")
@@ -455,7 +455,7 @@ def test_cancelled_request_of_a_disconnected_client_leaves_no_stream() -> None:
     talk = Talk()
     visit = talk.session()
     reply = visit.call(1, "slow", steps=9)
-    talk.wait(15)  # it has begun, so that its client could come back
+    talk.wait(15)  # the stream has begun, so its client could resume it
     talk.hang_up(reply)
     assert list(session_of(visit).streams) == [b"0", b"2"]
     visit.post(cancelled(1))

@@ -1,4 +1,4 @@
-"""Streams as numbered logs, and what is kept of them: how much, how long, and that what is counted is what is held."""
+"""Streams as numbered logs: how much is retained, how long, and that the counts are right."""
 
 from __future__ import annotations
 

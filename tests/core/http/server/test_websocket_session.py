@@ -1,4 +1,4 @@
-"""Who gets a WebSocket from a site, who does not, and what an endpoint makes of those that there are."""
+"""WebSockets of an endpoint: upgrades, rejections, authorization, limits and shutdown."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_denied_notification_gets_no_response() -> None:
 
 
 def _let_in(talk: GuardedSockets) -> Any:
-    """Somebody with nothing to do here."""
+    """Return the exchange of a client whose grant allows nothing."""
     grant = Grant("ann", "app")
     assert talk.endpoint.auth is not None
     lenient: Any = _Lenient(talk.endpoint.auth.resource_server, grant)
@@ -193,7 +193,7 @@ def _let_in(talk: GuardedSockets) -> Any:
 
 
 class _Lenient:
-    """Lets everybody in, and then nobody do anything."""
+    """A resource server that admits every client, and then authorizes no message."""
 
     def __init__(self, guard: Any, grant: Grant) -> None:
         self._guard, self._grant = guard, grant

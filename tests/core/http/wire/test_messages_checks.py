@@ -1,4 +1,4 @@
-"""What is found wrong with a head: one thing at a time, in a fixed order, and nothing of it twice."""
+"""The checks of a request head: one error at a time, in a fixed order."""
 
 from __future__ import annotations
 
