@@ -1,6 +1,6 @@
 """The URLs of OAuth: how an MCP server is named as a resource, and where its documents are.
 
-1. Which URLs and addresses may be used is decided in `mcp_core.urls`; here a refusal becomes an
+1. Which URLs and addresses may be used is decided in `mcp_core.urls`; here a rejection becomes an
    error.
 2. URLs are compared as strings where the specifications require it (issuer, the `resource` that we
    choose). Only `covers` knows that scheme and host ignore case and that ports have defaults.

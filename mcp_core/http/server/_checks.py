@@ -122,8 +122,8 @@ def check_host_and_origin(
 
 def _host(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
     host = parsed.headers.get(b"host")
-    gate = options.host_origin_policy
-    if host in gate.known_hosts or gate.allows_host(host):
+    policy = options.host_origin_policy
+    if host in policy.known_hosts or policy.allows_host(host):
         return None
     return ErrorResponse(421, "the name in Host is not allowed: list it in hosts=")
 
@@ -219,17 +219,17 @@ _UNKNOWN_VERB: Final = (*_SENDER, _verb)
 
 _EXPOSED: Final = b"mcp-session-id, mcp-protocol-version"
 
-_EXPOSED_IF_GUARDED: Final = _EXPOSED + b", www-authenticate, dpop-nonce"
+_EXPOSED_WITH_AUTH: Final = _EXPOSED + b", www-authenticate, dpop-nonce"
 
 
-def cors_headers(origin: bytes, *, guarded: bool) -> Headers:
+def cors_headers(origin: bytes, *, with_auth: bool) -> Headers:
     """Return the headers of every response to a page of `origin`.
 
-    If the endpoint is `guarded`, a page can also read the challenge that says how to get a token.
+    If `with_auth`, a page can also read the challenge, which names where to get a token.
     """
     return [
         (b"access-control-allow-origin", origin),
-        (b"access-control-expose-headers", _EXPOSED_IF_GUARDED if guarded else _EXPOSED),
+        (b"access-control-expose-headers", _EXPOSED_WITH_AUTH if with_auth else _EXPOSED),
         (b"vary", b"origin"),
     ]
 

@@ -39,7 +39,7 @@ from mcp_core.messages._incoming import MessageContext
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import METHODS, Role
 
-from ._auth import GUARDED, AuthCheck
+from ._auth import AUTHORIZED_VERBS, AuthCheck
 from ._checks import (
     ALLOWED,
     WEBSOCKET_UPGRADE,
@@ -194,8 +194,8 @@ class Endpoint:
         exchange.wants_websocket = switches
         origin = headers.get(b"origin")
         if origin is not None and self.options.host_origin_policy.is_listed_origin(origin):
-            exchange.extra_headers = cors_headers(origin, guarded=self.auth is not None)
-        if self.auth is None or verb not in GUARDED:
+            exchange.extra_headers = cors_headers(origin, with_auth=self.auth is not None)
+        if self.auth is None or verb not in AUTHORIZED_VERBS:
             self._handle_head(exchange, head, parsed)
             return exchange
         # Before authorization: a web page of another site must not learn whether its token is good.

@@ -71,7 +71,7 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     """How an endpoint is served.
 
     Args:
-        gate: which values of `Host` and `Origin` are accepted.
+        host_origin_policy: which values of `Host` and `Origin` are accepted.
         reply: `"auto"` answers with JSON unless something is sent before the result, `"sse"` always
             with a stream, `"json"` never with one: then messages before a result are dropped, or go
             to the standalone stream of the session.
@@ -107,11 +107,11 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         Raises:
             ValueError: one of `hosts` or `origins` is malformed.
         """
-        gate = HostOriginPolicy(
+        policy = HostOriginPolicy(
             bind, options.get("hosts", ()), options.get("origins", ()), scheme=scheme
         )
         return HttpOptions(
-            host_origin_policy=gate,
+            host_origin_policy=policy,
             reply=options.get("reply", "auto"),
             sessions=options.get("sessions", True),
         )

@@ -20,7 +20,7 @@ from mcp_core.auth import (
     VerifierUnavailable,
 )
 from mcp_core.http import Endpoint, EndpointAuth, Head, HostOriginPolicy, RequestHead, Router
-from mcp_core.http.server._auth import GUARDED
+from mcp_core.http.server._auth import AUTHORIZED_VERBS
 from mcp_core.registry import Context, Server
 from mcp_core.runtime import run_auth_check
 from mcp_core.types import InputRequiredResult
@@ -245,7 +245,7 @@ def test_other_verbs_need_no_token() -> None:
     talk = guarded()
     assert talk.send(b"OPTIONS", [HOST]).status == 204
     assert talk.send(b"PUT", [HOST]).status == 405
-    assert {b"GET", b"POST", b"DELETE"} == GUARDED
+    assert {b"GET", b"POST", b"DELETE"} == AUTHORIZED_VERBS
     assert not talk.log
 
 

@@ -681,8 +681,10 @@ def test_admit_bound_token_proof_is_accepted_once() -> None:
     assert refusal.status == 401
     assert challenges(refusal) == [
         f'Bearer scope="read", {WHERE}',
-        'DPoP error="invalid_dpop_proof", error_description="the proof was used before (jti)", '
-        f'scope="read", {WHERE}, {ALGS}',
+        (
+            'DPoP error="invalid_dpop_proof", error_description="the proof was used before (jti)", '
+            f'scope="read", {WHERE}, {ALGS}'
+        ),
     ]
     assert admit_head(by, *dpop("good", proof("good", jti="p2", htm="GET")), method=b"GET") is BOUND
     assert (
