@@ -575,7 +575,7 @@ class RouterScript:
         assert due is None or due > self._now, "the next deadline has already passed"
 
     def _shutdown(self) -> None:
-        self.router.wind_down()
+        self.router.shutdown()
         self._checker.outcomes.add("shut down")
 
     def _close(self) -> None:

@@ -144,7 +144,7 @@ class _AsgiDriver(ConnectionDriver):
 
     async def aclose(self) -> None:
         """Reject new requests, wait 5 s for handlers, cancel the rest, and close everything."""
-        self.router.wind_down()
+        self.router.shutdown()
         self.pump()
         await self.wait_until(lambda: not self.tasks, _GRACE)
         for task in self.tasks:

@@ -188,9 +188,9 @@ async def _upgrade(
         response = wire.next_event()
         if not isinstance(response, h11.InformationalResponse | h11.Response):
             raise EOFError  # blank lines only
-        refused = upgrade.find_error(Head(response.status_code, list(response.headers)))
-        if refused is not None:
-            raise ConnectFailed(str(refused)) from refused
+        error = upgrade.find_error(Head(response.status_code, list(response.headers)))
+        if error is not None:
+            raise ConnectFailed(str(error)) from error
     except BaseException:
         writer.transport.abort()
         raise

@@ -1,4 +1,4 @@
-"""What asyncio adds to a `Service`: logging, threads, waiting, the wall clock and entropy."""
+"""The `Runtime` of asyncio: logging, threads, waiting, the wall clock and entropy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AsyncioRuntime(Runtime):
     Args:
         driver: where `drain` waits.
         pump: as `Runtime.pump`, for this connection.
-        full: as `Runtime.full`, for this connection.
+        write_blocked: as `Runtime.write_blocked`, for this connection.
         release: as `Runtime.release`, for this connection; by default nothing can be released.
     """
 
@@ -47,12 +47,12 @@ class AsyncioRuntime(Runtime):
         self,
         driver: ConnectionDriver,
         pump: Callable[[], None],
-        full: Callable[[RequestId], bool],
+        write_blocked: Callable[[RequestId], bool],
         release: Callable[[RequestId, float | None], bool] = _not_released,
     ) -> None:
         self._driver = driver
         self._pump = pump
-        self._full = full
+        self._write_blocked = write_blocked
         self._release = release
         self._thread_id = threading.get_ident()
 
@@ -60,7 +60,7 @@ class AsyncioRuntime(Runtime):
         self._pump()
 
     def write_blocked(self, id: RequestId) -> bool:
-        return self._full(id)
+        return self._write_blocked(id)
 
     def release(self, id: RequestId, retry: float | None) -> bool:
         return self._release(id, retry)

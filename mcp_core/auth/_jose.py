@@ -105,7 +105,8 @@ class _Header(Struct):
     """The header parameters of a JWS that are read.
 
     Unknown ones are ignored (RFC 7515, section 4). So are `jku`, `x5u` and `x5c`: a token can
-    neither bring its key nor name where to fetch it. Only for a DPoP proof `_proof.py` reads `jwk`.
+    neither bring its key nor name where to fetch it. Only for a DPoP proof
+    `server/_dpop_verifier.py` reads `jwk`.
     """
 
     alg: str

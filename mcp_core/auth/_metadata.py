@@ -183,14 +183,14 @@ def read_token(body: bytes) -> TokenResponse:
 
 
 def is_token(text: str) -> bool:
-    """Return True if `text` fits into an `ClientAuthorization` header as a token."""
+    """Return True if `text` fits into an `Authorization` header as a token."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def read_error(body: bytes, secrets: Iterable[Secret] = ()) -> OAuthErrorResponse | None:
     """Decode an OAuth error response. Return None if `body` is not one.
 
-    The values in `hide` are replaced by "..." in its texts.
+    The values in `secrets` are replaced by "..." in its texts.
     """
     try:
         reply = _decode_error(body[:MAX_BODY])
@@ -204,7 +204,7 @@ def sanitize_error(
 ) -> OAuthErrorResponse | None:
     """Sanitize an error code and its description, which the peer wrote.
 
-    Return None if the code is not printable or too long. The values in `hide` are replaced by
+    Return None if the code is not printable or too long. The values in `secrets` are replaced by
     "...", and unprintable characters of the description by spaces.
     """
     text = description or ""

@@ -1,8 +1,8 @@
 """The URLs of OAuth: how an MCP server is named as a resource, and where its documents are.
 
-1. Which URLs and addresses may be used is decided in `mcp_core.urls`; here a refusal becomes an
+1. Which URLs and addresses may be used is decided in `mcp_core.urls`; here a rejection becomes an
    error.
-2. URLs are compared as strings where the specifications say so (issuer, the `resource` that we
+2. URLs are compared as strings where the specifications require it (issuer, the `resource` that we
    choose). Only `covers` knows that scheme and host ignore case and that ports have defaults.
 
 Sources: RFC 3986, RFC 8414 section 3.1, RFC 9728 section 3.1, RFC 8707 section 2.
@@ -42,7 +42,7 @@ def check_url(url: str, what: str, *, local: bool) -> str:
     fault = find_url_error(url, allow_loopback=local)
     if fault is not None:
         raise AuthorizationFailed(
-            f"{what} {fault}: {redacted_url(url)}. It is not used; tell who runs the server."
+            f"{what} {fault}: {redacted_url(url)}. It is not used; tell its administrator."
         )
     return url
 

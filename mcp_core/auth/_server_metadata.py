@@ -1,4 +1,4 @@
-"""Discovery: from the URL of an MCP server to the metadata of its authorization server.
+"""The metadata of an authorization server: fetched by its issuer, then checked.
 
 1. A 4xx response means that the document is not there: the next URL is tried. A 5xx, a 429 or no
    response ends the search with an error, because a network fault must not lead to another server
@@ -7,9 +7,8 @@
 3. Every URL is checked before it is fetched. At most three redirects are followed, all of them
    within one origin.
 
-Sources: 2026-07-28 basic/authorization/authorization-server-discovery, RFC 9728 sections 3 and 5,
-RFC 8414 section 3. For servers without protected resource metadata: 2025-03-26 basic/authorization
-(Server Metadata Discovery, Fallbacks for Servers without Metadata Discovery).
+`MetadataSearch` also serves the search for protected resource metadata (`client/_discovery.py`).
+Sources: 2026-07-28 basic/authorization/authorization-server-discovery, RFC 8414 section 3.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ from ._steps import Fetch, HttpRequest, HttpResponse
 if TYPE_CHECKING:
     from ._steps import Flow
 
-__all__ = [
-    "find_server_metadata",
-]
+__all__ = ["MetadataSearch", "fetch_server_metadata", "find_server_metadata"]
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
@@ -47,26 +44,28 @@ def find_server_metadata(issuer: str, *, allow_loopback: bool) -> Flow[Authoriza
         AuthorizationFailed: it publishes none, or one that names another issuer.
     """
     check_url(issuer, "the authorization server that the MCP server names", local=allow_loopback)
-    search = _MetadataSearch(
+    search = MetadataSearch(
         f"the metadata of the authorization server {redacted_url(issuer)}",
         allow_loopback=allow_loopback,
     )
     for candidate in issuer_metadata_urls(issuer):
-        metadata = yield from _fetch_server_metadata(search, candidate)
+        metadata = yield from fetch_server_metadata(search, candidate)
         if metadata is None:
             continue
         # Character by character (RFC 8414 section 3.3).
         if metadata.issuer != issuer:
             raise AuthorizationFailed(
-                f"the metadata at {redacted_url(candidate)} is that of another authorization server, {redacted_url(metadata.issuer)}: "
-                f"it must not be used for {redacted_url(issuer)}. One of the two servers is set up wrongly, or is malicious."
+                f"the metadata at {redacted_url(candidate)} is that of another authorization "
+                f"server, {redacted_url(metadata.issuer)}: "
+                f"it must not be used for {redacted_url(issuer)}. One of the two servers is set up "
+                "wrongly, or is malicious."
             )
         return metadata
     raise search.failure()
 
 
-def _fetch_server_metadata(
-    search: _MetadataSearch, candidate: str
+def fetch_server_metadata(
+    search: MetadataSearch, candidate: str
 ) -> Flow[AuthorizationServerMetadata | None]:
     """Fetch one candidate. Return None if it has no valid authorization server metadata."""
     body = yield from search.fetch(candidate)
@@ -87,7 +86,7 @@ def _fetch_server_metadata(
     return replace(metadata, registration_endpoint=metadata.registration_endpoint or None)
 
 
-class _MetadataSearch:
+class MetadataSearch:
     """A search for one document at several URLs. It records why each URL failed."""
 
     def __init__(self, document: str, *, allow_loopback: bool) -> None:
@@ -107,7 +106,8 @@ class _MetadataSearch:
             return reply.body
         if reply.status >= 500 or reply.status == _TOO_MANY_REQUESTS:
             raise AuthorizationFailed(
-                f"{self._document} cannot be fetched: {redacted_url(url)} answered {reply.status}. Try again later."
+                f"{self._document} cannot be fetched: {redacted_url(url)} answered {reply.status}. "
+                "Try again later."
             )
         self._failures.append(f"{redacted_url(url)} answered {reply.status}")
         return None

@@ -1,7 +1,7 @@
-"""HTTP on top of the protocol, as a pure machine: heads and bodies in, facts and heads and bodies out.
+"""MCP over HTTP and WebSocket, for servers and clients, without I/O.
 
-A server is a `Router` of `Endpoint`s, whose requests are `Exchange`s; a client is an `HttpClient`. A `WebSocket` has one for each end.
-Nothing here knows the sockets of a system.
+A server is a `Router` of `Endpoint`s, whose requests are `Exchange`s. A client is an `HttpClient`.
+Both sides of a WebSocket use the class `WebSocket`.
 """
 
 from __future__ import annotations

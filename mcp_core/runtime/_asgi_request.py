@@ -61,7 +61,7 @@ class AsgiRuntime(Protocol):
 class AsgiRequest:
     """One call of an application with an `http` or `websocket` scope. Await `run` once.
 
-    The request is the token of its exchange: the driver calls `poke` on it.
+    The request is the token of its exchange: the driver calls `wake` on it.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class AsgiRequest:
         self._output_ready = False
         self._receive_ended = False
         self._wakeup = runtime.new_event()
-        # Last: from here on the router may call `poke`.
+        # Last: from here on the router may call `wake`.
         self._asgi_exchange = asgi_exchange(runtime.router, scope, runtime.clock(), token=self)
 
     def __repr__(self) -> str:

@@ -25,7 +25,7 @@ async def run_auth_check(
 
     A step either brings its own awaitable, such as a verifier written by the user, or is an HTTP
     request for `fetch`. Without `fetch` such a request fails. There is no timeout: cancel this
-    function at your own deadline, then call `check.give_up`.
+    function at your own deadline, then call `check.time_out`.
     """
     while (step := check.step) is not None:
         try:

@@ -75,8 +75,8 @@ class AbstractClient(abc.ABC):
     Every call takes `CallOptions`. Beside what its own docstring names, a call raises:
 
     - `PeerError`: the server responded with an error.
-    - `CallTimeout`: there was no response in time. The server is told that the request is
-      cancelled, as it is when the caller is cancelled.
+    - `CallTimeout`: there was no response in time. The server is notified that the request
+      is cancelled, as it is when the caller is cancelled.
     - `ConnectionLost`: the connection ended first.
     - `LocalProtocolError`: the server's revision or capabilities do not allow the call, or
       `headers` are given and the transport has none; nothing was sent.
@@ -348,7 +348,7 @@ class AbstractClient(abc.ABC):
             uris: the URIs of single resources.
             timeout: seconds for the block to begin, as for calls.
 
-        *Resource handling*: at the end of the block the server is told to end the subscription.
+        *Resource handling*: the end of the block ends the subscription at the server.
 
         Raises:
             LocalProtocolError: at the beginning: the server offers nothing of what is wanted.

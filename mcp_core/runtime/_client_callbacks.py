@@ -1,4 +1,4 @@
-"""What a client does when the server asks for input: it calls a callback and sends the response.
+"""The callbacks of a client for a server that asks for input, and the responses with their results.
 
 Until 2025-11-25 the server asks by requests of its own. In 2026-07-28 its questions are in the
 result of a call, which the client then sends again with the responses (`ClientRoundTrips`).
@@ -9,7 +9,7 @@ result of a call, which the client then sends again with the responses (`ClientR
    call, refusing a form is a response; for the other kinds the call ends with the error
    (client/sampling: no retry).
 3. Any other exception is a fault of the client. The server's request gets an internal error, and
-   the log gets the exception; a call raises it. What is no `Exception` ends the task.
+   the log gets the exception; a call raises it. A `BaseException` ends the task.
 
 Sources: client/elicitation, client/sampling and client/roots of all revisions; basic/patterns/mrtr
 of 2026-07-28.
@@ -54,7 +54,7 @@ _INTERNAL: Final = -32603  # JSON-RPC's own, in every revision
 class CallbackJob(Job):
     """A client's callback, or another wait, in a task of its own.
 
-    The first outcome is passed to `on_end(result, error)`. `failed` raises what is no `Exception`.
+    The first outcome is passed to `on_end(result, error)`. `failed` raises a `BaseException`.
 
     Args:
         start: called in the task; its awaitable gives the result.
@@ -140,9 +140,9 @@ class ClientCallbacks:
         try:
             return await self.respond(request)
         except Exception as exc:
-            refusal = single(exc)
-            if isinstance(refusal, McpError):
-                return response_to_error(request, refusal)
+            rejection = single(exc)
+            if isinstance(rejection, McpError):
+                return response_to_error(request, rejection)
             raise
 
     def _call(self, request: t.InputRequest) -> Any:

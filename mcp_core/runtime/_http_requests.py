@@ -41,9 +41,9 @@ _DOUBT: Final = "is it an HTTP server, with TLS or without as the URL says?"
 class PooledConnection(Protocol):
     """A connection to the server.
 
-    `heard` is True if anything has arrived since the last request was sent. `protocol` is the name
-    of what is spoken, such as "HTTP/2". `room` is the number of requests that it can carry at the
-    same time now; 0 if it takes no more.
+    `received` is True if anything has arrived since the last request was sent. `protocol` is the
+    name of what is spoken, such as "HTTP/2". `capacity` is the number of requests that it can carry
+    at the same time now; 0 if it takes no more.
     """
 
     @property
@@ -268,7 +268,7 @@ class HttpRequestRunner(Generic[L]):
                         self._wake_all()
                 head = self._address(self.http.sign(call))
                 whole = await line.run(head, call.body, attempt.handle_actions)
-                if attempt.refused:
+                if attempt.unauthorized:
                     raise _Unauthorized
                 return None
             except (ConnectFailed, ValueError) as exc:
@@ -284,7 +284,7 @@ class HttpRequestRunner(Generic[L]):
                     self.pool.discard(call)
                     self._wake_all()
                 else:
-                    await self._release(call, line, whole=whole, lasts=attempt.lasts)
+                    await self._release(call, line, whole=whole, lasts=attempt.keep_alive)
 
     async def _idle_connection(self, call: HttpCall) -> L | None:
         """Wait until a request may have a connection. None stands for a new one."""
@@ -373,17 +373,17 @@ class _Unauthorized(Exception):
 class _RequestAttempt:
     """The response to a request on one connection, on its way to the client.
 
-    `answered` is True once anything has arrived. `lasts` is the time in seconds for which the
-    server keeps the connection, if it says so. `refused` is True if the response demands another
-    access token; the client does not get such a response.
+    `answered` is True once anything has arrived. `keep_alive` is the time in seconds for
+    which the server keeps the connection, if it says so. `unauthorized` is True if the response
+    demands another access token; the client does not get such a response.
     """
 
-    __slots__ = ("_call", "_runner", "answered", "lasts", "refused")
+    __slots__ = ("_call", "_runner", "answered", "keep_alive", "unauthorized")
 
     def __init__(self, runner: HttpRequestRunner[Any], call: HttpCall) -> None:
         self.answered = False
-        self.refused = False
-        self.lasts: float | None = None
+        self.unauthorized = False
+        self.keep_alive: float | None = None
         self._runner = runner
         self._call = call
 
@@ -398,9 +398,9 @@ class _RequestAttempt:
             if type(action) is Body:
                 http.response_data(key, action.data, now)
             elif type(action) is Head:
-                self.lasts = keep_alive_seconds(dict(action.headers).get(b"keep-alive"))
+                self.keep_alive = keep_alive_seconds(dict(action.headers).get(b"keep-alive"))
                 if http.is_retry_worthwhile(self._call, action):
-                    self.refused = True
+                    self.unauthorized = True
                     # The rest of the response is not needed. If it has arrived, which is usual,
                     # the connection can be used again; otherwise it is closed.
                     if type(actions[-1]) is not End:

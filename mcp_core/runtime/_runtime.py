@@ -1,4 +1,4 @@
-"""What a driver adds to a `Service`: a log, sending, waiting, threads, the time and entropy.
+"""The part of a `Service` that a driver adds: log, sending, waiting, threads, time and entropy.
 
 A `Runtime` whose subclass adds nothing but `report` serves plain functions that send nothing while
 they run. For anything more, the methods below raise a `TypeError` that says what is missing.

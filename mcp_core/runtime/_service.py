@@ -52,7 +52,7 @@ class RequestJob(Job):
 
     Args:
         service: where the request arrived.
-        asking: collects what the handler asks of its client.
+        input_collector: collects what the handler asks of its client.
         invocation: the call to make, or None to look it up inside of the middleware.
         returned: what a plain `def` has returned already, if that needs nested requests.
     """
@@ -127,15 +127,15 @@ class RequestJob(Job):
 class Service:
     """Responds to the requests that arrive on `conn`, as `server` declares.
 
-    Pass each event to `take`. The service detaches from the server when it gets `ConnectionClosed`;
-    call `close` only if the connection is dropped without that event.
+    Pass each event to `handle_event`. The service detaches from the server when it gets
+    `ConnectionClosed`; call `close` only if the connection is dropped without that event.
 
     Args:
         server: the declarations.
         conn: the connection.
         runtime: what the driver adds.
         lifespan: the value of the server's lifespan.
-        principal: the authenticated user, "" if there is none. Signed data that a client is given
+        principal: the authenticated user, "" without one. Signed data that a client is given
             is valid for this user only.
     """
 
@@ -350,6 +350,6 @@ class Service:
 
 
 def _error_with_reference(request: RequestReceived, reference: str) -> ErrorData:
-    """Return an error that tells the peer nothing but the reference of the log entry."""
+    """Return an error that shows the peer nothing but the reference of the log entry."""
     code = request.peer.dialect.codes[Fault.INTERNAL]
     return ErrorData(code, f"Internal error (reference {reference})")

@@ -249,7 +249,7 @@ class HttpServerDriver:
         not delay this.
         """
         self.stopping = True
-        self.router.wind_down()
+        self.router.shutdown()
         self.pump_logging_errors()
         with trio.move_on_after(grace):
             await self._wait_for_jobs()

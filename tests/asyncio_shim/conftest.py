@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _asyncio_has_nothing_to_complain_of(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    gc.freeze()  # what is there already is not of this test, and looking through it takes longer than the test
+    # what is there already is not of this test, and looking through it takes longer than the test
+    gc.freeze()
     yield
     gc.collect()  # tasks and transports complain when they are destroyed
     complaints = [

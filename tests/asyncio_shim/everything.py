@@ -1,4 +1,4 @@
-"""A server with one of everything that knows no runtime: `python everything.py trio|asyncio [REVISION ...]` serves it.
+"""A server of every feature, for both drivers: `python everything.py trio|asyncio [REVISION ...]`.
 
 The words after the runtime name the only revisions that it speaks; without any it speaks all.
 """
@@ -71,7 +71,7 @@ def everything(*versions: str) -> Server:
 
     @server.tool
     async def fail(how: str) -> str:
-        """Fail: with a reason that was written to be read, with an error of the protocol, or with an accident."""
+        """Fail: with a text for the model, an error of the protocol, or an unexpected exception."""
         raise {
             "reason": ToolError("the disk is full"),
             "error": McpError(4001, "not today", {"tomorrow": True}),

@@ -1,4 +1,4 @@
-"""The ASGI application on asyncio: what it does not share with the one on trio (`tests/test_asgi.py`)."""
+"""The ASGI application on asyncio; `tests/test_asgi.py` has the scenarios of both drivers."""
 
 from __future__ import annotations
 

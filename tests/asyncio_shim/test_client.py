@@ -141,7 +141,7 @@ def test_concurrent_calls_get_their_results() -> None:
     with_client(everything(), use)
 
 
-# -- Early ends of calls ----------------------------------------------------------------------------------------------
+# -- Early ends of calls ---------------------------------------------------------------------------
 
 
 async def by_cancelling_the_task(client: Client, waiting: Waiting) -> None:
@@ -241,7 +241,7 @@ def test_call_without_capability_sends_nothing() -> None:
     with_client(everything(), use)
 
 
-# -- With the test as the server ------------------------------------------------------------------------------------
+# -- With the test as the server -------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -367,7 +367,7 @@ def test_clients_may_close_in_any_order(order: tuple[int, ...], at_once: bool) -
     run(main())
 
 
-# -- Ends of connections ------------------------------------------------------------------------------------------------
+# -- Ends of connections ---------------------------------------------------------------------------
 
 
 def test_aclose_ends_pending_calls() -> None:

@@ -1,6 +1,7 @@
 """The client over HTTP on asyncio: with the test as the server, with the SDK, and with mcp_trio.
 
-Which connection carries a call is tested with `HttpRequestRunner` and `HttpClient`, in `tests/core`.
+Which connection carries a call is tested with `HttpRequestRunner` and `HttpClient`,
+in `tests/core`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Who(Struct):
     name: str
 
 
-# -- Connections ---------------------------------------------------------------------------------------------------------------
+# -- Connections -----------------------------------------------------------------------------------
 
 
 class Played:
@@ -299,7 +300,7 @@ def test_idle_connections_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     run(main())
 
 
-# -- Connecting -----------------------------------------------------------------------------------------------------------------
+# -- Connecting ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -356,7 +357,7 @@ def test_tls_certificates_are_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     run(main())
 
 
-# -- Real servers ------------------------------------------------------------------------------------------------------------------
+# -- Real servers ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

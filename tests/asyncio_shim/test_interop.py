@@ -73,9 +73,10 @@ def test_sdk_server_on_stdio(version: str) -> None:
     run(main())
 
 
-# -- The SDK client sees no difference between the drivers ---------------------------------------------------------------------
+# -- The SDK client sees no difference between the drivers -----------------------------------------
 
-# Starts the command after the first two words, and copies its input and output into the files that those name.
+# Starts the command after the first two words, and copies its input and output into the files that
+# those name.
 TEE = ["sh", "-c", 'told=$1 said=$2; shift 2; tee "$told" | "$@" | tee "$said"', "sh"]
 # The name of a fault, and the client's own count of what it listens to.
 NAMES = re.compile(rb"reference [0-9a-f]{8}|listen-[0-9]+")

@@ -41,7 +41,10 @@ SERVER = Path(__file__).with_name("everything.py")
     ],
 )
 def test_driver_does_not_load_other_runtime(imported: str, unknown: str) -> None:
-    program = f"import sys\nsys.path[:] = {[str(ROOT), *sys.path]!r}\nimport {imported}\nprint(*sys.modules)"
+    program = (
+        f"import sys\nsys.path[:] = {[str(ROOT), *sys.path]!r}\nimport "
+        f"{imported}\nprint(*sys.modules)"
+    )
     loaded = subprocess.check_output(
         [sys.executable, "-S", "-E", "-W", "error", "-c", program], text=True
     )
@@ -49,7 +52,7 @@ def test_driver_does_not_load_other_runtime(imported: str, unknown: str) -> None
     assert unknown not in loaded.split()
 
 
-# -- Transcripts -------------------------------------------------------------------------------------------------------------
+# -- Transcripts -----------------------------------------------------------------------------------
 
 # Method and params; `_meta` is added as the revision wants it.
 REQUESTS: list[tuple[str, dict[str, Any]]] = [
@@ -102,7 +105,7 @@ OTHERS: list[Message | list[Any] | bytes] = [
 
 
 def recorded(version: str) -> Iterator[tuple[bytes, Any]]:
-    """Yield the lines of a client of that revision, each with the id whose response it waits for."""
+    """Yield the lines of a client of that revision, each with the id of the awaited response."""
     number = 0
 
     def asked(method: str, params: dict[str, Any]) -> tuple[bytes, Any]:

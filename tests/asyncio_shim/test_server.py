@@ -168,7 +168,7 @@ def test_handler_ignoring_cancellation_sends_nothing() -> None:
     run(main())
 
 
-# -- Input -----------------------------------------------------------------------------------------------------
+# -- Input -----------------------------------------------------------------------------------------
 
 
 class Seats(Struct):
@@ -330,7 +330,7 @@ def test_handler_started_by_other_task_does_not_see_its_context() -> None:
     run(main())
 
 
-# -- Shutdown -----------------------------------------------------------------------------------------------------------------
+# -- Shutdown --------------------------------------------------------------------------------------
 
 
 def test_handlers_after_end_of_input_still_respond() -> None:
@@ -433,7 +433,7 @@ def test_worker_thread_of_cancelled_call_continues() -> None:
     run(main())
 
 
-# -- Backpressure ----------------------------------------------------------------------------------------------------------------
+# -- Backpressure ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tool", ["flood", "flood_from_a_thread"])

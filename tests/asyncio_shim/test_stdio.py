@@ -107,7 +107,7 @@ class Started:
         return (stdout or b"").decode(), (stderr or b"").decode()
 
 
-# -- Our own stdin and stdout ------------------------------------------------------------------------------------------------
+# -- Our own stdin and stdout ----------------------------------------------------------------------
 
 
 def test_print_goes_to_stderr() -> None:
@@ -249,7 +249,7 @@ def test_unread_responses_are_bounded() -> None:
     assert server.end() == ("", "")
 
 
-# -- Children ----------------------------------------------------------------------------------------------------------------
+# -- Children --------------------------------------------------------------------------------------
 
 
 def python(program: str) -> Sequence[str]:
@@ -308,7 +308,8 @@ for raw in sys.stdin:
     message = json.loads(raw)
     if message["method"] == "server/discover":
         sys.exit("what is that?")
-    opened = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "proud", "version": "1"}}
+    opened = {"protocolVersion": "2025-06-18", "capabilities": {},
+        "serverInfo": {"name": "proud", "version": "1"}}
     if "id" in message:
         result = opened if message["method"] == "initialize" else {}
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
@@ -329,7 +330,8 @@ def test_server_exiting_at_probe_is_restarted_without_probe(
 
 def test_child_exiting_ends_pending_calls() -> None:
     program = SERVER + (
-        "@server.tool\ndef die() -> str:\n    'Die.'\n    os.kill(os.getpid(), 9)\nmcp_asyncio_shim.run(server)\n"
+        "@server.tool\ndef die() -> str:\n    'Die.'\n    os.kill(os.getpid(), "
+        "9)\nmcp_asyncio_shim.run(server)\n"
     )
 
     async def main() -> None:
@@ -353,7 +355,8 @@ STUBBORN = (
 import signal
 if "deaf" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, **({} if "holds" in sys.argv else {"stdout": 2}))
+child = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL,
+    **({} if "holds" in sys.argv else {"stdout": 2}))
 
 @server.tool
 def pids() -> list[int]:

@@ -1,4 +1,4 @@
-"""WebSockets on asyncio: our client with the servers of `websockets` and mcp_trio, and our ASGI application.
+"""WebSockets on asyncio: our client with two other servers, and our ASGI application.
 
 The protocol of a WebSocket is tested in `tests/core/http`.
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Play = Callable[[ServerConnection, Any], Awaitable[None]]
 
 
-# -- Our client --------------------------------------------------------------------------------------------------------------------
+# -- Our client ------------------------------------------------------------------------------------
 
 
 def answer(message: Any, result: Any) -> str:
@@ -54,7 +54,7 @@ def answer(message: Any, result: Any) -> str:
 
 @asynccontextmanager
 async def talking(play: Play, **options: Any) -> AsyncIterator[Client]:
-    """Yield a client of a `websockets` server, in the stateless revision. `play` gets each tool call."""
+    """Yield a stateless client of a `websockets` server. `play` gets each tool call."""
 
     async def converse(wire: ServerConnection) -> None:
         async for told in wire:
@@ -279,7 +279,7 @@ def test_trio_server_over_websocket(version: str) -> None:
         asyncio.run(main(url))
 
 
-# -- Our application ---------------------------------------------------------------------------------------------------------------
+# -- Our application -------------------------------------------------------------------------------
 
 
 def test_asgi_websocket_carries_connection() -> None:
@@ -352,7 +352,7 @@ def test_asgi_websocket_disconnected_sends_nothing() -> None:
 @pytest.mark.parametrize("library", ["websockets-sansio", "wsproto"])
 @pytest.mark.parametrize("version", [D, E])
 def test_asgi_websocket_under_uvicorn(library: Any, version: str) -> None:
-    """Our client and our application with authorization, and both WebSocket libraries of uvicorn."""
+    """Our client and application with authorization, and both WebSocket libraries of uvicorn."""
 
     async def main() -> None:
         app = asgi(everything(), auth=guard())

@@ -161,7 +161,11 @@ for _name, (_answer, _text) in BAD_DOCUMENTS.items():
         _text,
         patience=_patience,
     )
-attack("the metadata leads round in a circle", serve_at(PRM, answer=redirect("/.well-known/oauth-protected-resource/mcp")), "answered 302")  # fmt: skip
+attack(
+    "the metadata leads round in a circle",
+    serve_at(PRM, answer=redirect("/.well-known/oauth-protected-resource/mcp")),
+    "answered 302",
+)
 
 # -- Impersonation ---------------------------------------------------------------------------------
 
@@ -257,19 +261,27 @@ for _url, _text in BAD_URLS.items():
     attack(f"the client is registered at {_shown!r}", server(registration_endpoint=_url), _text)
     attack(f"the authorization server is {_shown!r}", resource(authorization_servers=[_url]), _text)
 for _url in ("javascript:x", "file:///etc/passwd", f"http://{MCP}/x", f"https://{MCP}@{EVIL}/"):
-    attack(f"the challenge names {_url!r}", challenge(f'Bearer resource_metadata="{_url}"'), BAD_URLS.get(_url, r"not https|neither|user name"))  # fmt: skip
+    attack(
+        f"the challenge names {_url!r}",
+        challenge(f'Bearer resource_metadata="{_url}"'),
+        BAD_URLS.get(_url, r"not https|neither|user name"),
+    )
 
 # -- Private addresses -----------------------------------------------------------------------------
 
 FORBIDDEN = (
     "10.0.0.1 10.255.255.255 172.16.0.1 172.31.255.254 192.168.1.1 169.254.169.254 169.254.170.2 "
     "100.64.0.1 100.100.100.200 192.0.0.192 198.18.0.1 224.0.0.1 240.0.0.1 255.255.255.255 "
-    "127.0.0.1 127.255.255.254 127.1 127.0.1 0.0.0.0 0 2130706433 0x7f000001 0x7f.1 017700000001 0177.0.0.1 "
+    "127.0.0.1 127.255.255.254 127.1 127.0.1 0.0.0.0 0 2130706433 0x7f000001 0x7f.1 017700000001 "
+    "0177.0.0.1 "
     "2852039166 0xa9fea9fe 0xA9.0xFE.0xA9.0xFE 0251.0376.0251.0376 169.16689662 3232235777 "
     "localhost LocalHost localhost. "
-    "[::1] [::] [0:0:0:0:0:0:0:1] [::ffff:127.0.0.1] [::ffff:7f00:1] [::ffff:169.254.169.254] [::ffff:a9fe:a9fe] "
-    "[0:0:0:0:0:ffff:a9fe:a9fe] [::127.0.0.1] [::a9fe:a9fe] [fe80::1] [fe80::a9fe:a9fe] [fec0::1] [fc00::1] "
-    "[fd00:ec2::254] [64:ff9b::a9fe:a9fe] [64:ff9b::169.254.169.254] [64:ff9b:1::a00:1] [2002:a9fe:a9fe::1] "
+    "[::1] [::] [0:0:0:0:0:0:0:1] [::ffff:127.0.0.1] [::ffff:7f00:1] [::ffff:169.254.169.254] "
+    "[::ffff:a9fe:a9fe] "
+    "[0:0:0:0:0:ffff:a9fe:a9fe] [::127.0.0.1] [::a9fe:a9fe] [fe80::1] [fe80::a9fe:a9fe] [fec0::1] "
+    "[fc00::1] "
+    "[fd00:ec2::254] [64:ff9b::a9fe:a9fe] [64:ff9b::169.254.169.254] [64:ff9b:1::a00:1] "
+    "[2002:a9fe:a9fe::1] "
     "[2002:7f00:1::] [2001::1] [2001:db8::1] [ff02::1] [100::1] "
     "metadata.google.internal intranet.evil.example router.evil.example six.evil.example"
 ).split()
@@ -292,8 +304,16 @@ def leads_to(host: str, set_up: SetUp) -> SetUp:
 
 for _host in FORBIDDEN:
     _at = f"https://{_host}"
-    attack(f"the challenge leads to {_host}", leads_to(_host, challenge(f'Bearer resource_metadata="{_at}/x"')), PRIVATE)  # fmt: skip
-    attack(f"the authorization server is at {_host}", leads_to(_host, resource(authorization_servers=[_at])), PRIVATE)  # fmt: skip
+    attack(
+        f"the challenge leads to {_host}",
+        leads_to(_host, challenge(f'Bearer resource_metadata="{_at}/x"')),
+        PRIVATE,
+    )
+    attack(
+        f"the authorization server is at {_host}",
+        leads_to(_host, resource(authorization_servers=[_at])),
+        PRIVATE,
+    )
 for _host in (
     "169.254.169.254",
     "2130706433",
@@ -302,7 +322,11 @@ for _host in (
     "localhost",
 ):
     _at = f"https://{_host}"
-    attack(f"the client is registered at {_host}", leads_to(_host, server(registration_endpoint=f"{_at}/r")), PRIVATE)  # fmt: skip
+    attack(
+        f"the client is registered at {_host}",
+        leads_to(_host, server(registration_endpoint=f"{_at}/r")),
+        PRIVATE,
+    )
     attack(
         f"the code is wanted at {_host}",
         leads_to(_host, server(token_endpoint=f"{_at}/t")),
@@ -416,30 +440,46 @@ NO_ANSWER = "not the redirect of this login"
 for _name, _make, _text in (
     ("no state", lambda code, asked: callback_url(code, asked, state=None), NO_ANSWER),
     ("another state", lambda code, asked: callback_url(code, asked, state="x" * 43), NO_ANSWER),
-    ("half of the state", lambda code, asked: callback_url(code, asked, state=asked["state"][:20]), NO_ANSWER),
+    ("half of the state", lambda code, asked: callback_url(code, asked, state=asked["state"][:20]),
+        NO_ANSWER),
     ("an empty state", lambda code, asked: callback_url(code, asked, state=""), NO_ANSWER),
-    ("the state twice", lambda code, asked: f"{callback_url(code, asked)}&state={asked['state']}", NO_ANSWER),
-    ("a state of others before ours", lambda code, asked: f"{REDIRECT_URI}?state=x&state={asked['state']}", NO_ANSWER),
+    ("the state twice", lambda code, asked: f"{callback_url(code, asked)}&state={asked['state']}",
+        NO_ANSWER),
+    ("a state of others before ours", lambda code,
+        asked: f"{REDIRECT_URI}?state=x&state={asked['state']}", NO_ANSWER),
     ("an error and no state", lambda code, asked: f"{REDIRECT_URI}?error=access_denied", NO_ANSWER),
     ("change_nothing", lambda code, asked: REDIRECT_URI, NO_ANSWER),
     ("no URL", lambda code, asked: "http://[", NO_ANSWER),
     ("not even text of a URL", lambda code, asked: "\x00\xff\ud800", NO_ANSWER),
     ("far too much", lambda code, asked: callback_url(code, asked) + "&x" * 20_000, NO_ANSWER),
     ("a thousand fields", lambda code, asked: callback_url(code, asked) + "&x=y" * 1000, NO_ANSWER),
-    ("the state in a fragment", lambda code, asked: callback_url(code, asked).replace("?", "#"), NO_ANSWER),
+    ("the state in a fragment", lambda code, asked: callback_url(code, asked).replace("?", "#"),
+        NO_ANSWER),
     ("no code", lambda code, asked: callback_url(code, asked, code=None), "without a code"),
     ("an empty code", lambda code, asked: callback_url(code, asked, code=""), "without a code"),
-    ("the code twice", lambda code, asked: f"{callback_url(code, asked)}&code=injected", "code twice"),
-    ("a refusal", lambda code, asked: callback_url(code, asked, code=None, error="access_denied"), "login was refused"),
-    ("a refusal and a code", lambda code, asked: callback_url(code, asked, error="access_denied"), "login was refused"),
-    ("a refusal that rings", lambda code, asked: callback_url(code, asked, error="\x1b[2J\x07"), "cannot be read"),
-    ("no issuer where it was promised", lambda code, asked: callback_url(code, asked, iss=None), "iss is missing"),
-    ("another issuer", lambda code, asked: callback_url(code, asked, iss=f"https://{EVIL}"), "iss does not match"),
-    ("the issuer with a slash", lambda code, asked: callback_url(code, asked, iss=f"https://{AS}/"), "iss does not match"),
-    ("the issuer in capitals", lambda code, asked: callback_url(code, asked, iss=f"https://{AS.upper()}"), "iss does not match"),
-    ("an empty issuer", lambda code, asked: callback_url(code, asked, iss=""), "iss does not match"),
-    ("the issuer twice", lambda code, asked: f"{callback_url(code, asked)}&iss=https://{EVIL}", "iss twice"),
-    ("another issuer's refusal", lambda code, asked: callback_url(code, asked, iss="https://x", error="server_error"), "iss does not match"),
+    ("the code twice", lambda code, asked: f"{callback_url(code, asked)}&code=injected",
+        "code twice"),
+    ("a refusal", lambda code, asked: callback_url(code, asked, code=None, error="access_denied"),
+        "login was refused"),
+    ("a refusal and a code", lambda code, asked: callback_url(code, asked, error="access_denied"),
+        "login was refused"),
+    ("a refusal that rings", lambda code, asked: callback_url(code, asked, error="\x1b[2J\x07"),
+        "cannot be read"),
+    ("no issuer where it was promised", lambda code, asked: callback_url(code, asked, iss=None),
+        "iss is missing"),
+    ("another issuer", lambda code, asked: callback_url(code, asked, iss=f"https://{EVIL}"),
+        "iss does not match"),
+    ("the issuer with a slash", lambda code, asked: callback_url(code, asked, iss=f"https://{AS}/"),
+        "iss does not match"),
+    ("the issuer in capitals", lambda code,
+        asked: callback_url(code, asked, iss=f"https://{AS.upper()}"), "iss does not match"),
+    ("an empty issuer", lambda code, asked: callback_url(code, asked, iss=""),
+        "iss does not match"),
+    ("the issuer twice", lambda code, asked: f"{callback_url(code, asked)}&iss=https://{EVIL}",
+        "iss twice"),
+    ("another issuer's refusal", lambda code,
+        asked: callback_url(code, asked, iss="https://x", error="server_error"),
+        "iss does not match"),
 ):  # fmt: skip
     attack(f"the browser brings {_name}", callback(_make), _text)
 
@@ -462,13 +502,18 @@ def mix_up(*, admits: bool) -> SetUp:
 
 attack("a mix-up", mix_up(admits=True), "iss does not match")
 attack("a mix-up by one that promises no iss", mix_up(admits=False), "iss does not match")
-attack("a mix-up with the good one's name", lambda world: (mix_up(admits=True)(world), world.metadata[EVIL].update(issuer=f"https://{AS}")), "of another authorization server")  # fmt: skip
+attack(
+    "a mix-up with the good one's name",
+    lambda world: (mix_up(admits=True)(world), world.metadata[EVIL].update(issuer=f"https://{AS}")),
+    "of another authorization server",
+)
 attack(
     "a server of old times whose metadata is a stranger's",
     lambda world: (
         unreadable_challenge()(world),
         serve_at(
-            f"{MCP}/.well-known/oauth-authorization-server", answer=Answer(dict(world.metadata[EVIL]))
+            f"{MCP}/.well-known/oauth-authorization-server",
+            answer=Answer(dict(world.metadata[EVIL]))
         )(world),
     ),
     "of another authorization server",
@@ -495,8 +540,10 @@ for _name, _answer, _text in (
     ("answers HTML", HTML, "cannot be read"),
     ("answers with change_nothing", Answer(b"", 201), "cannot be read"),
     ("answers without an id", Answer({"client_id": ""}, 201), "usable client_id"),
-    ("answers with an id of two lines", Answer({"client_id": "a\r\nx: y"}, 201), "usable client_id"),
-    ("wants a method of its own", Answer({"client_id": "us", "token_endpoint_auth_method": "tls"}, 201), "is not supported"),
+    ("answers with an id of two lines", Answer({"client_id": "a\r\nx: y"}, 201),
+        "usable client_id"),
+    ("wants a method of its own",
+        Answer({"client_id": "us", "token_endpoint_auth_method": "tls"}, 201), "is not supported"),
     ("wants a secret and gives none", Answer({"client_id": "us"}, 201), "needs a secret"),
     ("answers without end", ENDLESS, "longer than 65536 bytes"),
     ("sends on to a stranger", redirect(f"https://{EVIL}/register", 307), "status 307"),
@@ -521,9 +568,11 @@ for _name, _answer, _text in (
     ("change_nothing", Answer(b""), "cannot be read"),
     ("no token", Answer({"token_type": "Bearer"}), "cannot be read"),
     ("an empty token", Answer(_GOOD | {"access_token": ""}), "does not fit into a header"),
-    ("a token of two lines", Answer(_GOOD | {"access_token": "a\r\nx-admin: 1"}), "does not fit into a header"),
+    ("a token of two lines", Answer(_GOOD | {"access_token": "a\r\nx-admin: 1"}),
+        "does not fit into a header"),
     ("a token of two words", Answer(_GOOD | {"access_token": "a b"}), "does not fit into a header"),
-    ("a token that is no ASCII", Answer(_GOOD | {"access_token": "tökén"}), "does not fit into a header"),
+    ("a token that is no ASCII", Answer(_GOOD | {"access_token": "tökén"}),
+        "does not fit into a header"),
     ("a list of tokens", Answer(_GOOD | {"access_token": ["x"]}), "cannot be read"),
     ("a token of type mac", Answer(_GOOD | {"token_type": "mac"}), "unknown type"),
     ("a token of type N_A", Answer(_GOOD | {"token_type": "N_A"}), "unknown type"),
@@ -531,7 +580,8 @@ for _name, _answer, _text in (
     ("a huge token", Answer(_GOOD | {"access_token": "x" * 70_000}), "longer than 65536 bytes"),
     ("without end", ENDLESS, "longer than 65536 bytes"),
     ("a refusal", Answer({"error": "invalid_grant"}, 400), "gave no token: invalid_grant"),
-    ("a refusal with status 200", Answer({"error": "invalid_client"}), "gave no token: invalid_client"),
+    ("a refusal with status 200", Answer({"error": "invalid_client"}),
+        "gave no token: invalid_client"),
     ("a refusal with bells", Answer({"error": "\x1b[31m"}, 400), "answered 400"),
     ("a fault", Answer(None, 500), "answered 500"),
     ("a redirect to a stranger", redirect(f"https://{EVIL}/token", 307), "answered 307"),
@@ -563,7 +613,8 @@ attack(
     lambda world: (
         challenge(f'DPoP resource_metadata="https://{PRM}"')(world),
         world.pages.update(
-            {TOKEN: lambda asked: Answer({"error": "use_dpop_nonce"}, 400, {"dpop-nonce": f"n{len(world.asked)}"})}
+            {TOKEN: lambda asked: Answer({"error": "use_dpop_nonce"}, 400,
+                {"dpop-nonce": f"n{len(world.asked)}"})}
         ),
     ),
     "gave no token: use_dpop_nonce",
@@ -681,7 +732,12 @@ attack(
     "still refuses tools/call add",
     later=demand_same_scope,
 )
-attack("a scope is wanted that has no name", change_nothing, "still refuses tools/call add", later=demand_invalid_scope)  # fmt: skip
+attack(
+    "a scope is wanted that has no name",
+    change_nothing,
+    "still refuses tools/call add",
+    later=demand_invalid_scope,
+)
 attack(
     "another authorization server wants what the first gave",
     change_nothing,

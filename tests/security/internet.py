@@ -70,7 +70,10 @@ class ReceivedRequest:
 
     @property
     def text(self) -> str:
-        return f"{self.path}?{self.query} {self.headers} {parse_qs(self.body.decode('latin-1'))} {self.body!r}"
+        return (
+            f"{self.path}?{self.query} {self.headers} {parse_qs(self.body.decode('latin-1'))} "
+            f"{self.body!r}"
+        )
 
 
 @dataclass
@@ -284,7 +287,7 @@ class Internet:
         self.dialled.append(address)
         served = address in PUBLIC.values() or (self.local and address == "127.0.0.1")
         if not served or port != 443:
-            raise ConnectionRefusedError(111, "nobody is there")
+            raise ConnectionRefusedError(111, "no host has this address")
         return await _open("127.0.0.1", self.port)
 
     async def serve(self, stream: trio.SSLStream[trio.SocketStream]) -> None:
@@ -350,7 +353,8 @@ def callback_url(code: str, asked: dict[str, str], /, **fields: str | None) -> s
     A field that is None is left out.
     """
     answered = {"code": code, "state": asked["state"], "iss": f"https://{AS}"} | fields
-    return f"{REDIRECT_URI}?{urlencode({name: value for name, value in answered.items() if value is not None})}"
+    query = urlencode({name: value for name, value in answered.items() if value is not None})
+    return f"{REDIRECT_URI}?{query}"
 
 
 def certificates() -> tuple[ssl.SSLContext, ssl.SSLContext]:

@@ -200,7 +200,10 @@ async def test_token_sse_endpoint_is_used_on_same_origin_only(
 @pytest.mark.requirement("AU-2", "AU-3")
 @pytest.mark.parametrize(
     "host",
-    "10.0.0.1 192.168.1.1 169.254.169.254 0.0.0.0 [fd00:ec2::254] [fe80::1] metadata.google.internal".split(),
+    [
+        *("10.0.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0"),
+        *("[fd00:ec2::254]", "[fe80::1]", "metadata.google.internal"),
+    ],
 )
 async def test_fetch_local_server_allows_loopback_only(
     world: Internet, caplog: pytest.LogCaptureFixture, host: str

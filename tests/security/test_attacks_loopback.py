@@ -63,7 +63,8 @@ ATTACKS: dict[str, Callable[[str], bytes]] = {
     "HEAD": lambda state: request(target(state), method="HEAD"),
     "DELETE": lambda state: request(target(state), method="DELETE"),
     "a preflight": lambda state: request(
-        target(state), "origin: https://evil.example", "access-control-request-private-network: true", method="OPTIONS"
+        target(state), "origin: https://evil.example",
+        "access-control-request-private-network: true", method="OPTIONS"
     ),
     "TRACE": lambda state: request(target(state), method="TRACE"),
     "another path": lambda state: request(target(state, "/other")),
@@ -77,9 +78,13 @@ ATTACKS: dict[str, Callable[[str], bytes]] = {
     "the path with a semicolon": lambda state: request(target(state, "/callback;x")),
     "a whole URL": lambda state: request(target(state, "http://evil.example/callback")),
     "an icon": lambda state: request("/favicon.ico"),
-    "something for a proxy": lambda state: b"CONNECT evil.example:443 HTTP/1.1\r\nhost: evil.example\r\n\r\n",
+    "something for a proxy": lambda state: (
+        b"CONNECT evil.example:443 HTTP/1.1\r\nhost: evil.example\r\n\r\n"
+    ),
     "a head without end": lambda state: b"GET /callback?" + b"x" * 100_000,
-    "a line without end": lambda state: b"GET " + target(state).encode() + b" HTTP/1.1\r\nx: " + b"y" * 100_000,
+    "a line without end": lambda state: (
+        b"GET " + target(state).encode() + b" HTTP/1.1\r\nx: " + b"y" * 100_000
+    ),
     "no HTTP": lambda state: b"\x00\xff\x00\xff\r\n\r\n",
     "TLS": lambda state: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 100,
     "HTTP of old times": lambda state: f"GET {target(state)}\r\n\r\n".encode(),

@@ -182,7 +182,8 @@ async def session(site: Site, token: str, version: str = D) -> str:
     assert begun.status == 200, begun
     name = f"mcp-session-id: {begun.headers[b'mcp-session-id'].decode()}"
     accepted = await site.ask(
-        posted({"jsonrpc": "2.0", "method": "notifications/initialized"}, token, name, f"mcp-protocol-version: {version}")
+        posted({"jsonrpc": "2.0", "method": "notifications/initialized"}, token, name,
+            f"mcp-protocol-version: {version}")
     )  # fmt: skip
     assert accepted.status == 202, accepted
     return name
@@ -198,7 +199,10 @@ def attacked_server(done: list[str], upstream: str) -> Server:
     def whoami(context: Context) -> str:
         """Return the principal, and all that can be printed of it."""
         grant = context.grant
-        return f"{context.principal} {context!r} {grant!r} {getattr(grant, 'claims', None)} {vars(type(grant))}"
+        return (
+            f"{context.principal} {context!r} {grant!r} {getattr(grant, 'claims', None)} "
+            f"{vars(type(grant))}"
+        )
 
     @server.tool
     def erase() -> str:
@@ -309,34 +313,61 @@ NEEDED = "refused with 401: an access token is needed"
 for _name, _make, _status, _line in (
     ("no token", lambda s: call(), 401, NEEDED),
     ("a token in the query", lambda s: call(target=f"/mcp?access_token={s.token()}"), 401, NEEDED),
-    ("a token in the query, called token", lambda s: call(target=f"/mcp?token={s.token()}"), 401, NEEDED),
-    ("a token in a cookie", lambda s: call("whoami", f"cookie: access_token={s.token()}"), 401, NEEDED),
-    ("a token in a header of its own", lambda s: call("whoami", f"x-access-token: {s.token()}"), 401, NEEDED),
-    ("a token for the proxy", lambda s: call("whoami", f"proxy-authorization: Bearer {s.token()}"), 401, NEEDED),
+    ("a token in the query, called token", lambda s: call(target=f"/mcp?token={s.token()}"), 401,
+        NEEDED),
+    ("a token in a cookie", lambda s: call("whoami", f"cookie: access_token={s.token()}"), 401,
+        NEEDED),
+    ("a token in a header of its own", lambda s: call("whoami", f"x-access-token: {s.token()}"),
+        401, NEEDED),
+    ("a token for the proxy", lambda s: call("whoami", f"proxy-authorization: Bearer {s.token()}"),
+        401, NEEDED),
     ("a token in the body", lambda s: call(name="whoami", access_token=s.token()), 401, NEEDED),
-    ("a token forwarded", lambda s: call("whoami", f"x-forwarded-authorization: Bearer {s.token()}"), 401, NEEDED),
-    ("a principal by its name", lambda s: call("whoami", "x-forwarded-user: alice", "x-remote-user: alice"), 401, NEEDED),
+    ("a token forwarded",
+        lambda s: call("whoami", f"x-forwarded-authorization: Bearer {s.token()}"), 401, NEEDED),
+    ("a principal by its name",
+        lambda s: call("whoami", "x-forwarded-user: alice", "x-remote-user: alice"), 401, NEEDED),
     ("a password", lambda s: call(token=f"Basic {b64encode(b'alice:x').decode()}"), 401, NEEDED),
-    ("a scheme without a token", lambda s: call("whoami", "authorization: Bearer"), 400, "must have one token after its scheme"),
-    ("nothing after the scheme", lambda s: call("whoami", "authorization: Bearer  "), 400, "must have one token after its scheme"),
-    ("a token without a scheme", lambda s: call("whoami", f"authorization: {s.token()}"), 401, NEEDED),
-    ("two headers", lambda s: call("whoami", f"authorization: Bearer {s.token()}", token=s.token()), 400, "is repeated"),
-    ("two headers, the second bad", lambda s: call("whoami", "authorization: Bearer x", token=s.token()), 400, "is repeated"),
-    ("two tokens in one header", lambda s: call(token=f"Bearer {s.token()}, Bearer {s.token()}"), 400, "and nothing else"),
-    ("a token and something", lambda s: call(token=f"Bearer {s.token()} x"), 400, "and nothing else"),
+    ("a scheme without a token", lambda s: call("whoami", "authorization: Bearer"), 400,
+        "must have one token after its scheme"),
+    ("nothing after the scheme", lambda s: call("whoami", "authorization: Bearer  "), 400,
+        "must have one token after its scheme"),
+    ("a token without a scheme", lambda s: call("whoami", f"authorization: {s.token()}"), 401,
+        NEEDED),
+    ("two headers", lambda s: call("whoami", f"authorization: Bearer {s.token()}", token=s.token()),
+        400, "is repeated"),
+    ("two headers, the second bad",
+        lambda s: call("whoami", "authorization: Bearer x", token=s.token()), 400, "is repeated"),
+    ("two tokens in one header", lambda s: call(token=f"Bearer {s.token()}, Bearer {s.token()}"),
+        400, "and nothing else"),
+    ("a token and something", lambda s: call(token=f"Bearer {s.token()} x"), 400,
+        "and nothing else"),
     ("a token in quotes", lambda s: call(token=f'Bearer "{s.token()}"'), 400, "and nothing else"),
-    ("a token with a parameter", lambda s: call(token=f"Bearer {s.token()};x=y"), 400, "and nothing else"),
-    ("a token that is no ASCII", lambda s: call(token="Bearer t\xf6ken").decode().encode("latin-1"), 400, "and nothing else"),
-    ("a huge token", lambda s: call(token="Bearer " + "x" * 20_000), 431, "has more than 8192 bytes"),
-    ("GET without a token", lambda s: get("/mcp", b"accept: text/event-stream"), 401, f"GET {NEEDED}"),
+    ("a token with a parameter", lambda s: call(token=f"Bearer {s.token()};x=y"), 400,
+        "and nothing else"),
+    ("a token that is no ASCII", lambda s: call(token="Bearer t\xf6ken").decode().encode("latin-1"),
+        400, "and nothing else"),
+    ("a huge token", lambda s: call(token="Bearer " + "x" * 20_000), 431,
+        "has more than 8192 bytes"),
+    ("GET without a token", lambda s: get("/mcp", b"accept: text/event-stream"), 401,
+        f"GET {NEEDED}"),
     ("DELETE without a token", lambda s: get("/mcp", method=b"DELETE"), 401, f"DELETE {NEEDED}"),
-    ("the session of old times without a token", lambda s: posted(tool_call(), "", target="/mcp?session_id=x"), 401, NEEDED),
+    ("the session of old times without a token",
+        lambda s: posted(tool_call(), "", target="/mcp?session_id=x"), 401, NEEDED),
     ("with a slash behind", lambda s: call("erase", target="/mcp/"), 401, NEEDED),
-    ("another verb in a header", lambda s: call("erase", "x-http-method-override: OPTIONS"), 401, NEEDED),
-    ("a page of another origin", lambda s: call("erase", "origin: https://evil.example", token=s.token("read write")), 403, "POST refused with 403: the Origin is not allowed"),
-    ("a page that is sandboxed", lambda s: call("erase", "origin: null", token=s.token("read write")), 403, "POST refused with 403: the Origin is not allowed"),
-    ("a name that leads here", lambda s: call("erase", token=s.token("read write")).replace(b"host: localhost", b"host: evil.example"), 421, "POST refused with 421: the name in Host is not allowed"),
-    ("from this machine, it says", lambda s: call("erase", "x-forwarded-for: 127.0.0.1", "forwarded: for=127.0.0.1"), 401, NEEDED),
+    ("another verb in a header", lambda s: call("erase", "x-http-method-override: OPTIONS"), 401,
+        NEEDED),
+    ("a page of another origin",
+        lambda s: call("erase", "origin: https://evil.example", token=s.token("read write")), 403,
+        "POST refused with 403: the Origin is not allowed"),
+    ("a page that is sandboxed",
+        lambda s: call("erase", "origin: null", token=s.token("read write")), 403,
+        "POST refused with 403: the Origin is not allowed"),
+    ("a name that leads here",
+        lambda s: call("erase", token=s.token("read write")).replace(b"host: localhost",
+        b"host: evil.example"), 421, "POST refused with 421: the name in Host is not allowed"),
+    ("from this machine, it says",
+        lambda s: call("erase", "x-forwarded-for: 127.0.0.1", "forwarded: for=127.0.0.1"), 401,
+        NEEDED),
 ):  # fmt: skip
     attack(_name, send_request(_make), _status, _line)
 
@@ -366,10 +397,13 @@ def with_replaced_claims(site: Site) -> str:
 SIGNATURE = "refused with 401: the signature of the token is wrong"
 ALGORITHM = "refused with 401: .*algorithm that is not allowed"
 for _name, _token, _line in (
-    ("for another audience", lambda s: s.token(aud="https://other.example/mcp"), "for another audience"),
+    ("for another audience", lambda s: s.token(aud="https://other.example/mcp"),
+        "for another audience"),
     ("for no audience", lambda s: s.token(aud=[]), "for another audience"),
-    ("for an audience like ours", lambda s: s.token(aud=f"{RESOURCE}/deeper"), "for another audience"),
-    ("for our origin only", lambda s: s.token(aud="https://mcp.example.com"), "for another audience"),
+    ("for an audience like ours", lambda s: s.token(aud=f"{RESOURCE}/deeper"),
+        "for another audience"),
+    ("for our origin only", lambda s: s.token(aud="https://mcp.example.com"),
+        "for another audience"),
     ("for us in capitals", lambda s: s.token(aud=RESOURCE.upper()), "for another audience"),
     ("expired", lambda s: s.token(exp=1), "has expired"),
     ("not valid yet", lambda s: s.token(nbf=int(time.time()) + 10_000), "not valid yet"),
@@ -381,31 +415,43 @@ for _name, _token, _line in (
     ("of an issuer like ours", lambda s: s.token(iss=f"{s.issuer.issuer}/"), "refused with 401"),
     ("of a stranger", lambda s: s.forged({}), SIGNATURE),
     ("of a stranger with his name", lambda s: s.forged({"kid": "evil"}), "does not publish"),
-    ("with a path for a kid", lambda s: s.forged({"kid": "../../../../dev/null"}), "does not publish"),
+    ("with a path for a kid", lambda s: s.forged({"kid": "../../../../dev/null"}),
+        "does not publish"),
     ("with a command for a kid", lambda s: s.forged({"kid": "1' or '1'='1"}), "does not publish"),
     ("by alg none", lambda s: unsigned(s, "none"), ALGORITHM),
     ("by alg NoNe", lambda s: unsigned(s, "NoNe"), ALGORITHM),
     ("by alg none, signed", lambda s: unsigned(s, "none", s.token().split(".")[2]), ALGORITHM),
-    ("by HS256 with the public key", lambda s: signed_with_public_key(s, "HS256", s.key.as_pem(private=False)), ALGORITHM),
-    ("by HS512 with the public key", lambda s: signed_with_public_key(s, "HS512", s.key.as_der(private=False)), ALGORITHM),
+    ("by HS256 with the public key",
+        lambda s: signed_with_public_key(s, "HS256", s.key.as_pem(private=False)), ALGORITHM),
+    ("by HS512 with the public key",
+        lambda s: signed_with_public_key(s, "HS512", s.key.as_der(private=False)), ALGORITHM),
     ("by HS256 with its name", lambda s: signed_with_public_key(s, "HS256", b"1"), ALGORITHM),
     ("with crit", lambda s: s.forged({"crit": ["exp"], "exp": 1}, s.key), "extension"),
     ("with b64 false", lambda s: s.forged({"crit": ["b64"], "b64": False}, s.key), "extension"),
-    ("with its own key", lambda s: with_key_in_header(s, jwk=STRANGER.as_dict(private=False)), SIGNATURE),
-    ("with a place for the key", lambda s: with_key_in_header(s, jku=f"http://127.0.0.1:{s.trap}/keys"), SIGNATURE),
-    ("with a place inside for the key", lambda s: with_key_in_header(s, jku="http://169.254.169.254/latest"), SIGNATURE),
-    ("with a certificate's place", lambda s: with_key_in_header(s, x5u=f"http://127.0.0.1:{s.trap}/cert"), SIGNATURE),
-    ("with a certificate", lambda s: with_key_in_header(s, x5c=[b64encode(b"x").decode()]), SIGNATURE),
-    ("with all of it", lambda s: with_key_in_header(s, jwk=STRANGER.as_dict(private=False), jku=f"http://127.0.0.1:{s.trap}/", kid="evil"), "does not publish"),
+    ("with its own key", lambda s: with_key_in_header(s, jwk=STRANGER.as_dict(private=False)),
+        SIGNATURE),
+    ("with a place for the key",
+        lambda s: with_key_in_header(s, jku=f"http://127.0.0.1:{s.trap}/keys"), SIGNATURE),
+    ("with a place inside for the key",
+        lambda s: with_key_in_header(s, jku="http://169.254.169.254/latest"), SIGNATURE),
+    ("with a certificate's place",
+        lambda s: with_key_in_header(s, x5u=f"http://127.0.0.1:{s.trap}/cert"), SIGNATURE),
+    ("with a certificate", lambda s: with_key_in_header(s, x5c=[b64encode(b"x").decode()]),
+        SIGNATURE),
+    ("with all of it",
+        lambda s: with_key_in_header(s, jwk=STRANGER.as_dict(private=False),
+        jku=f"http://127.0.0.1:{s.trap}/", kid="evil"), "does not publish"),
     ("with exchanged claims", with_replaced_claims, SIGNATURE),
     ("that is an ID token", lambda s: s.forged({"typ": "id+jwt"}, s.key), "not an access token"),
     ("that is a proof", lambda s: s.forged({"typ": "dpop+jwt"}, s.key), "not an access token"),
-    ("that is encrypted", lambda s: s.keep(".".join([*s.token().split("."), "x", "y"])), "encrypted"),
+    ("that is encrypted", lambda s: s.keep(".".join([*s.token().split("."), "x", "y"])),
+        "encrypted"),
     ("that is half", lambda s: s.keep(s.token().rpartition(".")[0]), "not have the form"),
     ("that is words", lambda s: s.keep("correct-horse-battery-staple"), "not have the form"),
     ("that is a refresh token", lambda s: s.keep(b64(b"refresh" * 5)), "not have the form"),
     ("bound to a key we do not ask for", lambda s: s.token(cnf={"jkt": JKT}), "bound to a key"),
-    ("bound to a certificate", lambda s: s.token(cnf={"x5t#S256": "x"}), "in a way that is not supported"),
+    ("bound to a certificate", lambda s: s.token(cnf={"x5t#S256": "x"}),
+        "in a way that is not supported"),
 ):  # fmt: skip
     attack(
         f"a token {_name}",
@@ -443,11 +489,14 @@ _PRIVATE = HOLDER.as_dict(private=True)
 for _name, _proof, _line in (
     ("for GET", lambda t: fresh(t, htm="GET"), "for another method"),
     ("for another server", lambda t: fresh(t, htu="https://other.example/mcp"), "for another URL"),
-    ("for a server like ours", lambda t: fresh(t, htu=f"{RESOURCE}.evil.example"), "for another URL"),
+    ("for a server like ours", lambda t: fresh(t, htu=f"{RESOURCE}.evil.example"),
+        "for another URL"),
     ("for another token", lambda t: fresh(t + "x"), "for another token"),
     ("for no token", lambda t: fresh(t, without="ath"), "needs the claims"),
-    ("of yesterday", lambda t: fresh(t, iat=int(time.time()) - 86_400), "too old, or from the future"),
-    ("of tomorrow", lambda t: fresh(t, iat=int(time.time()) + 86_400), "too old, or from the future"),
+    ("of yesterday", lambda t: fresh(t, iat=int(time.time()) - 86_400),
+        "too old, or from the future"),
+    ("of tomorrow", lambda t: fresh(t, iat=int(time.time()) + 86_400),
+        "too old, or from the future"),
     ("of no time", lambda t: fresh(t, without="iat"), "needs the claims"),
     ("without a name", lambda t: fresh(t, without="jti"), "needs the claims"),
     ("by a stranger", lambda t: fresh(t, key=STRANGER), "another key than that of the proof"),
@@ -463,8 +512,24 @@ for _name, _proof, _line in (
 attack(
     "a proof tool_named_twice", replayed, 401, "refused with 401: .*(used|before|replay)", **DPOP
 )
-attack("two proofs", send_request(lambda s: call("whoami", f"dpop: {fresh('x')}", f"dpop: {fresh('x')}", token=f"DPoP {bound(s)}")), 401, "exactly one DPoP header", **DPOP)  # fmt: skip
-attack("a bound token without a proof", send_request(lambda s: call(token=f"DPoP {bound(s)}")), 401, "exactly one DPoP header", **DPOP)  # fmt: skip
+attack(
+    "two proofs",
+    send_request(
+        lambda s: call(
+            "whoami", f"dpop: {fresh('x')}", f"dpop: {fresh('x')}", token=f"DPoP {bound(s)}"
+        )
+    ),
+    401,
+    "exactly one DPoP header",
+    **DPOP,
+)
+attack(
+    "a bound token without a proof",
+    send_request(lambda s: call(token=f"DPoP {bound(s)}")),
+    401,
+    "exactly one DPoP header",
+    **DPOP,
+)
 attack(
     "a bound token as a free one",
     send_request(lambda s: call(token=bound(s))),
@@ -472,9 +537,22 @@ attack(
     "send it as DPoP",
     **DPOP,
 )
-attack("a bound token as a free one, with a proof", send_request(lambda s: call("whoami", f"dpop: {fresh('x')}", token=bound(s))), 401, "send it as DPoP", **DPOP)  # fmt: skip
+attack(
+    "a bound token as a free one, with a proof",
+    send_request(lambda s: call("whoami", f"dpop: {fresh('x')}", token=bound(s))),
+    401,
+    "send it as DPoP",
+    **DPOP,
+)
 attack("a proof without a nonce", proven(fresh), 401, "nonce", dpop=True, nonce_key=NONCE_KEY)
-attack("a proof with a nonce of its own", proven(lambda t: fresh(t, nonce="1234567890")), 401, "nonce", dpop=True, nonce_key=NONCE_KEY)  # fmt: skip
+attack(
+    "a proof with a nonce of its own",
+    proven(lambda t: fresh(t, nonce="1234567890")),
+    401,
+    "nonce",
+    dpop=True,
+    nonce_key=NONCE_KEY,
+)
 
 
 # Sessions and states of another user.
@@ -499,12 +577,44 @@ def event_of(id: str) -> Callable[[str, str], bytes]:
     )  # fmt: skip
 
 
-attack("somebody else's session", in_session(lambda token, name: posted(tool_call(), token, name, VERSION)), 404, FOREIGN)  # fmt: skip
-attack("the end of somebody else's session", in_session(lambda token, name: get("/mcp", name.encode(), VERSION.encode(), b"authorization: Bearer " + token.encode(), method=b"DELETE")), 404, FOREIGN)  # fmt: skip
+attack(
+    "somebody else's session",
+    in_session(lambda token, name: posted(tool_call(), token, name, VERSION)),
+    404,
+    FOREIGN,
+)
+attack(
+    "the end of somebody else's session",
+    in_session(
+        lambda token, name: get(
+            "/mcp",
+            name.encode(),
+            VERSION.encode(),
+            b"authorization: Bearer " + token.encode(),
+            method=b"DELETE",
+        )
+    ),
+    404,
+    FOREIGN,
+)
 attack("somebody else's stream", in_session(event_of("0-0")), 404, FOREIGN)
 attack("an event of somebody else's", in_session(event_of("1-1")), 404, FOREIGN)
-attack("an answer for somebody else", in_session(lambda token, name: posted({"jsonrpc": "2.0", "id": 1, "result": {"action": "accept"}}, token, name, VERSION)), 404, FOREIGN)  # fmt: skip
-attack("a session without a token", in_session(lambda token, name: posted(tool_call(), "", name, VERSION)), 401, NEEDED)  # fmt: skip
+attack(
+    "an answer for somebody else",
+    in_session(
+        lambda token, name: posted(
+            {"jsonrpc": "2.0", "id": 1, "result": {"action": "accept"}}, token, name, VERSION
+        )
+    ),
+    404,
+    FOREIGN,
+)
+attack(
+    "a session without a token",
+    in_session(lambda token, name: posted(tool_call(), "", name, VERSION)),
+    401,
+    NEEDED,
+)
 
 
 async def sse_session(site: Site) -> Answer:
@@ -617,13 +727,33 @@ attack(
     403,
     MISSING,
 )
-attack("a tool named second", with_token(lambda t: call("erase", token=t, body=tool_named_twice("whoami", "erase"))), 403, MISSING)  # fmt: skip
-attack("a resource that takes more", with_token(lambda t: call(token=t, method="resources/read", uri=SECRET)), 403, MISSING)  # fmt: skip
-attack("a resource in another spelling", with_token(lambda t: call(token=t, method="resources/read", uri="memo://%73ecret")), 403, MISSING)  # fmt: skip
+attack(
+    "a tool named second",
+    with_token(lambda t: call("erase", token=t, body=tool_named_twice("whoami", "erase"))),
+    403,
+    MISSING,
+)
+attack(
+    "a resource that takes more",
+    with_token(lambda t: call(token=t, method="resources/read", uri=SECRET)),
+    403,
+    MISSING,
+)
+attack(
+    "a resource in another spelling",
+    with_token(lambda t: call(token=t, method="resources/read", uri="memo://%73ecret")),
+    403,
+    MISSING,
+)
 attack(
     "a token without any scope", send_request(lambda s: call(token=s.token(scope=""))), 403, MISSING
 )
-attack("a token with scopes like ours", send_request(lambda s: call(token=s.token(scope="READ read: readx re ad"))), 403, MISSING)  # fmt: skip
+attack(
+    "a token with scopes like ours",
+    send_request(lambda s: call(token=s.token(scope="READ read: readx re ad"))),
+    403,
+    MISSING,
+)
 attack("a tool hidden in a batch", batched(PING, NOTE, tool_call()), 403, MISSING)
 attack("a tool at the head of a batch", batched(tool_call(), PING), 403, MISSING)
 attack(
@@ -647,10 +777,36 @@ attack(
     400,
     "message rejected",
 )
-attack("a tool in a batch in which something cannot be read", batched_text(lambda text: text[:-1] + ", {]"), 400, "message rejected")  # fmt: skip
-attack("a method named second", with_token(lambda t: call("erase", token=t, body=method_named_twice())), 400, "message rejected")  # fmt: skip
-attack("params named second", with_token(lambda t: call("whoami", token=t, body=params_twice())), 400, "message rejected")  # fmt: skip
-attack("a stream without the scope for it", send_request(lambda s: get("/mcp", b"accept: text/event-stream", b"authorization: Bearer " + s.token(scope="").encode())), 403, MISSING)  # fmt: skip
+attack(
+    "a tool in a batch in which something cannot be read",
+    batched_text(lambda text: text[:-1] + ", {]"),
+    400,
+    "message rejected",
+)
+attack(
+    "a method named second",
+    with_token(lambda t: call("erase", token=t, body=method_named_twice())),
+    400,
+    "message rejected",
+)
+attack(
+    "params named second",
+    with_token(lambda t: call("whoami", token=t, body=params_twice())),
+    400,
+    "message rejected",
+)
+attack(
+    "a stream without the scope for it",
+    send_request(
+        lambda s: get(
+            "/mcp",
+            b"accept: text/event-stream",
+            b"authorization: Bearer " + s.token(scope="").encode(),
+        )
+    ),
+    403,
+    MISSING,
+)
 
 
 async def send_after_another(site: Site) -> Answer:

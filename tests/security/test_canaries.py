@@ -42,7 +42,8 @@ def test_canary_plugin_any_output_with_secret_fails_test(tmp_path: Path) -> None
     place = tmp_path / "test_it.py"
     place.write_text(TESTS)
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "tests.canaries", "-p", "no:cacheprovider", "-c", "/dev/null",
+        [sys.executable, "-m", "pytest", "-q", "-p", "tests.canaries", "-p", "no:cacheprovider",
+            "-c", "/dev/null",
          "--rootdir", str(tmp_path), "-rA", str(place)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -290,7 +290,7 @@ class FakeSite:
             self.times.append(now)
             self.deadline = None
 
-    def wind_down(self) -> None:
+    def shutdown(self) -> None:
         self.log.append("wind down")
 
     def close(self) -> None:

@@ -140,7 +140,7 @@ class Authorizer:
         self._server_address = address
 
     def may_fetch(self, url: str, address: str) -> bool:
-        """Return True if a `Fetch` of `url` may connect to `absolute_head`, to which its host resolved.
+        """Return True if a `Fetch` of `url` may connect to `address`, to which its host resolved.
 
         - A URL of the user's configuration may be at any address: `issuer` of the profile, the
           identity provider.
@@ -261,7 +261,8 @@ class Authorizer:
             must_bind = challenge.scheme == "dpop" and self._dpop_signer is None
             if self._unconfirmed == "login" and not must_bind:
                 raise AuthRequired(
-                    f"the MCP server {redacted_url(self._resource)} refuses the token that {redacted_url(auth_server.issuer)} has just given "
+                    f"the MCP server {redacted_url(self._resource)} refuses the token that "
+                    f"{redacted_url(auth_server.issuer)} has just given "
                     "for it: one of the two is set up wrongly. Its log should say why.",
                     challenge.scopes,
                 )
@@ -292,7 +293,8 @@ class Authorizer:
         requested_before = wanted <= set(self._requested_scopes)
         if count >= MAX_STEP_UPS or (requested_before and wanted in self._repeated_scopes):
             raise AuthRequired(
-                f"the MCP server {redacted_url(self._resource)} still refuses {operation or 'the request'} after the "
+                f"the MCP server {redacted_url(self._resource)} still refuses "
+                f"{operation or 'the request'} after the "
                 f"scopes it wants ({' '.join(challenge.scopes) or 'none named'}) were requested. "
                 "They may not have been granted: ask its administrator.",
                 challenge.scopes,
@@ -339,7 +341,8 @@ class Authorizer:
             auth_server.resource,
         ):
             self._warn(
-                f"the MCP server now names the authorization server {redacted_url(auth_server.issuer)}: "
+                "the MCP server now names the authorization server "
+                f"{redacted_url(auth_server.issuer)}: "
                 "the tokens of the old one are discarded"
             )
             self._tokens = None
@@ -429,7 +432,8 @@ class Authorizer:
             if not auth_server.guessed:
                 raise
             raise AuthRequired(
-                f"the MCP server {redacted_url(self._resource)} requires authorization, but does not say where to "
+                f"the MCP server {redacted_url(self._resource)} requires authorization, but does "
+                "not say where to "
                 "get a token for it. If it uses API keys, send one with each request. "
                 f"What was tried: {exc}"
             ) from exc
@@ -683,7 +687,8 @@ class AuthAttempt:
         self._challenge_count += 1
         if self._challenge_count > _MAX_CHALLENGES:
             raise AuthRequired(
-                f"the MCP server keeps refusing {self._operation or 'the request'} with every new token. "
+                f"the MCP server keeps refusing {self._operation or 'the request'} with every new "
+                "token. "
                 "Its log should say why.",
                 challenge.scopes,
                 challenge=self._challenge_text,

@@ -10,10 +10,6 @@
 
 Sources: 2026-07-28 basic/authorization (Authorization Response Validation), RFC 6749 sections 4.1.1
 and 4.1.2, RFC 7636, RFC 8707, RFC 9207 section 2.4.
-
-Random values of an authorization request: `state`, PKCE verifier and its challenge (RFC 7636).
-
-The method is S256 (section 4.2). `plain` is not implemented.
 """
 
 from __future__ import annotations
@@ -29,7 +25,11 @@ from mcp_core.auth._resource_urls import check_url, redacted_url
 from mcp_core.auth._secret import RedactedStruct, Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from mcp_core.auth._steps import Browse
+
+    from ._discovery import AuthorizationServer
 
 __all__ = [
     "AuthorizationRequest",
@@ -41,18 +41,12 @@ __all__ = [
     "read_callback",
 ]
 
-# emptied
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from mcp_core.auth._steps import Browse
-
-    from ._discovery import AuthorizationServer
-
 _MAX_CALLBACK: Final = 16_384  # characters
 
 _MAX_FIELDS: Final = 50
+
+# Bytes. base64url writes them as 43 characters, the shortest verifier that RFC 7636 allows.
+_SECRET_SIZE: Final = 32
 
 # Further parameters that would change the meaning of a request (RFC 6749, RFC 9101, OAuth 2.0
 # Multiple Response Type Encoding Practices). We do not send them, and the endpoint must not add
@@ -89,8 +83,10 @@ def new_authorization_request(
     """
     if "S256" not in (auth_server.metadata.code_challenge_methods_supported or ()):
         raise AuthorizationFailed(
-            f"the authorization server {redacted_url(auth_server.issuer)} does not say that it supports PKCE with S256 "
-            "(code_challenge_methods_supported), without which a code could be stolen. Its administrator has to turn it on."
+            f"the authorization server {redacted_url(auth_server.issuer)} does not say that it "
+            "supports PKCE with S256 "
+            "(code_challenge_methods_supported), without which a code could be stolen. Its "
+            "administrator has to turn it on."
         )
     return AuthorizationRequest(
         auth_server.issuer,
@@ -118,7 +114,8 @@ def authorization_url(
     endpoint = auth_server.metadata.authorization_endpoint
     if endpoint is None:
         raise AuthorizationFailed(
-            f"the authorization server {redacted_url(auth_server.issuer)} has no authorization endpoint, so a browser cannot log in"
+            f"the authorization server {redacted_url(auth_server.issuer)} has no authorization "
+            "endpoint, so a browser cannot log in"
         )
     query = {
         "response_type": "code",
@@ -140,7 +137,8 @@ def authorization_url(
     if conflicting:
         raise AuthorizationFailed(
             f"the authorization_endpoint of {redacted_url(auth_server.issuer)} already sets "
-            f"parameters of a login ({', '.join(sorted(conflicting))}): another user could be logged in. "
+            f"parameters of a login ({', '.join(sorted(conflicting))}): another user could be "
+            "logged in. "
             "It is not used; tell the administrator of the server."
         )
     url = f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query, quote_via=quote)}"
@@ -166,7 +164,7 @@ def is_callback_for(browse: Browse, callback: str) -> bool:
 def read_callback(callback: str, request: AuthorizationRequest, *, iss_required: bool) -> Secret:
     """Validate the callback URL and return its authorization code.
 
-    `iss_promised` is True if the server announced that it always sends `iss`.
+    `iss_required` is True if the server announced that it always sends `iss`.
 
     Raises:
         AuthorizationFailed: the callback has no code, or cannot be trusted.
@@ -175,17 +173,20 @@ def read_callback(callback: str, request: AuthorizationRequest, *, iss_required:
     state = _single_value(parameters, "state")
     if state is None or Secret(state) != request.state:
         raise AuthorizationFailed(
-            "the browser came back with the answer to another login (state does not match). Log in again."
+            "the browser came back with the answer to another login (state does not match). Log in "
+            "again."
         )
     issuer = _single_value(parameters, "iss")
     if issuer is None and iss_required:
         raise AuthorizationFailed(
-            f"the answer does not say which authorization server it is from, as {redacted_url(request.issuer)} promises (iss is "
+            "the answer does not say which authorization server it is from, as "
+            f"{redacted_url(request.issuer)} promises (iss is "
             "missing). It is not used: it may come from another one."
         )
     if issuer is not None and issuer != request.issuer:
         raise AuthorizationFailed(
-            f"the answer comes from another authorization server than {redacted_url(request.issuer)} (iss does not match). It is not "
+            "the answer comes from another authorization server than "
+            f"{redacted_url(request.issuer)} (iss does not match). It is not "
             "used: an attacker may have tried to get the code."
         )
     error = _single_value(parameters, "error")
@@ -244,13 +245,10 @@ def _single_value(parameters: list[tuple[str, str]], name: str) -> str | None:
     found = [value for key, value in parameters if key == name]
     if len(found) > 1:
         raise AuthorizationFailed(
-            f"the browser came back with {name} twice, which a valid response never has. Log in again."
+            f"the browser came back with {name} twice, which a valid response never has. Log in "
+            "again."
         )
     return found[0] if found else None
-
-
-# 256 bits. base64url writes them as 43 characters, the shortest verifier that RFC 7636 allows.
-_SECRET_SIZE: Final = 32
 
 
 def new_secret(entropy: Callable[[int], bytes]) -> Secret:
@@ -262,5 +260,8 @@ def new_secret(entropy: Callable[[int], bytes]) -> Secret:
 
 
 def code_challenge(verifier: Secret) -> str:
-    """Return the S256 code challenge of `verifier`."""
+    """Return the code challenge of `verifier` by S256 (RFC 7636 section 4.2).
+
+    The method `plain` is not implemented.
+    """
     return base64url(sha256(verifier.reveal().encode()).digest())

@@ -4,8 +4,6 @@
    response ends the search with an error, because a network fault must not lead to another server
    than the one that was meant.
 2. A document that cannot be parsed is skipped. The error names it if no other URL has a valid one.
-3. Every URL is checked before it is fetched. At most three redirects are followed, all of them
-   within one origin.
 
 Sources: 2026-07-28 basic/authorization/authorization-server-discovery, RFC 9728 sections 3 and 5,
 RFC 8414 section 3. For servers without protected resource metadata: 2025-03-26 basic/authorization
@@ -32,8 +30,8 @@ from mcp_core.auth._resource_urls import (
     resource_metadata_urls,
 )
 from mcp_core.auth._server_metadata import (
-    _fetch_server_metadata,
-    _MetadataSearch,
+    MetadataSearch,
+    fetch_server_metadata,
     find_server_metadata,
 )
 from mcp_core.urls._addresses import find_url_error, is_loopback_url, origin_text
@@ -81,10 +79,10 @@ def find_authorization_server(
 ) -> Flow[AuthorizationServer]:
     """Find the authorization server for the MCP server at `url`.
 
-    If the MCP server offers several, the choice is `preset` (the configured issuer), then `held`
-    (the issuer of the current tokens), then the first one. `preset` is also used if the MCP server
-    has no metadata. The metadata of the authorization server is taken from `known`, and not fetched
-    again, if the issuer is the same.
+    If the MCP server offers several, the choice is `configured_issuer`, then `token_issuer` (that
+    of the current tokens), then the first one. `configured_issuer` is also used if the MCP server
+    has no metadata. The metadata of the authorization server is copied from `cached`, and not
+    fetched again, if the issuer is the same.
 
     Raises:
         AuthorizationFailed: there is no authorization server that may be used.
@@ -104,7 +102,8 @@ def find_authorization_server(
         offered = metadata.authorization_servers or []
         if not offered:
             raise AuthorizationFailed(
-                "the metadata of the MCP server names no authorization server. Its administrator has to add one."
+                "the metadata of the MCP server names no authorization server. Its administrator "
+                "has to add one."
             )
         preferred = next(
             (wanted for wanted in (configured_issuer, token_issuer) if wanted in offered), None
@@ -128,16 +127,16 @@ def find_resource_metadata(
 ) -> Flow[ProtectedResourceMetadata | None]:
     """Fetch the metadata of the MCP server at `url`. Return None if it publishes none.
 
-    The URLs are tried in this order: `place` (from the server's challenge), then the well-known
+    The URLs are tried in this order: `location` (from the server's challenge), then the well-known
     URLs, the most specific first.
 
     Raises:
-        AuthorizationFailed: a document was found that must not be used, or `place` has none.
+        AuthorizationFailed: a document was found that must not be used, or `location` has none.
     """
     local = is_loopback_url(url)
     if location is not None:
         check_url(location, "the resource_metadata of the MCP server's challenge", local=local)
-    search = _MetadataSearch("the metadata of the MCP server", allow_loopback=local)
+    search = MetadataSearch("the metadata of the MCP server", allow_loopback=local)
     candidates = resource_metadata_urls(url)
     if location:
         candidates.insert(0, location)
@@ -155,8 +154,10 @@ def find_resource_metadata(
             metadata.resource, url
         ):
             raise AuthorizationFailed(
-                f"the metadata at {redacted_url(candidate)} is that of another resource, {redacted_url(metadata.resource)}: a token for "
-                f"it must not be requested. The MCP server is {redacted_url(url)}; its administrator has to correct the metadata."
+                f"the metadata at {redacted_url(candidate)} is that of another resource, "
+                f"{redacted_url(metadata.resource)}: a token for "
+                f"it must not be requested. The MCP server is {redacted_url(url)}; its "
+                "administrator has to correct the metadata."
             )
         return metadata
     if location is not None or search.found_invalid:
@@ -170,18 +171,20 @@ def _legacy_server_metadata(url: str) -> Flow[AuthorizationServerMetadata | None
     Return None if it publishes none.
     """
     root = origin_text(url)
-    search = _MetadataSearch(
+    search = MetadataSearch(
         "the metadata of the authorization server", allow_loopback=is_loopback_url(url)
     )
-    metadata = yield from _fetch_server_metadata(
+    metadata = yield from fetch_server_metadata(
         search, f"{root}/.well-known/oauth-authorization-server"
     )
     if metadata is not None:
         # RFC 8414 allows no other issuer there. Servers write the origin with or without a slash.
         if metadata.issuer.removesuffix("/") != root:
             raise AuthorizationFailed(
-                f"the MCP server {redacted_url(root)} has the metadata of another authorization server, {redacted_url(metadata.issuer)}, "
-                "which must not be used. Its administrator has to publish protected-resource metadata (RFC 9728)."
+                f"the MCP server {redacted_url(root)} has the metadata of another authorization "
+                f"server, {redacted_url(metadata.issuer)}, "
+                "which must not be used. Its administrator has to publish protected-resource "
+                "metadata (RFC 9728)."
             )
         return metadata
     if search.found_invalid:

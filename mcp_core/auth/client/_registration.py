@@ -104,7 +104,8 @@ def identify(
         return identity
     if server.registration_endpoint is None or not profile.interactive:
         raise AuthRequired(
-            f"the authorization server {redacted_url(server.issuer)} has no dynamic registration. Register "
+            f"the authorization server {redacted_url(server.issuer)} has no dynamic registration. "
+            "Register "
             "this client there by hand, with the redirect URI "
             f"{_redirect_uri_to_register(profile, redirect_uri)}, and set the client_id (and "
             "client_secret) that it gets."
@@ -170,8 +171,10 @@ def _check_issuer(profile: ClientProfile, issuer: str, key: str) -> Flow[None]:
         owner = stored.decode(errors="replace")
     if owner != issuer:
         raise AuthorizationFailed(
-            f"the MCP server now names the authorization server {redacted_url(issuer)}, but the client_id was made for "
-            f"{redacted_url(owner)}. If that is right, register there and set client_id and issuer of the profile."
+            f"the MCP server now names the authorization server {redacted_url(issuer)}, but the "
+            "client_id was made for "
+            f"{redacted_url(owner)}. If that is right, register there and set client_id and issuer "
+            "of the profile."
         )
 
 
@@ -258,7 +261,8 @@ def _identity_from_response(
     secret = Secret(registration.client_secret) if registration.client_secret else None
     if method not in _PREFERRED_METHODS or (method != _NONE and secret is None):
         raise AuthorizationFailed(
-            f"the authorization server {redacted_url(issuer)} registered this client for {method[:40]!r}, which "
+            f"the authorization server {redacted_url(issuer)} registered this client for "
+            f"{method[:40]!r}, which "
             f"{'needs a secret' if method in _PREFERRED_METHODS else 'is not supported'}. "
             "Register it by hand and set client_id."
         )
@@ -275,8 +279,12 @@ def _registration_error(reply: HttpResponse, issuer: str, redirect_uri: str) -> 
         problem = error.error + (f" ({error.error_description})" if error.error_description else "")
     cure = "Register it by hand, and set the client_id that it gets."
     if error is not None and error.error == "invalid_redirect_uri":
-        cure = f"It does not accept the redirect URI {redirect_uri}: set another redirect_uri, or register by hand."
+        cure = (
+            f"It does not accept the redirect URI {redirect_uri}: set another redirect_uri, or "
+            "register by hand."
+        )
     return AuthorizationFailed(
-        f"the authorization server {redacted_url(issuer)} did not register this client: {problem}. {cure}",
+        f"the authorization server {redacted_url(issuer)} did not register this client: "
+        f"{problem}. {cure}",
         error=error.error if error is not None else None,
     )

@@ -49,12 +49,21 @@ _ASSERTION_TYPE: Final = f"{_URN}:client-assertion-type:jwt-bearer"
 _ASSERTION_LIFETIME: Final = 60  # seconds; an assertion is used for one request only
 
 _ADVICE: Final = {
-    "invalid_client": "It does not know this client or its secret: check client_id and client_secret of the profile, or log in again.",
-    "invalid_grant": "The code or token is expired, was used before, or belongs to another client: log in again.",
+    "invalid_client": (
+        "It does not know this client or its secret: check client_id and client_secret of the "
+        "profile, or log in again."
+    ),
+    "invalid_grant": (
+        "The code or token is expired, was used before, or belongs to another client: log in again."
+    ),
     "invalid_scope": "It does not grant a requested scope: check scopes of the profile.",
     "invalid_target": "It issues no tokens for this MCP server; its administrator has to add it.",
-    "unauthorized_client": "It does not let this client get tokens in this way; its administrator has to allow it.",
-    "unsupported_grant_type": "It does not give tokens in this way; set another grant in the profile.",
+    "unauthorized_client": (
+        "It does not let this client get tokens in this way; its administrator has to allow it."
+    ),
+    "unsupported_grant_type": (
+        "It does not give tokens in this way; set another grant in the profile."
+    ),
 }
 
 Form = dict[str, "str | Secret"]
@@ -64,7 +73,7 @@ class TokenEndpointClient:
     """One client of one authorization server, for requests to its token endpoint.
 
     Each method is a flow. It returns a `TokenResponse` or raises `AuthorizationFailed`. With
-    `prover`, which signs DPoP proofs, tokens are bound to its key; None: bearer tokens.
+    a `dpop_signer`, tokens are bound to its key; None: bearer tokens.
     """
 
     __slots__ = (
@@ -180,7 +189,8 @@ class TokenEndpointClient:
         server = f"the token endpoint of {redacted_url(self._auth_server.issuer)}"
         if url is None:
             raise AuthorizationFailed(
-                f"the authorization server {redacted_url(self._auth_server.issuer)} has no token endpoint"
+                f"the authorization server {redacted_url(self._auth_server.issuer)} has no token "
+                "endpoint"
             )
         form["resource"] = self._auth_server.resource
         if scopes:

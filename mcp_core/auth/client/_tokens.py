@@ -32,8 +32,8 @@ class Tokens(Struct, frozen=True, kw_only=True):
 
     Times are in seconds since 1970, or None if the expiry is unknown.
 
-    - `scopes` are those that the server granted, None if it did not say; `asked` are all that were
-      requested.
+    - `scopes` are those that the server granted, None if it did not say; `requested_scopes` are all
+      that were requested.
     - `renew_at` is the time from which the token should be renewed, shortly before `expires_at`.
     - `metadata_url` is the `resource_metadata` URL of the MCP server's challenge.
     - `dpop_seed` is the seed of the key that the token is bound to, None for a bearer token.

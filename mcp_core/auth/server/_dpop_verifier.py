@@ -7,7 +7,7 @@
 3. Nonces, if required, are computed from a key and the time and not stored. Every process with the
    key accepts them.
 
-Source: RFC 9449, sections 4.3, 7, 9 and 11. The client's part is `_dpop.py`.
+Source: RFC 9449, sections 4.3, 7, 9 and 11. The client's part is `client/_dpop_signer.py`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ class DpopVerifier:
         self._used: dict[bytes, float] = {}
 
     def __repr__(self) -> str:
-        return f"<DpopVerifier, {len(self._used)} remembered{', with nonces' if self._nonce_key else ''}>"
+        return (
+            f"<DpopVerifier, {len(self._used)} "
+            f"remembered{', with nonces' if self._nonce_key else ''}>"
+        )
 
     def nonce(self, now: float) -> str | None:
         """Return the nonce for clients at `now`, or None if none is required."""

@@ -78,7 +78,10 @@ class Grant(Struct, frozen=True):
 
     def __repr__(self) -> str:
         scopes = " ".join(sorted(self.scopes))
-        return f"<Grant to {self.principal!r} by {self.client_id!r}, scopes={scopes!r}, until {self.expires_at}>"
+        return (
+            f"<Grant to {self.principal!r} by {self.client_id!r}, scopes={scopes!r}, until "
+            f"{self.expires_at}>"
+        )
 
     __rich_repr__ = None  # type: ignore[assignment]
 

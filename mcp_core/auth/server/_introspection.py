@@ -47,7 +47,7 @@ class IntrospectionVerifier:
         endpoint: the introspection endpoint of the issuer.
         client_id: the identifier of this server at the issuer.
         client_secret: its secret (HTTP Basic, RFC 6749, 2.3.1).
-        remember: the seconds for which a positive result is cached.
+        cache_seconds: the time for which a positive result is cached.
         leeway: the seconds by which clocks may differ.
 
     Raises:

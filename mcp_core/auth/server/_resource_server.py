@@ -1,7 +1,7 @@
 """The resource server of OAuth 2.1: it authorizes requests and challenges rejected ones.
 
 1. The head of a request is authorized first (`admit`): it must have exactly one valid token, in
-   `ClientAuthorization`. Then each message is authorized when it is read (`check`), because only then the
+   `Authorization`. Then each message is authorized when it is read (`check`), because only then the
    needed scopes are known.
 2. The responses are: no credentials, 401 without an error; an invalid token, 401 `invalid_token`;
    missing scopes, 403 `insufficient_scope`; a malformed request, 400 `invalid_request`; a check
@@ -309,7 +309,10 @@ class OAuthResourceServer:
                 kind = InvalidToken
             elif isinstance(exc, VerifierUnavailable):
                 kind = VerifierUnavailable
-            problem = f"the verifier raised {type(exc).__name__}, whose text is left out: the token is in it"
+            problem = (
+                f"the verifier raised {type(exc).__name__}, whose text is left out: the token is "
+                "in it"
+            )
             raise kind(problem).with_traceback(exc.__traceback__) from None
         if not isinstance(grant, Grant):
             raise TypeError("a verifier must return a Grant or None")

@@ -1,20 +1,13 @@
-"""The client side of MCP over HTTP, without IO: it turns messages of a `Connection` into requests.
+"""The client side of MCP over HTTP, without I/O: it turns messages of a `Connection` into requests.
 
 1. `HttpClient` keeps the tables: which call belongs to which operation, what is to be made or
    dropped, and which deadlines are set. A transport decides how a message is sent: Streamable HTTP
    at first, and HTTP+SSE if the server is of 2024-11-05.
-2. What arrives is passed to the connection at once, and the events are queued here. A transport can
-   then tell, when a response ends, whether the result was in it.
+2. What arrives is passed to the connection at once, and the events are queued here. A transport
+   can then see, when a response ends, whether the result was in it.
 3. Each request of the connection ends, with a result or with an error of the network.
 
 Sockets, the connection pool and the revisions are not known here.
-
-Which arguments of which tools a client mirrors into headers, as learned from `tools/list`.
-
-1. A tool whose `x-mcp-header` annotations are invalid is removed from the list, the others stay
-   (2026-07-28, basic/transports/streamable-http, Custom Headers from Tool Parameters).
-2. The last list counts. If the server has changed a tool since, it rejects the call, and the list
-   is requested again (`AbstractClient.call_tool`).
 """
 
 from __future__ import annotations
@@ -43,17 +36,6 @@ from ._options import HttpCall, HttpClientOptions
 from ._streamable import StreamableHttpTransport
 
 if TYPE_CHECKING:
-    from mcp_core.schema._param_headers import ParamHeaders
-    from mcp_core.types import ListToolsResult
-
-__all__ = [
-    "HttpClient",
-    "ToolHeaders",
-]
-
-# emptied
-
-if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
     from mcp_core.connection._connection import Connection
     from mcp_core.http.wire._messages import Head, Headers
@@ -64,9 +46,15 @@ if TYPE_CHECKING:
 
     from ._transport import HttpOperation, Transport
 
+__all__ = ["HttpClient", "ToolHeaders"]
+
 # Seconds that a server has to end a response after its result. If it does, the connection is
 # reused.
 _LINGER_TIMEOUT: Final = 5.0
+
+# Tools with mirrored arguments that are remembered. Above it the tools listed first are forgotten,
+# and a call of one of them costs one more `tools/list`.
+_MAX_TOOLS: Final = 4096
 
 
 class HttpClient:
@@ -79,9 +67,10 @@ class HttpClient:
     After the end of the connection, calls may remain, such as the DELETE of a session, until
     `idle`.
 
-    With `client_options.access`, send the head that `sign` returns, and ask `refused` for each response
-    head. If it returns True, do not report the response: run the authorization flow of the call's
-    `attempt`, and call `hold` before and after it. Then make the call again, or report `denied`.
+    With an authorizer in the options, send the head that `sign` returns, and pass each response
+    head to `is_retry_worthwhile`. If it returns True, do not report the response: run the
+    authorization flow of the call's `attempt`, and call `pause_timeout` before and after it. Then
+    make the call again, or report `denied`.
 
     Tools that cannot be called because of an invalid `x-mcp-header` are removed from the results of
     `tools/list`. Each is reported by a `MessageRejected` before the result.
@@ -187,10 +176,10 @@ class HttpClient:
     def handle_timeout(self, now: float) -> None:
         """Act on all deadlines up to `now`. A call before the deadline does nothing."""
         self.conn.handle_timeout(now)
-        for who, when in list(self._deadlines.items()):
+        for owner, when in list(self._deadlines.items()):
             # Acting on one deadline may remove another.
-            if when <= now and self._deadlines.pop(who, None) is not None:
-                who.on_deadline(now)
+            if when <= now and self._deadlines.pop(owner, None) is not None:
+                owner.on_deadline(now)
 
     def response_started(self, key: int, head: Head, now: float) -> None:
         """Process the head of the response to call `key`. Leave out informational responses (1xx).
@@ -326,7 +315,7 @@ class HttpClient:
         self._calls.append(HttpCall(key, head, body, idempotent, long_lived, brief, attempt))
 
     def withdraw(self, operation: HttpOperation) -> bool:
-        """Remove the call of `trip`. Return False if the driver has taken it already."""
+        """Remove the call of `operation`. Return False if the driver has taken it already."""
         for call in self._calls:
             if call.key == operation.key:
                 self._calls.remove(call)
@@ -335,28 +324,28 @@ class HttpClient:
         return False
 
     def drop(self, operation: HttpOperation) -> None:
-        """Detach `trip`, and have the driver end its connection or stream."""
+        """Detach `operation`, and have the driver end its connection or stream."""
         if not self.withdraw(operation):
             if operation.key:
                 self._drops.append(operation.key)
             self.forget(operation)
 
     def forget(self, operation: HttpOperation) -> None:
-        """Detach `trip`: its response is ignored, but the driver lets it end."""
+        """Detach `operation`: its response is ignored, but the driver lets it end."""
         self._deadlines.pop(operation, None)
         self._operations.pop(operation.key, None)
         self._paused.discard(operation)
         operation.key = 0
 
-    def set_deadline(self, who: HttpOperation | Transport, when: float | None) -> None:
-        """Set the deadline at which `who.due` is called, or remove it (None)."""
+    def set_deadline(self, owner: HttpOperation | Transport, when: float | None) -> None:
+        """Set the deadline at which `owner.on_deadline` is called, or remove it (None)."""
         if when is None:
-            self._deadlines.pop(who, None)
+            self._deadlines.pop(owner, None)
         else:
-            self._deadlines[who] = when
+            self._deadlines[owner] = when
 
     def linger(self, operation: HttpOperation, now: float) -> None:
-        """Drop `trip` unless its response ends within some seconds of the first such call.
+        """Drop `operation` unless its response ends within some seconds of the first such call.
 
         A call that is paused for authorization is dropped at once: the server has not processed it.
         """
@@ -406,13 +395,12 @@ class HttpClient:
             self._events.append(event)
 
 
-# Tools with mirrored arguments that are remembered. Above it the tools listed first are forgotten,
-# and a call of one of them costs one more `tools/list`.
-_MAX_TOOLS: Final = 4096
-
-
 class ToolHeaders:
-    """The mirrored arguments of a server's tools."""
+    """The arguments that a client mirrors into headers, for each tool of a server.
+
+    The last `tools/list` counts. If the server has changed a tool since, it rejects the call, and
+    the list is requested again (`AbstractClient.call_tool`).
+    """
 
     __slots__ = ("_by_tool",)
 
@@ -428,6 +416,9 @@ class ToolHeaders:
 
     def learn(self, page: ListToolsResult) -> list[RemoteProtocolError]:
         """Learn from a page of `tools/list`, and remove the tools from it that cannot be called.
+
+        Those are the tools with invalid `x-mcp-header` annotations; the others stay (2026-07-28,
+        basic/transports/streamable-http, Custom Headers from Tool Parameters).
 
         Returns:
             An error for each tool that was removed.

@@ -63,10 +63,11 @@ class HttpCall(Struct, gc=False):
         head: method, target and headers, without `content-length`.
         body: the complete body.
         idempotent: whether it may be sent again if no response came (`Pool.may_retry`).
-        long: whether its response may never end, so that its connection is not counted as in use.
+        long_lived: whether its response may never end, so that its connection is not counted as in
+            use.
         brief: whether the server responds to it without waiting for anything, while other calls may
             wait for it. It never waits for a place in the pool.
-        attempt: its authorization, for `HttpClient.sign`; None without `HttpClientOptions.access`.
+        attempt: its authorization, for `HttpClient.sign`; None without an authorizer.
     """
 
     key: int
@@ -83,12 +84,12 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
 
     Attributes:
         headers: sent with each request, in addition to those of the protocol.
-        attempts: how often in a row a reconnect to a stream is tried before it fails.
-        longest_wait: the maximum of seconds between two attempts, also if the server asks for more.
+        reconnect_attempts: how often in a row a reconnect to a stream is tried before it fails.
+        max_reconnect_delay: seconds between two attempts at most, even if the server asks for more.
         entropy: returns that many random bytes. They lengthen our own delays by up to a quarter, so
             that the clients of a restarted server do not reconnect all at once. None for no jitter.
-        heard: called with each message of the server; it must not raise.
-        access: authorizes each call; None for no authorization.
+        on_message: called with each message of the server; it must not raise.
+        authorizer: authorizes each call; None for no authorization.
 
     Raises:
         ValueError: a header cannot be sent, or is set by the protocol.
@@ -106,6 +107,9 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         # Names only: a value may be a token.
-        return f"<HttpClientOptions, headers {', '.join(self.headers) or 'none'}, access by {self.authorizer!r}>"
+        return (
+            f"<HttpClientOptions, headers {', '.join(self.headers) or 'none'}, access by "
+            f"{self.authorizer!r}>"
+        )
 
     __rich_repr__ = None  # type: ignore[assignment]

@@ -1,7 +1,7 @@
-"""A pool of connections to one origin, without IO: which one a call gets, when it is retried.
+"""A pool of connections to one origin, without I/O: which one a call gets, when it is retried.
 
-1. The newest idle connection is taken, so that surplus ones expire. One that the server may be
-   closing at this moment is not taken: after its keep-alive time, or ours.
+1. The newest idle connection is used, so that surplus ones expire. One that the server may be
+   closing at this moment is not used: after its keep-alive time, or ours.
 2. A connection for many requests (HTTP/2) is filled before another one is opened, the oldest first.
    A call for which there is no capacity waits while a further connection of this kind is being
    opened.
@@ -9,7 +9,7 @@
    it, or if an idempotent call got no byte of a response on a reused connection: most likely the
    server had closed that before (RFC 9110 9.2.2, RFC 9112 9.3.1, RFC 9113 8.7).
 
-The pool never waits. It knows of a connection only its `room`, the number of requests that it
+The pool never waits. It knows of a connection only its `capacity`, the number of requests that it
 accepts.
 """
 
@@ -45,10 +45,10 @@ _TIMEOUT: Final = re.compile(rb"(?:^|[,;\s])timeout=\"?([0-9]{1,6})", re.IGNOREC
 
 
 class PoolDecision(enum.Enum):
-    """What `Pool.take` returns instead of a connection."""
+    """The result of `Pool.acquire` if there is no connection for the call yet."""
 
     OPEN = "open"  # open a new connection; it is counted from now on
-    WAIT = "wait"  # all places are taken: ask again when one is given back or dropped
+    WAIT = "wait"  # all places are in use: ask again when one is released or discarded
 
 
 class NotProcessed(ConnectionLost):
@@ -79,13 +79,13 @@ class _ConnectionUse(Struct):
 class Pool(Generic[C]):
     """The connections to one origin.
 
-    A call begins with `take`. If it has to open a connection, report `opened`, or `drop` if that
-    failed. When a call with a connection has ended, `give` the connection back, whatever the
-    outcome. Close a connection if `give` returns True, and those that `expired` returns: call it at
-    `next_deadline`. At the end close those that `clear` returns; from then on no connection is
-    kept.
+    A call begins with `acquire`. If it has to open a connection, report `opened`, or `discard` if
+    that failed. When a call with a connection has ended, with or without an error, `release` the
+    connection. Close a connection if `release` returns True, and those that `expired` returns: call
+    it at `next_deadline`. At the end close those that `clear` returns; from then on no connection
+    is kept.
 
-    `cors_headers` is True if the last connection that was opened accepts several requests in parallel.
+    `shared` is True if the last connection that was opened accepts several requests in parallel.
     """
 
     __slots__ = (
@@ -113,7 +113,10 @@ class Pool(Generic[C]):
         self._closed = False
 
     def __repr__(self) -> str:
-        return f"<Pool: {self._short_count} in use, {self._long_count} for streams, {len(self._idle)} idle>"
+        return (
+            f"<Pool: {self._short_count} in use, {self._long_count} for streams, {len(self._idle)} "
+            "idle>"
+        )
 
     def acquire(self, call: HttpCall, now: float) -> C | PoolDecision:
         """Return a connection for `call`, or what to do instead."""
@@ -165,11 +168,11 @@ class Pool(Generic[C]):
         """Take back the connection of a call that has ended. Return True if it is to be closed.
 
         Args:
-            connection: as `take` returned it, or as it was `opened`.
+            connection: as `acquire` returned it, or as it was `opened`.
             now: the time.
-            whole: whether the response is complete and nothing of it is left to read. Not relevant
-                for a connection that accepts several requests in parallel.
-            lasts: the seconds for which the server keeps it (`keep_alive_seconds`), None if it does not say.
+            complete: whether the response is complete and nothing of it is left to read. Not
+                relevant for a connection that accepts several requests in parallel.
+            keep_alive_seconds: the time for which the server keeps it, None if it does not say.
         """
         use = self._in_use[connection]
         use.requests -= 1

@@ -1,9 +1,9 @@
 """When to reconnect to an event stream that has ended, with which event id, and how often.
 
-1. The server's `retry` is the delay of the first attempt, up to `max_reconnect_delay`. After a failed
-   attempt our own delay is the minimum. It doubles each time.
-2. An attempt that brings an event, or that stays open for `max_reconnect_delay`, resets the count. A
-   server may end its streams and be polled, and intermediaries end streams on which nothing is
+1. The server's `retry` is the delay of the first attempt, up to `max_reconnect_delay`. After a
+   failed attempt our own delay is the minimum. It doubles each time.
+2. An attempt that brings an event, or that stays open for `max_reconnect_delay`, resets the count.
+   A server may end its streams and be polled, and intermediaries end streams on which nothing is
    sent.
 3. An endless stream that was useful once is reconnected forever, because the server may return.
 """
@@ -25,8 +25,9 @@ _FIRST_DELAY: Final = 1.0  # seconds
 class Reconnection:
     """The reconnects of one stream.
 
-    Call `heard` for each chunk, `lasted` when the stream ends, then `delay`. `last_id` is the id
-    for `Last-Event-ID`, "" without one; `failures` counts attempts in a row that brought nothing.
+    Call `chunk_received` for each chunk, `stream_ended` at the end of the stream, then
+    `next_delay`. `last_id` is the id for
+    `Last-Event-ID`, "" without one; `failures` counts attempts in a row that brought nothing.
 
     Args:
         options: the number of attempts, the longest delay, and the source of jitter.

@@ -53,7 +53,7 @@ _NO_STREAMABLE_HTTP: Final = frozenset({400, 404, 405})
 
 
 class SessionTransport(Protocol):
-    """What the operations of a session need of their transport, `StreamableHttpTransport`."""
+    """The `StreamableHttpTransport`, as far as the operations of a session need it."""
 
     @property
     def client(self) -> OperationHost: ...
@@ -79,9 +79,9 @@ class SessionTransport(Protocol):
         """Resume the stream that was the response to a message."""
 
     def forget_standalone_stream(self, problem: McpTrioError | None) -> None:
-        """Forget the standalone stream of the session. A `find_error` is reported."""
+        """Forget the standalone stream of the session. A `problem` is reported."""
 
-    def session_lost(self, trip: StreamablePost | EventStreamGet, now: float) -> None:
+    def session_lost(self, operation: StreamablePost | EventStreamGet, now: float) -> None:
         """Process status 404: the server does not know the session of a request."""
 
     def forget(self, operation: StreamablePost | EventStreamGet) -> None:
@@ -194,7 +194,10 @@ class StreamablePost(MessagePost):
         body = response.body
         dialect = self.out.dialect
         if response.status != 200 or not body:
-            return f"the server accepted the request (status {response.status}) but sent no response to it"
+            return (
+                f"the server accepted the request (status {response.status}) but sent no response "
+                "to it"
+            )
         if is_batch(body) and dialect is not None and dialect.batches:
             return None
         try:
@@ -300,7 +303,10 @@ class EventStreamGet(HttpOperation):
         """Reconnect after a delay, or fail with `find_error` after too many attempts."""
         delay = self.reconnection.next_delay()
         if delay is None:
-            text = f"{self.error_prefix}no success after {self.reconnection.failures} attempts: {problem}"
+            text = (
+                f"{self.error_prefix}no success after {self.reconnection.failures} attempts: "
+                f"{problem}"
+            )
             self.fail(ConnectionLost(text), now)
         else:
             self.response = None
@@ -340,11 +346,11 @@ class SessionDelete(HttpOperation):
         """Ignore the error: the client is closed already."""
 
 
-def _process_body(trip: StreamablePost | EventStreamGet, data: bytes, now: float) -> None:
+def _process_body(operation: StreamablePost | EventStreamGet, data: bytes, now: float) -> None:
     """Pass events to the connection, or keep the chunk of a body that is no event stream."""
-    response = trip.response
-    client = trip.client
-    id = trip.id
+    response = operation.response
+    client = operation.client
+    id = operation.id
     assert response is not None
     some = False
     try:
@@ -353,12 +359,12 @@ def _process_body(trip: StreamablePost | EventStreamGet, data: bytes, now: float
             if event.is_message:
                 client.receive(event.data, now, id, response.status)
     except RemoteProtocolError as exc:
-        trip.fail(_with_prefix(trip.error_prefix, exc), now, response.status)
+        operation.fail(_with_prefix(operation.error_prefix, exc), now, response.status)
         return
     if response.events is not None:
-        trip.reconnection.chunk_received(response.events, event=some)
+        operation.reconnection.chunk_received(response.events, event=some)
         if id is not None and not client.conn.has_outgoing(id):
-            client.linger(trip, now)
+            client.linger(operation, now)
 
 
 def _is_modern_body(body: bytes) -> bool:
@@ -370,7 +376,10 @@ def _is_modern_body(body: bytes) -> bool:
 def _unexpected_content_type(head: Head) -> str:
     value = header(head, b"content-type")
     type = "no type" if value is None else f"type {value.decode('latin-1')[:80]!r}"
-    return f"the response is of {type} instead of JSON or an event stream; is this the URL of an MCP server?"
+    return (
+        f"the response is of {type} instead of JSON or an event stream; is this the URL of an MCP "
+        "server?"
+    )
 
 
 def _with_prefix(prefix: str, error: RemoteProtocolError) -> RemoteProtocolError:

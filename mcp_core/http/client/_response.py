@@ -46,14 +46,14 @@ class Response:
 
     Args:
         head: the head of the response.
-        most: the maximum size of the body, or of each event, in bytes.
+        limit: the maximum size of the body, or of each event, in bytes.
         last_id: the event id with which a stream is resumed.
 
     Raises:
         RemoteProtocolError: the body is encoded, and the status is good.
     """
 
-    __slots__ = ("_body", "_most", "events", "good", "head", "status")
+    __slots__ = ("_body", "_limit", "events", "good", "head", "status")
 
     def __init__(self, head: Head, limit: int, last_id: str = "") -> None:
         self.head = head
@@ -61,12 +61,13 @@ class Response:
         self.good = 200 <= head.status < 300
         self.events: SseDecoder | None = None
         self._body: bytearray | None = bytearray()
-        self._most = limit
+        self._limit = limit
         coding = (header(head, b"content-encoding") or b"identity").strip().lower()
         if coding not in (b"identity", b""):
             if self.good:
                 raise RemoteProtocolError(
-                    f"the body is encoded ({coding.decode('latin-1')[:40]}), which the client did not request; does a proxy encode it?"
+                    f"the body is encoded ({coding.decode('latin-1')[:40]}), which the client did "
+                    "not request; does a proxy encode it?"
                 )
             self._body = None
         elif self.good and is_event_stream(header(head, b"content-type")):
@@ -110,10 +111,12 @@ class Response:
         body = self._body
         if body is None:
             return
-        if len(body) + len(data) <= (self._most if self.good else _MAX_ERROR_BODY):
+        if len(body) + len(data) <= (self._limit if self.good else _MAX_ERROR_BODY):
             body += data
         elif self.good:
-            raise RemoteProtocolError(f"the body of the response is longer than {self._most} bytes")
+            raise RemoteProtocolError(
+                f"the body of the response is longer than {self._limit} bytes"
+            )
         else:
             self._body = None
 
@@ -122,12 +125,17 @@ class Response:
 
 _STATUS_TEXTS: Final = {
     400: "Bad Request",
-    401: "Unauthorized: the server wants an access token, in the header authorization: connect with auth=True, or log in with"
-    " `mcp-trio login`",
+    401: (
+        "Unauthorized: the server wants an access token, in the header authorization: "
+        "connect with auth=True, or log in with `mcp-trio login`"
+    ),
     403: "Forbidden: the server denies access, or does not accept this host name or origin",
     404: "Not Found: is this the URL of an MCP server?",
     405: "Method Not Allowed: is this the URL of an MCP server?",
-    406: "Not Acceptable: the server can send neither JSON nor an event stream. Is this the URL of an MCP server?",
+    406: (
+        "Not Acceptable: the server can send neither JSON nor an event stream. "
+        "Is this the URL of an MCP server?"
+    ),
     408: "Request Timeout",
     413: "Content Too Large: the server does not accept a message of this size",
     415: "Unsupported Media Type: the server does not accept JSON",

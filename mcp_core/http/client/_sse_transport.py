@@ -49,9 +49,10 @@ class HttpSseTransport(Transport):
 
     Args:
         client: the client, with the URL at which the stream is expected.
-        first: the message of the handshake that the server has rejected.
-        before: the transport that sent it; used again if the server does not support HTTP+SSE.
-        refused: called with the time in that case, to report the rejection.
+        failed_message: the message of the handshake that the server has rejected.
+        previous_transport: the transport that sent it; used again if the server does not support
+            HTTP+SSE.
+        on_unsupported: called with the time in that case, to report the rejection.
     """
 
     def __init__(
@@ -62,9 +63,9 @@ class HttpSseTransport(Transport):
         on_unsupported: Callable[[float], object],
     ) -> None:
         super().__init__(client)
-        self._first = failed_message
-        self._before = previous_transport
-        self._refused = on_unsupported
+        self._failed_message = failed_message
+        self._previous_transport = previous_transport
+        self._on_unsupported = on_unsupported
         self._endpoint: Url | None = None
         self._stream = _SseStreamGet(self)
 
@@ -85,8 +86,8 @@ class HttpSseTransport(Transport):
             # The server is of another kind after all: a late response to the version probe has
             # opened the connection, and this is its first message.
             self.client.drop(self._stream)
-            self.client.use_transport(self._before)
-            self._before.send(out, now)
+            self.client.use_transport(self._previous_transport)
+            self._previous_transport.send(out, now)
         else:
             super().send(out, now)
 
@@ -134,7 +135,7 @@ class HttpSseTransport(Transport):
             )
         self._endpoint = endpoint
         self.client.set_deadline(self._stream, None)
-        self.send(self._first, now)
+        self.send(self._failed_message, now)
 
     def stream_ended(self, error: McpTrioError, now: float) -> None:
         """Close the connection, or return to `before` if the endpoint is still unknown."""
@@ -142,8 +143,8 @@ class HttpSseTransport(Transport):
         if self._endpoint is not None or isinstance(error, AuthRequired):
             self.client.conn.close(error)
         else:
-            self.client.use_transport(self._before)
-            self._refused(now)
+            self.client.use_transport(self._previous_transport)
+            self._on_unsupported(now)
 
     def denied(self, error: McpTrioError, now: float) -> None:
         """Close the connection: authorization of the stream failed."""
@@ -205,7 +206,7 @@ class _SsePost(MessagePost):
     def response_data(self, data: bytes, now: float) -> None:
         if self.response is not None and not self.response.good:
             for _ in self.response.feed(data):
-                raise AssertionError("no events in a refusal")  # pragma: no cover
+                raise AssertionError("an error response has no events")  # pragma: no cover
 
     def response_ended(self, error: str | None, now: float) -> None:
         if self.response is not None and not self.response.good:

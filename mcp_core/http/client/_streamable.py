@@ -12,7 +12,7 @@
    (2026-07-28 and 2025-11-25, basic/utilities/cancellation); its stream is read on for some
    seconds, because it cancels its own requests for that call there.
 
-Single requests are in `_trips.py`. Sources: basic/transports of 2025-03-26 to 2025-11-25;
+Single requests are in `_requests.py`. Sources: basic/transports of 2025-03-26 to 2025-11-25;
 basic/transports/streamable-http of 2026-07-28.
 """
 
@@ -80,7 +80,10 @@ class StreamableHttpTransport(Transport):
 
     def __repr__(self) -> str:
         session = "no session" if self.session is None else "a session"
-        return f"<StreamableHttpTransport, {session}, {len(self._reading)} calls, {len(self._held)} messages held>"
+        return (
+            f"<StreamableHttpTransport, {session}, {len(self._reading)} calls, {len(self._held)} "
+            "messages held>"
+        )
 
     def close(self, now: float) -> None:
         super().close(now)
@@ -187,7 +190,8 @@ class StreamableHttpTransport(Transport):
             session = header(head, SESSION_ID)
             if session is not None and not _SESSION_ID.fullmatch(session):
                 raise RemoteProtocolError(
-                    "the session id of the server is not visible ASCII, or longer than 1024 characters"
+                    "the session id of the server is not visible ASCII, or longer than 1024 "
+                    "characters"
                 )
             self.session = session
         elif step is not Step.INITIALIZED and post.session == self.session:
@@ -214,12 +218,12 @@ class StreamableHttpTransport(Transport):
         if problem is not None:
             self.client.report_error(problem)
 
-    def session_lost(self, trip: StreamablePost | EventStreamGet, now: float) -> None:
-        """Negotiate a new session: the server does not know the one that `trip` named."""
+    def session_lost(self, operation: StreamablePost | EventStreamGet, now: float) -> None:
+        """Negotiate a new session: the server does not know the one that `operation` named."""
         client = self.client
         # Requests that were in flight in the old session get a 404 too, after the first one.
-        first = trip.session == self.session
-        client.forget(trip)
+        first = operation.session == self.session
+        client.forget(operation)
         if client.conn.state is not State.READY:
             return
         if first and self._unproven:
@@ -232,21 +236,21 @@ class StreamableHttpTransport(Transport):
             self._renewing = True
             self._unproven = True
             self._set_gate(None, now)
-            self._fail_streams(trip, now)
+            self._fail_streams(operation, now)
             client.conn.reinitialize(now)
-        if isinstance(trip, StreamablePost):
-            out = trip.out
-            self.forget(trip)
+        if isinstance(operation, StreamablePost):
+            out = operation.out
+            self.forget(operation)
             # Responses are not repeated: the requests that they answer ended with the session.
             again = (
                 out.kind is MessageKind.NOTIFICATION
-                if trip.id is None
-                else client.conn.has_outgoing(trip.id)
+                if operation.id is None
+                else client.conn.has_outgoing(operation.id)
             )
             if again and handshake_step(out) is not Step.INITIALIZED:
                 self.send(out, now)
-        elif trip.id is not None:
-            trip.fail(_session_lost_error(trip), now)
+        elif operation.id is not None:
+            operation.fail(_session_lost_error(operation), now)
 
     def _fail_streams(self, but: StreamablePost | EventStreamGet, now: float) -> None:
         """Fail the requests with an open stream: a lost session sends nothing on it.
@@ -306,7 +310,10 @@ class StreamableHttpTransport(Transport):
         for out in list(self._held):
             if out.dialect not in (None, peer.dialect):
                 self._held.remove(out)
-                problem = f"{out.method}: the server has lost the session, and negotiated another revision for the new one"
+                problem = (
+                    f"{out.method}: the server has lost the session, and negotiated another "
+                    "revision for the new one"
+                )
                 client.message_failed(out, ConnectionLost(problem), now, 0)
 
 

@@ -1,4 +1,4 @@
-"""What both client transports over HTTP share: one POST per message, and an outcome of each.
+"""The common part of both client transports over HTTP: one POST per message, each with an outcome.
 
 1. Each message is a request of its own, so messages may overtake each other. Where the order
    matters, later messages are held until the server has responded to the first: all messages behind
@@ -8,7 +8,7 @@
 3. No caller awaits a notification or a response to the server. If it does not accept one in time,
    that is reported as an event, and nothing else happens.
 
-Sessions and event streams are in `_streamable.py` and `_legacy_sse_client.py`.
+Sessions and event streams are in `_streamable.py` and `_sse_transport.py`.
 """
 
 from __future__ import annotations
@@ -140,15 +140,15 @@ class HttpOperation(abc.ABC):
         """Start the timeout, or restart it after authorization, during which it was stopped."""
 
     def on_deadline(self, now: float) -> None:
-        """Act on the deadline that was set with `OperationHost.at`."""
+        """Act on the deadline that was set with `OperationHost.set_deadline`."""
         raise AssertionError("it asked for none")  # pragma: no cover
 
 
 class OperationHost(Protocol):
-    """What operations and transports need of the client that they belong to.
+    """The client, as far as its operations and transports need it.
 
     `HttpClient` is the only one. Operations and transports know this protocol and not the class, so
-    that no module below `_client.py` depends on it.
+    that no module below `_http_client.py` depends on it.
     """
 
     @property
@@ -176,27 +176,27 @@ class OperationHost(Protocol):
         call_headers: Headers = ...,
         operation_name: str = "",
     ) -> None:
-        """Queue a call for the driver. `trip` gets its response.
+        """Queue a call for the driver. `operation` gets its response.
 
-        `idempotent`, `long` and `brief` are as of `HttpCall`, `operation` as of
+        `idempotent`, `long_lived` and `brief` are as of `HttpCall`, `operation_name` as of
         `AuthorizerLike.attempt`. `call_headers` were set by the caller of a method; they replace
         configured headers of the same name.
         """
 
     def withdraw(self, operation: HttpOperation) -> bool:
-        """Remove the call of `trip`. Return False if the driver has taken it already."""
+        """Remove the call of `operation`. Return False if the driver has taken it already."""
 
     def drop(self, operation: HttpOperation) -> None:
-        """Detach `trip`, and have the driver end its connection or stream."""
+        """Detach `operation`, and have the driver end its connection or stream."""
 
     def forget(self, operation: HttpOperation) -> None:
-        """Detach `trip`: its response is ignored, but the driver lets it end."""
+        """Detach `operation`: its response is ignored, but the driver lets it end."""
 
     def linger(self, operation: HttpOperation, now: float) -> None:
-        """Drop `trip` unless its response ends within some seconds of the first such call."""
+        """Drop `operation` unless its response ends within some seconds of the first such call."""
 
-    def set_deadline(self, who: HttpOperation | Transport, when: float | None) -> None:
-        """Set the deadline at which `who.due` is called, or remove it (None)."""
+    def set_deadline(self, owner: HttpOperation | Transport, when: float | None) -> None:
+        """Set the deadline at which `owner.on_deadline` is called, or remove it (None)."""
 
     def receive(self, data: bytes, now: float, id: RequestId | None, status: int | None) -> None:
         """Pass a message of the server to the connection.
@@ -301,7 +301,7 @@ class Transport(abc.ABC):
     def _set_gate(
         self, trip: HttpOperation | None, now: float, seconds: float = _GATE_TIMEOUT
     ) -> None:
-        """Hold messages until `trip` has been answered, for at most `seconds`."""
+        """Hold messages until `operation` has been answered, for at most `seconds`."""
         self._gate = trip
         self.client.set_deadline(self, None if trip is None else now + seconds)
 
@@ -323,7 +323,10 @@ class MessagePost(HttpOperation):
         self.id = out.id if out.kind is MessageKind.REQUEST else None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.out.method or 'a response'}, {self.response or 'no response'}>"
+        return (
+            f"<{type(self).__name__} {self.out.method or 'a response'}, "
+            f"{self.response or 'no response'}>"
+        )
 
     @property
     def error_prefix(self) -> str:

@@ -60,7 +60,7 @@ _UNAUTHORIZED: Final = (
 
 
 class WebSocketUpgrade:
-    """The upgrade request of a client. Send `head`, then pass the response to `refused`.
+    """The upgrade request of a client. Send `head`, then pass the response to `find_error`.
 
     Args:
         url: `ws://...` or `wss://...`.
@@ -131,12 +131,14 @@ class WebSocketUpgrade:
             return ConnectFailed("no WebSocket: the server switched to another protocol")
         if _values(headers, b"sec-websocket-accept") != [_accept_key(self._key)]:
             return ConnectFailed(
-                "no WebSocket: sec-websocket-accept does not match the request; is there a cache in between?"
+                "no WebSocket: sec-websocket-accept does not match the request; is there a cache "
+                "in between?"
             )
         if header(head, b"sec-websocket-extensions") is not None:
             return ConnectFailed("no WebSocket: the server wants an extension that was not offered")
         if _values(headers, b"sec-websocket-protocol") != [_SUBPROTOCOL]:
             return ConnectFailed(
-                "no WebSocket: the server does not speak mcp on it; is this the URL of an MCP server?"
+                "no WebSocket: the server does not speak mcp on it; is this the URL of an MCP "
+                "server?"
             )
         return None

@@ -34,7 +34,7 @@ def split_scope(scope: Mapping[str, Any]) -> tuple[RequestHead, bytes]:
     if root and (path == root or path.startswith(f"{root}/")):
         path = path[len(root) :]
     else:
-        # A proxy in front of the server has removed the prefix, or there is none.
+        # A proxy in front of the server has removed the prefix, or the application has no prefix.
         target = quote(root).encode() + target
     query: bytes = scope.get("query_string", b"")
     if query:
@@ -43,31 +43,34 @@ def split_scope(scope: Mapping[str, Any]) -> tuple[RequestHead, bytes]:
 
 
 class AsgiHttpExchange:
-    """One request to a `site`, made from a scope of type `http`.
+    """One request to a `router`, made from a scope of type `http`.
 
-    Pass each message to `receive` as long as it is not `over`. When its token is poked, send what
-    `messages_to_send` returns. Call `Router.pump` after each call. `gone`: the client has
+    Pass each message to `receive` as long as it is not `over`. When its token is woken (`wake`),
+    send what `messages_to_send` returns. Call `Router.pump` after each call. `gone`: the client has
     disconnected.
 
     Raises:
         ValueError: the scope is of another type.
     """
 
-    __slots__ = ("_closable", "_site", "exchange", "gone")
+    __slots__ = ("_closable", "_router", "exchange", "gone")
 
     def __init__(
-        self, site: Router, scope: Mapping[str, Any], now: float, *, token: object
+        self, router: Router, scope: Mapping[str, Any], now: float, *, token: object
     ) -> None:
         if scope["type"] != "http":
             raise ValueError(f"this application knows no {scope['type']!r}")
         head, path = split_scope(scope)
         self._closable = scope.get("http_version", "1.1") in ("1.0", "1.1")
         self.gone = False
-        self._site = site
-        self.exchange = site.begin(head, now, path=path, token=token)
+        self._router = router
+        self.exchange = router.begin(head, now, path=path, token=token)
 
     def __repr__(self) -> str:
-        return f"<AsgiHttpExchange {'gone' if self.gone else 'over' if self.over else 'open'}, {self.exchange!r}>"
+        return (
+            f"<AsgiHttpExchange {'gone' if self.gone else 'over' if self.over else 'open'}, "
+            f"{self.exchange!r}>"
+        )
 
     @property
     def over(self) -> bool:
@@ -82,7 +85,7 @@ class AsgiHttpExchange:
             body = bytes(message.get("body", b""))
             end = not message.get("more_body", False)
             if body or end:
-                self._site.receive_data(self.exchange, body, now, end=end)
+                self._router.receive_data(self.exchange, body, now, end=end)
 
     @property
     def paused(self) -> bool:
@@ -92,11 +95,11 @@ class AsgiHttpExchange:
     def disconnected(self, now: float) -> None:
         """Report that the client is gone. Harmless once the response is complete."""
         self.gone = True
-        self._site.disconnected(self.exchange, now)
+        self._router.disconnected(self.exchange, now)
 
     def messages_to_send(self, now: float) -> list[dict[str, Any]]:
         """Return what to send now: `http.response.start`, `http.response.body`, or nothing."""
-        actions = self._site.actions_to_send(self.exchange)
+        actions = self._router.actions_to_send(self.exchange)
         if not actions:
             return []
         messages: list[dict[str, Any]] = []

@@ -41,7 +41,7 @@ _NO_CODE: Final = 1005
 
 
 def asgi_exchange(
-    site: Router, scope: Mapping[str, Any], now: float, *, token: Any
+    router: Router, scope: Mapping[str, Any], now: float, *, token: Any
 ) -> AsgiHttpExchange | AsgiWebSocket:
     """Return the exchange of a scope of type `http` or `websocket`.
 
@@ -49,28 +49,28 @@ def asgi_exchange(
         ValueError: the scope is of another type.
     """
     kind = AsgiWebSocket if scope["type"] == "websocket" else AsgiHttpExchange
-    return kind(site, scope, now, token=token)
+    return kind(router, scope, now, token=token)
 
 
 class AsgiWebSocket:
-    """An upgrade request to a `site`, made from its `scope`, and then the WebSocket.
+    """An upgrade request to a `router`, made from its `scope`, and then the WebSocket.
 
-    Use it as an `AsgiHttpExchange`, but receive nothing while it is `paused`. `gone`: the client has
-    disconnected.
+    Use it as an `AsgiHttpExchange`, but receive nothing while it is `paused`. `gone`: the client
+    has disconnected.
     """
 
     __slots__ = (
         "_accepted",
         "_connected",
         "_ended",
+        "_router",
         "_sends_rejections",
-        "_site",
         "_token",
         "exchange",
         "gone",
     )
 
-    def __init__(self, site: Router, scope: Mapping[str, Any], now: float, *, token: Any) -> None:
+    def __init__(self, router: Router, scope: Mapping[str, Any], now: float, *, token: Any) -> None:
         head, path = split_scope({**scope, "method": "GET"})
         offered = ", ".join(scope.get("subprotocols", ())).encode()
         headers = [
@@ -83,11 +83,14 @@ class AsgiWebSocket:
         self._token = token
         self._sends_rejections = _RESPONSE in (scope.get("extensions") or {})
         self._connected = self._accepted = self._ended = self.gone = False
-        self._site = site
-        self.exchange = site.begin(head, now, path=path, token=token, may_upgrade=True)
+        self._router = router
+        self.exchange = router.begin(head, now, path=path, token=token, may_upgrade=True)
 
     def __repr__(self) -> str:
-        return f"<AsgiWebSocket {'gone' if self.gone else 'over' if self.over else 'open'}, {self.exchange!r}>"
+        return (
+            f"<AsgiWebSocket {'gone' if self.gone else 'over' if self.over else 'open'}, "
+            f"{self.exchange!r}>"
+        )
 
     @property
     def over(self) -> bool:
@@ -123,7 +126,7 @@ class AsgiWebSocket:
     def disconnected(self, now: float) -> None:
         """Report that the client is gone. Harmless once all was sent."""
         self.gone = True
-        self._site.disconnected(self.exchange, now)
+        self._router.disconnected(self.exchange, now)
 
     def messages_to_send(self, now: float) -> list[dict[str, Any]]:
         """Return what to send now; empty if there is nothing."""
@@ -131,7 +134,7 @@ class AsgiWebSocket:
             return []
         messages: list[dict[str, Any]] = []
         if not self._accepted:
-            actions = self._site.actions_to_send(self.exchange)
+            actions = self._router.actions_to_send(self.exchange)
             if not actions:
                 return []
             if self.exchange.socket is None:

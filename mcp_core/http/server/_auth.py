@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import GrantLike
     from mcp_core.revisions._config import Config
 
-__all__ = ["GUARDED", "AuthCheck", "AuthDenialLike", "EndpointAuth", "ResourceServerLike"]
+__all__ = ["AUTHORIZED_VERBS", "AuthCheck", "AuthDenialLike", "EndpointAuth", "ResourceServerLike"]
 
 # The response to any other method is the same for every client, so it needs no token.
-GUARDED: Final = frozenset((b"GET", b"POST", b"DELETE"))
+AUTHORIZED_VERBS: Final = frozenset((b"GET", b"POST", b"DELETE"))
 _NO_PARAMS: Final = b"{}"
 _INFO, _WARNING, _ERROR = 20, 30, 40  # as in `logging`
 _CHECK_FAILED: Final = ErrorResponse(
     500, "the authorization check failed: see the log of the server"
 )
 _CHECK_TIMED_OUT: Final = ErrorResponse(
-    503, "whether the token is good cannot be told now; try again later", [(b"retry-after", b"5")]
+    503, "the token cannot be checked now; try again later", [(b"retry-after", b"5")]
 )
 
 
@@ -57,7 +57,7 @@ class AuthDenialLike(Protocol):
 
 
 class ResourceServerLike(Protocol):
-    """The resource server of an endpoint. See `mcp_core.auth.Guard`."""
+    """The resource server of an endpoint. See `mcp_core.auth.OAuthResourceServer`."""
 
     @property
     def metadata_paths(self) -> tuple[str, ...]:

@@ -1,17 +1,15 @@
-"""The checks of a request's head, in their order, and the error responses.
+"""The checks of a request's head, in their order, the error responses, and the CORS headers.
 
 1. The order is a tuple for each verb (`CHECKS`): who may send requests at all, then what is
    requested, then in which shape and revision. The first failed check is the response, and the body
    is not read.
-2. A header that may occur once and occurs twice is rejected, whatever its values: one reader takes
-   the first, and another the last. Headers that repeat what the body says are checked with the body
-   (`_mirror.py`).
+2. A header that may occur once and occurs twice is rejected, even if its values are equal: one
+   reader takes the first, and another the last. Headers that repeat values of the body are checked
+   with the body (`RequestHeaderValidator`).
+3. Only pages of origins that `HostOriginPolicy` lists by name get CORS headers, and credentials are
+   never allowed.
 
-Sources: 2026-07-28, basic/transports/streamable-http; RFC 9110.
-
-The headers that let a page of another origin read a response (Fetch, CORS protocol).
-
-Only pages that were listed by name get them (`Gate`), and credentials are never allowed.
+Sources: 2026-07-28, basic/transports/streamable-http; RFC 9110; Fetch, CORS protocol.
 """
 
 from __future__ import annotations
@@ -76,8 +74,8 @@ _READ: Final = _SINGLE | {
 class ParsedHead(Struct, gc=False):
     """The head of a request, as far as it is read here.
 
-    `headers` has each header once, `repeated` one that occurs twice and must not, and `mirrored_headers`
-    those that may repeat what the body says, as they came.
+    `headers` has each header once, `repeated` one that occurs twice and must not, and `mirrored`
+    those that may repeat a value of the body, unchanged.
     """
 
     headers: dict[bytes, bytes]
@@ -109,9 +107,9 @@ def check_head(
 ) -> ErrorResponse | None:
     """Run all checks for `verb`. Return the response of the first that fails, or None."""
     for check in CHECKS.get(verb, _UNKNOWN_VERB):
-        refused = check(parsed, options, config)
-        if refused is not None:
-            return refused
+        rejection = check(parsed, options, config)
+        if rejection is not None:
+            return rejection
     return None
 
 
@@ -124,8 +122,8 @@ def check_host_and_origin(
 
 def _host(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
     host = parsed.headers.get(b"host")
-    gate = options.host_origin_policy
-    if host in gate.known_hosts or gate.allows_host(host):
+    policy = options.host_origin_policy
+    if host in policy.known_hosts or policy.allows_host(host):
         return None
     return ErrorResponse(421, "the name in Host is not allowed: list it in hosts=")
 
@@ -217,27 +215,21 @@ CHECKS: Final[
 
 _UNKNOWN_VERB: Final = (*_SENDER, _verb)
 
-# emptied
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mcp_core.http.wire._messages import Headers
-
+# -- CORS ----------------------------------------------------------------------------------------
 
 _EXPOSED: Final = b"mcp-session-id, mcp-protocol-version"
 
-_EXPOSED_IF_GUARDED: Final = _EXPOSED + b", www-authenticate, dpop-nonce"
+_EXPOSED_WITH_AUTH: Final = _EXPOSED + b", www-authenticate, dpop-nonce"
 
 
-def cors_headers(origin: bytes, *, guarded: bool) -> Headers:
+def cors_headers(origin: bytes, *, with_auth: bool) -> Headers:
     """Return the headers of every response to a page of `origin`.
 
-    If the endpoint is `guarded`, a page can also read the challenge that says how to get a token.
+    If `with_auth`, a page can also read the challenge, which names where to get a token.
     """
     return [
         (b"access-control-allow-origin", origin),
-        (b"access-control-expose-headers", _EXPOSED_IF_GUARDED if guarded else _EXPOSED),
+        (b"access-control-expose-headers", _EXPOSED_WITH_AUTH if with_auth else _EXPOSED),
         (b"vary", b"origin"),
     ]
 

@@ -39,7 +39,7 @@ from mcp_core.messages._incoming import MessageContext
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import METHODS, Role
 
-from ._auth import GUARDED, AuthCheck
+from ._auth import AUTHORIZED_VERBS, AuthCheck
 from ._checks import (
     ALLOWED,
     WEBSOCKET_UPGRADE,
@@ -120,7 +120,7 @@ class Endpoint:
         entropy: returns that many random bytes, for session ids that cannot be guessed.
         param_headers: returns which arguments of a tool are mirrored in headers.
         token: belongs to the driver, such as the server that this endpoint serves.
-        door: the authorization of requests; None serves every client.
+        auth: the authorization of requests; None serves every client.
     """
 
     def __init__(
@@ -156,7 +156,10 @@ class Endpoint:
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def __repr__(self) -> str:
-        return f"<Endpoint with {len(self.sessions)} sessions, {len(self._awaiting_output)} exchanges under way>"
+        return (
+            f"<Endpoint with {len(self.sessions)} sessions, {len(self._awaiting_output)} exchanges "
+            "under way>"
+        )
 
     @property
     def idle(self) -> bool:
@@ -176,7 +179,7 @@ class Endpoint:
     ) -> Exchange:
         """Begin the exchange of a request whose head has arrived.
 
-        `principal` is the authenticated client, where no `door` finds that out. `wants_websocket`: the
+        `principal` is the authenticated client, if `auth` does not find that out. `switches`: the
         request asks for a WebSocket.
         """
         self.state.now = now
@@ -191,17 +194,17 @@ class Endpoint:
         exchange.wants_websocket = switches
         origin = headers.get(b"origin")
         if origin is not None and self.options.host_origin_policy.is_listed_origin(origin):
-            exchange.extra_headers = cors_headers(origin, guarded=self.auth is not None)
-        if self.auth is None or verb not in GUARDED:
+            exchange.extra_headers = cors_headers(origin, with_auth=self.auth is not None)
+        if self.auth is None or verb not in AUTHORIZED_VERBS:
             self._handle_head(exchange, head, parsed)
             return exchange
         # Before authorization: a web page of another site must not learn whether its token is good.
-        refused = check_host_and_origin(parsed, self.options, self._session_config)
-        if refused is not None:
+        rejection = check_host_and_origin(parsed, self.options, self._session_config)
+        if rejection is not None:
             self.auth.log_line(
-                f"{verb.decode('ascii')} refused with {refused.status}: {refused.message}"
+                f"{verb.decode('ascii')} refused with {rejection.status}: {rejection.message}"
             )
-            self._reject(exchange, refused)
+            self._reject(exchange, rejection)
             return exchange
         check = exchange.auth_check = AuthCheck(
             self.auth,
@@ -229,21 +232,21 @@ class Endpoint:
         # Last: if an exception is raised above, the request can still be denied.
         exchange.auth_check = None
 
-    def _denied(self, exchange: Exchange, refused: ErrorResponse, now: float) -> None:
+    def _denied(self, exchange: Exchange, rejection: ErrorResponse, now: float) -> None:
         if exchange.auth_check is None:
             return  # as above
         exchange.auth_check = None
         self.state.now = now
-        self._reject(exchange, refused)
+        self._reject(exchange, rejection)
 
     def _handle_head(self, exchange: Exchange, head: RequestHead, parsed: ParsedHead) -> None:
         verb, headers = head.method, parsed.headers
         if exchange.wants_websocket:
             self._switch_to_websocket(exchange, head, parsed)
             return
-        refused = check_head(verb, parsed, self.options, self._session_config)
-        if refused is not None:
-            self._reject(exchange, refused)
+        rejection = check_head(verb, parsed, self.options, self._session_config)
+        if rejection is not None:
+            self._reject(exchange, rejection)
             return
         if verb == b"OPTIONS":
             allow = preflight_headers(headers) if exchange.extra_headers else [(b"allow", ALLOWED)]
@@ -271,9 +274,9 @@ class Endpoint:
             )
             return
         if id is not None:
-            refused = self._find_session(exchange, id, dialect)
-            if refused is not None:
-                self._reject(exchange, refused)
+            rejection = self._find_session(exchange, id, dialect)
+            if rejection is not None:
+                self._reject(exchange, rejection)
                 return
         route(self, exchange, head)
 
@@ -304,14 +307,14 @@ class Endpoint:
         self, exchange: Exchange, head: RequestHead, parsed: ParsedHead
     ) -> None:
         assert self._config is not None
-        refused = check_head(WEBSOCKET_UPGRADE, parsed, self.options, self._config)
-        if refused is None and self._closing:
-            refused = _ENDING
-        if refused is None and len(self.one_shots) >= self.options.limits.sessions:
-            refused = _TOO_BUSY
-        refused = refused or find_upgrade_error(head)
-        if refused is not None:
-            self._reject(exchange, refused)
+        rejection = check_head(WEBSOCKET_UPGRADE, parsed, self.options, self._config)
+        if rejection is None and self._closing:
+            rejection = _ENDING
+        if rejection is None and len(self.one_shots) >= self.options.limits.sessions:
+            rejection = _TOO_BUSY
+        rejection = rejection or find_upgrade_error(head)
+        if rejection is not None:
+            self._reject(exchange, rejection)
             return
         begin_websocket(exchange, head, self, self._config)
         self.ready[exchange] = None
@@ -336,8 +339,8 @@ class Endpoint:
             return
         if last is None:
             stream = session.standalone_stream
-            # Of what came while no client was connected, whatever is still retained. None of it
-            # was promised to a client, so a gap is not an error.
+            # What is still retained of the messages that came while no client was connected. None
+            # of it was promised to a client, so a gap is not an error.
             cursor = max(stream.last_taken, stream.last_evicted)
             if stream.exchange is not None:
                 self._reject(exchange, _OPEN_ALREADY)
@@ -378,9 +381,9 @@ class Endpoint:
         ):
             self._reject(exchange, _NO_STREAM)
             return
-        refused = self._find_capacity_error()
-        if refused is not None:
-            self._reject(exchange, refused)
+        rejection = self._find_capacity_error()
+        if rejection is not None:
+            self._reject(exchange, rejection)
             return
         session = self._new_session(exchange, is_sse=True)
         self.sessions.add(session, self.state.now)
@@ -442,13 +445,13 @@ class Endpoint:
         """Authorize each message in a body. Return True if one is denied; then it is answered."""
         assert self.auth is not None
         assert self._config is not None
-        refused = self.auth.authorize_body(grant, body, self._config)
-        if refused is None:
+        rejection = self.auth.authorize_body(grant, body, self._config)
+        if rejection is None:
             return False
         message = body.as_message()
         exchange.mcp_method = message.method
         ids = message.request_ids
-        self._reject(exchange, refused, ids[0] if ids else None)
+        self._reject(exchange, rejection, ids[0] if ids else None)
         return True
 
     def _post_in_session(self, exchange: Exchange, session: Session, body: ParsedBody) -> None:
@@ -506,9 +509,9 @@ class Endpoint:
             self._post_one_shot(exchange, body, config, config.stateful[0])
 
     def _begin_session(self, exchange: Exchange, body: ParsedBody, ids: list[RequestId]) -> None:
-        refused = self._find_capacity_error()
-        if refused is not None:
-            self._reject(exchange, refused)
+        rejection = self._find_capacity_error()
+        if rejection is not None:
+            self._reject(exchange, rejection)
             return
         session = self._new_session(exchange)
         self._post(exchange, session, body, ids)
@@ -585,8 +588,8 @@ class Endpoint:
 
     def _feed(self, conversation: Conversation, exchange: Exchange, body: ParsedBody) -> None:
         conversation.rejected = False
-        mirror = RequestHeaderValidator(exchange.mirrored_headers, self._param_headers)
-        via = MessageContext(header_validator=mirror, grant=exchange.grant)
+        validator = RequestHeaderValidator(exchange.mirrored_headers, self._param_headers)
+        via = MessageContext(header_validator=validator, grant=exchange.grant)
         conversation.conn.receive_parsed(body, self.state.now, via)
         conversation.process_events()
         if conversation.finished:
@@ -635,8 +638,8 @@ class Endpoint:
     def _retire(self, conversation: Conversation) -> bool:
         """End a conversation in which nothing is left to do, without an event.
 
-        The driver finds that out when it reports that the response was taken: so this is for
-        conversations only whose last response is taken now.
+        The driver finds that out when it reports that the response was sent: so this is for
+        conversations only whose last response is being sent now.
         """
         if (
             conversation not in self.one_shots
@@ -694,15 +697,15 @@ class Endpoint:
         self.ready[exchange] = None
 
     def _reject(
-        self, exchange: Exchange, refused: ErrorResponse, id: RequestId | None = None
+        self, exchange: Exchange, rejection: ErrorResponse, id: RequestId | None = None
     ) -> None:
         """Answer with an error, which has the `id` of the request if that is known."""
         legacy = not exchange.is_stateless and bool(self._session_config.stateful)
-        error = encode(t.ErrorData(code=-32600, message=refused.message))
+        error = encode(t.ErrorData(code=-32600, message=rejection.message))
         # Behind a rejected upgrade there may be WebSocket frames, which are not HTTP.
-        exchange.close_after = refused.close_after or exchange.wants_websocket
+        exchange.close_after = rejection.close_after or exchange.wants_websocket
         body = encode_error(id, error, null_id=legacy and id is None)
-        exchange.respond(refused.status, body, [_JSON, *refused.headers])
+        exchange.respond(rejection.status, body, [_JSON, *rejection.headers])
         self.ready[exchange] = None
 
     # -- Sessions ----------------------------------------------------------------------------------
@@ -745,7 +748,7 @@ class Endpoint:
             if events:
                 found = events.popleft()
                 if not isinstance(found[1], ConnectionClosed):
-                    dirty[found[0]] = None  # whatever handles the event may send something
+                    dirty[found[0]] = None  # the handler of the event may send something
                 return found
             if not dirty:
                 return None

@@ -2,8 +2,8 @@
 
 1. The first output decides the kind of response. A result on its own becomes a JSON body, with the
    status that the revision gives to it. Anything before the result, or a long silence, opens a
-   stream, whose status is 200 whatever the result is.
-2. A streamed response is a cursor in a `EventStream`. It ends with that stream, or when the stream
+   stream, whose status is 200 even if the result is an error.
+2. A streamed response is a cursor in an `EventStream`. It ends with that stream, or when the stream
    continues in another response.
 3. What `actions_to_send` has returned counts as sent: nothing is returned twice.
 
@@ -41,11 +41,11 @@ class ResponseMode(enum.Enum):
     READING = "the request is not complete"
     UNDECIDED = "no output yet: JSON or a stream"
     STREAM = "streaming"
-    DONE = "complete, but perhaps not yet taken"
+    DONE = "complete, but perhaps not yet sent"
     DISCONNECTED = "the client has disconnected"
 
 
-NONE, UNDECIDED, STREAM, DONE, GONE = ResponseMode
+READING, UNDECIDED, STREAM, DONE, DISCONNECTED = ResponseMode
 
 _JSON: Final = (b"content-type", b"application/json")
 _EVENTS: Final = (
@@ -70,14 +70,14 @@ class EndpointLike(Protocol):
 class Exchange:
     """One request and its response.
 
-    A driver reads the attributes and leaves the methods to the `Router`. The attributes for drivers:
+    A driver reads the attributes and leaves the methods to the `Router`. These are for drivers:
 
-    - `token`: belongs to the driver. The site calls its `poke` when there is output to take.
-    - `reading`: True while the site wants the request's body.
-    - `over`: True once the whole response was taken.
+    - `token`: belongs to the driver. The router calls its `wake` when there is output to send.
+    - `reading`: True while the router wants the request's body.
+    - `over`: True once `actions_to_send` has returned the whole response.
     - `auth_check`: the authorization check that is still undecided. No body is read until then.
     - `close_after`: True if the connection must be closed after this response.
-    - `queued`: bytes that wait to be taken.
+    - `queued`: bytes of the response that wait to be sent.
     - `socket`: the WebSocket that the connection becomes once the head of the response is sent.
     - `conversation`: what the request belongs to, once that is known.
     """
@@ -119,7 +119,7 @@ class Exchange:
         self.endpoint = endpoint  # None for a plain route, whose response is there at once
         self.token = token
         self.retry = retry  # milliseconds after which a client should reconnect
-        self.mode = NONE
+        self.mode = READING
         self.reading = False
         self.over = False
         self.close_after = False
@@ -127,10 +127,10 @@ class Exchange:
         self.too_long = False  # more than that has arrived
         self._actions: list[Action] = []
         self._body: bytes | bytearray = b""
-        self._streamed = False  # some part of a stream was taken
+        self._streamed = False  # some part of a stream was sent
         # What the endpoint has found out about the request.
         self.headers: dict[bytes, bytes] = {}
-        self.mirrored_headers: Headers = []  # those that repeat what the body says
+        self.mirrored_headers: Headers = []  # those that repeat values of the body
         self.extra_headers: Headers = []  # for the head of every response, such as those of CORS
         self.principal = ""
         self.auth_check: AuthCheck | None = None
@@ -145,7 +145,7 @@ class Exchange:
         self.mcp_method = ""  # the MCP method, for the access log
         self.conversation: Conversation | None = None
         self.stream: EventStream | None = None
-        self.cursor = 0  # number of the last message of `stream` that was taken
+        self.cursor = 0  # number of the last message of `stream` that was sent
         self.expires_at = math.inf  # when a long-lived stream must end, with its access token
 
     def __repr__(self) -> str:
@@ -183,9 +183,9 @@ class Exchange:
 
     def disconnected(self) -> bool:
         """Drop all output. Return False if there was nothing left to lose."""
-        if self.over or self.mode is GONE:
+        if self.over or self.mode is DISCONNECTED:
             return False
-        self.mode = GONE
+        self.mode = DISCONNECTED
         self.reading = False
         self.auth_check = None
         self._actions.clear()
@@ -196,7 +196,7 @@ class Exchange:
 
     @property
     def queued(self) -> int:
-        """Bytes of the stream that wait to be taken."""
+        """Bytes of the stream that wait to be sent."""
         stream = self.stream
         return stream.unsent if stream is not None and stream.exchange is self else 0
 
@@ -252,7 +252,7 @@ class Exchange:
     def send_comment(self) -> None:
         """Queue an SSE comment, to keep the stream alive through proxies.
 
-        If an earlier one was not taken yet, the silence is the client's, and one is enough.
+        If an earlier one was not sent yet, the silence is the client's, and one is enough.
         """
         begins = self.mode is UNDECIDED
         if begins:
@@ -271,7 +271,7 @@ class Exchange:
         self._streamed = True
 
     def abort(self) -> None:
-        """End this response now. Messages that were not taken stay in the stream."""
+        """End this response now. Messages that were not sent stay in the stream."""
         if self.mode is UNDECIDED:
             self.begin_stream()
         self._finish()

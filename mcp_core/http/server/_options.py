@@ -71,7 +71,7 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     """How an endpoint is served.
 
     Args:
-        gate: which values of `Host` and `Origin` are accepted.
+        host_origin_policy: which values of `Host` and `Origin` are accepted.
         reply: `"auto"` answers with JSON unless something is sent before the result, `"sse"` always
             with a stream, `"json"` never with one: then messages before a result are dropped, or go
             to the standalone stream of the session.
@@ -100,18 +100,18 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         """Make the options of a server.
 
         Args:
-            listens: the address that it listens on, if that is known.
+            bind: the address that it listens on, if that is known.
             scheme: the scheme of its URLs, if that is known.
-            told: what the user has chosen.
+            options: the choices of the user.
 
         Raises:
             ValueError: one of `hosts` or `origins` is malformed.
         """
-        gate = HostOriginPolicy(
+        policy = HostOriginPolicy(
             bind, options.get("hosts", ()), options.get("origins", ()), scheme=scheme
         )
         return HttpOptions(
-            host_origin_policy=gate,
+            host_origin_policy=policy,
             reply=options.get("reply", "auto"),
             sessions=options.get("sessions", True),
         )

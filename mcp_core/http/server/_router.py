@@ -44,7 +44,7 @@ class Router:
 
     For each request call `begin`, run the steps of its `auth_check` if there is one, then
     `receive_data` as long as the exchange is `reading`. After every call, call `pump`: it delivers
-    the events, and calls `poke` on the token of each exchange with output, for which the driver
+    the events, and calls `wake` on the token of each exchange with output, for which the driver
     then calls `actions_to_send`. If a client goes away before its exchange is `over`, call
     `disconnected`. Set one timer to `next_deadline`.
 
@@ -57,8 +57,8 @@ class Router:
     exceptions pass through `begin`.
 
     Raises:
-        ValueError: two endpoints have the same path; or two guards publish different metadata at
-            the same path.
+        ValueError: two endpoints have the same path; or two resource servers publish different
+            metadata at the same path.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class Router:
                     f"two servers have the path {path!r}: a trailing slash makes no difference"
                 )
         self._routes = {_canonical(path.encode()): route for path, route in (routes or {}).items()}
-        doors = [endpoint.auth for endpoint in self.endpoints if endpoint.auth is not None]
-        for place, document in _published_metadata(doors).items():
+        auths = [endpoint.auth for endpoint in self.endpoints if endpoint.auth is not None]
+        for place, document in _published_metadata(auths).items():
             self._routes.setdefault(place, partial(_serve_metadata, document))
         self._plain: list[Exchange] = []  # exchanges of plain routes with something to write
         self._pumping = False
@@ -105,10 +105,10 @@ class Router:
         Args:
             head: the head of the request.
             now: the time, in seconds, of any monotonic clock.
-            path: the path within this site, if that is not the path of the request's target.
+            path: the path within this router, if that is not the path of the request's target.
             token: belongs to the driver; see `Exchange`.
-            principal: the authenticated client, where no guard finds that out.
-            may_switch: the connection can become a WebSocket.
+            principal: the authenticated client, if the endpoint has no authorization.
+            may_upgrade: the connection can become a WebSocket.
         """
         path = (head.target.partition(b"?")[0] if path is None else path).removesuffix(b"/")
         endpoint = self._by_path.get(path)
@@ -207,7 +207,7 @@ class Router:
         for endpoint in self.endpoints:
             endpoint.handle_timeout(now)
 
-    def wind_down(self) -> None:
+    def shutdown(self) -> None:
         """Reject new requests; running ones go on until `close`."""
         for endpoint in self.endpoints:
             endpoint.shutdown()
@@ -227,24 +227,25 @@ _PREFLIGHT: Final[Headers] = [
 ]
 
 
-def _published_metadata(doors: Iterable[EndpointAuth]) -> dict[bytes, bytes]:
-    """Return the metadata documents of guarded endpoints, by path.
+def _published_metadata(auths: Iterable[EndpointAuth]) -> dict[bytes, bytes]:
+    """Return the metadata documents of endpoints with authorization, by path.
 
     Each is at its resource's own path. The path of the whole host, where clients look next, serves
     the metadata only if there is a single resource: with several, the one it names would get the
     tokens of all.
 
     Raises:
-        ValueError: two guards publish different metadata at the same path.
+        ValueError: two resource servers publish different metadata at the same path.
     """
     own: dict[bytes, bytes] = {}
     shared: dict[bytes, set[bytes]] = {}
-    for door in doors:
-        document = door.resource_server.metadata()
-        path, *others = door.resource_server.metadata_paths
+    for auth in auths:
+        document = auth.resource_server.metadata()
+        path, *others = auth.resource_server.metadata_paths
         if own.setdefault(_canonical(path.encode()), document) != document:
             raise ValueError(
-                f"two guards have their metadata at {path!r}: give each resource its own path"
+                f"two resource servers have their metadata at {path!r}: "
+                "give each resource its own path"
             )
         for other in others:
             shared.setdefault(_canonical(other.encode()), set()).add(document)

@@ -1,4 +1,4 @@
-"""A conversation as HTTP carries it: a connection, and which of its messages goes to which stream.
+"""Conversations over HTTP: which message goes to which stream, and when a session expires.
 
 There are two kinds. A session lives over many requests and has several streams; what belongs to no
 request goes to its standalone stream, which the client opens by GET. A one-shot conversation serves
@@ -8,15 +8,10 @@ a single POST and has one stream.
    of a request too, and the rest to the standalone stream (2025-11-25, basic/transports, Multiple
    Connections).
 2. Nothing here calls the endpoint. What is for it goes into `EndpointState`, and `finished` asks it
-   to end the conversation. After anything was sent on `conn` outside of an event, call `touch`.
+   to end the conversation. After anything was sent on `conn` outside of an event, call
+   `mark_dirty`.
 3. Only `detach` decides what becomes of a stream that no response carries any more: it is retained
    if its client can resume it, and forgotten otherwise.
-
-The sessions of an endpoint by id: how many there may be, and when they expire.
-
-1. A session whose handshake is not complete expires soon, and there are few of those, since any
-   client can begin one.
-2. Any other session expires a long time after its last request, unless a response is open then.
 """
 
 from __future__ import annotations
@@ -50,8 +45,6 @@ if TYPE_CHECKING:
     from mcp_core.types import RequestId
 
     from ._exchange import Exchange
-
-    # emptied
     from ._options import HttpLimits
 
 __all__ = [
@@ -80,7 +73,7 @@ _HIGH_WATER: Final = 64 * 1024
 
 
 class EndpointState:
-    """What an endpoint shares with its conversations.
+    """The state that an endpoint shares with its conversations.
 
     - `events`: events of all conversations, in order, for the driver.
     - `dirty`: conversations whose connection may have events or output.
@@ -106,7 +99,7 @@ class EndpointState:
 class Conversation:
     """A one-shot conversation. Its methods are for drivers, if not noted otherwise.
 
-    `service` belongs to the driver. `principal` is the authenticated client, "" if there is none.
+    `service` belongs to the driver. `principal` is the authenticated client, "" without one.
     `conn.close` is for the endpoint only. `ConnectionClosed` is the last event, unless `retired` is
     True: then the conversation has ended without it, and the driver has to forget `service`.
     """
@@ -146,7 +139,7 @@ class Conversation:
         return f"<{type(self).__name__} over {self.conn!r}>"
 
     def mark_dirty(self) -> None:
-        """Report that something was sent on `conn`, or that its events have to be taken."""
+        """Report that something was sent on `conn`, or that it has events."""
         self.shared.dirty[self] = None
 
     def queued(self, id: RequestId | None) -> int:
@@ -187,7 +180,7 @@ class Conversation:
     # -- Where messages go -------------------------------------------------------------------------
 
     def process_events(self) -> None:
-        """For the endpoint: move events to `cors_headers` and messages to their streams.
+        """For the endpoint: move events to `shared` and messages to their streams.
 
         Look at `finished` afterwards.
         """
@@ -312,7 +305,7 @@ class Conversation:
 
 
 class Session(Conversation):
-    """A session. `id` is its `Mcp-Session-Id`; `own` its standalone stream.
+    """A session. `id` is its `Mcp-Session-Id`; `standalone_stream` carries the rest.
 
     `legacy_sse`: the HTTP+SSE transport of 2024-11-05, where everything goes to one stream, and the
     session ends with it.
@@ -375,7 +368,7 @@ class Session(Conversation):
         return stream
 
     def evict_stream(self) -> bool:
-        """Forget the oldest stream that is only retained. Return False if there is none."""
+        """Forget the oldest stream that is only retained. Return False without one."""
         for stream in self.streams.values():
             if stream.abandoned:
                 self.forget(stream)

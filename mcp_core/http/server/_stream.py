@@ -5,7 +5,7 @@ new response with an older cursor (`Last-Event-ID`), so it gets every message on
 
 1. Retention is limited by number of events, bytes and age. A client that asks for an event which is
    no longer retained gets an error; no event is skipped silently.
-2. A message that a connected response has not taken yet is never evicted. How much may wait there
+2. A message that a connected response has not sent yet is never evicted. How much may wait there
    is limited elsewhere, by `HttpLimits.queued`.
 3. Memory is counted as it is used: a short message, and a stream with a few of them, cost more than
    their bytes.
@@ -49,13 +49,14 @@ class EventStream:
     - `pending`: requests whose responses are still to come on it.
     - `long_lived`: True for a standalone stream. It has no requests and ends with its session.
     - `batch`: its responses answer one batch, and leave together.
-    - `noted`: a message came before the responses.
+    - `has_messages_before_response`: a message came before the responses.
     - `over`: nothing more will come.
     - `exchange`: the response that carries the stream now.
-    - `unsent`: bytes that this response has not taken.
-    - `last`, `taken`, `last_evicted`: numbers of the newest message, of the newest one that a response
-      has taken, and of the newest one that was evicted.
-    - `bytes`, `counted_bytes`: bytes of the messages, and the memory that an `EventLog` counts for them.
+    - `unsent`: bytes that this response has not sent.
+    - `last`, `last_taken`, `last_evicted`: numbers of the newest message, of the newest one that a
+      response has sent, and of the newest one that was evicted.
+    - `bytes`, `counted_bytes`: bytes of the messages, and the memory that an `EventLog` counts for
+      them.
     """
 
     __slots__ = (
@@ -96,7 +97,7 @@ class EventStream:
         self.last = self.last_taken = self.last_evicted = 0
         self.bytes = self.unsent = self.counted_bytes = 0
         self.has_messages_before_response = False
-        self.ended = False  # by `end`, whatever is pending
+        self.ended = False  # by `end`, even if requests are pending
         self.over = not (self.pending or long_lived)
         self.exchange: Exchange | None = None
 
@@ -116,7 +117,7 @@ class EventStream:
         self._append(data, 0)
 
     def add_response(self, data: bytes, id: RequestId | None, code: int) -> None:
-        """Append the response to request `id`; `code` is that of an error, 0 if it is none."""
+        """Append the response to request `id`; `code` is that of an error, 0 for a result."""
         if id is not None:
             self.pending.discard(id)
             self.over = self.ended or not (self.pending or self.long_lived)
@@ -128,7 +129,7 @@ class EventStream:
         self.over = self.ended or not (self.pending or self.long_lived)
 
     def end(self) -> None:
-        """End the stream, whatever is pending: its session has ended."""
+        """End the stream, even with requests pending: its session has ended."""
         self.ended = self.over = True
 
     def _append(self, data: bytes, code: int) -> None:
@@ -150,7 +151,7 @@ class EventStream:
         return self.last_evicted <= cursor <= self.last
 
     def evict(self) -> bool:
-        """Remove the oldest message. Return False if there is none or a response needs it."""
+        """Remove the oldest message. Return False if it is absent or a response needs it."""
         exchange = self.exchange
         if not self.messages or (exchange is not None and exchange.cursor < self.messages[0][0]):
             return False
@@ -159,7 +160,7 @@ class EventStream:
         return True
 
     def clear(self) -> None:
-        """Remove all messages, but for those that a connected response has not taken."""
+        """Remove all messages, but for those that a connected response has not sent."""
         exchange = self.exchange
         if exchange is None or exchange.cursor == self.last:
             self.messages = _EMPTY

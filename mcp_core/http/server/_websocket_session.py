@@ -49,10 +49,10 @@ class WebSocketSession(Conversation):
         self.endpoint = endpoint
         self.exchange = exchange
         self.next_check = math.inf  # when `WebSocketSessions` checks its deadline next
-        grant, door = exchange.grant, endpoint.auth
+        grant, auth = exchange.grant, endpoint.auth
         until: float | None = None
-        if grant is not None and door is not None and grant.valid_until is not None:
-            until = now + grant.valid_until - door.wall_time()
+        if grant is not None and auth is not None and grant.valid_until is not None:
+            until = now + grant.valid_until - auth.wall_time()
         self.socket = WebSocket(
             conn,
             now,
@@ -63,11 +63,11 @@ class WebSocketSession(Conversation):
         )
 
     def _authorize(self, body: ParsedBody) -> str | None:
-        door, grant = self.endpoint.auth, self.exchange.grant
-        assert door is not None
+        auth, grant = self.endpoint.auth, self.exchange.grant
+        assert auth is not None
         assert grant is not None
-        refused = door.authorize_body(grant, body, self.conn.config)
-        return None if refused is None else refused.message
+        rejection = auth.authorize_body(grant, body, self.conn.config)
+        return None if rejection is None else rejection.message
 
     def queued(self, id: RequestId | None) -> int:
         return self.socket.queued()

@@ -145,7 +145,10 @@ class HostOriginPolicy:
 
     def __repr__(self) -> str:
         where = "any address" if self._reachable else "loopback"
-        return f"<HostOriginPolicy: {where}, {len(self._hosts)} hosts and {len(self._origins)} origins listed>"
+        return (
+            f"<HostOriginPolicy: {where}, {len(self._hosts)} hosts and {len(self._origins)} "
+            "origins listed>"
+        )
 
     def allows_host(self, value: bytes | None) -> bool:
         """Return True if a request with this `Host` is for this server. It must have one."""

@@ -190,7 +190,10 @@ class FrameWatch:
     def __repr__(self) -> str:
         if self.error is not None:
             return f"<FrameWatch: {self.error.reason}>"
-        counts = f"{self._resets} resets, {self._idle_frames} idle frames, {self._updates} updates, {self._small_frames} crumbs"
+        counts = (
+            f"{self._resets} resets, {self._idle_frames} idle frames, {self._updates} updates, "
+            f"{self._small_frames} crumbs"
+        )
         return f"<FrameWatch: {counts}>"
 
     @property

@@ -1,27 +1,16 @@
-"""The HTTP headers of MCP: their names, and how text is encoded in them.
+"""The HTTP headers of MCP: their names, the encoding of values, and the copies of body values.
 
-1. Names are in lower case, as in `RequestHead`. On the wire their case does not matter.
-2. Text that a header cannot carry travels as `=?base64?...?=`, and so does text that looks like
-   that. Each text thus has one encoding, and each value one meaning (2026-07-28,
-   basic/transports/streamable-http, Value Encoding).
-3. Decoding is strict: base64 that no encoder produces, or that is not UTF-8, is an error.
+1. Text that a header cannot carry is sent as `=?base64?...?=`, and so is text that looks like that.
+   Each text thus has one encoding. Decoding is strict: base64 that no encoder produces, or that is
+   not UTF-8, is an error (2026-07-28, basic/transports/streamable-http, Value Encoding).
+2. Load balancers and gateways route and reject requests by headers that repeat values of the body,
+   but the server acts on the body. A difference may be an attack, so the server rejects the request
+   (Server Validation, same page). Values are compared after decoding, numbers as numbers. A header
+   for a missing argument is as wrong as a missing header.
+3. An invalid body is reported elsewhere. A value that cannot be compared because of it is not a
+   mismatch.
 
-Headers that mirror the body of a request: clients write them, and servers check them.
-
-Load balancers and gateways route and reject requests by these headers, but the server acts on the
-body. A difference may be an attack, so the request is rejected (2026-07-28,
-basic/transports/streamable-http, Server Validation).
-
-1. Values are compared after decoding, exactly; but numbers as numbers. A header that is repeated
-   matches nothing: one reader uses the first and another the last.
-2. A header for a missing argument is as wrong as a missing header. A `Mcp-Param-*` header that the
-   tool does not declare is ignored.
-3. An invalid body is an error of its own, reported elsewhere. What cannot be compared because of it
-   is not a mismatch.
-
-Options of a client's connection, and the configuration that follows from them.
-
-Invalid options are reported before a process is started or a connection opened for them.
+Names are in lower case, as in `RequestHead`. On the wire their case does not matter.
 """
 
 from __future__ import annotations
@@ -45,7 +34,7 @@ from mcp_core.schema._param_headers import (
 from mcp_core.types import CallToolParams
 
 if TYPE_CHECKING:
-    pass
+    from ._messages import Headers
 
 __all__ = [
     "LAST_EVENT_ID",
@@ -126,11 +115,7 @@ def decode_value(value: bytes) -> str:
         raise ValueError("its base64 is not UTF-8 text") from None
 
 
-# emptied
-
-if TYPE_CHECKING:
-    from ._messages import Headers
-
+# -- Both sides ----------------------------------------------------------------------------------
 
 # Decodes only the member that names the target, before the params are decoded. It has the type that
 # it has in every params, so what cannot be decoded here cannot be decoded there either.
@@ -244,7 +229,10 @@ class RequestHeaderValidator:
         if found is None:
             return None if expected is None else self._absent_or_repeated(header)
         if value is None:
-            return f"Header mismatch: {_display_name(header)} is there, but argument {argument!r} has no value"
+            return (
+                f"Header mismatch: {_display_name(header)} is there, but argument {argument!r} has "
+                "no value"
+            )
         try:
             text = decode_value(found)
         except ValueError as exc:
@@ -258,7 +246,10 @@ class RequestHeaderValidator:
 
 def _mismatch(header: bytes, found: str, expected: str | None) -> str:
     body = repr(expected[:_MAX_QUOTED]) if expected is not None else "no such value"
-    return f"Header mismatch: {_display_name(header)} is {found[:_MAX_QUOTED]!r}, but the body has {body}"
+    return (
+        f"Header mismatch: {_display_name(header)} is {found[:_MAX_QUOTED]!r}, but the body has "
+        f"{body}"
+    )
 
 
 def _display_name(header: bytes) -> str:
@@ -311,6 +302,8 @@ def _member(params: Any, attribute: str) -> Any:
     return params.get(_WIRE_NAMES.get(attribute, attribute), UNSET) if params else UNSET
 
 
+# -- Headers that a user sets --------------------------------------------------------------------
+
 _HEADER_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 _HEADER_VALUE: Final = re.compile(r"(?:[!-~\xa0-\xff](?:[\t -~\xa0-\xff]*[!-~\xa0-\xff])?)?")
@@ -318,8 +311,9 @@ _HEADER_VALUE: Final = re.compile(r"(?:[!-~\xa0-\xff](?:[\t -~\xa0-\xff]*[!-~\xa
 # Headers that HTTP or MCP itself sets, or that would change the meaning of a message.
 _RESERVED: Final = frozenset(
     """
-    host connection content-encoding content-length content-type transfer-encoding te trailer upgrade keep-alive
-    proxy-connection expect accept accept-encoding last-event-id mcp-protocol-version mcp-session-id mcp-method mcp-name
+    host connection content-encoding content-length content-type transfer-encoding te trailer
+    upgrade keep-alive proxy-connection expect accept accept-encoding last-event-id
+    mcp-protocol-version mcp-session-id mcp-method mcp-name
     """.split()
 )
 

@@ -2,36 +2,11 @@
 
 Names of headers are in lower case. How a body is framed is left to the driver. No `repr` shows the
 value of a header or a query: it may contain a token.
-
-The calls that an `HttpClient` gives to its driver, its options, its view of authorization.
-
-1. An `HttpCall` has all its headers but `content-length`, which the driver adds when it frames the
-   body.
-2. A call is given out when it is due, so a driver keeps no timers for calls.
-
-The checks of a request's head, in their order, and the error responses.
-
-1. The order is a tuple for each verb (`CHECKS`): who may send requests at all, then what is
-   requested, then in which shape and revision. The first failed check is the response, and the body
-   is not read.
-2. A header that may occur once and occurs twice is rejected, whatever its values: one reader takes
-   the first, and another the last. Headers that repeat what the body says are checked with the body
-   (`_mirror.py`).
-
-Sources: 2026-07-28, basic/transports/streamable-http; RFC 9110.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    # emptied
-
-    # emptied
-    pass
 
 __all__ = [
     "Action",
@@ -55,7 +30,10 @@ class RequestHead(Struct, gc=False):
     headers: Headers
 
     def __repr__(self) -> str:
-        return f"<RequestHead {_text(self.method)} {_text(self.target.partition(b'?')[0])} {_names(self.headers)}>"
+        return (
+            f"<RequestHead {_text(self.method)} {_text(self.target.partition(b'?')[0])} "
+            f"{_names(self.headers)}>"
+        )
 
     # msgspec has rich show every member. Without it rich uses the repr, which hides the values.
     __rich_repr__ = None  # type: ignore[assignment]
@@ -95,7 +73,7 @@ def _names(headers: Headers) -> str:
 
 
 def header(head: Head, name: bytes) -> bytes | None:
-    """Return the value of the first header of this name, in lower case; None if there is none."""
+    """Return the value of the first header of this name, in lower case, None without one."""
     for key, value in head.headers:
         if key == name:
             return bytes(value)

@@ -9,7 +9,7 @@ Transports) it changes neither messages nor the order of events. How it is opene
 2. The length of a frame is checked when its head has arrived. Nothing too long is ever buffered.
 3. A silent peer is pinged; a peer that does not read or does not close is waited for only so long.
    All these times are in `next_deadline`, so a driver has none of its own. Nothing is read while
-   `paused`, and nothing more is taken to send before the last was written: back-pressure.
+   `paused`, and nothing more is sent before the last was written: back-pressure.
 
 Sources: RFC 6455, 5.5 and 7.
 """
@@ -50,7 +50,7 @@ CODES: Final = {
     "garbage": 1007,  # text that is not UTF-8, or repeated messages that are not JSON
     "policy": 1008,  # the token has expired, or the client is idle or too slow
     "too long": 1009,
-    "own fault": 1011,
+    "internal error": 1011,
 }
 _MAX_REASON: Final = 123  # bytes: a control frame without the code
 _NO_CODE: Final = 1005  # reported if the peer's Close has no code; never sent
@@ -101,20 +101,20 @@ WebSocketAction = Text | Ping | Pong | Close
 class WebSocket:
     """A `Connection` on a WebSocket that is open.
 
-    Report what arrives with `receive_frame_head`, the `receive_*` methods and `lost`. After each of these
-    calls, and after each call into `conn`: take `next_event` until it returns `NEED_DATA` or
-    `PAUSED` (a `mcp_core.Pump` does); send what `messages_to_send` returns, and call `wrote` when a
-    part of it was written; set one timer to `next_deadline`. End when the connection is `over` and
-    everything taken was written, and at once when it is `gone`.
+    Report what arrives with the `receive_*` methods. After each of these calls, and after each call
+    into `conn`: call `next_event` until it returns `NEED_DATA` or `PAUSED` (a `mcp_core.Pump`
+    does); send what `messages_to_send` returns, and report each part that was written; set one
+    timer to `next_deadline`. End when the connection is `over` and everything was written, and at
+    once when it is `disconnected`.
 
     Args:
         conn: a connection of either role.
         now: the time, in seconds.
         grant: the grant of an authorized client.
-        judge: returns why a message may not be processed, or None if it may.
-        until: the time at which the client's token expires.
-        patience: seconds for a client to send its first message; None for no limit.
-        heard: called with each message that arrives; it must not raise.
+        find_rejection: returns why a message may not be processed, or None if it may.
+        token_expiry: the time at which the client's token expires.
+        first_message_timeout: seconds for a client to send its first message; None for no limit.
+        on_message: called with each message that arrives; it must not raise.
     """
 
     __slots__ = (
@@ -273,7 +273,7 @@ class WebSocket:
         self._fail("garbage" if code == CODES["garbage"] else "protocol", reason)
 
     def receive_eof(self, now: float) -> None:
-        """Take the end of the stream, or its failure. Do nothing if the peer has closed."""
+        """Report the end of the stream, or its failure. Do nothing if the peer has closed."""
         self.now = now
         if not self._peer_closed:
             self._peer_closed = True
@@ -283,7 +283,7 @@ class WebSocket:
     def fail(self, now: float) -> None:
         """Close the WebSocket after an internal error."""
         self.now = now
-        self._fail("own fault", "internal error")
+        self._fail("internal error", "internal error")
 
     # -- What to do now ---------------------------------------------------------------------------
 

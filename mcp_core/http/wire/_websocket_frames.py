@@ -29,10 +29,10 @@ _CHUNK: Final = 256 * 1024
 
 
 class WebSocketFrames:
-    """The frames of `socket`, for a client or a server.
+    """The frames of a WebSocket, for a client or a server.
 
     Args:
-        socket: receives what was read.
+        websocket: receives what was read.
         library: the module `wsproto.frame_protocol`.
         client: True at the client, which masks its frames.
     """

@@ -199,9 +199,12 @@ def injected_keys() -> list[Row]:
 
 def injected_names() -> list[Row]:
     kids = [
-        "../../../../dev/null", "/dev/null", "/proc/sys/kernel/randomize_va_space", "file:///etc/passwd", "..\\..\\x",
-        "https://evil.example/keys", "' OR 1=1 --", "ec' UNION SELECT 'x", "; cat /etc/passwd", "$(id)", "`id`", "|id",
-        "ec\0", "ec\n", " ec", "ec ", "EC", "Ec", "e", "ecc", "", "0", "*", "%65c", "é", "\u202eec", "{{7*7}}", "${jndi:ldap://x}",
+        "../../../../dev/null", "/dev/null", "/proc/sys/kernel/randomize_va_space",
+        "file:///etc/passwd", "..\\..\\x",
+        "https://evil.example/keys", "' OR 1=1 --", "ec' UNION SELECT 'x", "; cat /etc/passwd",
+        "$(id)", "`id`", "|id",
+        "ec\0", "ec\n", " ec", "ec ", "EC", "Ec", "e", "ecc", "", "0", "*", "%65c", "é", "\u202eec",
+        "{{7*7}}", "${jndi:ldap://x}",
         "ec,rsa", "keys/ec", "x" * 4000,
     ]  # fmt: skip
     rows = [
@@ -223,7 +226,8 @@ def injected_names() -> list[Row]:
 
 def extensions() -> list[Row]:
     crits: list[Any] = [
-        ["exp"], ["b64"], ["x"], ["alg"], ["http://example.com/UNDEFINED"], [], [""], [1], "exp", None, True, {}, ["cnf", "cnf"],
+        ["exp"], ["b64"], ["x"], ["alg"], ["http://example.com/UNDEFINED"], [], [""], [1], "exp",
+        None, True, {}, ["cnf", "cnf"],
     ]  # fmt: skip
     rows = [
         (
@@ -362,9 +366,13 @@ def bad_headers() -> list[Row]:
             "alg twice": doubled,
             "alg twice, the good one last": '{"alg":"none","alg":"ES256","kid":"ec"}',
             "kid twice": '{"alg":"ES256","kid":"x","kid":"ec"}',
-            "crit twice, the second spelt otherwise": '{"alg":"ES256","kid":"ec","crit":[],"cr\\u0069t":[]}',
+            "crit twice, the second spelt otherwise": (
+                '{"alg":"ES256","kid":"ec","crit":[],"cr\\u0069t":[]}'
+            ),
             "a quote in a name": '{"alg":"ES256","kid":"ec","a\\"b":1}',
-            "a quote in a name, hiding a double": '{"alg":"ES256","alg":"ES256","kid":"ec","a\\u0022\\u0022":1}',
+            "a quote in a name, hiding a double": (
+                '{"alg":"ES256","alg":"ES256","kid":"ec","a\\u0022\\u0022":1}'
+            ),
             "nested": b'{"alg":"ES256","kid":"ec","x":' + nested,
             "nested and closed": b'{"alg":"ES256","kid":"ec","jwk":' + nested + b"]" * 5000 + b"}",
             "typ a number": HEAD | {"typ": 1},
@@ -402,9 +410,11 @@ def bad_payloads() -> list[Row]:
         }.items()
     ]
     rows += [
-        (f"{name} twice", forge(HEAD, f"{said},{json.dumps(name)}:{json.dumps(value)}}}"), CLAIMS_UNREADABLE)
+        (f"{name} twice", forge(HEAD, f"{said},{json.dumps(name)}:{json.dumps(value)}}}"),
+            CLAIMS_UNREADABLE)
         for name, value in {
-            "iss": ISSUER, "aud": RESOURCE, "sub": "root", "exp": NOW + 9999, "scope": "admin", "client_id": "x", "jti": "t1",
+            "iss": ISSUER, "aud": RESOURCE, "sub": "root", "exp": NOW + 9999, "scope": "admin",
+            "client_id": "x", "jti": "t1",
         }.items()
     ]  # fmt: skip
     rows += [
@@ -433,21 +443,29 @@ def wrong_claims() -> list[Row]:
         (f"iss {json.dumps(iss)}", token(iss=iss), "another issuer")
         for iss in several(
             "https://evil.example", f"{ISSUER}/", ISSUER.upper(), "http://as.example.com", "https://as.example.com:443",
-            "https://as.example.com.evil.example", f"{ISSUER}/tenant", f" {ISSUER}", f"{ISSUER}\0", "", None, 1, [ISSUER], {},
+            "https://as.example.com.evil.example", f"{ISSUER}/tenant", f" {ISSUER}", f"{ISSUER}\0",
+            "", None, 1, [ISSUER], {},
             "https://as.example.com#sub:alice",
         )
     ]  # fmt: skip
     rows += [
         (f"aud {json.dumps(aud)}", token(aud=aud), words)
         for aud, words in (
-            ("https://other.example.com/mcp", "another audience"), (f"{RESOURCE}/", "another audience"),
+            ("https://other.example.com/mcp", "another audience"),
+            (f"{RESOURCE}/", "another audience"),
             ("https://mcp.example.com", "another audience"), (RESOURCE.upper(), "another audience"),
-            (f"{RESOURCE}?x=1", "another audience"), (f"{RESOURCE}#x", "another audience"), ("app", "another audience"),
-            ("", "another audience"), ("*", "another audience"), ([], "another audience"), ([""], "another audience"),
-            (["https://other.example.com"], "another audience"), (f"x {RESOURCE}", "another audience"),
-            ("http://mcp.example.com/mcp", "another audience"), (f"{RESOURCE}\n", "another audience"),
-            (None, "for whom"), (1, "for whom"), (True, "for whom"), ({RESOURCE: 1}, "for whom"), ([RESOURCE, 1], "for whom"),
-            ([[RESOURCE]], "for whom"), ([{"aud": RESOURCE}], "for whom"), ([RESOURCE, None], "for whom"),
+            (f"{RESOURCE}?x=1", "another audience"), (f"{RESOURCE}#x", "another audience"),
+            ("app", "another audience"),
+            ("", "another audience"), ("*", "another audience"), ([], "another audience"),
+            ([""], "another audience"),
+            (["https://other.example.com"], "another audience"),
+            (f"x {RESOURCE}", "another audience"),
+            ("http://mcp.example.com/mcp", "another audience"),
+            (f"{RESOURCE}\n", "another audience"),
+            (None, "for whom"), (1, "for whom"), (True, "for whom"), ({RESOURCE: 1}, "for whom"),
+            ([RESOURCE, 1], "for whom"),
+            ([[RESOURCE]], "for whom"), ([{"aud": RESOURCE}], "for whom"),
+            ([RESOURCE, None], "for whom"),
         )
     ]  # fmt: skip
     unreadable: tuple[Any, ...] = (
@@ -489,7 +507,8 @@ def wrong_claims() -> list[Row]:
     rows += [
         (f"cnf {json.dumps(cnf)}", token(cnf=cnf), "bound to a key")
         for cnf in several(
-            "", "x", 1, [], {}, {"jkt": ""}, {"jkt": 1}, {"jkt": None}, {"jkt": ["a"]}, {"x5t#S256": "a"}, {"kid": "a"},
+            "", "x", 1, [], {}, {"jkt": ""}, {"jkt": 1}, {"jkt": None}, {"jkt": ["a"]},
+            {"x5t#S256": "a"}, {"kid": "a"},
             {"jkt": "a", "x5t#S256": "b"}, {"jwk": {}}, {"JKT": "a"},
         )
     ]  # fmt: skip
@@ -500,8 +519,10 @@ def of_another_kind() -> list[Row]:
     rows = [
         (f"typ {typ!r}", token(header={"typ": typ}), KIND)
         for typ in (
-            "dpop+jwt", "DPOP+JWT", "application/dpop+jwt", "logout+jwt", "secevent+jwt", "id_token+jwt", "rt+jwt", "JWS", "JOSE",
-            "oauth-id-jag+jwt", "client-authentication+jwt", "token-introspection+jwt", "at+jwt ", "at+JWS", "application/",
+            "dpop+jwt", "DPOP+JWT", "application/dpop+jwt", "logout+jwt", "secevent+jwt",
+            "id_token+jwt", "rt+jwt", "JWS", "JOSE",
+            "oauth-id-jag+jwt", "client-authentication+jwt", "token-introspection+jwt", "at+jwt ",
+            "at+JWS", "application/",
             "application/application/jwt",
         )
     ]  # fmt: skip

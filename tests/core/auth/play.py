@@ -328,7 +328,7 @@ def login(
     reply: HttpResponse | None = None,
     **fields: str | None,
 ) -> Script:
-    """Return the steps of a user's login. `response_head_fields` are expected in the authorization request."""
+    """Return the steps of a user's login. The authorization request must have `fields`."""
     return [
         (
             browsed(

@@ -55,9 +55,12 @@ BAD_URLS = [
     "https://e.com/\r\nx",
 ]
 CHALLENGES = [
-    "Bearer", 'Basic realm="x"', 'Bearer error="insufficient_scope", scope="s1"', 'Bearer error="insufficient_scope"',
-    f'Bearer resource_metadata="{SERVER}/prm", scope="s2"', f'Bearer resource_metadata="{EVIL}/prm"',
-    'Bearer resource_metadata="http://169.254.169.254/"', 'Bearer resource_metadata="javascript:x"', 'Bearer scope="',
+    "Bearer", 'Basic realm="x"', 'Bearer error="insufficient_scope", scope="s1"',
+    'Bearer error="insufficient_scope"',
+    f'Bearer resource_metadata="{SERVER}/prm", scope="s2"',
+    f'Bearer resource_metadata="{EVIL}/prm"',
+    'Bearer resource_metadata="http://169.254.169.254/"', 'Bearer resource_metadata="javascript:x"',
+    'Bearer scope="',
     'DPoP error="use_dpop_nonce"', f'DPoP resource_metadata="{SERVER}/prm"', "\x00\xff", "",
 ]  # fmt: skip
 

@@ -339,8 +339,10 @@ def test_key_set_skips_unusable_keys() -> None:
         "ed448",
     ]
     odd = [
-        {}, 1, None, "x", {"kty": "AKP", "alg": "ML-DSA-44", "pub": "x"}, EC.as_dict(private=True), {"kty": "oct", "k": "x"},
-        EC.as_dict(private=False, use="enc"), EC.as_dict(private=False, use="sig", key_ops=["verify"], kid="good"),
+        {}, 1, None, "x", {"kty": "AKP", "alg": "ML-DSA-44", "pub": "x"}, EC.as_dict(private=True),
+        {"kty": "oct", "k": "x"},
+        EC.as_dict(private=False, use="enc"),
+        EC.as_dict(private=False, use="sig", key_ops=["verify"], kid="good"),
     ]  # fmt: skip
     assert [key.kid for key in load_keys(json.dumps({"keys": odd, "more": 1}).encode())] == ["good"]
     assert load_keys(b'{"keys":[]}') == []

@@ -112,7 +112,8 @@ def test_read_document_wrong_member_is_named(read: Any, members: dict[str, Any],
 
 
 LIVES: list[tuple[Any, float | None]] = [
-    (3600, 3600.0), ("3600", 3600.0), (1.5, 1.5), (0, 0.0), (-5, 0.0), (10**30, 315_360_000.0), (None, None),
+    (3600, 3600.0), ("3600", 3600.0), (1.5, 1.5), (0, 0.0), (-5, 0.0), (10**30, 315_360_000.0),
+    (None, None),
     ("soon", None), ("", None), ("nan", None), ("inf", None),
 ]  # fmt: skip
 

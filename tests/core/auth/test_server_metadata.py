@@ -106,7 +106,8 @@ def test_find_resource_nothing_published_returns_none() -> None:
 
 FAILURES: dict[str, tuple[str | None, Script, str]] = {
     **{
-        f"{code} is a failure": (None, [(get(f"{E}{PRM}/mcp"), status(code))], f"answered {code}. Try again later")
+        f"{code} is a failure": (None, [(get(f"{E}{PRM}/mcp"), status(code))],
+            f"answered {code}. Try again later")
         for code in (429, 500, 502, 503, 504)
     },
     "no answer": (
@@ -114,8 +115,10 @@ FAILURES: dict[str, tuple[str | None, Script, str]] = {
         [(get(f"{E}{PRM}/mcp"), FetchFailed("10.0.0.1 is not a public address"))],
         r"cannot be fetched from 'https://e.com/.*': 10\.0\.0\.1 is not a public address",
     ),
-    "the challenge promises what is nowhere": (PLACE, [(get(PLACE), MISSING), *MISSES], "was not found.*answered 404"),
-    "unreadable everywhere": (None, [(get(f"{E}{PRM}/mcp"), HTML), MISSES[1]], "was not found: .*cannot be read"),
+    "the challenge promises what is nowhere": (PLACE, [(get(PLACE), MISSING), *MISSES],
+        "was not found.*answered 404"),
+    "unreadable everywhere": (None, [(get(f"{E}{PRM}/mcp"), HTML), MISSES[1]],
+        "was not found: .*cannot be read"),
     "too long": (
         None,
         [(get(f"{E}{PRM}/mcp"), HttpResponse(200, [], b" " * 65537)), MISSES[1]],
@@ -126,7 +129,8 @@ FAILURES: dict[str, tuple[str | None, Script, str]] = {
         [(get(PLACE), status(302, ("location", "https://f.com/x"))), *MISSES],
         "answered 302",
     ),
-    "redirects to what is no URL": (PLACE, [(get(PLACE), status(302, ("location", "/a b"))), *MISSES], "answered 302"),
+    "redirects to what is no URL": (PLACE,
+        [(get(PLACE), status(302, ("location", "/a b"))), *MISSES], "answered 302"),
     "redirects without end": (
         PLACE,
         [*[(get(PLACE), status(302, ("location", PLACE)))] * 4, *MISSES],
@@ -139,9 +143,11 @@ FAILURES: dict[str, tuple[str | None, Script, str]] = {
     "the place has a user": ("https://u:p@e.com/x", [], "contains a user name"),
     "the place is broken": ("https://e.com/\r\nx", [], "characters that do not belong"),
     **{
-        f"resource {name}": (None, [(get(f"{E}{PRM}/mcp"), prm(resource=name))], "is that of another resource")
+        f"resource {name}": (None, [(get(f"{E}{PRM}/mcp"), prm(resource=name))],
+            "is that of another resource")
         for name in (
-            "https://evil.example.com/mcp", f"{E}/mcp2", f"{E}/mcp/x", "http://e.com/mcp", f"{E}:444/mcp", "", "mcp",
+            "https://evil.example.com/mcp", f"{E}/mcp2", f"{E}/mcp/x", "http://e.com/mcp",
+            f"{E}:444/mcp", "", "mcp",
             f"{E}/mcp#x", "https://u@e.com/mcp", f"{E}.evil.com/mcp",
         )
     },
@@ -198,20 +204,26 @@ def test_find_server_tries_urls_in_order(name: str) -> None:
 
 NOWHERE: Script = [(get(f"{A}{OAUTH}"), MISSING), (get(f"{A}{OIDC}"), MISSING)]
 BAD_SERVERS: dict[str, tuple[str, Script, str]] = {
-    "nowhere": (A, NOWHERE, "metadata of the authorization server 'https://a.com' was not found: .*404.*404"),
+    "nowhere": (A, NOWHERE,
+        "metadata of the authorization server 'https://a.com' was not found: .*404.*404"),
     "a failure": (A, [(get(f"{A}{OAUTH}"), status(503))], "answered 503. Try again later"),
     "not https": ("http://a.com", [], "is not https"),
     "a script": ("javascript:x", [], "the authorization server that the MCP server names"),
-    "unreadable": (A, [(get(f"{A}{OAUTH}"), document_reply(issuer=1)), NOWHERE[1]], "cannot be read"),
+    "unreadable": (A, [(get(f"{A}{OAUTH}"), document_reply(issuer=1)), NOWHERE[1]],
+        "cannot be read"),
     **{
-        f"issuer {issuer}": (A, [(get(f"{A}{OAUTH}"), server(issuer, A))], "is that of another authorization server")
-        for issuer in ("https://attacker.example.com", f"{A}/", "https://A.com", f"{A}:443", f"{A}/%74", "")
+        f"issuer {issuer}": (A, [(get(f"{A}{OAUTH}"), server(issuer, A))],
+            "is that of another authorization server")
+        for issuer in ("https://attacker.example.com", f"{A}/", "https://A.com", f"{A}:443",
+            f"{A}/%74", "")
     },
     **{
-        f"{member} {url}": (A, [(get(f"{A}{OAUTH}"), server(A, **{member: url}))], f"the {member} of the authorization")
+        f"{member} {url}": (A, [(get(f"{A}{OAUTH}"), server(A, **{member: url}))],
+            f"the {member} of the authorization")
         for member in ("authorization_endpoint", "token_endpoint", "registration_endpoint")
         for url in ("javascript:alert(1)", "http://a.com/x", "file:///x", "https://a.com/$(calc)", "https://u@a.com/",
-                    "https://a.com/#x", "--flag", "http://127.0.0.1/x", "", "https://a.com/" + "x" * 9000)
+                    "https://a.com/#x", "--flag", "http://127.0.0.1/x", "",
+                    "https://a.com/" + "x" * 9000)
     },
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The frames of WebSocket in bytes, made by hand, good and bad: what each comes to, for whoever reads them."""
+"""WebSocket frames as bytes, valid and invalid, each with its expected outcome."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def frame(
     length: int | None = None,
     as_long_as: int = 0,
 ) -> bytes:
-    """A frame of a client's, or, without a `mask`, of a server's. `length`: what its head says; `as_long_as`: 2 or 8 bytes for that."""
+    """Build the frame of a client, or, without a `mask`, of a server.
+
+    `length` is the length in its head; `as_long_as` encodes that in 2 or 8 bytes.
+    """
     size = len(payload) if length is None else length
     head = bytes([fin << 7 | rsv << 4 | opcode])
     bit = 0x80 if mask else 0
@@ -72,7 +75,7 @@ def short(opcode: int, payload: bytes) -> Any:
     return {PING: "ping", PONG: "pong"}[opcode], payload
 
 
-# -- What comes of them -------------------------------------------------------------------------------------------------------
+# -- What comes of them ----------------------------------------------------------------------------
 
 ASK = request(1, "ping")
 ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}
@@ -104,29 +107,34 @@ ROWS: list[tuple[str, bytes, list[Any]]] = [
     ("1.2.1 binary", frame(BINARY, b"{}"), [1003]),
     ("1.2.1 binary, in fragments", frame(BINARY, b"{", fin=False), [1003]),
     ("2.1 a ping", frame(PING) + BYE, [("pong", b""), 1000]),
-    ("2.3 a ping with a payload", frame(PING, b"\x00\xff\xfe") + BYE, [("pong", b"\x00\xff\xfe"), 1000]),
+    ("2.3 a ping with a payload", frame(PING, b"\x00\xff\xfe") + BYE,
+        [("pong", b"\x00\xff\xfe"), 1000]),
     ("2.4 as long as one may be", frame(PING, b"x" * 125) + BYE, [("pong", b"x" * 125), 1000]),
     ("2.5 longer", frame(PING, b"x" * 126), [1002]),
     ("2.7 a pong that nobody asked for", frame(PONG, b"x") + BYE, [1000]),
-    ("2.10 ten pings", b"".join(frame(PING, b"%d" % n) for n in range(10)) + BYE, [*[("pong", b"%d" % n) for n in range(10)], 1000]),
+    ("2.10 ten pings", b"".join(frame(PING, b"%d" % n) for n in range(10)) + BYE,
+        [*[("pong", b"%d" % n) for n in range(10)], 1000]),
     ("3.1 a reserved bit", message(ASK, rsv=1), [1002]),
     ("3.2 behind a message", message(ASK) + message(ASK, rsv=2), [ANSWER, 1002]),
     ("3.4 compressed, which nobody has agreed on", frame(TEXT, b"\xaaV*", rsv=4), [1002]),
     ("3.5 in a ping", frame(PING, rsv=6), [1002]),
     ("3.7 in a Close", close(1000, rsv=7), [1002]),
     *[(f"4.1 opcode {opcode}", frame(opcode), [1002]) for opcode in (3, 4, 5, 6, 7)],
-    *[(f"4.2 opcode {opcode}", message(ASK) + frame(opcode, b"x"), [ANSWER, 1002]) for opcode in (11, 12, 13, 14, 15)],
+    *[(f"4.2 opcode {opcode}", message(ASK) + frame(opcode, b"x"),
+        [ANSWER, 1002]) for opcode in (11, 12, 13, 14, 15)],
     ("5.1 a ping in fragments", frame(PING, b"a", fin=False) + frame(CONT, b"b"), [1002]),
     ("5.2 a pong in fragments", frame(PONG, b"a", fin=False) + frame(CONT, b"b"), [1002]),
     ("a Close in fragments", close(1000, fin=False), [1002]),
     ("5.3 a text in two fragments", between(ASKED) + BYE, [ANSWER, 1000]),
-    ("5.6 a ping between them", between(ASKED, frame(PING, b"p")) + BYE, [("pong", b"p"), ANSWER, 1000]),
+    ("5.6 a ping between them", between(ASKED, frame(PING, b"p")) + BYE,
+        [("pong", b"p"), ANSWER, 1000]),
     ("5.8 in fragments of a byte", in_pieces(ASKED, 1) + BYE, [ANSWER, 1000]),
     ("5.9 a continuation of nothing", frame(CONT, b"{}"), [1002]),
     ("5.10 unfinished", frame(CONT, b"{}", fin=False), [1002]),
     ("5.12 behind a message", message(ASK) + frame(CONT, b""), [ANSWER, 1002]),
     ("5.18 a text in a text", frame(TEXT, b"{", fin=False) + message(ASK), [1002]),
-    ("6.1.3 empty fragments", frame(TEXT, fin=False) + frame(CONT, ASKED, fin=False) + frame(CONT) + BYE, [ANSWER, 1000]),
+    ("6.1.3 empty fragments",
+        frame(TEXT, fin=False) + frame(CONT, ASKED, fin=False) + frame(CONT) + BYE, [ANSWER, 1000]),
     ("6.2.3 characters that are split", in_pieces(ASKED, 3) + BYE, [ANSWER, 1000]),
     ("6.3.1 no UTF-8", frame(TEXT, BAD.replace(b"X", b"\xce\xba\xed\xa0\x80")), [1007]),
     ("6.3.2 split into bytes", in_pieces(BAD.replace(b"X", b"\xce\xba\xed\xa0\x80"), 1), [1007]),
@@ -146,8 +154,10 @@ ROWS: list[tuple[str, bytes, list[Any]]] = [
     ("7.3.5 as long as one may be", close(1000, b"x" * 123), [1000]),
     ("7.3.6 longer", close(1000, b"x" * 124), [1002]),
     ("7.5.1 a reason that is no UTF-8", close(1000, b"\xce\xba\xed\xa0\x80"), [1007]),
-    *[(f"7.7 code {code}", close(code), [code]) for code in (1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 3000, 3999, 4000, 4999)],
-    *[(f"7.9 code {code}", close(code), [1002]) for code in (0, 999, 1004, 1005, 1006, 1016, 1100, 2000, 2999, 5000, 65535)],
+    *[(f"7.7 code {code}", close(code), [code]) for code in (1000, 1001, 1002, 1003, 1007, 1008,
+        1009, 1010, 1011, 3000, 3999, 4000, 4999)],
+    *[(f"7.9 code {code}", close(code), [1002]) for code in (0, 999, 1004, 1005, 1006, 1016, 1100,
+        2000, 2999, 5000, 65535)],
     ("no mask", message(ASK, mask=False), [1002]),
     ("a length in more bytes than it takes", message(ASK, as_long_as=2), [1002]),
     ("in eight", message(ASK, as_long_as=8), [1002]),

@@ -1,4 +1,4 @@
-"""Frames of HTTP/2 by the byte, for tests that say what nobody should."""
+"""HTTP/2 frames as bytes, for tests that send invalid ones."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ HELLO: Final = PREFACE + frame(SETTINGS)
 
 
 def block(headers: list[tuple[bytes, bytes]]) -> bytes:
-    """A list of headers in HPACK, each as a literal: it means the same wherever it stands."""
+    """Encode headers in HPACK, each as a literal: independent of the state of the decoder."""
     return b"".join([b"\x00" + _text(name) + _text(value) for name, value in headers])
 
 

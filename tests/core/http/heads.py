@@ -1,12 +1,14 @@
-r"""Raw HTTP/1.1 requests and what becomes of each: a corpus for whoever reads requests.
+r"""Raw HTTP/1.1 requests and what becomes of each: a corpus for every parser of requests.
 
-Each `Row` is one connection's worth of bytes, of which the first request is judged. `status` is that of the refusal;
-`SERVED` means that it reaches the server; `WAITS` that more bytes must come. In the tables a minus before a status says
-that we refuse what h11 alone would read: `forgiven`.
+Each `Row` has the bytes of one connection, and the outcome of its first request. `status` is that
+of the rejection; `SERVED` means that the request reaches the server; `WAITS` that more bytes must
+come. In the tables a minus before a status means that we reject a request that h11 alone would
+accept: `forgiven`.
 
-Three tables: `LINES` are request lines, put before the usual headers. `FIELDS` are header lines, put after them. `WHOLE`
-is everything else, byte by byte. The tricks are those of request smuggling: whatever readers of HTTP are known to
-disagree about, each as the smallest request that shows it. `CHUNKS` are bodies in chunks, which h11 judges.
+Three tables: `LINES` are request lines, put before the usual headers. `FIELDS` are header lines,
+put after them. `WHOLE` is everything else, byte by byte. The tricks are those of request smuggling:
+everything about which HTTP parsers are known to disagree, each as the smallest request that shows
+it. `CHUNKS` are bodies in chunks, which h11 parses.
 """
 
 from __future__ import annotations
@@ -607,7 +609,8 @@ WHOLE: Final[list[tuple[str, bytes, int]]] = [
     ("two in one go", b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n" + SMUGGLED, SERVED),
 ]
 
-# name, a body in chunks, what h11 reads: all of the data, or the status of its refusal, or that more must come
+# name, a body in chunks, what h11 reads: all of the data, or the status of its refusal, or that
+# more must come
 CHUNKS: Final[list[tuple[str, bytes, bytes | int]]] = [
     ("one chunk", b"2\r\n{}\r\n0\r\n\r\n", b"{}"),
     ("two chunks", b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n", b"{}"),

@@ -1,7 +1,9 @@
 """Spellings of `Host` and `Origin`, and who lets them in: a corpus for every way into a server.
 
-The tricks are those by which pages got, or could have got, into MCP servers that looked at no name or only at its
-beginning or end (CVE-2025-66414, CVE-2025-66416, CVE-2025-9611, CVE-2026-34742, CVE-2026-42559), and what the readers of
+The tricks are those by which pages got, or could have got,
+into MCP servers that looked at no name or only at its
+beginning or end (CVE-2025-66414, CVE-2025-66416, CVE-2025-9611, CVE-2026-34742, CVE-2026-42559),
+and what the readers of
 URLs disagree about.
 """
 
@@ -67,7 +69,7 @@ HOSTS: Final[list[tuple[bytes, str]]] = [
     (b"[fe80::1]", "A"),
     (b"[::2]", "A"),
     (b"[::127.0.0.1]", "A"),
-    # nobody's address, though browsers come to this machine by it
+    # the unspecified address, by which browsers reach this machine
     (b"0.0.0.0", ""),
     (b"0.0.0.0:8000", ""),
     (b"[::]", ""),
@@ -342,7 +344,7 @@ HOSTS: Final[list[tuple[bytes, str]]] = [
     (b"localhost:" + b"0" * 8000 + b"80", ""),
 ]
 
-# Origin, Host, which gates let it in. That Host was let in is another question.
+# Origin, Host, the policies that allow it. Whether Host is allowed is another question.
 ORIGINS: Final[list[tuple[bytes, bytes, str]]] = [
     # the page of the server itself
     (b"http://localhost:8000", b"localhost:8000", "LAN"),
@@ -473,7 +475,7 @@ ORIGINS: Final[list[tuple[bytes, bytes, str]]] = [
     (b"tauri://localhost", b"localhost", ""),
     (b"capacitor://localhost", b"localhost", ""),
     (b"http://" + b"a" * 8000, b"localhost:8000", ""),
-    # a Host that is none has no pages
+    # an empty Host has no pages
     (b"http://localhost", b"", ""),
     (b"http://", b"", ""),
     (b"http://a b", b"a b", ""),

@@ -1,4 +1,4 @@
-"""A `Router` without a driver: requests go in by hand, handlers are stepped until they wait, and responses are read as clients do."""
+"""A `Router` with the test as its driver: it sends requests, steps handlers, reads responses."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ class Bench(Runtime):
 
 
 class _Pause:
-    """What a handler waits for here: being stepped again."""
+    """A wait until the test steps the handler again."""
 
     def __await__(self) -> Any:
         yield
 
 
 class Reply:
-    """A response as it is read: `status`, `headers`, and `body`; `events` of a stream, `messages` of either."""
+    """A response as a client reads it: `status`, `headers`, `body`, `events` and `messages`."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
@@ -129,7 +129,7 @@ class Reply:
 
     @property
     def message_text(self) -> str:
-        """What the tool said that was called."""
+        """The text of the tool result."""
         return str(self.messages[-1]["result"]["content"][0]["text"])
 
     @property
@@ -138,7 +138,10 @@ class Reply:
 
 
 class Talk:
-    """A site that serves one `server` at `/mcp`, and what goes on there. `step` lets each handler run until it waits again."""
+    """A router that serves one `server` at `/mcp`, and its exchanges.
+
+    `step` runs each handler until it waits again.
+    """
 
     def __init__(
         self,
@@ -166,14 +169,14 @@ class Talk:
         )
         self.site = Router({"/mcp": self.endpoint}, routes)
         self.now = 0.0
-        self.deaf = False  # nobody reads what is answered
+        self.deaf = False  # no client reads the responses
         self.jobs: dict[RequestJob, Generator[Any, Any, Any]] = {}
         self.stopped: set[RequestJob] = set()
         self.replies: dict[Exchange, Reply] = {}
         self.seen: list[tuple[Conversation, Event]] = []
         self.services: list[Service] = []
 
-    # -- Requests ----------------------------------------------------------------------------------------------------------
+    # -- Requests ----------------------------------------------------------------------------------
 
     def send(
         self,
@@ -214,7 +217,7 @@ class Talk:
         return self.post(message, *more)
 
     def judge(self, reply: Reply, *replies: Any) -> None:
-        """Do the steps of the guard, each with the next of `replies`; what is an exception is thrown."""
+        """Run the steps of the check, each with the next of `replies`; exceptions are thrown."""
         admission = reply.exchange.auth_check
         assert admission is not None
         for told in replies:
@@ -234,7 +237,7 @@ class Talk:
         assert accepted.status == 202, accepted
         return visit
 
-    # -- The driver's part -------------------------------------------------------------------------------------------------
+    # -- The driver's part -------------------------------------------------------------------------
 
     def pump(self) -> None:
         while True:

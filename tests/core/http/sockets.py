@@ -97,7 +97,7 @@ class Played:
         return self.heard()
 
     def take(self) -> list[WebSocketAction]:
-        """What is sent, as the writer takes it."""
+        """Return all output, taken in the pieces that the writer takes."""
         taken: list[WebSocketAction] = []
         while actions := self.socket.messages_to_send(self.talk.now):
             taken += actions

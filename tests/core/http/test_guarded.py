@@ -1,4 +1,4 @@
-"""A guarded endpoint: who is let in, what is said to who is not, and that nothing happens before that is clear."""
+"""An endpoint with authorization: grants, denials, and no processing before the decision."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mcp_core.auth import (
     VerifierUnavailable,
 )
 from mcp_core.http import Endpoint, EndpointAuth, Head, HostOriginPolicy, RequestHead, Router
-from mcp_core.http.server._auth import GUARDED
+from mcp_core.http.server._auth import AUTHORIZED_VERBS
 from mcp_core.registry import Context, Server
 from mcp_core.revisions._methods import METHODS
 from mcp_core.runtime import run_auth_check
@@ -59,14 +59,17 @@ def house() -> Server:
 
     @server.tool
     def whoami(context: Context) -> str:
-        """Who asks."""
+        """Return the principal."""
         grant = context.grant
         assert grant is not None
-        return f"{context.principal} {' '.join(sorted(grant.scopes))} {grant.client_id} {grant.claims.get('plan')}"
+        return (
+            f"{context.principal} {' '.join(sorted(grant.scopes))} {grant.client_id} "
+            f"{grant.claims.get('plan')}"
+        )
 
     @server.tool
     async def erase(context: Context) -> str:
-        """What not everybody may."""
+        """Erase, which needs a scope."""
         done.append(context.principal)
         await context.progress(1)
         return "erased"
@@ -155,7 +158,7 @@ def challenge(reply: Reply) -> str:
     return reply.headers[b"www-authenticate"].decode()
 
 
-# -- At the head -------------------------------------------------------------------------------------------------------
+# -- At the head -----------------------------------------------------------------------------------
 
 
 def test_valid_token_is_served_with_its_principal() -> None:
@@ -174,7 +177,7 @@ def test_unguarded_request_has_no_principal() -> None:
 
     @server.tool
     def who(context: Context) -> str:
-        """Who asks."""
+        """Return the principal."""
         return f"{context.principal!r} {context.grant}"
 
     assert Talk(server).call(1, "who").message_text == "'' None"
@@ -242,7 +245,7 @@ def test_other_verbs_need_no_token() -> None:
     talk = guarded()
     assert talk.send(b"OPTIONS", [HOST]).status == 204
     assert talk.send(b"PUT", [HOST]).status == 405
-    assert {b"GET", b"POST", b"DELETE"} == GUARDED
+    assert {b"GET", b"POST", b"DELETE"} == AUTHORIZED_VERBS
     assert not talk.log
 
 
@@ -261,7 +264,7 @@ def test_required_scopes_apply_to_every_request() -> None:
     assert visit.call(1, "whoami").status == 200
 
 
-# -- What a guard has to ask -------------------------------------------------------------------------------------------
+# -- What a guard has to ask -----------------------------------------------------------------------
 
 
 class Later:
@@ -354,7 +357,7 @@ def test_disconnect_during_the_check_ends_the_exchange() -> None:
 
 
 class NoGuard:
-    """Something that is no guard: it says neither who asks nor how it turns down."""
+    """An invalid resource server: it returns neither a grant nor a denial."""
 
     metadata_paths = ("/nowhere",)
 
@@ -406,7 +409,7 @@ def test_check_that_takes_too_long_gets_503() -> None:
 def test_shutdown_rejects_requests_that_were_granted(when: str) -> None:
     talk = guarded(Later())
     if when == "before":
-        talk.site.wind_down()
+        talk.site.shutdown()
     reply = talk.get(principal="ann")
     talk.site.close()
     talk.judge(reply, "ann")
@@ -426,7 +429,7 @@ def test_verifier_exception_denies_access(raised: type[BaseException]) -> None:
 
 
 class Doer:
-    """What does steps as a driver would."""
+    """A runner of steps, as in a driver."""
 
     def __init__(self, *replies: Any) -> None:
         self.replies = list(replies)
@@ -464,7 +467,7 @@ def test_check_without_a_fetch_function_fails() -> None:
     assert "sends no HTTP requests for authorization" in str(exc)
 
 
-# -- With the guard's own verifiers ------------------------------------------------------------------------------------
+# -- With the verifiers of the package -------------------------------------------------------------
 
 
 def test_signed_token_is_verified() -> None:
@@ -499,7 +502,7 @@ def test_async_verifier_is_awaited() -> None:
         assert reply.status == status
 
 
-# -- In the body -------------------------------------------------------------------------------------------------------
+# -- In the body -----------------------------------------------------------------------------------
 
 FORBIDDEN: dict[str, Callable[[Gatehouse], Reply]] = {
     "tool": lambda talk: talk.tool("erase", "ann-reads", id=7),
@@ -616,7 +619,8 @@ def test_invalid_body_gets_its_error_only_with_a_token(body: bytes) -> None:
     "name", ["tools/call", "resources/read", "resources/subscribe", "subscriptions/listen"]
 )
 def test_method_name_has_one_row(name: str) -> None:
-    # With two rows of one name, an endpoint could read its params in one way, and a connection in the other.
+    # With two rows of one name, an endpoint could read its params in one way, and a connection in
+    # the other.
     assert len([row for row in METHODS if row.name == name]) == 1
 
 
@@ -651,7 +655,7 @@ def test_unknown_method_needs_the_base_scopes_only() -> None:
     assert talk.ask("x/y", "none", what="it").status == 403
 
 
-# -- Whose it is -------------------------------------------------------------------------------------------------------
+# -- Whose it is -----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("AR-13", "AU-6")
@@ -680,7 +684,7 @@ def test_request_state_belongs_to_its_principal() -> None:
     assert not talk.log
 
 
-# -- For how long ------------------------------------------------------------------------------------------------------
+# -- For how long ----------------------------------------------------------------------------------
 
 
 def fleeting(text: str) -> Grant | None:
@@ -736,7 +740,7 @@ def test_running_call_outlives_the_token() -> None:
     assert lone.is_stream
     talk.step(3)
     assert (lone.message_text, called.message_text) == ("done", "done")
-    # Also if it was taken up again.
+    # Also after a reconnect.
     called = visit.call(2, "slow")
     talk.wait(20)
     talk.hang_up(called)
@@ -799,7 +803,7 @@ def test_grant_without_expiry_never_expires() -> None:
     assert stands(stream)
 
 
-# -- Metadata ----------------------------------------------------------------------------------------------------------
+# -- Metadata --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", [META, META + b"/mcp", META + b"/mcp/", META + b"?x=y"])
@@ -824,7 +828,7 @@ def test_metadata_needs_no_token(path: bytes) -> None:
 
 
 def published(*guards: OAuthResourceServer, path: bytes = META) -> Any:
-    """What a site of such guards has at `path`: a resource, or a status."""
+    """Return the resource that a router of these servers publishes at `path`, or the status."""
     endpoints = {f"/{index}": Gatehouse(each).endpoint for index, each in enumerate(guards)}
     exchange = Router(endpoints).begin(RequestHead(b"GET", path, [HOST]), 0)
     head, *body = exchange.actions_to_send()
@@ -833,12 +837,12 @@ def published(*guards: OAuthResourceServer, path: bytes = META) -> Any:
 
 
 @pytest.mark.requirement("AR-2")
-def test_metadata_of_several_guards_is_at_their_own_paths() -> None:
+def test_metadata_of_several_resource_servers_is_at_their_own_paths() -> None:
     a, b = (OAuthResourceServer(f"https://h.example/{name}", [ISSUER], known) for name in "ab")
     root = OAuthResourceServer("https://h.example", [ISSUER], known)
     for each, name in ((a, b"/a"), (b, b"/b")):
         assert published(a, b, root, path=META + name) == each.resource
-    # Whoever looks at the root learns of the one whose place it is, or of the only one there is.
+    # The root has the metadata of its own resource, or of the only resource.
     assert published(a, b) == 404
     assert published(a, root, b) == published(root) == root.resource
     assert published(a) == published(a, a) == a.resource
@@ -847,7 +851,7 @@ def test_metadata_of_several_guards_is_at_their_own_paths() -> None:
 def test_metadata_conflict_of_two_guards_raises() -> None:
     a, b = (OAuthResourceServer(f"https://{host}.example/mcp", [ISSUER], known) for host in "ab")
     with pytest.raises(
-        ValueError, match=r"two guards have their metadata at '/\.well-known/.*/mcp'"
+        ValueError, match=r"two resource servers have their metadata at '/\.well-known/.*/mcp'"
     ):
         published(a, b)
     assert published(a, OAuthResourceServer(a.resource, [ISSUER], known)) == a.resource

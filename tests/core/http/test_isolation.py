@@ -1,4 +1,4 @@
-"""Who gets what: nothing of one session in another, every message once and in order, and nothing left whenever somebody goes."""
+"""Isolation: no message in another session, each once and in order, nothing left at the end."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def left_over(talk: Talk) -> dict[str, Any]:
     return {name: what for name, what in held.items() if what}
 
 
-# -- Principals and handles ----------------------------------------------------------------------------------------------------
+# -- Principals and handles ------------------------------------------------------------------------
 
 
 class House(NamedTuple):
@@ -76,9 +76,9 @@ class House(NamedTuple):
 
     talk: Talk
     ann: Visit
-    own: Reply  # the stream of her session
-    counting: Reply  # a call that tells of its progress
-    asking: Reply  # a call that waits for an answer of hers
+    own: Reply  # the standalone stream of the session
+    counting: Reply  # a call that reports progress
+    asking: Reply  # a call that waits for input of the client
     question: Any
     secret: str
 
@@ -130,7 +130,7 @@ def guarded() -> EndpointAuth:
 
 
 Act = Callable[[Visit, House], Reply]
-# What a stranger does with a handle of Ann's; first by her session, then in one of his own.
+# A stranger uses a handle of Ann's; first with the id of Ann's session, then in another session.
 HANDLES: dict[str, tuple[Act, Act]] = {
     "session, POST": (lambda v, h: v.call(1), lambda v, h: v.call(1)),
     "session, GET": (lambda v, h: v.get(), lambda v, h: v.get()),
@@ -194,7 +194,7 @@ def said(reply: Reply) -> tuple[Any, ...]:
 def test_session_id_of_another_principal_is_like_an_unknown_one(what: str, stranger: str) -> None:
     here = house()
     known, unknown = HANDLES[what]
-    # By the id of her session, and by one that nobody has.
+    # By the id of Ann's session, and by an unknown id.
     theirs = known(Visit(here.talk, here.ann.id, D, stranger), here)
     nobodys = unknown(Visit(here.talk, b"f" * 32, D, stranger), here)
     assert said(theirs) == said(nobodys)
@@ -220,7 +220,7 @@ def test_session_id_of_another_principal_is_unknown_behind_a_guard(
 
 @pytest.mark.parametrize("what", HANDLES)
 def test_session_behind_a_guard_survives_its_token(what: str) -> None:
-    """Another token of hers is as good as the first; one that may less is refused, and harms nothing."""
+    """Another token of the same user works; one with fewer scopes is denied, without effect."""
     here = house(guarded())
     known, _ = HANDLES[what]
     refused = known(Visit(here.talk, here.ann.id, D, "ann-may-nothing"), here)
@@ -237,7 +237,7 @@ def test_event_id_of_another_session_is_like_an_unknown_one(what: str, stranger:
     known, unknown = HANDLES[what]
     one, other = (here.talk.session(principal=stranger, elicitation={}) for _ in range(2))
     if what == "event of the session":
-        # Each session has a stream of that name: what comes is that of the one who asks.
+        # Each session has a stream of that name: the client gets its own.
         reply = known(one, here)
         assert reply.messages == []
     else:
@@ -272,7 +272,7 @@ def test_modern_request_reaches_no_session() -> None:
     unharmed(here)
 
 
-# -- The same ids --------------------------------------------------------------------------------------------------------------
+# -- The same ids ----------------------------------------------------------------------------------
 
 
 def test_concurrent_posts_with_the_same_id_are_separate() -> None:
@@ -314,7 +314,7 @@ def test_cancellation_with_an_invalid_id_does_nothing(id: Any) -> None:
     assert reply.message["result"]["content"][0]["text"] == "x"
 
 
-# -- Fifty events --------------------------------------------------------------------------------------------------------------
+# -- Fifty events ----------------------------------------------------------------------------------
 
 
 class Fifty:
@@ -377,8 +377,10 @@ def progress_in(reply: Reply) -> list[Any]:
 @pytest.mark.parametrize("version", [B, C, D])
 @pytest.mark.requirement("SHL-6", "SHL-16", "SHL-17", "SHL-18", "SHL-19")
 def test_stream_cut_anywhere_resumes_at_the_next_event(version: str, when: str, reply: str) -> None:
-    """The rest is the same bytes that the client would have got, behind an event that only says where it begins. In 2025-11-25 it is
-    cut at each byte, in the others at each event."""
+    """The rest has the same bytes that the client would have got, behind a priming event.
+
+    In 2025-11-25 it is cut at each byte, in the other revisions at each event.
+    """
     run = Fifty(version, reply=reply)
     begins = b"id: %b\nretry: 1000\ndata: \n\n" if version == D else b"%.0b"
     run.talk.step()
@@ -415,8 +417,10 @@ def test_stream_cut_anywhere_resumes_at_the_next_event(version: str, when: str, 
 @pytest.mark.parametrize("reply", ["auto", "sse"])
 @pytest.mark.requirement("SHL-18", "SHL-19")
 def test_stream_cut_anywhere_delivers_each_event_once(version: str, reply: str) -> None:
-    """It is lost when `told` events were told, of which `heard` had reached the client; the rest is told while it is away, or when
-    it is there again."""
+    """The stream is cut after `told` events, of which `heard` had reached the client.
+
+    The rest is sent while the client is away, or after it has reconnected.
+    """
     whole = [*range(1, 13), "answer"]
     for told in range(13):
         for heard in range(0, told + 1, 1 if version == D else 3):
@@ -427,7 +431,7 @@ def test_stream_cut_anywhere_delivers_each_event_once(version: str, reply: str) 
                 body = run.reply.body
                 ends = boundaries(body)[1:] if version == D else boundaries(body)
                 if heard >= len(ends) or ends[heard] == 0:
-                    continue  # it knows of no event yet, so there is nothing to come back to
+                    continue  # it knows of no event yet, so there is nothing to resume
                 run.reply.body = body[: ends[heard]]
                 got = progress_in(run.reply)
                 assert got == whole[:heard]
@@ -454,7 +458,7 @@ def test_stream_without_an_event_id_cannot_be_resumed(version: str) -> None:
     assert left_over(run.talk) == {}
 
 
-# -- Somebody goes -------------------------------------------------------------------------------------------------------------
+# -- Disconnects -----------------------------------------------------------------------------------
 
 CALLS: dict[str, Callable[[Talk, Visit], Reply]] = {
     "at once": lambda talk, visit: visit.call(1),
@@ -486,7 +490,7 @@ CALLS: dict[str, Callable[[Talk, Visit], Reply]] = {
 
 
 class Counted(Talk):
-    """Takes actions only until so many were taken; then the client is gone. `taken` tells how many there were."""
+    """A client that disconnects after `most` actions; `taken` is the number that it has read."""
 
     def __init__(self, most: int, **options: Any) -> None:
         super().__init__(**options)
@@ -606,7 +610,7 @@ def test_delete_in_any_state_of_a_call_ends_it(state: str, reply: str) -> None:
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("sharp", [False, True], ids=["wind_down", "close"])
+@pytest.mark.parametrize("sharp", [False, True], ids=["shutdown", "close"])
 def test_close_in_any_state_ends_everything(state: str, sharp: bool) -> None:
     talk = Talk()
     visit = talk.session(elicitation={})
@@ -616,7 +620,7 @@ def test_close_in_any_state_ends_everything(state: str, sharp: bool) -> None:
     if sharp:
         talk.site.close()
     else:
-        talk.site.wind_down()
+        talk.site.shutdown()
     talk.pump()
     _other_half(talk)
     refused = talk.call(1)
@@ -630,7 +634,7 @@ def test_close_in_any_state_ends_everything(state: str, sharp: bool) -> None:
     assert left_over(talk) == {}
 
 
-# -- Who does not read ---------------------------------------------------------------------------------------------------------
+# -- Who does not read -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("modern", [False, True])
@@ -654,7 +658,7 @@ def test_stalled_stream_does_not_harm_others(modern: bool) -> None:
     assert talk.endpoint.log.bytes < 256 * 1000
     talk.site.disconnected(deaf.exchange, talk.now)
     talk.pump()
-    # It may come back for what is kept.
+    # It may resume the retained events.
     again = visit.get(deaf.last_id)
     assert again.status == (
         200 if progress_in(deaf)[-1] >= session.streams[b"2"].last_evicted else 400

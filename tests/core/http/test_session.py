@@ -1,4 +1,4 @@
-"""Sessions: how they begin and end, to whom they belong, which stream a message goes to, and how one that was lost is taken up."""
+"""Sessions: their begin and end, their owner, the stream of each message, and resumption."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ A, B, C = "2024-11-05", "2025-03-26", "2025-06-18"
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
-# -- Beginning and end ---------------------------------------------------------------------------------------------------------
+# -- Beginning and end -----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SHL-20", "SHL-21", "HTTP-9")
@@ -153,7 +153,7 @@ def test_session_limit_rejects_further_sessions(most: int) -> None:
     assert talk.post(initialize()).status == 200
 
 
-# -- Whose it is ---------------------------------------------------------------------------------------------------------------
+# -- Whose it is -----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SHL-27", "SHL-33")
@@ -241,7 +241,7 @@ def test_request_id_in_use_is_rejected() -> None:
     assert visit.call(1).status == 200
 
 
-# -- Which stream --------------------------------------------------------------------------------------------------------------
+# -- Which stream ----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SHL-3", "SHL-4", "SHL-14", "SHL-15", "SHL-16", "SHL-17", "SHL-5")
@@ -382,7 +382,7 @@ def test_cancelled_request_in_the_queue_ends_its_response() -> None:
     visit.delete()
 
 
-# -- Streams that were lost ------------------------------------------------------------------------------------------------------
+# -- Streams that were lost ------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SHL-6", "SHL-18", "SHL-19")
@@ -400,7 +400,7 @@ def test_stream_begins_with_a_priming_event_if_supported() -> None:
 
 
 def resumed(version: str, cut: int, when: str, count: int = 50) -> list[Any]:
-    """Progress and answer of one call, as heard by a client whose stream was cut behind `cut` bytes."""
+    """Return progress and result of a call whose stream was cut after `cut` bytes and resumed."""
     talk = Talk()
     visit = talk.session(version)
     reply = visit.call(1, "count", progress=True, to=count)
@@ -554,7 +554,7 @@ def test_retained_streams_make_room_for_new_ones() -> None:
     assert len(talk.endpoint.sessions[visit.id].streams) <= 4
 
 
-# -- Batches (2025-03-26) ---------------------------------------------------------------------------------------------------------
+# -- Batches (2025-03-26) --------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SHL-1", "DEC-5")
@@ -598,7 +598,7 @@ def test_invalid_message_in_a_session_gets_an_error() -> None:
         assert (reply.status, reply.message["error"]["code"]) == (400, code)
 
 
-# -- Without sessions --------------------------------------------------------------------------------------------------------------
+# -- Without sessions ------------------------------------------------------------------------------
 
 
 def test_sessions_off_makes_each_request_one_shot() -> None:
@@ -637,7 +637,7 @@ def test_sessions_off_runs_on_after_a_disconnect() -> None:
     assert type(talk.seen[-1][1]).__name__ == "ConnectionClosed"
 
 
-# -- HTTP+SSE (2024-11-05) ---------------------------------------------------------------------------------------------------------
+# -- HTTP+SSE (2024-11-05) -------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SSE-1", "SSE-2", "SSE-4", "SSE-6", "PROBE-8", "CUST-4")

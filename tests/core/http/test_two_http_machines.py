@@ -1,6 +1,6 @@
-"""The two machines of HTTP back to back: a client, a site, and between them a wire that can be cut after any byte of any response.
+"""An HTTP client and a router back to back, with a wire that can be cut after any byte.
 
-What is asked for here is the same each time, whatever the wire does: each message once, in order, and an end to every call.
+For every cut the same must hold: each message arrives once and in order, and every call ends.
 """
 
 from __future__ import annotations
@@ -59,8 +59,11 @@ RESUMABLE: Final = [B, C, D]
 
 
 class Wire:
-    """`cut` gives, for the number of a call, after how many bytes of its response's body the wire breaks; None for never. `chunk` is in
-    how large pieces that travels; `noticed`: the server hears of the break."""
+    """A wire between an `HttpClient` and an `Endpoint`.
+
+    `cut` maps the number of a call to the bytes of its response body after which the wire breaks;
+    None for never. `chunk` is the size of pieces; `noticed`: the server learns of the break.
+    """
 
     def __init__(
         self, *versions: str, chunk: int = 1 << 20, noticed: bool = True, **options: Any
@@ -142,7 +145,7 @@ class Wire:
     def _carry(self, exchange: Exchange, action: Any) -> None:
         key: Any = exchange.token
         if self._live.get(key) is not exchange:
-            return  # written to nobody
+            return  # the client is gone
         if isinstance(action, Head):
             self.statuses[key] = action.status
             self.client.response_started(key, action, self.now)
@@ -283,7 +286,7 @@ def test_the_server_asks_in_its_answer() -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_what_belongs_to_no_request_comes_on_the_stream_of_the_session(version: str) -> None:
+def test_message_of_no_request_arrives_on_the_standalone_stream(version: str) -> None:
     wire = Wire(version)
     wire.open()
     _, server = wire.calls_tool()
@@ -292,7 +295,7 @@ def test_what_belongs_to_no_request_comes_on_the_stream_of_the_session(version: 
     told = single(wire.heard)
     assert isinstance(told, NotificationReceived)
     assert told.related is None
-    # It breaks, and what is said meanwhile is not lost.
+    # The stream breaks, and messages sent meanwhile are not lost.
     get = next(call.key for call in wire.calls if call.head.method == b"GET")
     wire.breaks(get)
     server.send_notification("notifications/prompts/list_changed")
@@ -321,7 +324,7 @@ def test_a_session_that_the_server_ends(version: str) -> None:
     assert len(wire.endpoint.sessions) == 1
 
 
-# -- A stream of fifty events, cut -------------------------------------------------------------------------------------------
+# -- A stream of fifty events, cut -----------------------------------------------------------------
 
 COUNT: Final = 49  # of progress, and the answer
 
@@ -335,7 +338,7 @@ def fifty(
     chunk: int = 1 << 20,
     noticed: bool = True,
 ) -> tuple[list[Any], Wire, int]:
-    """What the client hears of a call whose stream breaks after `cuts[0]` bytes, and the one after it after `cuts[1]`..."""
+    """Return the events of a call whose streams break after `cuts` bytes, one after the other."""
     wire = Wire(version, chunk=chunk, noticed=noticed, retry=0.0)
     wire.open()
     first = len(wire.calls) + 1
@@ -358,14 +361,15 @@ def whole(count: int = COUNT) -> list[Any]:
 
 
 def first_event(version: str, body: bytes) -> int:
-    """How many bytes the client needs to be able to come back."""
+    """Return the number of bytes that a client needs to be able to resume."""
     return body.index(b"\n\n") + 2
 
 
 def check_cuts(version: str, *, noticed: bool, count: int = COUNT, step: int = 1) -> None:
-    """Cut the stream after every `step`th byte: the client hears everything once, or nothing but the loss.
+    """Cut the stream after every `step`th byte: each message arrives once, or only the loss.
 
-    Before there is an event to resume from, only the loss is reported, and the request is not sent again.
+    Before there is an event to resume from, only the loss is reported,
+    and the request is not sent again.
     """
     heard, wire, key = fifty(version, count=count)
     assert heard == whole(count)
@@ -413,7 +417,7 @@ def test_events_cut_while_they_come(when: str, chunk: int) -> None:
 
 
 def check_two_cuts(version: str, *steps: int) -> None:
-    """Cut the stream after every `steps[0]`th byte, and the one that resumes it after every `steps[1]`th."""
+    """Cut the stream after every `steps[0]`th byte, the resumed one after every `steps[1]`th."""
     _, wire, key = fifty(version, count=9)
     body = wire.bodies[key]
     needed, total = first_event(version, body), len(body)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class App(AsgiApplication):
-    """An application. `does` lists its steps; `fails` maps a step to the exception that it raises."""
+    """An application. `does` lists its steps; `fails` maps a step to the exception it raises."""
 
     _cancelled = Cancelled
     _new_event = FakeEvent

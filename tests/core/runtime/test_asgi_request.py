@@ -54,7 +54,7 @@ class Served:
         self.request = AsgiRequest(self, scope(**about), self.receive, self.send)
         self.task = FakeTask(self.request.run)
 
-    # -- The driver's part -------------------------------------------------------------------------------------------------
+    # -- The driver's part -------------------------------------------------------------------------
 
     def clock(self) -> float:
         return self.talk.now
@@ -81,7 +81,7 @@ class Served:
             if self.receiving.waits is not None:
                 self.receiving.go(Cancelled())
 
-    # -- The server's part -------------------------------------------------------------------------------------------------
+    # -- The server's part -------------------------------------------------------------------------
 
     async def receive(self) -> Any:
         while not self.to_receive:
@@ -97,7 +97,7 @@ class Served:
         self.sent.append(message)
         await Wait("send")
 
-    # -- The test's --------------------------------------------------------------------------------------------------------
+    # -- The test's --------------------------------------------------------------------------------
 
     def go(self, task: FakeTask | None = None) -> str | None:
         """Go on until the next wait for something else than `send` and the auth check."""

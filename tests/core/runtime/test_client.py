@@ -182,7 +182,7 @@ def params(request: Message) -> Any:
     return found
 
 
-# -- Calls -------------------------------------------------------------------------------------------------------------------
+# -- Calls -----------------------------------------------------------------------------------------
 
 CONTENT: Message = {"content": [{"type": "text", "text": "x"}]}
 MESSAGES: Message = {"messages": []}
@@ -314,7 +314,7 @@ def test_call_ended_early_cancels_request() -> None:
     assert client.talk.take_sent() == []
 
 
-# -- Lists -------------------------------------------------------------------------------------------------------------------
+# -- Lists -----------------------------------------------------------------------------------------
 
 NO_CURSOR = error(0, -32602, "what cursor?")
 
@@ -408,7 +408,7 @@ def test_list_other_error_raises(answers: list[Message]) -> None:
     assert client.talk.take_sent() == []
 
 
-# -- Cache ------------------------------------------------------------------------------------------------------------
+# -- Cache -----------------------------------------------------------------------------------------
 
 LONG = 60_000  # milliseconds
 
@@ -530,7 +530,7 @@ def test_result_of_call_with_meta_is_not_cached() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_cache_disabled_sends_every_request(version: str) -> None:
-    # In the revisions that do not have them, what looks like a hint is none.
+    # Revisions without cache hints ignore a member of that name.
     client = opened(version, cache=version in STATEFUL)
     for _ in range(2):
         value(client, client.list_tools(), page("a", ttl=LONG))
@@ -539,7 +539,7 @@ def test_cache_disabled_sends_every_request(version: str) -> None:
         value(client, client.list_tools(), error(0))
 
 
-# -- Output schemas ---------------------------------------------------------------------------------------------------------
+# -- Output schemas --------------------------------------------------------------------------------
 
 WEATHER: Message = {
     "name": "w",
@@ -589,7 +589,7 @@ def test_output_schemas_are_learned_from_cached_list() -> None:
         value(client, client.call_tool("w"), DOES_NOT)
 
 
-# -- Completion --------------------------------------------------------------------------------------------------------------
+# -- Completion ------------------------------------------------------------------------------------
 
 PROMPT, TEMPLATE = {"type": "ref/prompt", "name": "p"}, {"type": "ref/resource", "uri": "a://{b}"}
 
@@ -644,7 +644,7 @@ def test_complete_undeclared_capability_depends_on_revision(version: str, asks: 
             value(client, call)
 
 
-# -- Log messages ------------------------------------------------------------------------------------------------------------
+# -- Log messages ----------------------------------------------------------------------------------
 
 
 def message(level: str = "info", **more: Any) -> Message:
@@ -808,7 +808,7 @@ def test_log_level_rejected_at_open_is_reported(answer: Any, reported: Any) -> N
     )
 
 
-# -- Opening -----------------------------------------------------------------------------------------------------------------
+# -- Opening ---------------------------------------------------------------------------------------
 
 
 def test_open_with_known_peer_sends_no_probe() -> None:
@@ -839,7 +839,7 @@ def test_notification_names_exist_in_protocol() -> None:
     assert {*_INVALIDATES, "notifications/message"} <= known
 
 
-# -- Over HTTP ----------------------------------------------------------------------------------------------------------------
+# -- Over HTTP -------------------------------------------------------------------------------------
 
 
 def with_headers(version: str, offers: Message = OFFERS, **options: Any) -> Played:

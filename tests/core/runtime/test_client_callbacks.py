@@ -71,7 +71,7 @@ def asked(question: t.InputRequest, value: Any, *, later: bool = False) -> Any:
     return result_of(callbacks.respond(question))
 
 
-# -- Values of callbacks -------------------------------------------------------------------------------------------------------
+# -- Values of callbacks ---------------------------------------------------------------------------
 
 ACCEPT, DECLINE = t.ElicitResult(action="accept"), t.ElicitResult(action="decline")
 CANCEL = t.ElicitResult(action="cancel")
@@ -196,7 +196,7 @@ def test_respond_in_retry_converts_refusal(
         assert result_of(job) == answer
 
 
-# -- Forms ---------------------------------------------------------------------------------------------------------------------
+# -- Forms -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -240,7 +240,7 @@ def test_answer_form_declines_url() -> None:
     assert answer_form(give(AssertionError()))(PAGE.params) == DECLINE
 
 
-# -- CallbackJob ------------------------------------------------------------------------------------------------------------------
+# -- CallbackJob -----------------------------------------------------------------------------------
 
 
 class Kept:
@@ -302,7 +302,7 @@ def test_callback_job_abandoned_is_stopped_without_outcome() -> None:
     never_run.abandon()
 
 
-# -- ServerInitiatedRequests ------------------------------------------------------------------------------------------------------
+# -- ServerInitiatedRequests -----------------------------------------------------------------------
 
 CONTENT = {"role": "user", "content": {"type": "text", "text": "hello"}}
 ELICIT = request("s", "elicitation/create", {"message": "m", "requestedSchema": NAME_FORM})
@@ -311,7 +311,7 @@ LIST_ROOTS = request("s", "roots/list")
 
 
 class Asked:
-    """A client of a stateful server, which is the test. `held` lists the calls of `pause_timeouts`."""
+    """A client of a stateful server: the test. `held` lists the calls of `pause_timeouts`."""
 
     def __init__(self, version: str = D, value: Any = None, **options: Any) -> None:
         callback = give(value, later=True)
@@ -503,7 +503,7 @@ def test_server_request_callback_cancelled_gets_error() -> None:
     }
 
 
-# -- InputWait --------------------------------------------------------------------------------------------------------------
+# -- InputWait -------------------------------------------------------------------------------------
 
 
 class UnwatchedCall(PendingCall[Any]):

@@ -93,7 +93,7 @@ def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message
         return end.value, asked
 
 
-# -- Input requests in results ----------------------------------------------------------------------------------------------------------
+# -- Input requests in results ---------------------------------------------------------------------
 
 
 @pytest.mark.requirement("MRTR-6", "MRTR-7", "MRTR-8", "MRTR-10")
@@ -347,7 +347,7 @@ def test_connection_closed_ends_call_during_callback(why: Any) -> None:
     client.works()
 
 
-# -- Server-initiated requests --------------------------------------------------------------------------------------------------------
+# -- Server-initiated requests ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -412,7 +412,7 @@ def test_server_request_in_2026_is_rejected() -> None:
     assert (client.work, client.talk.take_sent()) == ([], [])
 
 
-# -- Changes of roots ---------------------------------------------------------------------------------------------------------
+# -- Changes of roots ------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("ROOT-4")

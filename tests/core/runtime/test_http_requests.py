@@ -168,7 +168,7 @@ class Play:
     def pump(self) -> None:
         self.runner.run()
 
-    # -- What a test says ----------------------------------------------------------------------------------------------------
+    # -- What a test says --------------------------------------------------------------------------
 
     def call(self, key: int, **more: Any) -> Task:
         self.http.make.append(HttpCall(key, HEAD, b"{}", **more))
@@ -369,7 +369,7 @@ def test_unexpected_exception_ends_request_and_is_raised() -> None:
     assert play.http.told == [(1, "internal error of the client")]
 
 
-# -- Waiting for a connection -----------------------------------------------------------------------------------------------------------------------
+# -- Waiting for a connection ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -462,7 +462,7 @@ def test_shared_connection_failing_lets_waiting_requests_dial() -> None:
     assert (second.waits, third.waits) == ("dial", "dial")
 
 
-# -- Timeouts ------------------------------------------------------------------------------------------------------------------------
+# -- Timeouts --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -489,7 +489,7 @@ def test_idle_connection_expired_is_discarded() -> None:
     assert play.http.told == [("time", 7.9), ("time", 8.0)]
 
 
-# -- Authorization -------------------------------------------------------------------------------------------------------
+# -- Authorization ---------------------------------------------------------------------------------
 
 
 class FakeAuth:

@@ -331,7 +331,7 @@ def test_subscription_opening_has_timeout() -> None:
     assert begun == [{"timeout": 60.0}, {"timeout": None}]
 
 
-# -- Lost subscriptions on an open connection -----------------------------------------------------------------------
+# -- Lost subscriptions on an open connection ------------------------------------------------------
 
 
 def loses(client: Played, error: McpTrioError) -> None:

@@ -40,7 +40,7 @@ def build() -> Server:
     @server.tool
     def failing() -> str:
         """Fail for the model."""
-        raise ToolError("told")
+        raise ToolError("for the model")
 
     @server.tool
     def broken() -> str:
@@ -181,7 +181,7 @@ def test_middleware_may_replace_exception_of_handler() -> None:
 
     talk = Asked(server)
     assert talk.ask("tools/call", name="broken")["content"][0]["text"] == "soothed"
-    assert talk.ask("tools/call", name="failing")["content"][0]["text"] == "told"
+    assert talk.ask("tools/call", name="failing")["content"][0]["text"] == "for the model"
     assert talk.ask("tools/call", name="nobody") == {
         "code": -32602,
         "message": "Unknown tool: nobody",

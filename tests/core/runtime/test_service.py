@@ -87,7 +87,8 @@ def build() -> Server:
         def fail(error: BaseException = error) -> str:
             raise error
 
-        name = f"{type(error).__name__}{'Data' if isinstance(error, McpError) and error.data is not msgspec.UNSET else ''}"
+        has_data = isinstance(error, McpError) and error.data is not msgspec.UNSET
+        name = f"{type(error).__name__}{'Data' if has_data else ''}"
         server.add_tool(
             functools.partial(fail, error),
             name=name,
@@ -322,7 +323,7 @@ def test_runtime_with_report_only_numbers_references() -> None:
     assert [type(exc) for _, exc in talk.reports] == [ValueError, TypeError]
 
 
-# -- Input (see also test_server_input_requests.py) ---------------------------------------------------------------------------
+# -- Input (see also test_server_input_requests.py) ----------------------------------------------
 
 
 def asking(*, middleware: Any = None) -> Server:
@@ -486,7 +487,7 @@ def by_hand() -> Server:
 
     @server.tool
     def nowhere() -> str:
-        """Want a page that is none."""
+        """Want a page with an invalid URL."""
         raise UrlElicitationRequired("Please log in.", "nowhere")
 
     return server
@@ -527,7 +528,7 @@ def test_stop_cancels_jobs_that_wait_for_input() -> None:
     assert answer["error"]["message"] == "the request was cancelled"
 
 
-# -- Visited pages ----------------------------------------------------------------------------------------
+# -- Visited pages ---------------------------------------------------------------------------------
 
 
 def visiting() -> Server:

@@ -51,11 +51,13 @@ def test_tokens_repr_shows_no_secret() -> None:
 
 KEPT = json.loads(encode_tokens(FULL))
 CHANGES: list[dict[str, Any]] = [
-    {"layout": 2}, {"layout": "1"}, {"access": ""}, {"access": "a\r\nx: y"}, {"access": 5}, {"refresh": []},
+    {"layout": 2}, {"layout": "1"}, {"access": ""}, {"access": "a\r\nx: y"}, {"access": 5},
+    {"refresh": []},
     {"scopes": "x"}, {"asked": None}, {"expires_at": "soon"}, {"dpop_seed": 1}, {"client_id": None},
 ]  # fmt: skip
 BROKEN = [
-    b"", b"\x00" * 100, b"null", b"[]", b"{}", b"{", encode_tokens(FULL)[:-5], encode_tokens(FULL) + b"x", b"\xff" * 10,
+    b"", b"\x00" * 100, b"null", b"[]", b"{}", b"{", encode_tokens(FULL)[:-5],
+    encode_tokens(FULL) + b"x", b"\xff" * 10,
     *(json.dumps({name: value for name, value in KEPT.items() if name != gone}).encode()
       for gone in ("layout", "access", "issuer", "resource", "client_id")),
     *(json.dumps(KEPT | change).encode() for change in CHANGES),

@@ -99,7 +99,8 @@ BAD_PROOFS: list[Any] = [
     (proof(TOKEN, header={"jwk": None}), "type dpop"),
     (proof(TOKEN, header={"alg": "none"}), "algorithm"),
     (proof(TOKEN, header={"alg": "HS256"}), "algorithm"),
-    (forge({"typ": "dpop+jwt", "alg": "HS256", "jwk": OCT.as_dict()}, CLAIMS, OCT, "HS256"), "algorithm"),
+    (forge({"typ": "dpop+jwt", "alg": "HS256", "jwk": OCT.as_dict()}, CLAIMS, OCT, "HS256"),
+        "algorithm"),
     (proof(TOKEN, header={"crit": ["x"], "x": 1}), "extension"),
     (proof(TOKEN, header={"jwk": {}}), "no usable key"),
     (proof(TOKEN, header={"jwk": "https://evil.example"}), "no usable key"),
@@ -111,14 +112,18 @@ BAD_PROOFS: list[Any] = [
     (proof(TOKEN, key=STRANGER), "another key"),
     (proof(TOKEN, key=STRANGER, header={"jwk": PUBLIC}), "signature"),
     (proof(TOKEN, key=ED, alg="EdDSA"), "another key"),
-    *((proof(TOKEN, without=name), "needs the claims") for name in ("jti", "htm", "htu", "iat", "ath")),
-    *((proof(TOKEN, **{name: value}), "needs the claims") for name in ("jti", "htm", "htu", "ath", "nonce") for value in (1, ["x"])),
-    *((proof(TOKEN, **{name: None}), "needs the claims") for name in ("jti", "htm", "htu", "iat", "ath")),
+    *((proof(TOKEN, without=name), "needs the claims") for name in ("jti", "htm", "htu", "iat",
+        "ath")),
+    *((proof(TOKEN, **{name: value}), "needs the claims") for name in ("jti", "htm", "htu", "ath",
+        "nonce") for value in (1, ["x"])),
+    *((proof(TOKEN, **{name: None}), "needs the claims") for name in ("jti", "htm", "htu", "iat",
+        "ath")),
     (proof(TOKEN, iat=str(NOW)), "needs the claims"),
     (proof(TOKEN, iat=True), "needs the claims"),
     (proof(TOKEN, jti=""), "no identifier"),
     (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b"[]", HOLDER), "needs the claims"),
-    (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b'{"jti":"a","jti":"b"}', HOLDER), "needs the claims"),
+    (forge({"typ": "dpop+jwt", "alg": "ES256", "jwk": PUBLIC}, b'{"jti":"a","jti":"b"}', HOLDER),
+        "needs the claims"),
     (proof(TOKEN, htm="GET"), "another method"),
     (proof(TOKEN, htm="post"), "another method"),
     (proof(TOKEN, htu="https://mcp.example.com/"), "another URL"),
@@ -157,7 +162,8 @@ def test_proof_any_text_is_rejected(text: str) -> None:
 
 
 @given(
-    st.dictionaries(st.sampled_from(["jti", "htm", "htu", "iat", "ath", "nonce"]), st.none() | st.text() | st.integers() | st.floats(
+    st.dictionaries(st.sampled_from(["jti", "htm", "htu", "iat", "ath", "nonce"]),
+        st.none() | st.text() | st.integers() | st.floats(
         allow_nan=False, allow_infinity=False
     ), min_size=1)
 )  # fmt: skip

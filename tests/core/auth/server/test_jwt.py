@@ -125,7 +125,8 @@ def test_jwt_any_changed_character_is_rejected(data: st.DataObject) -> None:
 @given(
     st.dictionaries(
         st.sampled_from([*CLAIMS, "cnf", "nbf", "scp", "typ", "token_use", "azp"]),
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5)
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False,
+            allow_infinity=False) | st.text(max_size=5)
         | st.lists(st.text(max_size=3)) | st.dictionaries(st.text(max_size=3), st.text(max_size=3)),
         min_size=1,
     )
@@ -188,36 +189,48 @@ def test_jwt_secret_shorter_than_digest_is_rejected() -> None:
 
 # Claims, and the members of the grant.
 GOOD_TOKENS: list[Any] = [
-    pytest.param({}, {"client_id": "app", "scopes": {"files:read", "files:write"}, "expires_at": NOW + 600}, id="plain"),
+    pytest.param({},
+        {"client_id": "app", "scopes": {"files:read", "files:write"}, "expires_at": NOW + 600},
+        id="plain"),
     pytest.param({"aud": ["https://other.example", RESOURCE]}, {}, id="one audience of several"),
     pytest.param({"header": {"typ": "JWT"}}, {}, id="typ JWT"),
     pytest.param({"header": {"typ": "jwt"}}, {}, id="typ in lower case"),
     pytest.param({"header": {"typ": None}}, {}, id="no typ"),
     pytest.param({"header": {"typ": "application/AT+JWT"}}, {}, id="typ in full"),
-    pytest.param({"header": {"typ": "at+jwt"}, "nonce": "x"}, {}, id="says that it is an access token"),
-    pytest.param({"header": {"typ": "JWT"}, "typ": "Bearer", "token_use": "access"}, {}, id="kinds of others"),
-    pytest.param({"header": {"typ": "JWT"}, "typ": 1, "token_use": ["id"]}, {}, id="kinds that mean nothing"),
-    pytest.param({"header": {"jku": "https://evil.example", "x5c": ["x"], "x5u": 1, "jwk": {}}}, {}, id="keys beside"),
-    pytest.param({"header": {"unknown": {"a": [1]}, "cty": "json"}}, {}, id="parameters that nobody knows"),
+    pytest.param({"header": {"typ": "at+jwt"}, "nonce": "x"}, {},
+        id="says that it is an access token"),
+    pytest.param({"header": {"typ": "JWT"}, "typ": "Bearer", "token_use": "access"}, {},
+        id="kinds of others"),
+    pytest.param({"header": {"typ": "JWT"}, "typ": 1, "token_use": ["id"]}, {},
+        id="kinds that mean nothing"),
+    pytest.param({"header": {"jku": "https://evil.example", "x5c": ["x"], "x5u": 1, "jwk": {}}}, {},
+        id="keys beside"),
+    pytest.param({"header": {"unknown": {"a": [1]}, "cty": "json"}}, {},
+        id="parameters that nobody knows"),
     pytest.param({"without": "scope"}, {"scopes": set()}, id="no scope"),
     pytest.param({"scope": ""}, {"scopes": set()}, id="empty scope"),
     pytest.param({"scope": "a  b "}, {"scopes": {"a", "b"}}, id="spaces"),
     pytest.param({"scope": ["a", "b c"]}, {"scopes": {"a", "b c"}}, id="a list of scopes"),
     pytest.param({"without": "scope", "scp": ["a"]}, {"scopes": {"a"}}, id="scp, a list"),
     pytest.param({"without": "scope", "scp": "a b"}, {"scopes": {"a", "b"}}, id="scp, a text"),
-    pytest.param({"scope": None, "scp": None, "cnf": None, "nbf": None}, {"scopes": set(), "jkt": None}, id="null"),
+    pytest.param({"scope": None, "scp": None, "cnf": None, "nbf": None},
+        {"scopes": set(), "jkt": None}, id="null"),
     pytest.param({"without": "client_id"}, {"client_id": None}, id="no client"),
     pytest.param({"without": "client_id", "azp": "web"}, {"client_id": "web"}, id="azp"),
-    pytest.param({"without": "sub"}, {"principal": f"{ISSUER}#client:app"}, id="a client for itself"),
-    pytest.param({"sub": "app"}, {"principal": f"{ISSUER}#sub:app"}, id="a user with the name of a client"),
-    pytest.param({"sub": "jörg #sub:x"}, {"principal": f"{ISSUER}#sub:jörg #sub:x"}, id="an odd name"),
+    pytest.param({"without": "sub"}, {"principal": f"{ISSUER}#client:app"},
+        id="a client for itself"),
+    pytest.param({"sub": "app"}, {"principal": f"{ISSUER}#sub:app"},
+        id="a user with the name of a client"),
+    pytest.param({"sub": "jörg #sub:x"}, {"principal": f"{ISSUER}#sub:jörg #sub:x"},
+        id="an odd name"),
     pytest.param({"exp": NOW - 59}, {"expires_at": NOW - 59}, id="expired within the leeway"),
     pytest.param({"exp": NOW - 59.5}, {"expires_at": NOW - 59.5}, id="a fraction of a second"),
     pytest.param({"nbf": NOW + 60, "iat": NOW + 60}, {}, id="a clock that is ahead"),
     pytest.param({"iat": 0, "nbf": 0}, {}, id="very old"),
     pytest.param({"without": "iat"}, {}, id="no iat"),
     pytest.param({"cnf": {"jkt": "thumb"}}, {"jkt": "thumb"}, id="bound to a key"),
-    pytest.param({"https://example.com/claim": 'a"b', "roles": [{"a": 'x"'}]}, {}, id="claims of one's own"),
+    pytest.param({"https://example.com/claim": 'a"b', "roles": [{"a": 'x"'}]}, {},
+        id="claims of one's own"),
 ]  # fmt: skip
 
 
@@ -232,7 +245,10 @@ def test_jwt_valid_token_gives_grant(changes: dict[str, Any], wanted: dict[str, 
 
 
 def test_jwt_escaped_slash_in_claim_name_is_accepted() -> None:
-    said = '{"iss":"https:\\/\\/as.example.com","aud":"https:\\/\\/mcp.example.com\\/mcp","sub":"a","exp":1800000100,"https:\\/\\/x":1}'
+    said = (
+        '{"iss":"https:\\/\\/as.example.com","aud":"https:\\/\\/mcp.example.com\\/mcp",'
+        '"sub":"a","exp":1800000100,"https:\\/\\/x":1}'
+    )
     assert (
         run_without_steps(VERIFIER.verify(forge({"alg": "ES256", "kid": "ec"}, said), NOW)).claims[
             "https://x"
@@ -281,7 +297,8 @@ def test_jwt_without_kid_needs_single_fitting_key() -> None:
         ({"jwks": JWKS, "algorithms": ["none"]}, "algorithms must be some of"),
         ({"jwks": JWKS, "algorithms": []}, "algorithms must be some of"),
         ({"jwks": JWKS, "algorithms": ["RS256", "HS256"]}, "algorithms must be some of"),
-        ({"secret": SECRET, "algorithms": ["RS256"]}, "algorithms must be some of EdDSA|algorithms must be some of HS256"),
+        ({"secret": SECRET, "algorithms": ["RS256"]},
+            "algorithms must be some of EdDSA|algorithms must be some of HS256"),
         ({"secret": b"short"}, "5 bytes; at least 32 are required"),
         ({"secret": RSA.as_pem(private=False)}, "public key"),
         ({"jwks": {"keys": []}}, "no public signature key"),

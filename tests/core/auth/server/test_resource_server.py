@@ -404,7 +404,7 @@ def grouped(text: str) -> Grant | None:
 
 
 def refusing(text: str) -> Grant | None:
-    raise InvalidToken(f"{text} is none")
+    raise InvalidToken(f"{text} is invalid")
 
 
 def verifier_unavailable(text: str) -> Grant | None:
@@ -681,7 +681,10 @@ def test_admit_bound_token_proof_is_accepted_once() -> None:
     assert refusal.status == 401
     assert challenges(refusal) == [
         f'Bearer scope="read", {WHERE}',
-        f'DPoP error="invalid_dpop_proof", error_description="the proof was used before (jti)", scope="read", {WHERE}, {ALGS}',
+        (
+            'DPoP error="invalid_dpop_proof", error_description="the proof was used before (jti)", '
+            f'scope="read", {WHERE}, {ALGS}'
+        ),
     ]
     assert admit_head(by, *dpop("good", proof("good", jti="p2", htm="GET")), method=b"GET") is BOUND
     assert (
@@ -808,11 +811,15 @@ def test_check_bound_token_missing_scopes_challenges_dpop() -> None:
 @pytest.mark.parametrize(
     ("resource", "paths"),
     [
-        (RESOURCE, ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource")),
+        (RESOURCE,
+            ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource")),
         ("https://e.com", ("/.well-known/oauth-protected-resource",)),
-        ("https://e.com/a/b", ("/.well-known/oauth-protected-resource/a/b", "/.well-known/oauth-protected-resource")),
-        ("https://e.com/a/", ("/.well-known/oauth-protected-resource/a/", "/.well-known/oauth-protected-resource")),
-        ("http://127.0.0.1:8000/mcp", ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource")),
+        ("https://e.com/a/b",
+            ("/.well-known/oauth-protected-resource/a/b", "/.well-known/oauth-protected-resource")),
+        ("https://e.com/a/",
+            ("/.well-known/oauth-protected-resource/a/", "/.well-known/oauth-protected-resource")),
+        ("http://127.0.0.1:8000/mcp",
+            ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource")),
         ("https://[2001:db8::1]:8443", ("/.well-known/oauth-protected-resource",)),
     ],
 )  # fmt: skip

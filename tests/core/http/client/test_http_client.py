@@ -41,7 +41,7 @@ def test_response_to_unknown_call_is_ignored() -> None:
     assert net.events() == []
 
 
-def test_heard_option_gets_each_message() -> None:
+def test_on_message_option_gets_each_message() -> None:
     heard: list[bytes] = []
     net = Net(E, options=HttpClientOptions(on_message=heard.append))
     net.open()

@@ -1,4 +1,4 @@
-"""What both client transports share: the order of messages, and the outcome of a POST.
+"""The common part of both client transports: the order of messages, the outcome of a POST.
 
 The host of the operations is played by the test, as `OperationHost` describes it.
 """
@@ -220,7 +220,7 @@ def test_operation_names_method_and_target(method: str, params: Any, operation: 
     assert operation_name(a_request(method, params=params)) == operation
 
 
-def test_step_of_custom_method_is_none() -> None:
+def test_custom_method_has_no_step() -> None:
     assert handshake_step(a_request("initialize")) is Step.INITIALIZE
     assert handshake_step(a_request("x/custom")) is None
 

@@ -1,4 +1,4 @@
-"""ASGI as a spelling: where an application is, as told by a scope, and what its messages mean."""
+"""ASGI over HTTP: the path of an application from its scope, and the meaning of messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def scope(**more: Any) -> dict[str, Any]:
     return {"type": "http", "method": "POST", "path": "/mcp", "headers": [], **more}
 
 
-# -- Where it is ----------------------------------------------------------------------------------------------------------
+# -- Where it is -----------------------------------------------------------------------------------
 
 # root_path, path, raw_path, query; the path inside, the target as the client sees it
 SCOPES: list[tuple[str | None, str, bytes | None, bytes | None, bytes, bytes]] = [
@@ -36,7 +36,7 @@ SCOPES: list[tuple[str | None, str, bytes | None, bytes | None, bytes, bytes]] =
     ("/tools", "/mcp", b"/mcp", b"", b"/mcp", b"/tools/mcp"),
     ("/tools", "/toolshed", b"/toolshed", b"", b"/toolshed", b"/tools/toolshed"),
     ("/ü b", "/mcp", b"/mcp", b"", b"/mcp", b"/%C3%BC%20b/mcp"),
-    # What was quoted is compared unquoted, and told as it came.
+    # A quoted path is compared unquoted; the target stays as it was received.
     ("/ü", "/ü/mcp", b"/%c3%bc/mcp", b"", b"/mcp", b"/%c3%bc/mcp"),
     ("", "/mcp", b"/m%63p", b"", b"/mcp", b"/m%63p"),
     ("", "/ü", None, b"", "/ü".encode(), b"/%C3%BC"),
@@ -64,12 +64,12 @@ def test_scope_headers_are_passed_on() -> None:
     assert head.headers == list(pairs)
 
 
-# -- Messages -------------------------------------------------------------------------------------------------------------
+# -- Messages --------------------------------------------------------------------------------------
 
 
 class Token:
     def wake(self) -> None:
-        """Nobody waits here."""
+        """Do nothing: no task waits here."""
 
 
 def begin(
@@ -141,7 +141,7 @@ def test_optional_message_keys_may_be_missing() -> None:
     asked.receive({"type": "http.request"}, talk.now)
     settle(talk)
     assert len(asked.messages_to_send(0.0)) == 2
-    asked.receive({"type": "http.request"}, talk.now)  # told again, as some servers do
+    asked.receive({"type": "http.request"}, talk.now)  # sent twice, as by some servers
     asked.receive({"type": "http.something.else"}, talk.now)
     settle(talk)
     assert asked.messages_to_send(0.0) == []

@@ -1,4 +1,4 @@
-"""A WebSocket in words of ASGI: who is accepted, what goes over it, how it ends, and that nothing is said to who is not there."""
+"""A WebSocket over ASGI: acceptance, messages, its end, and no output after a disconnect."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Asked:
             exchange.token.wake()
 
     def tell(self, **message: Any) -> list[Any]:
-        """A message arrives; gives what is said then."""
+        """Receive a message, and return the output that follows."""
         self.asked.receive(message, self.talk.now)
         return self.hear()
 
@@ -85,7 +85,7 @@ def test_websocket_carries_a_conversation() -> None:
     )
     asked.pump()
     assert len(asked.asked.messages_to_send(0.0)) == 1
-    asked.talk.wait(1000.0)  # nobody is asked whether he lives, nor how long it took
+    asked.talk.wait(1000.0)  # no keep-alive ping, and no write timeout
     assert asked.say(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     assert repr(asked.asked).startswith("<AsgiWebSocket open, <Exchange DONE")
     asked.tell(type="websocket.disconnect", code=1000)

@@ -1,4 +1,4 @@
-"""What a browser is told: to whom an answer belongs, and what may be asked."""
+"""CORS headers: the origins that may read a response, and the responses to preflights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGE = (b"origin", b"https://app.example")
 
 
 def test_response_names_the_one_allowed_origin() -> None:
-    headers = dict(cors_headers(b"https://app.example", guarded=False))
+    headers = dict(cors_headers(b"https://app.example", with_auth=False))
     assert headers[b"access-control-allow-origin"] == b"https://app.example"
     assert headers[b"vary"] == b"origin"
     assert b"mcp-session-id" in headers[b"access-control-expose-headers"]
@@ -20,11 +20,11 @@ def test_response_names_the_one_allowed_origin() -> None:
 
 
 def test_guarded_response_exposes_the_challenge() -> None:
-    readable = dict(cors_headers(b"https://app.example", guarded=True))[
+    readable = dict(cors_headers(b"https://app.example", with_auth=True))[
         b"access-control-expose-headers"
     ].split(b", ")
     assert {b"www-authenticate", b"dpop-nonce", b"mcp-session-id"} <= set(readable)
-    open_to_all = dict(cors_headers(b"https://app.example", guarded=False))[
+    open_to_all = dict(cors_headers(b"https://app.example", with_auth=False))[
         b"access-control-expose-headers"
     ]
     assert b"authenticate" not in open_to_all

@@ -1,4 +1,4 @@
-"""Requests in, responses out: what is let in, which status it has, and whether it is JSON or a stream."""
+"""Requests at an endpoint: checks, the status of the response, and JSON or a stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def modern(method: str, params: dict[str, Any] | None = None, **more: Any) -> di
     return request(1, method, {**(params or {}), "_meta": meta(**more)})
 
 
-# -- By the head alone -------------------------------------------------------------------------------------------------------
+# -- By the head alone -----------------------------------------------------------------------------
 
 JSON = (b"content-type", b"application/json")
 BOTH = (b"accept", b"application/json, text/event-stream")
@@ -164,7 +164,7 @@ def test_options_without_origin_lists_the_verbs() -> None:
     assert (reply.status, reply.headers) == (204, {b"allow": b"GET, POST, DELETE, OPTIONS"})
 
 
-# -- Bodies ------------------------------------------------------------------------------------------------------------------
+# -- Bodies ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("HTTP-8", "SHM-10")
@@ -450,7 +450,7 @@ def test_slow_reader_delays_the_handler_and_a_stalled_one_loses_the_stream() -> 
     assert reply.ended
     assert all("result" not in message for message in reply.messages)
     talk.step(3)
-    assert not talk.jobs  # nobody is there to hear it
+    assert not talk.jobs  # the client is gone
 
 
 def test_listen_stream_ends_with_its_subscription() -> None:
@@ -467,7 +467,7 @@ def test_listen_stream_ends_with_its_subscription() -> None:
     assert all(
         m["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == 1 for m in reply.messages
     )
-    talk.site.wind_down()
+    talk.site.shutdown()
     talk.pump()
     assert reply.messages[-1]["result"]["resultType"] == "complete"
     assert reply.ended
@@ -506,7 +506,8 @@ def test_listen_stream_is_kept_alive() -> None:
     assert reply.body == before + b":\n\n" * 3
 
 
-# What is wrong with a request, the first thing first: mended one after the other, the next one is the answer.
+# What is wrong with a request, the first thing first: mended one after the other, the next one is
+# the answer.
 FAULTS = [
     ("origin", 403, None),
     ("verb", 405, None),
@@ -571,14 +572,14 @@ def test_checks_run_in_the_order_of_the_specification(
         assert reply.message["error"]["code"] == code
 
 
-# -- The whole ---------------------------------------------------------------------------------------------------------------
+# -- The whole -------------------------------------------------------------------------------------
 
 
 def test_shutdown_rejects_new_requests() -> None:
     talk = Talk()
     visit = talk.session()
     running = talk.call(1, "slow", steps=2)
-    talk.site.wind_down()
+    talk.site.shutdown()
     talk.pump()
     for refused in (talk.call(2), talk.post(initialize()), talk.get()):
         assert refused.status == 503
@@ -672,7 +673,7 @@ def test_reprs_name_the_state() -> None:
     assert repr(talk.endpoint.log) == "<EventLog of 0 streams, 0 bytes>"
 
 
-# -- Between a head and its body ---------------------------------------------------------------------------------------------
+# -- Between a head and its body -------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SHL-24")
@@ -694,7 +695,7 @@ def test_change_between_head_and_body_is_noticed(what: str) -> None:
     elif what.startswith("closed"):
         talk.site.close()
     else:
-        talk.site.wind_down()
+        talk.site.shutdown()
     talk.site.receive_data(
         exchange, json.encode(request(1, "ping") if in_session else LIST), talk.now
     )

@@ -1,4 +1,4 @@
-"""One request and its response: the body as it comes, how the answer is told, and what becomes of it when somebody goes."""
+"""One request and its response: the body in pieces, the kind of response, and disconnects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def begin(talk: Talk, headers: Any = MODERN) -> Reply:
     return reply
 
 
-# -- The body ------------------------------------------------------------------------------------------------------------------
+# -- The body --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 50, 1000])
@@ -72,7 +72,7 @@ def test_body_over_the_limit_is_rejected_at_once(pieces: list[int]) -> None:
     assert left_over(talk) == {}
 
 
-# -- The response --------------------------------------------------------------------------------------------------------------
+# -- The response ----------------------------------------------------------------------------------
 
 
 def test_response_is_head_body_and_end() -> None:
@@ -135,7 +135,7 @@ def test_disconnected_exchange_has_no_actions() -> None:
 @pytest.mark.parametrize("reply", ["auto", "sse", "json"])
 @pytest.mark.requirement("HTTP-8", "SHL-9")
 def test_cancelled_request_ends_its_response(reply: str) -> None:
-    """There is nothing to say, in the way in which things are said here."""
+    """The response is empty, and of the kind that the request accepts."""
     talk = Talk(reply=reply)
     visit = talk.session()
     silent = visit.call(1, "slow", steps=100)
@@ -162,7 +162,7 @@ def test_new_session_id_is_in_the_response_head(reply: str) -> None:
     [
         (1, 0, "auto", 200, False),
         (1, -32600, "auto", 400, False),
-        (1, -32600, "sse", 400, False),  # a status is told while it can be
+        (1, -32600, "sse", 400, False),  # the head was not sent yet, so the status can follow
         (1, -32602, "auto", 200, False),
         (1, 0, "sse", 200, True),
         (2, -32600, "auto", 200, False),  # of several there is no one status
@@ -196,7 +196,7 @@ def test_event_ids_are_sent_only_if_resumable() -> None:
     for reply in (modern, old):
         stream = reply.exchange.stream
         assert stream is not None
-        assert not stream.messages  # nobody will ask for it again
+        assert not stream.messages  # no client can resume it
 
 
 def test_comments_not_taken_do_not_pile_up() -> None:
@@ -251,7 +251,7 @@ def test_release_sends_all_messages_first() -> None:
         assert run.conversation.conn.send_progress(run.id, run.told + 1)
         run.told += 1
         assert run.conversation.release(run.id, retry)
-        assert not run.conversation.release(run.id, retry)  # nobody is there any more
+        assert not run.conversation.release(run.id, retry)  # the response has ended already
         run.talk.pump()
         reply = run.talk.replies[exchange]
         assert reply.ended

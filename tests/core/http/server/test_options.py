@@ -65,7 +65,7 @@ def test_sessions_limit_applies_to_one_shot_requests(more: int, fits: bool) -> N
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
 def test_sessions_limit_counts_requests_of_disconnected_clients(more: int, fits: bool) -> None:
-    """Without sessions nobody can come back; but a request that is lost is not withdrawn."""
+    """Without sessions no client can reconnect, but a disconnect does not cancel the request."""
     talk = Talk(limits=HttpLimits(sessions=3), sessions=False)
     call = {
         "jsonrpc": "2.0",
@@ -179,7 +179,7 @@ def test_byte_limits_are_enforced(name: str, more: int, fits: bool) -> None:
 
 @pytest.mark.parametrize(("more", "broken"), [(-1, True), (0, False), (1, False)])
 def test_queued_limit_closes_the_stream(more: int, broken: bool) -> None:
-    """What comes when there is more than that is too much. So one message may be as large as it likes."""
+    """Only a message behind more than the limit is too much: a single one may have any size."""
     size = len(
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"total":50}}'
     )

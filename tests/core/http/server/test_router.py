@@ -1,4 +1,4 @@
-"""What is served at one address: paths to the letter, one endpoint at several, and the loop that every driver runs."""
+"""The router: literal paths, one endpoint at several of them, and `pump`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Token:
-    """What a driver gives to an exchange; `calls` is made when it is poked."""
+    """The token of an exchange, which pumps when it is woken."""
 
     def __init__(self, site: Router, seen: list[str]) -> None:
         self.site = site
         self.seen = seen
 
     def wake(self) -> None:
-        self.seen.append("poked")
+        self.seen.append("woken")
         self.site.pump(lambda conversation, event: self.seen.append("again"))
 
 
@@ -76,7 +76,7 @@ def test_pump_continues_until_nothing_is_left() -> None:
     token = Token(talk.site, seen)
 
     def on_event(conversation: Conversation, event: Event) -> None:
-        # Something is said in answer to an event, and something else begins.
+        # The handler of an event begins another exchange and pumps.
         another = talk.site.begin(RequestHead(b"GET", b"/nowhere", [HOST]), 0, token=token)
         assert not another.reading
         seen.append(type(event).__name__)
@@ -84,7 +84,7 @@ def test_pump_continues_until_nothing_is_left() -> None:
 
     exchange = begin(talk, token)
     talk.site.pump(on_event)
-    assert seen == ["RequestReceived", "poked", "poked"]
+    assert seen == ["RequestReceived", "woken", "woken"]
     assert talk.site.actions_to_send(exchange) == []
 
 
@@ -99,7 +99,7 @@ def test_pump_works_again_after_an_exception() -> None:
     with pytest.raises(ZeroDivisionError):
         talk.site.pump(on_event)
     talk.site.pump(lambda conversation, event: seen.append(type(event).__name__))
-    assert seen == ["poked"]
+    assert seen == ["woken"]
 
 
 def test_site_passes_timeouts_and_close_to_every_endpoint() -> None:
@@ -112,7 +112,7 @@ def test_site_passes_timeouts_and_close_to_every_endpoint() -> None:
     assert not talk.site.idle
     talk.wait(16)
     assert reply.body == b":\n\n"
-    talk.site.wind_down()
+    talk.site.shutdown()
     talk.pump()
     for target in (b"/mcp", b"/other"):
         assert talk.send(b"POST", POST, b"{}", target=target).status == 503

@@ -1,4 +1,4 @@
-"""Which message goes to which stream, and what becomes of a stream that no response carries any more."""
+"""Sessions: the stream of each message, and streams without a connected response."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def session_of(visit: Visit) -> Session:
     return visit.talk.endpoint.sessions[visit.id]
 
 
-# -- Facts ---------------------------------------------------------------------------------------------------------------------
+# -- Facts -----------------------------------------------------------------------------------------
 
 
 def test_queued_counts_connected_clients_only() -> None:
@@ -73,7 +73,7 @@ def test_reprs() -> None:
     assert repr(run.talk.seen[-1][0]).startswith("<Conversation over <Connection server CLOSED")
 
 
-# -- Too much ------------------------------------------------------------------------------------------------------------------
+# -- Too much --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SHM-6")
@@ -97,7 +97,7 @@ def test_responses_over_the_queue_limit_are_routed_meanwhile() -> None:
     assert [each["id"] for each in reply.messages] == list(range(1, 10))
 
 
-# -- Where messages go ---------------------------------------------------------------------------------------------------------
+# -- Where messages go -----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("SHL-4", "SHL-13", "SHL-15")
@@ -182,12 +182,12 @@ def test_message_without_a_client_waits_for_the_standalone_stream() -> None:
     session.conn.send_log("error", 6)
     session.mark_dirty()
     talk.pump()
-    talk.wait(301)  # nobody has come for it in time
+    talk.wait(301)  # no client has resumed it in time
     assert visit.get().messages == []
     assert left_over(talk) == {}
 
 
-# -- How streams end -----------------------------------------------------------------------------------------------------------
+# -- How streams end -------------------------------------------------------------------------------
 
 
 def test_one_shot_legacy_request_runs_on_after_a_disconnect() -> None:
@@ -265,7 +265,7 @@ def test_closed_conversation_sends_what_was_queued() -> None:
 
 
 def test_invalid_request_without_a_response_is_not_awaited() -> None:
-    """It has the id of a question of ours, and no method: the question has failed, and nobody answers that."""
+    """It has the id of our request and no method: that request fails, and gets no response."""
     talk = Talk()
     visit = talk.session(elicitation={})
     reply = visit.call("call", "ask")
@@ -318,7 +318,7 @@ def test_batch_without_a_session_gets_its_responses() -> None:
     assert left_over(talk) == {}
 
 
-# -- Bad beginnings ------------------------------------------------------------------------------------------------------------
+# -- Bad beginnings --------------------------------------------------------------------------------
 
 BAD: list[Any] = [
     request(1, "initialize", {}),
@@ -362,7 +362,7 @@ def test_calls_of_one_principal_are_counted_over_all_sessions() -> None:
     assert left_over(talk) == {}
 
 
-# -- Many streams, and one for all ---------------------------------------------------------------------------------------------
+# -- Many streams, and one for all -----------------------------------------------------------------
 
 
 def test_session_stream_that_is_not_read_is_closed_and_retained() -> None:
@@ -455,7 +455,7 @@ def test_cancelled_request_of_a_disconnected_client_leaves_no_stream() -> None:
     talk = Talk()
     visit = talk.session()
     reply = visit.call(1, "slow", steps=9)
-    talk.wait(15)  # it has begun, so that its client could come back
+    talk.wait(15)  # the stream has begun, so its client could resume it
     talk.hang_up(reply)
     assert list(session_of(visit).streams) == [b"0", b"2"]
     visit.post(cancelled(1))

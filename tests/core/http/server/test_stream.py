@@ -1,4 +1,4 @@
-"""Streams as numbered logs, and what is kept of them: how much, how long, and that what is counted is what is held."""
+"""Streams as numbered logs: how much is retained, how long, and that the counts are right."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_stream_does_not_evict_what_a_response_needs() -> None:
     assert (stream.bytes, stream.last_evicted) == (0, 5)
 
 
-# -- What is kept --------------------------------------------------------------------------------------------------------------
+# -- What is kept ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("more", "evicted"), [(-1, 0), (0, 0), (1, 1)])

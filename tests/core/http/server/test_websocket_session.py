@@ -1,4 +1,4 @@
-"""Who gets a WebSocket from a site, who does not, and what an endpoint makes of those that there are."""
+"""WebSockets of an endpoint: upgrades, rejections, authorization, limits and shutdown."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_upgrade_during_shutdown_is_rejected() -> None:
     played = talk.connect()
     played.say(initialize(D), {"jsonrpc": "2.0", "method": "notifications/initialized"})
     played.say(request(1, "tools/call", {"name": "slow", "arguments": {"steps": 1}}))
-    talk.site.wind_down()
+    talk.site.shutdown()
     talk.pump()
     assert talk.ask_for_socket().status == 503
     (busy,) = played.say(request(2, "tools/list"))
@@ -131,7 +131,7 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
     return {"name": name, "arguments": arguments, "_meta": meta()}
 
 
-# -- A guarded one -----------------------------------------------------------------------------------------------------------
+# -- A guarded one ---------------------------------------------------------------------------------
 
 
 class GuardedSockets(Gatehouse, SocketTalk):
@@ -184,7 +184,7 @@ def test_denied_notification_gets_no_response() -> None:
 
 
 def _let_in(talk: GuardedSockets) -> Any:
-    """Somebody with nothing to do here."""
+    """Return the exchange of a client whose grant allows nothing."""
     grant = Grant("ann", "app")
     assert talk.endpoint.auth is not None
     lenient: Any = _Lenient(talk.endpoint.auth.resource_server, grant)
@@ -193,7 +193,7 @@ def _let_in(talk: GuardedSockets) -> Any:
 
 
 class _Lenient:
-    """Lets everybody in, and then nobody do anything."""
+    """A resource server that admits every client, and then authorizes no message."""
 
     def __init__(self, guard: Any, grant: Grant) -> None:
         self._guard, self._grant = guard, grant
@@ -232,7 +232,7 @@ def test_websocket_closes_when_the_token_expires() -> None:
     assert played.take() == [Close(1008, "the token has expired")]
 
 
-# -- The corpora of names ----------------------------------------------------------------------------------------------------
+# -- The corpora of names --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("gate", [LOOPBACK, ANYWHERE, LISTED], ids="LAN")

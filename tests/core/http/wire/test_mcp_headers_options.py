@@ -149,7 +149,7 @@ def test_check_headers_repeated_name_raises() -> None:
         check_headers({"X-A": "1", "x-a": "2"})
 
 
-# -- Capabilities of callbacks ----------------------------------------------------------------------------------------------------------
+# -- Capabilities of callbacks ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a client of HTTP is configured with, and the calls that it gives to its driver."""
+"""The header of a response by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found wrong with a head: one thing at a time, in a fixed order, and nothing of it twice."""
+"""The checks of a request head: one error at a time, in a fixed order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def status(verb: bytes, headers: Headers, options: HttpOptions = OPTIONS) -> int
     return 0 if found is None else found[0]
 
 
-# -- One pass ------------------------------------------------------------------------------------------------------------------
+# -- One pass --------------------------------------------------------------------------------------
 
 
 def test_scan_collects_the_headers() -> None:
@@ -96,7 +96,7 @@ def test_header_that_occurs_twice_is_rejected(verb: bytes, name: bytes) -> None:
     )
 
 
-# -- The ladder ----------------------------------------------------------------------------------------------------------------
+# -- The ladder ------------------------------------------------------------------------------------
 
 # What is wrong, in the order in which it is found, and what makes it good.
 POST = [

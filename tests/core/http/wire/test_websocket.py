@@ -543,12 +543,16 @@ def opened() -> WebSocket:
 
 CLIENT_ENDS: list[tuple[Callable[[WebSocket], object], str, list[Any]]] = [
     # begin, event, error at the client, frames to the server
-    (lambda s: s.receive_close(1001, "bye\n", 1.0), r"the server closed the WebSocket \(1001, bye \)", [Close(1001)]),
-    (lambda s: s.receive_close(1005, "", 1.0), r"the server closed the WebSocket \(1005\)", [Close(1000)]),
+    (lambda s: s.receive_close(1001, "bye\n", 1.0),
+        r"the server closed the WebSocket \(1001, bye \)", [Close(1001)]),
+    (lambda s: s.receive_close(1005, "", 1.0), r"the server closed the WebSocket \(1005\)",
+        [Close(1000)]),
     (lambda s: s.receive_eof(1.0), "the server broke off the connection", []),
     (lambda s: s.receive_binary(1.0), "messages are text", [Close(1003, "messages are text")]),
-    (lambda s: s.receive_frame_head(1 << 62), "longer than 33554432 bytes", [Close(1009, "the message is longer than 33554432 bytes")]),
-    (lambda s: s.receive_invalid(1002, "Invalid opcode", 1.0), "Invalid opcode", [Close(1002, "Invalid opcode")]),
+    (lambda s: s.receive_frame_head(1 << 62), "longer than 33554432 bytes",
+        [Close(1009, "the message is longer than 33554432 bytes")]),
+    (lambda s: s.receive_invalid(1002, "Invalid opcode", 1.0), "Invalid opcode",
+        [Close(1002, "Invalid opcode")]),
 ]  # fmt: skip
 
 
