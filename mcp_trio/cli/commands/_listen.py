@@ -21,7 +21,7 @@ from mcp_trio.cli._session import run_session
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mcp_core.subscriptions._server import Change
+    from mcp_core import Change
     from mcp_trio._client import Client
     from mcp_trio.cli._session import Target
 
