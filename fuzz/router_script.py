@@ -205,7 +205,7 @@ class RouterScript:
             call.observed = observed
             conversation = observed.exchange.conversation
             is_sse = isinstance(conversation, Session) and conversation.legacy_sse
-            call.stream = conversation.own if is_sse else observed.exchange.stream  # type: ignore[union-attr]
+            call.stream = conversation.standalone_stream if is_sse else observed.exchange.stream  # type: ignore[union-attr]
 
     def _initialize(self, client_number: int) -> None:
         client = self._clients[client_number]

@@ -72,7 +72,7 @@ class TrioRuntime(Runtime):
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
 
-    def run_soon(self, function: Callable[[], object]) -> None:
+    def call_soon(self, function: Callable[[], object]) -> None:
         with suppress(trio.RunFinishedError):
             self._trio.run_sync_soon(function, idempotent=True)
 
