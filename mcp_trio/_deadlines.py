@@ -76,7 +76,7 @@ class DeadlineRunner:
         return f"<DeadlineRunner, {len(self._checks)} to check>"
 
     def new(self, on_deadline: Callable[[], object]) -> Deadline:
-        """Return a deadline at which `on_deadline` is called. It is never, until `Deadline.move`."""
+        """Return a deadline at which `on_deadline` is called: never, until `Deadline.move`."""
         return Deadline(self, on_deadline)
 
     def schedule_check(self, deadline: Deadline, when: float) -> None:

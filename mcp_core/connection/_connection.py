@@ -5,7 +5,8 @@
 2. Every request gets one response, and no input raises an exception. An invalid message causes an
    error response where the protocol allows one, and a `MessageRejected` event. Only mistakes of our
    caller raise (`LocalProtocolError`).
-3. What the protocol fully determines causes no event (`BUILTIN_RESULTS`, `_BUILTIN_NOTIFICATIONS`), so a
+3. What the protocol fully determines causes no event (`BUILTIN_RESULTS`,
+   `_BUILTIN_NOTIFICATIONS`), so a
    driver cannot forget it.
 """
 

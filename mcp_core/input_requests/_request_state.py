@@ -41,7 +41,7 @@ _PURPOSE: Final = b"mcp requestState"
 class InvalidRequestState(RemoteProtocolError):
     """A `requestState` that was not issued for this request.
 
-    The text is for the log. Send `PUBLIC_MESSAGE` to the peer: it is the same for every reason, so that
+    The text is for the log. Send `PUBLIC_MESSAGE` to the peer: it is the same for every reason, so
     nothing can be learned by trying.
     """
 

@@ -288,7 +288,8 @@ class Context(Injected, Generic[L]):
                 same in each run.
 
         Returns:
-            `AcceptedElicitation` with an object of the form's type as `data`, `DeclinedElicitation` or `CancelledElicitation`.
+            `AcceptedElicitation` with an object of the form's type as `data`,
+            `DeclinedElicitation` or `CancelledElicitation`.
 
         Raises:
             McpError: the client did not declare form mode elicitation, sent an error, or sent
@@ -307,7 +308,8 @@ class Context(Injected, Generic[L]):
     ) -> Coroutine[Any, Any, ElicitationResult[None]]:
         """Ask the user to visit a page, and wait for their consent (client/elicitation).
 
-        For a login, a payment, or input that the client must not see. `AcceptedElicitation` means that the
+        For a login, a payment, or input that the client must not see. `AcceptedElicitation` means
+        that the
         user agreed to open the page, not that they have finished there. The page itself must
         verify that its visitor is the same user: the link alone proves nothing. All else is as for
         `elicit`.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module", autouse=True)
 def _forks(request: pytest.FixtureRequest) -> None:
-    """Start the process that forks for the tests of this directory, and end it after the last of them.
+    """Start the process that forks for the tests of this directory, and end it after the last one.
 
     While a child lives, `no_leaks` looks through all processes, which is slow.
     """
