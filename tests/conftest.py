@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Take the tests and their modules out of garbage collection, which takes a second each time."""
+    """Take the tests and their modules out of garbage collection."""
     gc.collect()
     gc.freeze()
 

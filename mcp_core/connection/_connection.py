@@ -6,8 +6,7 @@
    error response where the protocol allows one, and a `MessageRejected` event. Only mistakes of our
    caller raise (`LocalProtocolError`).
 3. What the protocol fully determines causes no event (`BUILTIN_RESULTS`,
-   `_BUILTIN_NOTIFICATIONS`), so a
-   driver cannot forget it.
+   `_BUILTIN_NOTIFICATIONS`), so a driver cannot forget it.
 """
 
 from __future__ import annotations

@@ -94,7 +94,8 @@ def encode_result_parts(
     """Encode a result as JSON of the revision.
 
     Return it and the members to insert before its own, each with its comma: the arguments `result`
-    and `members` of `jsonrpc._codec.encode_result`. A `Raw` result is encoded already, without `_meta`.
+    and `members` of `jsonrpc._codec.encode_result`. A `Raw` result is encoded already, and has no
+    `_meta`.
     """
     if isinstance(result, t.Result):
         fitted = (

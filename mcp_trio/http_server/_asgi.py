@@ -54,7 +54,7 @@ def asgi(
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
-        auth: the authorization of requests: an `mcp_core.auth.OAuthResourceServer`. Its metadata has
+        auth: authorizes requests: an `mcp_core.auth.OAuthResourceServer`. Its metadata has
             paths from
             the root, so mount the application there.
         options: see `mcp_core.http.ServeOptions`.

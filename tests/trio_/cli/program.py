@@ -219,7 +219,7 @@ def served(file: Path, *options: str) -> Iterator[Served]:
 
 
 class Hosted:
-    """Servers over HTTP for many tests, which need not wait for one to start. Methods return a target."""
+    """Servers over HTTP that many tests share. Methods return a target."""
 
     def __init__(self, place: Path, servers: ExitStack) -> None:
         self._place, self._servers = place, servers
