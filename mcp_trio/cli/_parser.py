@@ -20,8 +20,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mcp_core import ALL
-from mcp_core import __version__
+from mcp_core import ALL, __version__
 from mcp_core.types import LOGGING_LEVELS
 
 from ._errors import MISUSE, CliError, is_uri
