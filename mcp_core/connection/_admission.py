@@ -157,8 +157,8 @@ def admit(
         header_validator = None
         peer = _session_peer(step, params, params_error, role, config, state, session_peer)
     dialect = peer.dialect
-    terms = config.dialect_configs[role][dialect]
-    row = terms.receives.get(method)
+    dialect_config = config.dialect_configs[role][dialect]
+    row = dialect_config.receives.get(method)
     if row is None or row.result is None:
         raise RequestRejected(
             Fault.METHOD_NOT_FOUND,
@@ -177,7 +177,7 @@ def admit(
         if mismatch is not None:
             raise _header_mismatch(mismatch, config)
     return AdmittedRequest(
-        row, params, peer, terms, meta.progress_token if meta is not None else None
+        row, params, peer, dialect_config, meta.progress_token if meta is not None else None
     )
 
 

@@ -90,8 +90,7 @@ __all__ = ["Connection"]
 
 
 # Looking up a member of an enum costs more than most comparisons with it.
-_CLIENT = Role.CLIENT
-_SERVER = Role.SERVER
+_CLIENT, _SERVER = Role
 _CLOSED = State.CLOSED
 _OPEN = RequestPhase.OPEN
 _RESPONSE = MessageKind.RESPONSE
@@ -355,10 +354,9 @@ class Connection:
         dialect = peer.dialect
         row = may_request(method, peer, self.role, self.config, self.state)
         id = self._outgoing.next_id
-        terms = self.config.dialect_configs[self.role][dialect]
-        data = encode_request(
-            id, method, encode_request_params(terms, params, meta, id if progress else None)
-        )
+        config = self.config.dialect_configs[self.role][dialect]
+        encoded = encode_request_params(config, params, meta, id if progress else None)
+        data = encode_request(id, method, encoded)
         self._outgoing.add(OutgoingRequest(method, row, dialect, token, related, progress))
         self._outbox.put(
             Outgoing(
@@ -450,14 +448,8 @@ class Connection:
         request = self._incoming.get_unanswered(id)
         if request is None:
             return False
-        self._send_response(
-            Outgoing(
-                encode_result(id, *encode_result_parts(request.dialect_config, result)),
-                _RESPONSE,
-                id,
-            ),
-            id,
-        )
+        data = encode_result(id, *encode_result_parts(request.dialect_config, result))
+        self._send_response(Outgoing(data, _RESPONSE, id), id)
         return True
 
     def send_error(self, id: RequestId, error: ErrorData) -> bool:
@@ -590,22 +582,16 @@ class Connection:
 
     def _handle_request(self, id: RequestId, method: str, params: Raw | UnsetType) -> None:
         raw = _NO_PARAMS if params is UNSET else params
+        context = self._input.context
         try:
             if id in self._incoming.table or (
                 self._publisher is not None and id in self._publisher.table
             ):
                 in_use = f"request id {id!r} is still in use"
                 raise RequestRejected(Fault.INVALID_REQUEST, in_use, dialect=self._dialect)
-            via = self._input.context
+            validator = context.header_validator
             admission = admit(
-                method,
-                raw,
-                self.role,
-                self.config,
-                self._rows,
-                self.state,
-                self.peer,
-                via.header_validator,
+                method, raw, self.role, self.config, self._rows, self.state, self.peer, validator
             )
             if method in SUBSCRIPTION_METHODS:
                 self._subscription_publisher().handle_request(
@@ -615,26 +601,28 @@ class Connection:
         except RequestRejected as refusal:
             self._reject_request(id, refusal)
             return
-        row, peer, terms = admission.row, admission.peer, admission.dialect_config
+        row = admission.row
+        peer = admission.peer
+        dialect_config = admission.dialect_config
         reply = BUILTIN_RESULTS.get(method)
         if reply is not None:
             result, remembered = reply(self.config, admission.params, peer)
             if remembered is not None:
                 self._set_peer(remembered)
                 self.state = next_state(self.state, row.step)
-            self._outbox.put(
-                Outgoing(encode_result(id, *encode_result_parts(terms, result)), _RESPONSE, id)
-            )
+            data = encode_result(id, *encode_result_parts(dialect_config, result))
+            self._outbox.put(Outgoing(data, _RESPONSE, id))
             return
         if row.metered and self._bucket is not None:
             wait = self._bucket.take(self._now)
             if wait:
                 self._reject_request(id, rate_limited(wait, peer.dialect))
                 return
-        event = RequestReceived(id, row, admission.params, peer, raw, via.related, via.grant)
-        place = self._incoming.add(
-            event, IncomingRequest(peer, terms, _OPEN, admission.progress_token)
+        event = RequestReceived(
+            id, row, admission.params, peer, raw, context.related, context.grant
         )
+        request = IncomingRequest(peer, dialect_config, _OPEN, admission.progress_token)
+        place = self._incoming.add(event, request)
         if place:
             self._events.append(event)
         elif place is None:
@@ -761,8 +749,8 @@ class Connection:
             return
         method = outcome.method
         dialect = outcome.dialect
-        terms = self.config.dialect_configs[self.role][dialect]
-        params = encode_request_params(terms, opening_params(outcome, self.config), None, None)
+        config = self.config.dialect_configs[self.role][dialect]
+        params = encode_request_params(config, opening_params(outcome, self.config), None, None)
         id = self._outgoing.add(OutgoingRequest(method, None, dialect, NEGOTIATION))
         self._outbox.put(
             Outgoing(

@@ -51,7 +51,7 @@ def encode_params(dialect: Dialect, params: Struct | Mapping[str, Any] | None) -
 
 
 def encode_request_params(
-    terms: DialectConfig,
+    config: DialectConfig,
     params: Struct | Mapping[str, Any] | None,
     meta: Mapping[str, Any] | None,
     progress_token: t.ProgressToken | None,
@@ -65,12 +65,12 @@ def encode_request_params(
             cannot be encoded.
     """
     if isinstance(params, t.RequestParams) and params.meta is not None:
-        meta = {**to_builtins(terms.dialect.fit(params.meta)), **(meta or {})}
+        meta = {**to_builtins(config.dialect.fit(params.meta)), **(meta or {})}
         params = replace(params, meta=None)
     if isinstance(params, dict) and "_meta" in params:
         params = dict(params)
         meta = {**params.pop("_meta"), **(meta or {})}
-    members = [terms.request_meta_members] if terms.request_meta_members else []
+    members = [config.request_meta_members] if config.request_meta_members else []
     if progress_token is not None:
         members.append(b'"progressToken":%b' % encode(progress_token))
     if meta:
@@ -80,7 +80,7 @@ def encode_request_params(
                 f"_meta.{min(reserved)} is written by the connection, not by its caller"
             )
         members.append(encode(meta)[1:-1])
-    encoded = encode_params(terms.dialect, params)
+    encoded = encode_params(config.dialect, params)
     if not members:
         return encoded
     if encoded is None:
@@ -89,36 +89,36 @@ def encode_request_params(
 
 
 def encode_result_parts(
-    terms: DialectConfig, result: Struct | Mapping[str, Any] | Raw
+    config: DialectConfig, result: Struct | Mapping[str, Any] | Raw
 ) -> tuple[bytes, bytes]:
     """Encode a result as JSON of the revision.
 
     Return it and the members to insert before its own, each with its comma: the arguments `result`
-    and `members` of `jsonrpc._codec.encode_result`. A `Raw` result is encoded already, and has no
+    and `members` of `jsonrpc._codec.encode_result`. A `Raw` result is already encoded, without
     `_meta`.
     """
     if isinstance(result, t.Result):
         fitted = (
-            result if type(result) in terms.dialect.unchanged_types else terms.dialect.fit(result)
+            result if type(result) in config.dialect.unchanged_types else config.dialect.fit(result)
         )
         if fitted.meta is None:
             members = (
-                terms.result_members if fitted.result_type is None else terms.result_meta_member
+                config.result_members if fitted.result_type is None else config.result_meta_member
             )
             return encode(fitted), members
-        if terms.result_meta:
-            fitted = replace(fitted, meta={**terms.result_meta, **fitted.meta})
-        return encode(fitted), terms.result_type_member if fitted.result_type is None else b""
+        if config.result_meta:
+            fitted = replace(fitted, meta={**config.result_meta, **fitted.meta})
+        return encode(fitted), config.result_type_member if fitted.result_type is None else b""
     if isinstance(result, Raw):
         encoded = bytes(result)
         # Remove white space around the opening brace. `encode_result` replaces the first byte, and
         # takes only `{}` for an empty object.
         if encoded[1:2] not in (b'"', b"}"):
             encoded = strip_white_space(encoded)
-        return encoded, terms.result_members
+        return encoded, config.result_members
     if isinstance(result, Struct):
-        return terms.dialect.encode(result), terms.result_members
-    type_member = b"" if "resultType" in result else terms.result_type_member
-    if terms.result_meta:
-        result = {**result, "_meta": {**terms.result_meta, **result.get("_meta", {})}}
+        return config.dialect.encode(result), config.result_members
+    type_member = b"" if "resultType" in result else config.result_type_member
+    if config.result_meta:
+        result = {**result, "_meta": {**config.result_meta, **result.get("_meta", {})}}
     return encode(result), type_member

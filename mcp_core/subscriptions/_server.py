@@ -419,7 +419,9 @@ class SubscriptionPublisher:
         self._has_capacity = has_capacity
         self.table = SubscriptionTable(config)
 
-    def handle_request(self, id: RequestId, method: str, params: Any, terms: DialectConfig) -> None:
+    def handle_request(
+        self, id: RequestId, method: str, params: Any, dialect_config: DialectConfig
+    ) -> None:
         """Handle one of the requests in `SUBSCRIPTION_METHODS`.
 
         The response is queued, except to a listen request: its response is the end of the
@@ -428,7 +430,7 @@ class SubscriptionPublisher:
         Raises:
             RequestRejected: it is one subscription too many, or a URI is too long.
         """
-        dialect = terms.dialect
+        dialect = dialect_config.dialect
         try:
             if method == LISTEN:
                 self._send_notification(self.table.listen(id, dialect, params.notifications))
@@ -439,7 +441,7 @@ class SubscriptionPublisher:
                 self.table.unsubscribe(params.uri)
         except LocalProtocolError as exc:
             raise RequestRejected(exc.fault, str(exc), dialect=dialect) from None
-        self._send_result(id, t.EmptyResult(), terms)
+        self._send_result(id, t.EmptyResult(), dialect_config)
 
     def queue_notifications(self, *, ready: bool) -> None:
         """Queue notifications while there is capacity; for the session only if `ready`."""
@@ -469,7 +471,7 @@ class SubscriptionPublisher:
         data = encode_notification(notice.method, notice.dialect.encode(notice.params))
         self._out.put(Outgoing(data, _NOTIFICATION, None, notice.related, notice.method))
 
-    def _send_result(self, id: RequestId, result: t.Result, terms: DialectConfig) -> None:
+    def _send_result(self, id: RequestId, result: t.Result, dialect_config: DialectConfig) -> None:
         self._out.put(
-            Outgoing(encode_result(id, *encode_result_parts(terms, result)), _RESPONSE, id)
+            Outgoing(encode_result(id, *encode_result_parts(dialect_config, result)), _RESPONSE, id)
         )

@@ -149,7 +149,7 @@ EXCEPTED_NAMES: Final = frozenset({"HandlerCall"})
 FILE_SIZE: Final = 800  # lines
 # Two state machines that would not be clearer in parts. These numbers only fall.
 LONG_FILES: Final = {
-    "mcp_core/connection/_connection.py": 897,
+    "mcp_core/connection/_connection.py": 889,
     "mcp_core/http/server/_endpoint.py": 833,
 }
 FOLDER_SIZE: Final = 15  # files

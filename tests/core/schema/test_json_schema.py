@@ -455,9 +455,9 @@ def test_untrusted_schema_step_limit_is_exact(monkeypatch: pytest.MonkeyPatch) -
     schema = UntrustedSchema({"items": {"type": "string"}})
     value = ["x"] * 9 + [1]
     # 2 + 10 for `items`, and 1 for each `type`.
-    monkeypatch.setattr(_json_schema, "MAX_FOREIGN_STEPS", 22)
+    monkeypatch.setattr(_json_schema, "MAX_UNTRUSTED_STEPS", 22)
     assert schema.find_error(value) == ("[9]", "1 is not of type 'string'")
-    monkeypatch.setattr(_json_schema, "MAX_FOREIGN_STEPS", 21)
+    monkeypatch.setattr(_json_schema, "MAX_UNTRUSTED_STEPS", 21)
     assert schema.find_error(value) is None
 
 
