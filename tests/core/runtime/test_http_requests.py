@@ -108,7 +108,7 @@ class Http:
     def sign(self, call: HttpCall) -> RequestHead:
         return call.head
 
-    def refused(self, call: HttpCall, head: Head) -> bool:
+    def is_retry_worthwhile(self, call: HttpCall, head: Head) -> bool:
         self.refuses -= 1
         return self.refuses >= 0
 
