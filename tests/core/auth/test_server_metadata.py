@@ -272,17 +272,17 @@ def test_discovery_several_issuers_prefers_configured_then_current(
         (get(f"{E}{PRM}/mcp"), resource(A, B, resource=URL)),
         (get(f"{chosen}{OAUTH}"), server(chosen)),
     ]
-    assert play(whole(preset=preset, held=held), script).issuer == chosen
+    assert play(whole(configured_issuer=preset, token_issuer=held), script).issuer == chosen
 
 
 def test_discovery_same_issuer_uses_cached_metadata() -> None:
     known = authority(issuer=A)
-    assert play(whole(known=known), SEEN).server is known.metadata
+    assert play(whole(cached=known), SEEN).metadata is known.metadata
     script: Script = [
         (get(f"{E}{PRM}/mcp"), resource(B, resource=URL)),
         (get(f"{B}{OAUTH}"), server(B)),
     ]
-    assert play(whole(known=known), script).issuer == B
+    assert play(whole(cached=known), script).issuer == B
 
 
 @pytest.mark.parametrize("servers", [[], None])
@@ -296,7 +296,7 @@ def test_discovery_no_issuer_named_fails(servers: list[str] | None) -> None:
 
 @pytest.mark.requirement("AC-5")
 def test_discovery_without_metadata_uses_configured_issuer() -> None:
-    found_ = play(whole(preset=A), [*MISSES, (get(f"{A}{OAUTH}"), server(A))])
+    found_ = play(whole(configured_issuer=A), [*MISSES, (get(f"{A}{OAUTH}"), server(A))])
     assert (found_.issuer, found_.resource, found_.scopes) == (A, URL, None)
 
 
@@ -305,7 +305,7 @@ def test_discovery_without_metadata_uses_configured_issuer() -> None:
 def test_discovery_server_of_2025_03_26_with_metadata(issuer: str) -> None:
     found_ = play(whole(), [*MISSES, (get(f"{E}{OAUTH}"), server(issuer, f"{E}/oauth"))])
     assert (found_.issuer, found_.resource, found_.guessed) == (issuer, URL, False)
-    assert found_.server.token_endpoint == f"{E}/oauth/token"
+    assert found_.metadata.token_endpoint == f"{E}/oauth/token"
 
 
 @pytest.mark.requirement("AC-1", "AC-2")

@@ -698,4 +698,4 @@ def test_session_reprs_name_the_state() -> None:
     visit.call(1, "slow")
     (session,) = talk.endpoint.sessions.values()
     assert repr(session).startswith("<Session over <Connection server READY 2025-11-25")
-    assert repr(session.standalone_stream) == "<EventStreamGet 0, 0 messages, 0 pending>"
+    assert repr(session.standalone_stream) == "<EventStream 0, 0 messages, 0 pending>"

@@ -108,7 +108,7 @@ class Http:
     def sign(self, call: HttpCall) -> RequestHead:
         return call.head
 
-    def refused(self, call: HttpCall, head: Head) -> bool:
+    def is_retry_worthwhile(self, call: HttpCall, head: Head) -> bool:
         self.refuses -= 1
         return self.refuses >= 0
 
@@ -390,7 +390,7 @@ def test_request_without_free_connection_waits(two: Play) -> None:
     assert [event.is_set for event in events] == [True, False]  # type: ignore[attr-defined]
     third.go()
     assert third.waits == "run line 0"
-    long = two.call(5, long=True)
+    long = two.call(5, long_lived=True)
     assert long.waits == "dial"
 
 
@@ -429,7 +429,7 @@ def test_shared_connection_wakes_all_waiting_requests() -> None:
     second = play.call(2)
     assert second.waits == "run line 0"
     line.capacity = 0
-    third, fourth = play.call(3), play.call(4, long=True)
+    third, fourth = play.call(3), play.call(4, long_lived=True)
     assert (third.waits, fourth.waits) == ("dial", "event")
     third.go(Shared("line 1"))
     fourth.go()
@@ -441,7 +441,7 @@ def test_shared_connection_wakes_all_waiting_requests() -> None:
 def test_connection_not_shared_after_all_wakes_waiting_requests() -> None:
     play = Play()
     play.runner.pool.shared = True
-    first, second, third = play.call(1, long=True), play.call(2), play.call(3, long=True)
+    first, second, third = play.call(1, long_lived=True), play.call(2), play.call(3, long_lived=True)
     assert [task.waits for task in play.tasks] == ["dial", "event", "event"]
     events = [event for waiting in play.runner._waiting for event in waiting]
     play.connected_line(first)
@@ -454,7 +454,7 @@ def test_connection_not_shared_after_all_wakes_waiting_requests() -> None:
 def test_shared_connection_failing_lets_waiting_requests_dial() -> None:
     play = Play()
     play.runner.pool.shared = True
-    first, second, third = play.call(1), play.call(2), play.call(3, long=True)
+    first, second, third = play.call(1), play.call(2), play.call(3, long_lived=True)
     assert [task.waits for task in play.tasks] == ["dial", "event", "event"]
     first.go(error=ConnectFailed("no"))
     second.go()

@@ -46,7 +46,7 @@ def test_runtime_defaults() -> None:
     ("ask", "said"),
     [
         (lambda bare: bare.drain(1), "wait"),
-        (lambda bare: bare.ask(None), "wait for answers"),
+        (lambda bare: bare.send_nested(None), "wait for answers"),
         (lambda bare: bare.in_thread(int), "start threads"),
         (lambda bare: bare.from_thread(int), "start threads"),
         (lambda bare: bare.wall_time(), "tell the time"),

@@ -45,7 +45,7 @@ def check(proofs: DpopVerifier, text: str, now: float = NOW, **options: Any) -> 
         "method": "POST",
         "urls": [RESOURCE],
         "token": TOKEN,
-        "jkt": JKT,
+        "thumbprint": JKT,
         "now": now,
     } | options
     proofs.verify(text, **request)

@@ -156,7 +156,7 @@ def test_introspection_no_response_is_unavailable(reply: Any, words: str) -> Non
 
 
 def test_introspection_active_result_is_cached() -> None:
-    asked = verifier(remember=30)
+    asked = verifier(cache_seconds=30)
     first = grant(says(), by=asked)
     for later in (0.0, 1.0, 29.9):
         assert grant([], NOW + later, by=asked) is first
@@ -169,10 +169,10 @@ def test_introspection_active_result_is_cached() -> None:
 
 
 def test_introspection_cache_ends_at_token_expiry() -> None:
-    asked = verifier(remember=30)
+    asked = verifier(cache_seconds=30)
     grant(says(exp=NOW + 5), by=asked)
     assert grant([], NOW + 20, by=asked).expires_at == NOW + 5  # within the leeway
-    strict = verifier(remember=30, leeway=0)
+    strict = verifier(cache_seconds=30, leeway=0)
     grant(says(exp=NOW + 5), by=strict)
     with pytest.raises(InvalidToken, match="has expired"):
         grant([], NOW + 5, by=strict)

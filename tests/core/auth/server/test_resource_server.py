@@ -427,13 +427,13 @@ class LeakyVerifier:
         (noted, "OSError"),
         (grouped, "ExceptionGroup"),
         (LeakyVerifier(), "KeyError"),
-        (refusing, "BadToken"),
+        (refusing, "InvalidToken"),
         (verifier_unavailable, "VerifierUnavailable"),
     ],
 )
 def test_admit_verifier_exception_with_token_is_redacted(verifier: Any, kind: str) -> None:
     told = f"the verifier raised {kind}, whose text is left out: the token is in it"
-    if kind in ("BadToken", "VerifierUnavailable"):
+    if kind in ("InvalidToken", "VerifierUnavailable"):
         refusal = admit_head(guard(verifier), bearer(CANARY))
         assert isinstance(refusal, AuthDenial)
         assert refusal.reason == told

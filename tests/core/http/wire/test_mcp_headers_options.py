@@ -88,7 +88,7 @@ def test_client_config_capabilities_fit_each_revision(
     [
         ({"versions": ["2020-01-01"]}, ValueError, "not a revision"),
         ({"log_level": "loud"}, ValueError, "there is no log level 'loud'; there are debug, info"),
-        ({"extensions": {"x": {}}}, ValueError, "no identifier"),
+        ({"extensions": {"x": {}}}, ValueError, "not an extension identifier"),
         ({"keep_alive": 0}, ValueError, "seconds above 0"),
         ({"sampling": t.SamplingCapability()}, ValueError, "needs on_sample"),
         ({"on_roots": ["nowhere"]}, ValueError, "file://"),

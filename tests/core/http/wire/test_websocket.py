@@ -675,7 +675,7 @@ def test_websocket_unread_rejections_pause_reading() -> None:
 
 
 def test_websocket_token_expiry_closes() -> None:
-    socket = with_check(lambda body: None, until=15.0, patience=10.0)
+    socket = with_check(lambda body: None, token_expiry=15.0, first_message_timeout=10.0)
     socket.receive_text("", 1.0)
     assert socket.next_deadline() == 15.0
     socket.handle_timeout(14.9)
