@@ -25,21 +25,19 @@ ROOT = Path(__file__).parents[2]
 # How many banned words each top-level folder may still have. These numbers only fall.
 CEILINGS: Final = {
     "mcp_core": 701,
-    "mcp_trio": 169,
+    "mcp_trio": 0,
     "mcp_asyncio_shim": 18,
-    "fuzz": 70,
+    "fuzz": 0,
     "benchmarks": 0,
     "examples": 0,
-    "tests": 1373,
+    "tests": 62,
     "docs": 27,
 }
 # The same for counted words, where a folder has more than the limit allows.
 COUNTED_CEILINGS: Final = {
     "mcp_core": 395,
-    "mcp_trio": 108,
     "mcp_asyncio_shim": 8,
-    "fuzz": 40,
-    "tests": 496,
+    "tests": 34,
     "docs": 9,
 }
 MARKDOWN: Final = (
