@@ -206,7 +206,7 @@ def test_unread_changes_are_merged() -> None:
 
 
 @pytest.mark.requirement("DEC-1")
-@pytest.mark.parametrize("end", ["wind_down", "close"])
+@pytest.mark.parametrize("end", ["shutdown", "close"])
 def test_listen_ended_by_server_gets_result(end: str) -> None:
     talk = subscribed_server(1)
     talk.receive(call(2, E))

@@ -140,7 +140,7 @@ def test_elicit_stateful_client_waits_for_the_response() -> None:
     ((job, _),) = talk.running
     (under_way,) = job.input_collector.active_requests
     assert repr(under_way) == "<_SingleRequest for tools/call, 1 asked>"
-    assert repr(job.input_collector).startswith("<InputCollector for tools/call: <Inquiry")
+    assert repr(job.input_collector).startswith("<InputCollector for tools/call: <ServerRoundTrips")
     talk.receive(result("another", {}))
     assert talk.sent_messages() == []
     assert text_of(talk.answers(question, TWO)[0]).startswith("Seats(")

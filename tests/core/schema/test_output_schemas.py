@@ -97,7 +97,7 @@ def test_output_schemas_compile_lazily_and_once(monkeypatch: pytest.MonkeyPatch)
         read.append(schema)
         return UntrustedSchema(schema)
 
-    monkeypatch.setattr(_output_schemas, "ForeignSchema", reading)
+    monkeypatch.setattr(_output_schemas, "UntrustedSchema", reading)
     known = knowing(t=CITY, u=CITY, v={"type": "integer"})
     assert read == []
     for name in "t", "u", "t":
