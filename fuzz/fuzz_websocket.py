@@ -36,7 +36,7 @@ class FrameRecorder:
         self._text = ""
         self._announced = 0
 
-    def frame_begins(self, length: int) -> None:
+    def receive_frame_head(self, length: int) -> None:
         self._announced = length
 
     def receive_text(self, text: str, now: float, *, end: bool = True) -> None:

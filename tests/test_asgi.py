@@ -1,7 +1,7 @@
 """The ASGI applications of both drivers: what holds for either, under the runtime that it is for.
 
 Conversations are in `asgi.py`, and byte for byte the same. What only one driver promises is in
-`trio_/test_asgi.py` and `asyncio_shim/test_asgi.py`.
+`trio_/http_server/test_asgi.py` and `asyncio_shim/test_asgi.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The checks of requests: of the peer before they become events, of ours before they are sent.
+"""Checks of requests: the peer's before they become events, our own before they are sent.
 
 1. The peer's requests are checked in the order of the specification (2026-07-28,
    basic/transports/streamable-http), which satisfies the earlier revisions too: the sender and its
@@ -6,7 +6,7 @@
    The first check that fails determines the error response.
 2. The sender (`Peer`) is determined here and nowhere else: from `_meta` of the request
    (`_request_peer`), or from the handshake (`_session_peer`).
-3. An invalid message of ours is an error of our caller: `LocalProtocolError`. Nothing is sent.
+3. An invalid message of our own is an error of our caller: `LocalProtocolError`. Nothing is sent.
 """
 
 from __future__ import annotations

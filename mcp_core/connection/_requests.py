@@ -3,7 +3,7 @@
 1. A request of the peer stays in the table until its handler has returned, even if it was
    cancelled. Its id cannot be used again until then, and a handler that ignores its cancellation
    still counts.
-2. A request of ours is in the table until it is answered or cancelled, or the connection ends.
+2. Our own request is in the table until it is answered or cancelled, or the connection ends.
    Input for other ids is ignored: it is a race that the protocol allows.
 3. A request that was sent during a request of the peer (`related`) is cancelled when that one ends.
 

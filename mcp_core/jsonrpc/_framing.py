@@ -22,7 +22,7 @@ __all__ = ["LINE_TOO_LONG", "LineBuffer", "LineTooLong"]
 class LineTooLong(enum.Enum):
     """The type of `LINE_TOO_LONG`."""
 
-    LINE_TOO_LONG = "OVERLONG"
+    LINE_TOO_LONG = "LINE_TOO_LONG"
 
     def __repr__(self) -> str:
         return self.value

@@ -1,1 +1,1 @@
-"""What passes in and out of a `Connection`: events, outgoing messages, rejections."""
+"""The messages in and out of a `Connection`: events, outgoing messages, rejections."""

@@ -35,7 +35,7 @@ from tests.asyncio_shim.test_http import DISCOVERED, DONE, on_trio
 from tests.core.helpers import VERSIONS, D, E, request, stateless_request
 from tests.core.http.site import initialize
 from tests.core.http.test_guarded import guard
-from tests.trio_.test_asgi_socket import ACCEPT, heard, socket, text
+from tests.trio_.http_server.test_asgi_socket import ACCEPT, heard, socket, text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

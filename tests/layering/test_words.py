@@ -24,20 +24,20 @@ from tests.layering.words import (
 ROOT = Path(__file__).parents[2]
 # How many banned words each top-level folder may still have. These numbers only fall.
 CEILINGS: Final = {
-    "mcp_core": 1,
-    "mcp_trio": 169,
+    "mcp_core": 0,
+    "mcp_trio": 0,
     "mcp_asyncio_shim": 0,
-    "fuzz": 70,
+    "fuzz": 0,
     "benchmarks": 0,
     "examples": 0,
-    "tests": 15,
-    "docs": 27,
+    "tests": 0,
+    "docs": 0,
 }
 # The same for counted words, where a folder has more than the limit allows.
 COUNTED_CEILINGS: Final = {
-    "mcp_trio": 108,
-    "fuzz": 40,
-    "docs": 9,
+    "mcp_trio": 0,
+    "fuzz": 0,
+    "docs": 0,
 }
 MARKDOWN: Final = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "fuzz/README.md"),

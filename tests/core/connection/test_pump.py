@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CALL = {"name": "t"}
 
 
-class Carrier:
+class PumpedConnection:
     """A server connection, its pump, and the delivered events. `acts` is called with each."""
 
     def __init__(self, acts: Callable[[Event], object] = lambda event: None, **limits: Any) -> None:
@@ -42,13 +42,13 @@ class Carrier:
         self.pump.run()
 
 
-def opened(acts: Callable[[Event], object] = lambda event: None, **limits: Any) -> Carrier:
-    carrier = Carrier(acts, **limits)
-    carrier.hears(initialize(D), INITIALIZED)
-    assert type_names(carrier.taken) == ["PeerReady"]
-    carrier.conn.data_to_send()
-    carrier.taken.clear()
-    return carrier
+def opened(acts: Callable[[Event], object] = lambda event: None, **limits: Any) -> PumpedConnection:
+    pumped = PumpedConnection(acts, **limits)
+    pumped.hears(initialize(D), INITIALIZED)
+    assert type_names(pumped.taken) == ["PeerReady"]
+    pumped.conn.data_to_send()
+    pumped.taken.clear()
+    return pumped
 
 
 def call(id: int) -> object:
@@ -56,11 +56,11 @@ def call(id: int) -> object:
 
 
 def test_pump_run_delivers_all_events() -> None:
-    carrier = opened()
-    carrier.hears(call(1), call(2), ping())
-    assert [event.id for event in carrier.taken if isinstance(event, RequestReceived)] == [1, 2]
-    assert not carrier.pump.paused
-    assert repr(carrier.pump) == f"<Pump of {carrier.conn!r}>"
+    pumped = opened()
+    pumped.hears(call(1), call(2), ping())
+    assert [event.id for event in pumped.taken if isinstance(event, RequestReceived)] == [1, 2]
+    assert not pumped.pump.paused
+    assert repr(pumped.pump) == f"<Pump of {pumped.conn!r}>"
 
 
 def test_pump_nested_run_keeps_event_order() -> None:
@@ -70,12 +70,12 @@ def test_pump_nested_run_keeps_event_order() -> None:
         if isinstance(event, RequestReceived):
             order.append(f"begin {event.id}")
             if event.id == 1:
-                carrier.hears(call(3))  # as a handler does that sends its result at once
+                pumped.hears(call(3))  # as a handler does that sends its result at once
             order.append(f"end {event.id}")
 
-    carrier = opened()
-    carrier.acts = acts
-    carrier.hears(call(1), call(2))
+    pumped = opened()
+    pumped.acts = acts
+    pumped.hears(call(1), call(2))
     assert order == ["begin 1", "end 1", "begin 2", "end 2", "begin 3", "end 3"]
 
 
@@ -83,40 +83,40 @@ def test_pump_usable_after_callback_raised() -> None:
     def acts(event: Event) -> None:
         raise ZeroDivisionError
 
-    carrier = Carrier(acts)
+    pumped = PumpedConnection(acts)
     with pytest.raises(ZeroDivisionError):
-        carrier.hears(initialize(D), INITIALIZED)
-    carrier.acts = lambda event: None
-    carrier.hears(call(1))
-    assert [type(event) for event in carrier.taken] == [PeerReady, RequestReceived]
+        pumped.hears(initialize(D), INITIALIZED)
+    pumped.acts = lambda event: None
+    pumped.hears(call(1))
+    assert [type(event) for event in pumped.taken] == [PeerReady, RequestReceived]
 
 
 def test_pump_paused_follows_connection() -> None:
-    carrier = opened(in_flight=1, waiting=1)
+    pumped = opened(in_flight=1, waiting=1)
     paused = []
     for acts in (
-        lambda: carrier.hears(call(1)),
-        lambda: carrier.hears(call(2), call(3)),
-        lambda: carrier.conn.send_result(1, {}),  # the second one starts, and the third one waits
-        lambda: carrier.conn.send_result(2, {}),
+        lambda: pumped.hears(call(1)),
+        lambda: pumped.hears(call(2), call(3)),
+        lambda: pumped.conn.send_result(1, {}),  # the second one starts, and the third one waits
+        lambda: pumped.conn.send_result(2, {}),
     ):
         acts()
-        carrier.pump.run()
-        paused.append(carrier.pump.paused)
-        assert repr(carrier.pump).endswith(", paused>") is carrier.pump.paused
+        pumped.pump.run()
+        paused.append(pumped.pump.paused)
+        assert repr(pumped.pump).endswith(", paused>") is pumped.pump.paused
     assert paused == [False, True, True, False]
-    assert len(carrier.taken) == 3
+    assert len(pumped.taken) == 3
 
 
 def test_pump_write_blocked_above_high_water() -> None:
-    carrier = opened()
-    carrier.hears(call(1))
-    carrier.conn.send_result(1, {"x": "x" * (64 * 1024 - 40 - carrier.conn.queued())})
-    while carrier.conn.queued() < 64 * 1024:
-        assert not carrier.pump.write_blocked
-        carrier.hears(ping(1))
-    carrier.hears(ping(1))
-    assert carrier.pump.write_blocked
-    assert repr(carrier.pump).endswith(", full>")
-    carrier.conn.data_to_send()
-    assert not carrier.pump.write_blocked
+    pumped = opened()
+    pumped.hears(call(1))
+    pumped.conn.send_result(1, {"x": "x" * (64 * 1024 - 40 - pumped.conn.queued())})
+    while pumped.conn.queued() < 64 * 1024:
+        assert not pumped.pump.write_blocked
+        pumped.hears(ping(1))
+    pumped.hears(ping(1))
+    assert pumped.pump.write_blocked
+    assert repr(pumped.pump).endswith(", full>")
+    pumped.conn.data_to_send()
+    assert not pumped.pump.write_blocked

@@ -149,5 +149,5 @@ def test_line_buffer_repr() -> None:
     buffer.feed(b"abc")
     assert repr(buffer) == "<LineBuffer 3 of 8 bytes>"
     buffer.feed(b"x" * 100)
-    assert repr(buffer.next_line()) == "OVERLONG"
+    assert repr(buffer.next_line()) == "LINE_TOO_LONG"
     assert repr(buffer) == "<LineBuffer 0 of 8 bytes, skipping>"
