@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - code stands here as in its file
 """Small changes to the code, each of which a test of the manifest's rows has to notice.
 
     python -m tests.spec.mutations [--sample N] [--seed N] [--jobs N] [ROW ...]
@@ -503,7 +504,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("CXL-7",),
         "mcp_core/connection/_builtin.py",
-        "        or next_phase(request.phase, _NOTE) is None\n",
+        "        or next_phase(request.phase, _REPORT) is None\n",
         "",
     ),
     Mutation(
@@ -607,8 +608,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("LOG-6",),
         "mcp_core/revisions/_methods.py",
-        'Method("logging/setLevel", S, t.SetLevelParams, t.EmptyResult, until=R_2026_07_28, ',
-        'Method("logging/setLevel", S, t.SetLevelParams, t.EmptyResult, ',
+        'Method("logging/setLevel", S, t.SetLevelParams, t.EmptyResult, until=R_2026_07_28,',
+        'Method("logging/setLevel", S, t.SetLevelParams, t.EmptyResult,',
     ),
     Mutation(("LOG-7",), "mcp_core/revisions/_dialects.py", "log_level=None,", 'log_level="info",'),
     Mutation(
@@ -872,8 +873,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TOOL-24", "DEC-13"),
         "mcp_core/revisions/_methods.py",
-        'input_ok=True, name_field="name", metered=True,',
-        'input_ok=True, name_field="name",',
+        'name_field="name", metered=True,',
+        'name_field="name",',
     ),
     Mutation(
         ("CONT-1",),
@@ -926,8 +927,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("RES-6",),
         "mcp_core/revisions/_methods.py",
-        'Method("resources/subscribe", S, t.SubscribeParams, t.EmptyResult, until=R_2026_07_28, ',
-        'Method("resources/subscribe", S, t.SubscribeParams, t.EmptyResult, ',
+        'Method("resources/subscribe", S, t.SubscribeParams, t.EmptyResult, until=R_2026_07_28,',
+        'Method("resources/subscribe", S, t.SubscribeParams, t.EmptyResult,',
     ),
     Mutation(
         ("RES-7", "ERR-2"),
@@ -1244,8 +1245,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("HDR-2",),
         "mcp_core/revisions/_methods.py",
-        'needs=("prompts",), input_ok=True, name_field="name")',
-        'needs=("prompts",), input_ok=True)',
+        'input_ok=True, name_field="name"),',
+        "input_ok=True),",
     ),
     Mutation(
         ("HDR-4",),

@@ -51,7 +51,7 @@ def test_mutations_are_different_changes() -> None:
 def test_mutation_of_absent_code_raises(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\nx = 1\n")
     for old in ("x = 1", "y = 1"):
-        with pytest.raises(ValueError, match="`old` occurs [02] times"):
+        with pytest.raises(ValueError, match=r"`old` occurs [02] times"):
             Mutation(("RPC-1",), "a.py", old, "x = 2").apply(tmp_path)
     assert (tmp_path / "a.py").read_text() == "x = 1\nx = 1\n"
 
