@@ -3133,7 +3133,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D-E",
             "server",
-            PLANNED("auth"),
+            TESTED,
             "Bind elicitation (and stored state) to client and user identity; D: not to session ids alone; "
             "verify that the user opening the URL is the one who started; do not trust client-given "
             "identity.",
@@ -4138,7 +4138,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "schema",
             "A",
             "both",
-            PLANNED("auth"),
+            TESTED,
             "No authorization in the core; custom schemes are allowed.",
         ),
         (
@@ -4344,7 +4344,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "reading",
             "A-E",
             "resource server",
-            PLANNED("auth"),
+            TESTED,
             "Bind sessions (A–D), tasks, `requestState`, handles to the principal of the token.",
         ),
     ),

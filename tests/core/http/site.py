@@ -151,6 +151,7 @@ class Talk:
         gate: HostOriginPolicy | None = None,
         routes: dict[str, Callable[[RequestHead], PlainResponse]] | None = None,
         door: EndpointAuth | None = None,
+        entropy: Callable[[int], bytes] | None = None,
         **options: Any,
     ) -> None:
         self.server = server or example()
@@ -162,7 +163,7 @@ class Talk:
                 limits=limits or HttpLimits(),
                 **options,
             ),
-            entropy=lambda size: next(names).to_bytes(size, "big"),
+            entropy=entropy or (lambda size: next(names).to_bytes(size, "big")),
             param_headers=self.server.param_headers,
             token=self.server,
             auth=door,

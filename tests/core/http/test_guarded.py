@@ -172,6 +172,7 @@ def test_valid_token_is_served_with_its_principal() -> None:
     assert not talk.log
 
 
+@pytest.mark.requirement("AG-1")
 def test_unguarded_request_has_no_principal() -> None:
     server = Server("open")
 
@@ -658,7 +659,7 @@ def test_unknown_method_needs_the_base_scopes_only() -> None:
 # -- Whose it is -----------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("AR-13", "AU-6")
+@pytest.mark.requirement("AR-13", "AR-17", "AU-6")
 def test_session_belongs_to_its_principal_not_to_its_token() -> None:
     talk = guarded()
     ann = talk.session(principal="ann")
@@ -672,7 +673,7 @@ def test_session_belongs_to_its_principal_not_to_its_token() -> None:
     ] * 2
 
 
-@pytest.mark.requirement("AU-7")
+@pytest.mark.requirement("AR-17", "AU-7", "ELIC-20")
 def test_request_state_belongs_to_its_principal() -> None:
     talk = guarded()
     first = talk.tool("again", "ann")

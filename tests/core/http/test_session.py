@@ -37,6 +37,22 @@ def test_session_begins_with_initialize(version: str) -> None:
     assert b"mcp-session-id" not in talk.modern(request(1, "server/discover", {})).headers
 
 
+@pytest.mark.requirement("SHL-21", "AU-6")
+def test_session_id_is_128_random_bits() -> None:
+    """An id that counts the sessions could be guessed by the next client."""
+    asked: list[int] = []
+
+    def entropy(size: int) -> bytes:
+        asked.append(size)
+        return bytes(0xA0 + len(asked) for _ in range(size))
+
+    talk = Talk(entropy=entropy)
+    for number in (1, 2):
+        id = talk.post(initialize(D)).headers[b"mcp-session-id"]
+        assert id == b"a%d" % number * 16
+    assert asked == [16, 16]
+
+
 def test_initialize_that_fails_begins_no_session() -> None:
     talk = Talk()
     reply = talk.post(request(1, "initialize", {}))

@@ -118,6 +118,7 @@ NO_RESULTS = [
     (E, "tools/call", ASKING | {"inputRequests": {"r": {"method": "odd"}}}, "odd"),
     (E, "tools/list", LISTED | ASKING | {"requestState": "s"}, "cannot ask for input"),
     (E, "acme/add", ASKING | {"requestState": "s"}, "cannot ask for input"),
+    (D, "acme/add", [], "got `array`"),  # a custom method, whose result has no other type
     (E, "acme/add", 3, "Expected `object`"),
 ]
 

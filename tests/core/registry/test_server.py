@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core import ALL, DIALECTS, Connection, Dialect, Limits, RequestReceived, Role
+from mcp_core import ALL, DIALECTS, Connection, Dialect, Limits, Peer, RequestReceived, Role
+from mcp_core.jsonrpc._codec import encode
 from mcp_core.registry import DeclarationError, Invocation, Server
-from mcp_core.types import Icon, Result
+from mcp_core.types import (
+    ClientCapabilities,
+    ElicitationCapability,
+    Icon,
+    Implementation,
+    Result,
+    RootsCapability,
+    SamplingCapability,
+)
 from tests.core.registry.lookup_helpers import EVERY_DIALECT, E, answered, request
 
 if TYPE_CHECKING:
@@ -118,6 +127,29 @@ def test_server_without_declarations_lists_nothing(method: str, dialect: Dialect
 def test_server_list_is_the_same_each_time(method: str) -> None:
     server = full()
     assert answered(server, method) == answered(server, method) == answered(full(), method)
+
+
+CALLERS = (
+    Peer(E, ClientCapabilities()),
+    Peer(E, ClientCapabilities(sampling=SamplingCapability(), roots=RootsCapability())),
+    Peer(E, ClientCapabilities(elicitation=ElicitationCapability())),
+    Peer(E, ClientCapabilities(), Implementation("inspector", "2")),
+    Peer(E, ClientCapabilities(), log_level="debug"),
+)
+
+
+@pytest.mark.requirement("TOOL-4")
+@pytest.mark.parametrize("method", LISTS)
+def test_server_list_is_the_same_for_each_caller(method: str) -> None:
+    server = full()
+    ask = request(method)
+    lists = []
+    for number, peer in enumerate(CALLERS):
+        ask.id, ask.peer = f"id-{number}", peer
+        lists.append(json.loads(encode(server.answer(ask))))
+        if method != "tools/list":  # a list does not depend on what was requested before either
+            server.answer(request("tools/list"))
+    assert lists == [answered(full(), method)] * len(CALLERS)
 
 
 @pytest.mark.requirement("TOOL-5")

@@ -259,6 +259,7 @@ def test_session_id_is_taken_from_handshake_only() -> None:
     assert header(call, "mcp-session-id") == SESSION
 
 
+@pytest.mark.requirement("AG-1")
 def test_call_headers_replace_configured_headers() -> None:
     net = Net(
         E,
