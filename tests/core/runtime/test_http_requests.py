@@ -444,10 +444,6 @@ def test_connection_not_shared_after_all_wakes_waiting_requests() -> None:
     first = play.call(1, long_lived=True)
     second = play.call(2)
     third = play.call(3, long_lived=True)
-        play.call(1, long_lived=True),
-        play.call(2),
-        play.call(3, long_lived=True),
-    )
     assert [task.waits for task in play.tasks] == ["dial", "event", "event"]
     events = [event for waiting in play.runner._waiting for event in waiting]
     play.connected_line(first)
