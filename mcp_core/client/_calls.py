@@ -77,7 +77,8 @@ class CallOptions(TypedDict, total=False):
 class CallWait(abc.ABC):
     """A wait of a call for something other than a response. Pass the outcome to `PendingCall.end`.
 
-    `pauses_timeout` is true if the server is waiting for our side, for example for input from the user.
+    `pauses_timeout` is true if the server is waiting for our side, for example for input from the
+    user.
     `name` replaces the method of the last request in the text of a timeout.
     """
 
@@ -185,7 +186,7 @@ class PendingCall(PendingRequest, Generic[T]):
                 self._finish(None, exc)
 
     def pause_timeout(self, more: int) -> None:
-        """Add `more` to `pause_count`. At 0 `timeout` starts again; `max_timeout` is never paused."""
+        """Add `more` to `pause_count`. At 0 `timeout` restarts; `max_timeout` is never paused."""
         self.pause_count += more
         if not self.done:
             self._set_deadline()

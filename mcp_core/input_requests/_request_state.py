@@ -41,8 +41,8 @@ _PURPOSE: Final = b"mcp requestState"
 class InvalidRequestState(RemoteProtocolError):
     """A `requestState` that was not issued for this request.
 
-    The text is for the log. Send `PUBLIC_MESSAGE` to the peer: it is the same for every reason, so that
-    nothing can be learned by trying.
+    The text is for the log. Send `PUBLIC_MESSAGE` to the peer: it is the same for every reason, so
+    that nothing can be learned by trying.
     """
 
     PUBLIC_MESSAGE: ClassVar[str] = (
