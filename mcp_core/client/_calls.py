@@ -77,7 +77,8 @@ class CallOptions(TypedDict, total=False):
 class CallWait(abc.ABC):
     """A wait of a call for something other than a response. Pass the outcome to `PendingCall.end`.
 
-    `pauses_timeout` is true if the server is waiting for our side, such as for input of the user.
+    `pauses_timeout` is true if the server is waiting for our side, for example for input from the
+    user.
     `name` replaces the method of the last request in the text of a timeout.
     """
 

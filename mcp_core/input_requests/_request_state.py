@@ -42,7 +42,7 @@ class InvalidRequestState(RemoteProtocolError):
     """A `requestState` that was not issued for this request.
 
     The text is for the log. Send `PUBLIC_MESSAGE` to the peer: it is the same for every reason, so
-    nothing can be learned by trying.
+    that nothing can be learned by trying.
     """
 
     PUBLIC_MESSAGE: ClassVar[str] = (

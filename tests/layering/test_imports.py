@@ -739,7 +739,7 @@ PASSED = [
     (
         "the_runtime_awaits_what_it_is_handed",
         "mcp_core/runtime/_x.py",
-        "import abc\nfrom msgspec import Struct\nfrom mcp_core.http import Head",
+        "import abc\nfrom msgspec import Raw\nfrom mcp_core.http import End\nfrom ._job import Job",
     ),
     ("the_runtime_awaits_what_it_is_handed", "mcp_trio/_x.py", "import trio"),
     (
