@@ -441,7 +441,11 @@ def test_shared_connection_wakes_all_waiting_requests() -> None:
 def test_connection_not_shared_after_all_wakes_waiting_requests() -> None:
     play = Play()
     play.runner.pool.shared = True
-    first, second, third = play.call(1, long_lived=True), play.call(2), play.call(3, long_lived=True)
+    first, second, third = (
+        play.call(1, long_lived=True),
+        play.call(2),
+        play.call(3, long_lived=True),
+    )
     assert [task.waits for task in play.tasks] == ["dial", "event", "event"]
     events = [event for waiting in play.runner._waiting for event in waiting]
     play.connected_line(first)

@@ -666,8 +666,7 @@ def test_reprs_name_the_state() -> None:
     reply = talk.call(1, "slow")
     assert repr(talk.endpoint) == "<Endpoint with 0 sessions, 1 exchanges under way>"
     assert (
-        repr(reply.exchange)
-        == "<Exchange UNDECIDED of <EventStream , 0 messages, 1 pending> at 0>"
+        repr(reply.exchange) == "<Exchange UNDECIDED of <EventStream , 0 messages, 1 pending> at 0>"
     )
     assert repr(talk.seen[0][0]).startswith("<Conversation over <Connection server")
     assert repr(talk.endpoint.log) == "<EventLog of 0 streams, 0 bytes>"

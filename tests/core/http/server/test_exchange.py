@@ -297,8 +297,7 @@ def test_queued_of_a_resumed_stream_counts_for_the_new_response_only() -> None:
     assert run.reply.exchange.queued == 0
     assert again.exchange.queued > 0
     assert (
-        repr(again.exchange)
-        == "<Exchange STREAM of <EventStream 2, 2 messages, 1 pending> at 1>"
+        repr(again.exchange) == "<Exchange STREAM of <EventStream 2, 2 messages, 1 pending> at 1>"
     )
 
 
