@@ -112,7 +112,7 @@ class Http:
         self.refuses -= 1
         return self.refuses >= 0
 
-    def hold(self, key: int, now: float | None) -> None:
+    def pause_timeout(self, key: int, now: float | None) -> None:
         self.told.append(("hold", now))
 
     def response_started(self, key: int, head: Head, now: float) -> None:
