@@ -1,4 +1,4 @@
-"""The table of mutations is in order, and a sample of them is noticed by the tests of their rows."""
+"""The table of mutations: it matches the code, and covers all groups of the manifest."""
 
 from __future__ import annotations
 
