@@ -59,17 +59,17 @@ class FrameRecorder:
 
     def receive_close(self, code: int, reason: str, now: float) -> None:
         self._record(("close", int(code), reason))
-        self.deaf = True
+        self.input_ignored = True
 
-    def receive_fault(self, code: int, reason: str, now: float) -> None:
+    def receive_invalid(self, code: int, reason: str, now: float) -> None:
         self._record(("fault", int(code)))
-        self.deaf = True
+        self.input_ignored = True
 
-    def wrote(self, now: float) -> None:
+    def data_written(self, now: float) -> None:
         """Do nothing: written bytes are not checked here."""
 
     def _record(self, what: Any) -> None:
-        assert not self.deaf, "something is reported after the end"
+        assert not self.input_ignored, "something is reported after the end"
         self.received.append(what)
 
 

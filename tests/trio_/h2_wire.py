@@ -246,7 +246,7 @@ def answering(size: int) -> FakeSite:
     """A router that responds with a body of this size at `/large`."""
     site = FakeSite()
     site.on_complete = lambda exchange: (
-        exchange.say(Head(200, []), Body(b"x" * size), End())
+        exchange.send(Head(200, []), Body(b"x" * size), End())
         if exchange.head.target == b"/large"
         else None
     )

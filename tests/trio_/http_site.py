@@ -176,9 +176,9 @@ class FakeExchange:
     """
 
     conversation = None
-    needs_grant = None
+    auth_check = None
     socket = None
-    method = ""
+    mcp_method = ""
 
     def __init__(self, site: FakeSite, head: RequestHead, token: Any) -> None:
         self.site = site
@@ -187,7 +187,7 @@ class FakeExchange:
         self.body = b""
         self.reading = True
         self.over = False
-        self.hang_up = False
+        self.close_after = False
         self.gone_at: float | None = None
         self._actions: list[Action] = []
 
@@ -203,7 +203,7 @@ class FakeExchange:
         assert self.gone_at is None
         self.gone_at, self.reading = now, False
 
-    def say(self, *actions: Action) -> None:
+    def send(self, *actions: Action) -> None:
         """Queue output, unless the client has disconnected."""
         if self.gone_at is None:
             self._actions += actions
@@ -240,8 +240,8 @@ class FakeSite:
         self.exchanges.append(exchange)
         if head.target in (b"/refuse", b"/hang-up"):
             exchange.reading = False
-            exchange.hang_up = head.target == b"/hang-up"
-            exchange.say(Head(413 if exchange.hang_up else 403, []), Body(b"no"), End())
+            exchange.close_after = head.target == b"/hang-up"
+            exchange.send(Head(413 if exchange.close_after else 403, []), Body(b"no"), End())
         return exchange
 
     def answer(self, exchange: FakeExchange) -> None:
@@ -249,18 +249,18 @@ class FakeSite:
             case b"/fault-later":
                 raise ZeroDivisionError("a mistake of our own")
             case b"/stream":
-                exchange.say(Head(200, [(b"content-type", b"text/event-stream")]))
+                exchange.send(Head(200, [(b"content-type", b"text/event-stream")]))
             case b"/nothing":
-                exchange.say(Head(204, []), End())
+                exchange.send(Head(204, []), End())
             case b"/bad-header":
-                exchange.say(Head(200, [(b"x", b"a\r\nb")]), End())
+                exchange.send(Head(200, [(b"x", b"a\r\nb")]), End())
             case b"/echo":
                 headers = [
                     (b"content-type", b"text/plain"),
                     (b"content-length", b"%d" % len(exchange.body)),
                 ]
                 body = [Body(exchange.body)] if exchange.body else []
-                exchange.say(Head(200, headers), *body, End())
+                exchange.send(Head(200, headers), *body, End())
         if self.on_complete is not None:
             self.on_complete(exchange)
 

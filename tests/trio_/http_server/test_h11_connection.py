@@ -109,7 +109,7 @@ async def test_h11_server_pipelined_request_waits_for_a_slow_one() -> None:
         await wait()
         assert [exchange.body for exchange in site.exchanges] == [b"one"]
         assert not wire.heard
-        site.exchanges[0].say(Head(200, []), Body(b"at last"), End())
+        site.exchanges[0].send(Head(200, []), Body(b"at last"), End())
         served.reception.pump()
         assert [(await wire.answer()).body for _ in range(2)] == [b"at last", b"two"]
 
@@ -130,7 +130,7 @@ async def test_h11_server_unlimited_pipelining_pauses_reading() -> None:
         assert not said.is_set()
         assert len(site.exchanges) == 1
         assert len(served.connections[0]._incoming) <= 128 * KIB
-        site.exchanges[0].say(Head(204, []), End())
+        site.exchanges[0].send(Head(204, []), End())
         served.reception.pump()
         for _ in requests:
             await wire.answer()
@@ -141,7 +141,7 @@ async def test_h11_server_large_pipelined_responses_are_not_buffered() -> None:
     site = FakeSite()
 
     def answer(exchange: FakeExchange) -> None:
-        exchange.say(Head(200, []), Body(b"x" * 1_000_000), End())
+        exchange.send(Head(200, []), Body(b"x" * 1_000_000), End())
 
     site.on_complete = answer
     async with serving(site) as served:
@@ -163,13 +163,13 @@ async def test_h11_server_unfinished_response_is_sent_in_chunks() -> None:
         await wire.send(post("/stream"))
         assert b"transfer-encoding: chunked" in await wire.until(b"\r\n\r\n")
         exchange = site.exchanges[0]
-        exchange.say(Body(b"data: 1\n\n"))
+        exchange.send(Body(b"data: 1\n\n"))
         served.reception.pump()
         assert await wire.until(b"1\n\n\r\n") == b"9\r\ndata: 1\n\n\r\n"
-        exchange.say(Body(b""), Body(b"2"), Body(b"3"))
+        exchange.send(Body(b""), Body(b"2"), Body(b"3"))
         served.reception.pump()
         await wait()
-        exchange.say(End())
+        exchange.send(End())
         served.reception.pump()
         assert (await wire.until(b"0\r\n\r\n")).endswith(b"1\r\n2\r\n1\r\n3\r\n0\r\n\r\n")
         assert (await wire.ask(post(body=b"next"))).body == b"next"
@@ -183,7 +183,7 @@ async def test_h11_server_http_1_0_gets_no_chunks_and_a_close() -> None:
         head = await wire.until(b"\r\n\r\n")
         assert CLOSE in head
         assert CHUNKED not in head
-        site.exchanges[0].say(Body(b"data"), End())
+        site.exchanges[0].send(Body(b"data"), End())
         served.reception.pump()
         assert await wire.rest() == b"data"
 
@@ -217,7 +217,7 @@ async def test_h11_server_response_without_body_has_none(target: str) -> None:
 
     def finish(exchange: FakeExchange) -> None:
         if target == "/stream":
-            exchange.say(Body(b"data"), End())
+            exchange.send(Body(b"data"), End())
 
     site.on_complete = finish
     async with serving(site) as served:
@@ -262,7 +262,7 @@ async def test_h11_server_complete_response_is_one_write() -> None:
         assert len(writes) == 1
         await wire.send(post("/later"))
         await wait()
-        site.exchanges[1].say(Head(200, []), Body(b"a"), Body(b"b"), End())
+        site.exchanges[1].send(Head(200, []), Body(b"a"), Body(b"b"), End())
         served.reception.pump()
         await wire.answer()
         assert len(writes) == 2
@@ -438,7 +438,7 @@ async def test_h11_server_disconnect_during_a_handler_is_noticed(
         await wait()
         assert site.exchanges[0].gone_at == trio.current_time()
         assert served.open == 0
-        site.exchanges[0].say(Head(200, []), End())
+        site.exchanges[0].send(Head(200, []), End())
         served.reception.pump()
 
 
@@ -448,7 +448,7 @@ async def test_h11_server_half_close_gets_the_response_being_written() -> None:
         wire = served.connect()
         await wire.send(post("/later"))
         await wait()
-        site.exchanges[0].say(Head(200, []), Body(b"x" * 1_000_000), End())
+        site.exchanges[0].send(Head(200, []), Body(b"x" * 1_000_000), End())
         served.reception.pump()
         await wait()  # it is being written, and cannot complete
         assert isinstance(wire.stream, trio.abc.HalfCloseableStream)
@@ -466,7 +466,7 @@ async def test_h11_server_half_close_without_reading_times_out(autojump_clock: M
             wire = served.connect()
             await wire.send(post("/later"))
             await wait()
-            site.exchanges[-1].say(Head(200, []), Body(b"x" * 1_000_000), End())
+            site.exchanges[-1].send(Head(200, []), Body(b"x" * 1_000_000), End())
             served.reception.pump()
             await wait()
             begun = trio.current_time()
@@ -490,7 +490,7 @@ async def test_h11_server_disconnect_within_a_response(read: int) -> None:
         wire = served.connect()
         await wire.send(post("/stream"))
         await wait()
-        site.exchanges[0].say(Body(b"x" * 600_000))
+        site.exchanges[0].send(Body(b"x" * 600_000))
         served.reception.pump()
         await wait()
         while read > 0:
@@ -610,7 +610,7 @@ async def test_h11_server_handler_has_no_timeout(autojump_clock: MockClock) -> N
         for _ in range(2):
             await wire.send(post("/later") + b"POST")  # the next head has started
             await trio.sleep(10_000)
-            site.exchanges[-1].say(Head(204, []), End())
+            site.exchanges[-1].send(Head(204, []), End())
             served.reception.pump()
             assert (await wire.answer()).status == 204
             await wire.ask(post()[4:])
@@ -623,7 +623,7 @@ async def test_h11_server_unread_response_closes_the_connection(
     site = FakeSite()
 
     def answer(exchange: FakeExchange) -> None:
-        exchange.say(Head(200, []), Body(b"x" * 1_000_000), End())
+        exchange.send(Head(200, []), Body(b"x" * 1_000_000), End())
 
     site.on_complete = answer
     async with serving(site) as served:
@@ -644,7 +644,7 @@ async def test_h11_server_slow_reader_with_progress_continues(autojump_clock: Mo
     site = FakeSite()
 
     def answer(exchange: FakeExchange) -> None:
-        exchange.say(Head(200, []), Body(b"x" * 1_000_000), End())
+        exchange.send(Head(200, []), Body(b"x" * 1_000_000), End())
 
     site.on_complete = answer
     async with serving(site) as served:
@@ -705,7 +705,7 @@ async def test_h11_server_internal_error_within_a_response_truncates_it(
             raise ZeroDivisionError
 
         site.exchanges[0].actions_to_send = fail  # type: ignore[method-assign]
-        site.exchanges[0].say(Body(b"x"))
+        site.exchanges[0].send(Body(b"x"))
         served.reception.pump()
         heard = await wire.rest()
         assert heard.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -776,7 +776,7 @@ async def test_h11_server_access_log_has_every_exchange(autojump_clock: MockCloc
         await wire.ask(post("/echo?q", b"hello"))
         await wire.send(post("/stream"))
         await trio.sleep(5)
-        site.exchanges[1].say(Body(b"one"), Body(b"three"), End())
+        site.exchanges[1].send(Body(b"one"), Body(b"three"), End())
         served.reception.pump()
         await wire.answer()
         await wire.ask(post("/refuse", b"hello")[:-1])

@@ -107,7 +107,7 @@ async def test_h2_server_responses_leave_in_order_of_completion() -> None:
         await wire.send(asking(1, b"", b"/later"), asking(3, b"", b"/later"))
         assert (await wire.ask(5, b"at once")).body == b"at once"
         for id, exchange in (3, site.exchanges[1]), (1, site.exchanges[0]):
-            exchange.say(Head(200, []), Body(b"at last"), End())
+            exchange.send(Head(200, []), Body(b"at last"), End())
             served.reception.pump()
             assert (await wire.answer(id)).body == b"at last"
 
@@ -119,10 +119,10 @@ async def test_h2_server_event_stream_is_sent_piece_by_piece() -> None:
         await wire.send(asking(1, b"", b"/stream"))
         await wire.until(HEADERS, 1, END_HEADERS)
         for piece in b"one", b"two":
-            site.exchanges[0].say(Body(piece))
+            site.exchanges[0].send(Body(piece))
             served.reception.pump()
             assert (await wire.until(DATA, 1)).payload == piece
-        site.exchanges[0].say(End())
+        site.exchanges[0].send(End())
         served.reception.pump()
         assert (await wire.until(DATA, 1, END_STREAM)).payload == b""
         assert wire.answers[1].body == b"onetwo"
@@ -137,7 +137,7 @@ async def test_h2_server_response_without_body_has_none(
 ) -> None:
     site = FakeSite()
     site.on_complete = lambda exchange: (
-        exchange.say(Head(200, []), Body(b"x" * 100), End())
+        exchange.send(Head(200, []), Body(b"x" * 100), End())
         if exchange.head.target == b"/large"
         else None
     )
@@ -152,7 +152,7 @@ async def test_h2_server_response_without_body_has_none(
 async def test_h2_server_drops_connection_headers() -> None:
     site = FakeSite()
     headers = [(b"connection", b"close"), (b"keep-alive", b"timeout=5"), (b"X-Kept", b"y")]
-    site.on_complete = lambda exchange: exchange.say(Head(200, headers), End())
+    site.on_complete = lambda exchange: exchange.send(Head(200, headers), End())
     async with h2_serving(site) as served:
         answer = await (await served.meet()).ask(1, b"", b"/any")
         assert set(answer.headers) == {b"x-kept", b"date"}
@@ -261,10 +261,10 @@ async def test_h2_server_output_is_pulled_after_the_last_was_sent(
         await wire.until(HEADERS, 1, END_HEADERS)
         exchange = site.exchanges[0]
         assert taken == [exchange]  # a head needs no window
-        exchange.say(Body(b"a" * 100_000))
+        exchange.send(Body(b"a" * 100_000))
         served.reception.pump()
         await wire.settle()
-        exchange.say(Body(b"b" * 100_000))
+        exchange.send(Body(b"b" * 100_000))
         served.reception.pump()
         await wire.settle()
         assert taken == [exchange]
@@ -329,7 +329,7 @@ async def test_h2_server_unread_stream_is_reset_after_a_timeout(
         await wire.send(asking(1, b"", b"/stream"))
         await wire.until(HEADERS, 1, END_HEADERS)
         start = trio.current_time()
-        site.exchanges[0].say(Body(b"x" * 65_536))
+        site.exchanges[0].send(Body(b"x" * 65_536))
         served.reception.pump()
         assert (await wire.answer(1)).reset == CANCEL
         assert site.exchanges[0].gone_at == start + 30
@@ -513,7 +513,7 @@ async def test_h2_server_head_timeout_starts_with_the_head(autojump_clock: MockC
         later = asking(3, b"second")
         await wire.send(HELLO, asking(1, b"", b"/later"), later[:20])
         await trio.sleep(15)
-        site.exchanges[0].say(Head(204, []), End())
+        site.exchanges[0].send(Head(204, []), End())
         served.reception.pump()
         assert (await wire.answer(1)).status == 204
         await trio.sleep(9)
@@ -531,7 +531,7 @@ async def test_h2_server_response_at_the_deadline_does_not_end_the_connection(
             await wire.send(asking(1, b"", b"/later"), post(3), frame(DATA, 0, 3, b"x"))
             await wait()
             await trio.sleep_until(served.connections[0]._deadline.when)
-            site.exchanges[0].say(Head(204, []), End())
+            site.exchanges[0].send(Head(204, []), End())
             served.reception.pump()
             assert (await wire.answer(1)).status == 204
             assert (await wire.answer(3)).status == 408
@@ -588,7 +588,7 @@ async def test_h2_server_reset_disconnects_the_exchange(autojump_clock: MockCloc
         await wire.settle()
         assert [exchange.gone_at for exchange in site.exchanges] == [7, 7, 7]
         for exchange in site.exchanges:
-            exchange.say(Body(b"to nobody"))
+            exchange.send(Body(b"to nobody"))
         served.reception.pump()
         assert (await wire.ask(7, b"and on")).body == b"and on"
         assert [told.status for told in served.told] == [200, 0, 0, 200]
@@ -657,7 +657,7 @@ async def test_h2_server_shutdown_sends_goaway_twice(autojump_clock: MockClock) 
         await wire.send(asking(5, b"late"))
         assert (await wire.answer(5)).reset == REFUSED
         served.connections[0].shutdown()  # harmless
-        site.exchanges[0].say(Head(204, []), End())
+        site.exchanges[0].send(Head(204, []), End())
         served.reception.pump()
         assert (await wire.answer(1)).status == 204
         await wire.end()
@@ -696,7 +696,7 @@ async def test_h2_server_goaway_of_the_client_completes_its_requests(
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/later"), frame(GOAWAY, 0, 0, number(0) + number(code)))
         await trio.sleep(5)
-        site.exchanges[0].say(Head(200, []), Body(b"at last"), End())
+        site.exchanges[0].send(Head(200, []), Body(b"at last"), End())
         served.reception.pump()
         assert (await wire.answer(1)).body == b"at last"
         assert await wire.end() == NO_ERROR
@@ -729,7 +729,7 @@ async def test_h2_server_internal_error_is_logged_and_ends_one_stream(
         answer = await wire.ask(3, b"", path)
         assert (answer.status, answer.body) == (500, b"Internal error.\n")
         assert (await wire.ask(5, b"and on")).body == b"and on"
-        site.exchanges[0].say(Head(200, []), Body(b"unharmed"), End())
+        site.exchanges[0].send(Head(200, []), Body(b"unharmed"), End())
         served.reception.pump()
         assert (await wire.answer(1)).body == b"unharmed"
     assert ["internal error" in record.message for record in caplog.records] == [True]
@@ -748,7 +748,7 @@ async def test_h2_server_internal_error_within_a_response_resets(
             raise ZeroDivisionError("a mistake of our own")
 
         site.exchanges[0].actions_to_send = fail  # type: ignore[method-assign,assignment]
-        site.exchanges[0].say(Body(b"x"))
+        site.exchanges[0].send(Body(b"x"))
         served.reception.pump()
         assert (await wire.answer(1)).reset == INTERNAL
         assert site.exchanges[0].gone_at is not None

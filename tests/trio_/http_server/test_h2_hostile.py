@@ -336,7 +336,7 @@ async def test_h2_server_concurrent_streams_are_limited() -> None:
         await wire.send(*[asking(id, b"", b"/later") for id in range(1, 203, 2)])
         assert (await wire.answer(201)).reset == REFUSED
         assert len(site.exchanges) == 100
-        site.exchanges[0].say(Head(204, []), End())
+        site.exchanges[0].send(Head(204, []), End())
         served.reception.pump()
         assert (await wire.answer(1)).status == 204
         assert (await wire.ask(203, b"room")).body == b"room"
@@ -407,9 +407,9 @@ def test_h2_server_random_frames_leave_nothing_behind(
                     and not exchange.over
                     and not exchange.reading
                 ):
-                    exchange.say(
+                    exchange.send(
                         Body(b"x" * 10_000), End()
-                    ) if exchange.head.target == b"/stream" else exchange.say(Head(204, []), End())
+                    ) if exchange.head.target == b"/stream" else exchange.send(Head(204, []), End())
             served.reception.pump()
             if stops:
                 served.connections[0].shutdown()
