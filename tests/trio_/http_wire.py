@@ -199,10 +199,10 @@ class MemoryWay:
     def __init__(self, scheme: str, host: str, port: int, **options: Any) -> None:
         self.origin = scheme, host, port
 
-    def address(self, head: RequestHead) -> RequestHead:
+    def absolute_head(self, head: RequestHead) -> RequestHead:
         return head
 
-    async def dial(self) -> H11ClientConnection | H2ClientConnection:
+    async def connect(self) -> H11ClientConnection | H2ClientConnection:
         if self.server.gone:
             await trio.lowlevel.checkpoint()
             raise ConnectFailed("cannot connect to played.test:80: connection refused")

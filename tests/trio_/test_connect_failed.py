@@ -63,7 +63,7 @@ def saying(words: bytes, *, first: bool = False) -> Serve:
     return serve
 
 
-async def hang_up(stream: trio.abc.Stream) -> None:
+async def close_after(stream: trio.abc.Stream) -> None:
     await stream.receive_some()
 
 
@@ -144,7 +144,7 @@ FAILURES: list[Any] = [
         "the server speaks TLS; is its address https:// instead?",
     ),
     (
-        hang_up,
+        close_after,
         (
             "the server closed the connection without an answer; is it an HTTP server, with TLS or"
             " without as the URL says?"
@@ -181,7 +181,7 @@ async def test_connect_http_failure_suggests_an_older_revision(status: str) -> N
 
 
 async def test_connect_http_refused_names_the_address() -> None:
-    async with listening(hang_up) as port:
+    async with listening(close_after) as port:
         pass
     assert str(await why(f"http://127.0.0.1:{port}/mcp")) == (
         f"cannot connect to 127.0.0.1:{port}: connection refused; is the server running, and"
@@ -190,7 +190,7 @@ async def test_connect_http_refused_names_the_address() -> None:
 
 
 async def test_connect_http_with_wrong_tls_setting_names_it() -> None:
-    async with listening(hang_up, theirs(trustme.CA(), "127.0.0.1")) as port:
+    async with listening(close_after, theirs(trustme.CA(), "127.0.0.1")) as port:
         assert str(await why(f"https://127.0.0.1:{port}/mcp")).startswith(
             f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer"
             " certificate; if"

@@ -269,10 +269,10 @@ async def test_http_socket_prior_knowledge_through_a_proxy_uses_a_tunnel() -> No
 
 
 async def test_http_socket_prior_knowledge_wrong_names_the_cure() -> None:
-    async def hang_up(stream: trio.abc.Stream) -> None:
+    async def close_after(stream: trio.abc.Stream) -> None:
         await stream.receive_some()
 
-    async with listening(hang_up) as port:
+    async with listening(close_after) as port:
         with pytest.raises(
             ConnectFailed, match="without an answer; connect without prior_knowledge"
         ):

@@ -297,7 +297,7 @@ class Talk:
             self.pump()
         self.now = until
 
-    def hang_up(self, reply: Reply) -> None:
+    def close_after(self, reply: Reply) -> None:
         self.site.disconnected(reply.exchange, self.now)
         reply.ended = True
         self.pump()

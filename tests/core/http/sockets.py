@@ -40,14 +40,14 @@ class SocketTalk(Talk):
         headers: list[tuple[bytes, bytes]] | None = None,
         *,
         target: bytes = b"/mcp",
-        may_switch: bool = True,
+        may_upgrade: bool = True,
         who: str = "",
     ) -> Reply:
         headers = UPGRADE if headers is None else headers
         if who:
             headers = [*headers, (b"authorization", b"Bearer " + who.encode())]
         exchange = self.site.begin(
-            RequestHead(b"GET", target, headers), self.now, may_upgrade=may_switch
+            RequestHead(b"GET", target, headers), self.now, may_upgrade=may_upgrade
         )
         reply = self.replies[exchange] = Reply(exchange)
         self.pump()

@@ -343,7 +343,7 @@ def test_disconnect_during_the_check_ends_the_exchange() -> None:
     reply = talk.get(principal="ann")
     admission = reply.exchange.auth_check
     assert admission is not None
-    talk.hang_up(reply)
+    talk.close_after(reply)
     assert reply.exchange.auth_check is None
     admission.send("ann", talk.now)
     talk.pump()
@@ -352,7 +352,7 @@ def test_disconnect_during_the_check_ends_the_exchange() -> None:
     other = talk.get(principal="ann")
     admission = other.exchange.auth_check
     assert admission is not None
-    talk.hang_up(other)
+    talk.close_after(other)
     admission.throw(KeyError(), talk.now)
     assert other.status == 0
 
@@ -744,7 +744,7 @@ def test_running_call_outlives_the_token() -> None:
     # Also after a reconnect.
     called = visit.call(2, "slow")
     talk.wait(20)
-    talk.hang_up(called)
+    talk.close_after(called)
     again = visit.get(called.last_id)
     talk.wait(300)
     assert stands(again)

@@ -45,7 +45,7 @@ def left_over(talk: Talk) -> dict[str, Any]:
     talk.site.close()
     talk.pump()
     for reply in list(talk.replies.values()):
-        talk.hang_up(reply)
+        talk.close_after(reply)
     talk.stopped.update(talk.jobs)
     talk.step(2)
     endpoint = talk.endpoint
@@ -435,7 +435,7 @@ def test_stream_cut_anywhere_delivers_each_event_once(version: str, reply: str) 
                 run.reply.body = body[: ends[heard]]
                 got = progress_in(run.reply)
                 assert got == whole[:heard]
-                run.talk.hang_up(run.reply)
+                run.talk.close_after(run.reply)
                 if away:
                     run.emit(12 - told)
                     run.finish()
@@ -451,7 +451,7 @@ def test_stream_cut_anywhere_delivers_each_event_once(version: str, reply: str) 
 def test_stream_without_an_event_id_cannot_be_resumed(version: str) -> None:
     run = Fifty(version)
     run.talk.step()
-    run.talk.hang_up(run.reply)
+    run.talk.close_after(run.reply)
     run.emit(3)
     run.finish()
     assert run.resume(b"2-0").status == 400
@@ -574,8 +574,10 @@ def _other_half(talk: Talk) -> None:
 STATES: dict[str, Callable[[Visit], Any]] = {
     "undecided": lambda visit: visit.call(1, "slow", steps=1000),
     "streaming": lambda visit: visit.call(1, "count", progress=True, to=1000),
-    "detached": lambda visit: visit.talk.hang_up(visit.call(1, "count", progress=True, to=1000)),
-    "forgotten": lambda visit: visit.talk.hang_up(visit.call(1, "slow", steps=1000)),
+    "detached": lambda visit: visit.talk.close_after(
+        visit.call(1, "count", progress=True, to=1000)
+    ),
+    "forgotten": lambda visit: visit.talk.close_after(visit.call(1, "slow", steps=1000)),
     "asking": lambda visit: visit.call(1, "ask"),
     "released": lambda visit: visit.call(1, "leave", retry=1),
     "waiting": lambda visit: [visit.call(id, "slow", steps=1000) for id in range(1, 5)],

@@ -141,7 +141,7 @@ def test_idle_session_expires() -> None:
         working.id,
     }
     assert not stream.ended
-    talk.hang_up(stream)
+    talk.close_after(stream)
     talk.wait(130)
     assert {each.id for each in talk.endpoint.sessions.values()} == {working.id}
 
@@ -300,7 +300,7 @@ def test_second_standalone_stream_is_rejected() -> None:
     own = visit.get()
     assert visit.get().status == 409
     assert not own.ended
-    talk.hang_up(own)
+    talk.close_after(own)
     again = visit.get()
     talk.server.changed(tools=True)
     talk.pump()
@@ -432,7 +432,7 @@ def resumed(version: str, cut: int, when: str, count: int = 50) -> list[Any]:
     if not reply.events:
         return got
     last = reply.last_id
-    talk.hang_up(reply)
+    talk.close_after(reply)
     if when == "during":
         talk.step(3)
     again = visit.get(last)
@@ -481,7 +481,7 @@ def test_resume_from_an_evicted_event_is_rejected() -> None:
     visit = talk.session()
     reply = visit.call(1, "count", progress=True, to=20)
     talk.step()
-    talk.hang_up(reply)
+    talk.close_after(reply)
     talk.step(30)
     gone = visit.get(reply.last_id)
     assert (gone.status, "no longer retained" in gone.message["error"]["message"]) == (400, True)
@@ -512,7 +512,7 @@ def test_disconnect_does_not_cancel_and_unresumable_output_is_dropped() -> None:
     talk = Talk()
     visit = talk.session()
     reply = visit.call(1, "slow", steps=3)
-    talk.hang_up(reply)
+    talk.close_after(reply)
     assert len(talk.jobs) == 1
     assert visit.call(1).status == 400  # it is still in use
     talk.step(5)
@@ -646,7 +646,7 @@ def test_sessions_off_runs_on_after_a_disconnect() -> None:
     talk = Talk(sessions=False)
     call = request(1, "tools/call", {"name": "slow", "arguments": {"steps": 3}})
     reply = talk.post(call)
-    talk.hang_up(reply)
+    talk.close_after(reply)
     assert len(talk.jobs) == 1
     talk.step(5)
     assert not talk.jobs
@@ -683,7 +683,7 @@ def test_legacy_sse_client_is_served_on_the_same_url() -> None:
     other = talk.post(request(3, "ping"), (b"mcp-session-id", where[16:]))
     assert other.status == 404  # it is no session of the other kind
     post(request(4, "tools/call", {"name": "slow", "arguments": {"steps": 99}}))
-    talk.hang_up(stream)
+    talk.close_after(stream)
     talk.step(2)
     assert not talk.jobs
     assert talk.send(b"POST", POST, json.encode(request(5, "ping")), target=where).status == 404

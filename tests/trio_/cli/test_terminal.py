@@ -47,13 +47,13 @@ class TerminalUser:
     def _read_output(self) -> None:
         self._seen += os.read(self._fd, 65_536).decode(errors="replace").replace("\r\n", "\n")
 
-    def hang_up(self) -> None:
+    def close_after(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def close(self) -> None:
-        self.hang_up()
+        self.close_after()
         self._file.close()
 
 
@@ -163,7 +163,7 @@ async def test_terminal_closed_ends_dialogue(user: TerminalUser) -> None:
 
         nursery.start_soon(hold)
         await user.type(b"half a line")
-        user.hang_up()
+        user.close_after()
     user.screen.write_line("this is discarded")
     assert user.screen.reader_gone
 

@@ -258,10 +258,10 @@ async def test_connector_tls_to_a_plain_server_fails(authority: trustme.CA) -> N
 
 
 async def test_connector_tls_server_closes_fails(authority: trustme.CA) -> None:
-    async def hang_up(stream: trio.abc.Stream) -> None:
+    async def close_after(stream: trio.abc.Stream) -> None:
         await stream.receive_some()
 
-    async with listening(hang_up) as port:
+    async with listening(close_after) as port:
         problem = await fails(Connector("https", "127.0.0.1", port, tls=ours(authority)))
     assert problem == (
         f"TLS with 127.0.0.1:{port} failed: it closed the connection; is its address http://"

@@ -39,7 +39,7 @@ async def hang(request: Request) -> None:
     await trio.sleep_forever()
 
 
-async def hang_up(request: Request) -> None:
+async def close_after(request: Request) -> None:
     await trio.aclose_forcefully(request.connection.stream)
 
 
@@ -203,7 +203,7 @@ async def test_http_client_truncated_response_fails_its_call_only(
                 return
             message = answer[:length].replace(b'"id":2', b'"id":%d' % request.message["id"])
             await request.connection.stream.send_all(message)
-            await hang_up(request)
+            await close_after(request)
 
         server.answers[CALL] = cut
         async with talking(server, monkeypatch) as client:
@@ -239,11 +239,11 @@ async def test_http_client_idle_connection_closed_retries_reads_only(
 
     async def once(request: Request) -> None:
         if request.connection.requests > 1:
-            await hang_up(request)
+            await close_after(request)
         else:
             await request.result(lists)
 
-    server = PlayedServer(E, tools_list=once, tools_call=hang_up)
+    server = PlayedServer(E, tools_list=once, tools_call=close_after)
     async with talking(server, monkeypatch) as client:
         assert await client.list_tools() == []  # the connection had carried the handshake
         assert server.heard() == ["server/discover", "tools/list", "tools/list"]
@@ -371,7 +371,7 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
         await request.begin_stream()
         await request.event(told, f"e{len(times)}")
         if len(times) < 3:
-            await hang_up(request)
+            await close_after(request)
         await trio.sleep_forever()
 
     server = PlayedServer(D, session="s1", GET=stream, tools_call=DONE)
@@ -423,7 +423,7 @@ PAGE = {"body": b"<html>hello</html>", "headers": [("content-type", "text/html")
             answering(status=307, headers=[("location", "https://there/mcp")]),
             "redirects are not followed: connect to https://there/mcp",
         ),
-        (hang_up, "the server closed the connection without an answer"),
+        (close_after, "the server closed the connection without an answer"),
     ],
 )
 @pytest.mark.parametrize("version", ERAS)
@@ -441,7 +441,7 @@ async def test_http_client_other_server_raises_with_the_cause(
 
 async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -> None:
     class Nowhere(MemoryWay):
-        async def dial(self) -> H11ClientConnection:
+        async def connect(self) -> H11ClientConnection:
             await trio.lowlevel.checkpoint()
             raise ConnectFailed("cannot connect to played.test:80: connection refused")
 
@@ -451,7 +451,7 @@ async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -
 
 
 async def test_http_client_unreachable_later_fails_the_call_only(monkeypatch: MonkeyPatch) -> None:
-    server = PlayedServer(E, tools_call=hang_up)
+    server = PlayedServer(E, tools_call=close_after)
     async with talking(server, monkeypatch) as client:
         with pytest.raises(ConnectionLost):
             await client.call_tool("t")

@@ -411,7 +411,7 @@ class Waiting:
     def throw(self, exc: BaseException, now: float) -> None:
         self.send(repr(exc), now)
 
-    def give_up(self, now: float) -> None:
+    def time_out(self, now: float) -> None:
         if self.steps:
             self.steps.clear()
             self.told.append("gave up")

@@ -680,7 +680,7 @@ def test_run_http_shuts_down_on_a_signal(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = Notes()
-    serve = mcp_trio._http_server.serve_http
+    serve = mcp_trio.http_server._serve.serve_http
 
     async def call_and_kill(address: HttpAddress) -> None:
         async with await trio.open_tcp_stream(address.host, address.port) as stream:
@@ -700,7 +700,7 @@ def test_run_http_shuts_down_on_a_signal(
             nursery.start_soon(call_and_kill, address)
             task_status.started(address)
 
-    monkeypatch.setattr(mcp_trio._http_server, "serve_http", watched)
+    monkeypatch.setattr(mcp_trio.http_server._serve, "serve_http", watched)
     with pytest.raises(SystemExit) as caught:
         mcp_trio.run_http(make(notes), port=0)
     assert caught.value.code == 128 + number

@@ -388,7 +388,7 @@ def test_disconnect_cancels_the_request() -> None:
     talk = Talk()
     reply = talk.call(1, "slow", steps=100)
     talk.step()
-    talk.hang_up(reply)
+    talk.close_after(reply)
     talk.step(2)
     assert not talk.jobs
     assert talk.endpoint.idle
@@ -410,7 +410,7 @@ def test_disconnect_within_the_body_sends_nothing() -> None:
 def test_disconnect_after_the_response_is_harmless() -> None:
     talk = Talk()
     reply = talk.call(1)
-    talk.hang_up(reply)
+    talk.close_after(reply)
     ((conversation, event),) = talk.seen  # it has ended with its response, and without an event
     assert (type(event).__name__, conversation.retired) == ("RequestReceived", True)
     assert (talk.endpoint.one_shots, list(talk.server._listeners)) == ({}, [])

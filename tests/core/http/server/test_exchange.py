@@ -239,7 +239,7 @@ def test_exchange_is_resumable_once_an_event_id_was_sent(
     elif when == "silent":
         run.talk.wait(15)
     assert run.reply.exchange.is_resumable is resumable
-    run.talk.hang_up(run.reply)
+    run.talk.close_after(run.reply)
     assert (len(run.visit.talk.endpoint.sessions[run.visit.id].streams) == 2) is resumable
 
 
@@ -308,7 +308,7 @@ def test_batch_that_began_as_a_stream_stays_one() -> None:
     reply = visit.post([request(1, "ping"), slow])
     talk.wait(15)
     assert [message["id"] for message in reply.messages] == [1]
-    talk.hang_up(reply)
+    talk.close_after(reply)
     talk.step(3)
     again = visit.get(reply.last_id)
     assert [message["id"] for message in again.messages] == [2]

@@ -77,7 +77,7 @@ def test_sessions_limit_counts_requests_of_disconnected_clients(more: int, fits:
     for _ in range(3 + more):
         reply = talk.post(call)
         statuses.append(reply.status)
-        talk.hang_up(reply)
+        talk.close_after(reply)
     assert len(talk.jobs) == 3 + min(more, 0)
     assert (statuses[-1] == 0) is fits
     talk.step(3)
@@ -116,7 +116,7 @@ def test_idle_timeout_ignores_handlers_without_a_client() -> None:
     reply = visit.call(1, "slow", steps=10_000)
     talk.wait(1000)
     assert talk.endpoint.sessions  # its client waits
-    talk.hang_up(reply)
+    talk.close_after(reply)
     talk.wait(120)
     talk.step(2)
     assert (talk.endpoint.sessions, talk.jobs) == ({}, {})
@@ -149,7 +149,7 @@ def test_streams_limit_evicts_retained_streams() -> None:
 def test_events_limit_is_enforced(more: int, fits: bool) -> None:
     run = Fifty(limits=HttpLimits(events=10))
     run.emit(1)
-    run.talk.hang_up(run.reply)
+    run.talk.close_after(run.reply)
     run.emit(10 + more - 1)
     assert (run.resume(b"2-0").status == 200) is fits
 

@@ -36,7 +36,7 @@ def test_queued_counts_connected_clients_only() -> None:
     ]
     run.emit(2)
     assert conversation.queued(run.id) > 100
-    run.talk.hang_up(run.reply)
+    run.talk.close_after(run.reply)
     assert conversation.queued(run.id) == 0
     assert not conversation.has_capacity(run.id)
 
@@ -153,7 +153,7 @@ def test_message_of_a_json_response_goes_to_the_standalone_stream() -> None:
 
 def test_message_for_a_stream_that_cannot_be_resumed_is_dropped() -> None:
     run = Fifty()
-    run.talk.hang_up(run.reply)
+    run.talk.close_after(run.reply)
     run.emit(3)
     assert list(session_of(run.visit).streams) == [b"0"]
     run.finish()
@@ -171,14 +171,14 @@ def test_message_without_a_client_waits_for_the_standalone_stream() -> None:
         talk.pump()
     own = visit.get()
     assert [each["params"]["data"] for each in own.messages] == [2, 3, 4]
-    talk.hang_up(own)
+    talk.close_after(own)
     session.conn.send_log("error", 5)
     session.mark_dirty()
     talk.pump()
     again = visit.get()
     assert [each["params"]["data"] for each in again.messages] == [5]
     talk.wait(400)
-    talk.hang_up(again)
+    talk.close_after(again)
     session.conn.send_log("error", 6)
     session.mark_dirty()
     talk.pump()
@@ -197,7 +197,7 @@ def test_one_shot_legacy_request_runs_on_after_a_disconnect() -> None:
     )
     reply = talk.post(call)
     talk.step()
-    talk.hang_up(reply)
+    talk.close_after(reply)
     conversation = talk.seen[-1][0]
     assert type(conversation) is Conversation
     assert len(talk.jobs) == 1
@@ -218,7 +218,7 @@ def test_one_shot_modern_request_is_cancelled_by_a_disconnect() -> None:
         talk.step()
         assert reply.is_stream
         body = reply.body
-        talk.hang_up(reply)
+        talk.close_after(reply)
         talk.server.changed(tools=True)
         talk.step(3)
         assert (reply.body, talk.jobs, list(talk.server._listeners)) == (body, {}, [])
@@ -415,7 +415,7 @@ def test_legacy_sse_session_ends_with_its_stream() -> None:
         1,
     ]
     assert post(request(2, "tools/call", {"name": "slow", "arguments": {"steps": 99}})) == 202
-    talk.hang_up(stream)
+    talk.close_after(stream)
     talk.step(2)
     assert (talk.jobs, post(request(3, "ping"))) == ({}, 404)
     assert left_over(talk) == {}
@@ -447,7 +447,7 @@ def test_retained_stream_makes_room_for_another() -> None:
         assert reply.ended
     assert list(session_of(visit).streams) == [b"0", b"2", b"5"]
     assert session_of(visit).in_use
-    talk.hang_up(running)
+    talk.close_after(running)
     assert not session_of(visit).in_use
 
 
@@ -456,7 +456,7 @@ def test_cancelled_request_of_a_disconnected_client_leaves_no_stream() -> None:
     visit = talk.session()
     reply = visit.call(1, "slow", steps=9)
     talk.wait(15)  # the stream has begun, so its client could resume it
-    talk.hang_up(reply)
+    talk.close_after(reply)
     assert list(session_of(visit).streams) == [b"0", b"2"]
     visit.post(cancelled(1))
     assert list(session_of(visit).streams) == [b"0"]

@@ -60,7 +60,7 @@ def test_upgrade_at_a_path_without_an_endpoint_closes_the_connection() -> None:
 
 def test_upgrade_on_a_connection_that_cannot_switch_is_ignored() -> None:
     """One of HTTP/1.0, or a stream of HTTP/2: then it is a GET like any other."""
-    reply = SocketTalk().ask_for_socket(may_switch=False)
+    reply = SocketTalk().ask_for_socket(may_upgrade=False)
     assert (reply.status, reply.exchange.close_after) == (200, False)
 
 
