@@ -1463,7 +1463,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("AR-13",),
         "mcp_core/http/server/_endpoint.py",
-        "        if self.auth is None or verb not in GUARDED:",
+        "        if self.auth is None or verb not in AUTHORIZED_VERBS:",
         "        if self.auth is None or verb not in GUARDED or any(name == SESSION_ID for name, _ in head.headers):",
     ),
     Mutation(

@@ -279,7 +279,7 @@ async def test_new_login_clears_the_client_cache(
     def forget(client: Client) -> None:
         forgot.append(client)
 
-    monkeypatch.setattr(Client, "forget", forget)
+    monkeypatch.setattr(Client, "clear_cache", forget)
     world.refresh = False
     async with opened(world, headless()) as client:
         assert forgot == [client]

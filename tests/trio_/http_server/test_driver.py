@@ -279,7 +279,7 @@ async def test_http_driver_failure_with_a_request_ends_that_request(
 
     async with received() as reception:
         with monkeypatch.context() as patch:
-            patch.setattr("mcp_trio.http_server._driver.Service.take", fail)
+            patch.setattr("mcp_trio.http_server._driver.Service.handle_event", fail)
             desk = Desk(reception)
             desk.ask(calling(1, "hello"))
             desk.take()

@@ -327,7 +327,7 @@ async def test_expired_token_ends_the_stream_and_the_client_reconnects(
     async with served_over_http(server, guards={"/mcp": guard(for_ten_seconds)}) as listener:
 
         class Way(MemoryWay):
-            async def dial(self) -> H11ClientConnection:
+            async def connect(self) -> H11ClientConnection:
                 await trio.lowlevel.checkpoint()
                 return H11ClientConnection(listener.connect())
 

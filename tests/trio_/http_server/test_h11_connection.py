@@ -666,7 +666,7 @@ async def test_h11_server_unread_event_stream_is_ended(autojump_clock: MockClock
         await wait()
         stream = site.exchanges[0]
         for _ in range(40):
-            stream.say(Body(b"x" * 10_000))
+            stream.send(Body(b"x" * 10_000))
             served.reception.pump()
             assert (await other.ask(post(body=b"hello"))).body == b"hello"
             await trio.sleep(1)

@@ -70,7 +70,7 @@ def test_h11_head_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         read.append(block)
         return make(block)
 
-    monkeypatch.setattr(_h11_heads, "chunks", chunks)
+    monkeypatch.setattr(_h11_heads, "chunk_parser", chunks)
     reader = HeadReader()
     heads = [POST + b"X: %d\r\n\r\n" % number for number in range(9)]
     assert reader.read(heads[0]) is reader.read(heads[0])
@@ -94,7 +94,7 @@ def test_h11_heads_differing_in_content_length_are_parsed_once(
         read.append(block)
         return make(block)
 
-    monkeypatch.setattr(_h11_heads, "chunks", chunks)
+    monkeypatch.setattr(_h11_heads, "chunk_parser", chunks)
     reader = HeadReader()
     first = reader.read(POST + b"Content-Length: 5\r\nX: a\r\n\r\n")
     for digits in ("17", "999999999", "17", "5"):
@@ -134,7 +134,7 @@ def test_h11_head_rejected_twice() -> None:
 
 
 def test_h11_head_errors_of_h11_are_rejected_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_h11_heads, "head_fault", lambda _: None)
+    monkeypatch.setattr(_h11_heads, "find_head_error", lambda _: None)
     for block, status in (
         (b"GET / HTTP/1.1\r\n\r\n", 400),
         (POST + b"Transfer-Encoding: x\r\n\r\n", 501),

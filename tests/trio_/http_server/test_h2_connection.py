@@ -255,7 +255,7 @@ async def test_h2_server_output_is_pulled_after_the_last_was_sent(
     site = FakeSite()
     async with h2_serving(site) as served:
         taken: list[FakeExchange] = []
-        monkeypatch.setattr(served.reception, "taken", taken.append)
+        monkeypatch.setattr(served.reception, "output_sent", taken.append)
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/stream"))
         await wire.until(HEADERS, 1, END_HEADERS)
