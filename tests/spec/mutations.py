@@ -779,10 +779,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            if subscription.wanted or change:",
     ),
     Mutation(
-        ("SUB-3", "SUB-6"),
+        ("SUB-3",),
         "mcp_core/subscriptions/_server.py",
         "notifications=to_filter(wanted))",
         "notifications=subscription_filter)",
+    ),
+    Mutation(
+        ("SUB-6",),
+        "mcp_core/subscriptions/_client.py",
+        "self.honoured = tuple(change for change in self.wanted if change in honoured)",
+        "self.honoured = self.wanted",
     ),
     Mutation(
         ("SUB-8", "DEC-1"),
@@ -1463,8 +1469,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("AR-13",),
         "mcp_core/http/server/_endpoint.py",
-        "        if self.auth is None or verb not in GUARDED:",
-        "        if self.auth is None or verb not in GUARDED or any(name == SESSION_ID for name, _ in head.headers):",
+        "        if self.auth is None or verb not in AUTHORIZED_VERBS:",
+        "        if self.auth is None or verb not in AUTHORIZED_VERBS or any(name == SESSION_ID for name, _ in head.headers):",
     ),
     Mutation(
         ("AR-17", "AU-6"),
