@@ -1095,12 +1095,12 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(("HTTP-10",), "mcp_core/http/wire/_sse.py", '            data += b"\\n"\n', ""),
     Mutation(
         ("HTTP-12",),
-        "mcp_core/messages/_responses.py",
-        "    return PeerError(error.code, error.message, error.data)",
-        "    return PeerError(error.code, error.message)",
+        "mcp_core/http/client/_transport.py",
+        "            else _response_in(response.body, self.id)\n",
+        "            else None\n",
     ),
     Mutation(
-        ("SHL-2", "RPC-25"),
+        ("SHL-2",),
         "mcp_core/http/server/_endpoint.py",
         "        if not session.batches:\n            body = body.as_message()\n",
         "",
@@ -1125,6 +1125,12 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("SHL-9",),
+        "mcp_core/http/server/_session.py",
+        "            self.forget(stream)\n\n    def drop_request",
+        "            self.finished = True\n\n    def drop_request",
+    ),
+    Mutation(
+        ("CXL-16",),
         "mcp_core/revisions/_dialects.py",
         "disconnect_cancels: bool = False",
         "disconnect_cancels: bool = True",
@@ -1160,10 +1166,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "",
     ),
     Mutation(
-        ("SHL-21", "SHL-33", "AU-6"),
+        ("SHL-21", "AU-6"),
         "mcp_core/http/server/_endpoint.py",
         "        id = self._entropy(16).hex().encode()",
         "        id = b'%032x' % (len(self.sessions) + 1)",
+    ),
+    Mutation(
+        ("SHL-33",), "mcp_core/http/client/_streamable.py", 'rb"[!-~]{1,1024}"', 'rb"[ -~]{1,1024}"'
     ),
     Mutation(
         ("SHL-22",),

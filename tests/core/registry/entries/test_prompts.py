@@ -34,7 +34,7 @@ def make() -> Server:
 
     @server.prompt
     async def plain() -> list[Any]:
-        return ["a", PromptMessage("assistant", TextContent("b")), Image(b"hi"), File("t", "x://y")]
+        return ["a", PromptMessage("assistant", TextContent("b")), Image(b"hi"), File("t", "x://y", "text/csv")]
 
     return server
 
@@ -84,7 +84,7 @@ def test_prompts_get_makes_a_message_of_each_value() -> None:
         {"role": "user", "content": {"type": "image", "data": "aGk=", "mimeType": "image/png"}},
         {
             "role": "user",
-            "content": {"type": "resource", "resource": {"uri": "x://y", "text": "t"}},
+            "content": {"type": "resource", "resource": {"uri": "x://y", "mimeType": "text/csv", "text": "t"}},
         },
     ]
 
