@@ -779,10 +779,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            if subscription.wanted or change:",
     ),
     Mutation(
-        ("SUB-3", "SUB-6"),
+        ("SUB-3",),
         "mcp_core/subscriptions/_server.py",
         "notifications=to_filter(wanted))",
         "notifications=subscription_filter)",
+    ),
+    Mutation(
+        ("SUB-6",),
+        "mcp_core/subscriptions/_client.py",
+        "self.honoured = tuple(change for change in self.wanted if change in honoured)",
+        "self.honoured = self.wanted",
     ),
     Mutation(
         ("SUB-8", "DEC-1"),
@@ -1089,12 +1095,12 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(("HTTP-10",), "mcp_core/http/wire/_sse.py", '            data += b"\\n"\n', ""),
     Mutation(
         ("HTTP-12",),
-        "mcp_core/messages/_responses.py",
-        "    return PeerError(error.code, error.message, error.data)",
-        "    return PeerError(error.code, error.message)",
+        "mcp_core/http/client/_transport.py",
+        "            else _response_in(response.body, self.id)\n",
+        "            else None\n",
     ),
     Mutation(
-        ("SHL-2", "RPC-25"),
+        ("SHL-2",),
         "mcp_core/http/server/_endpoint.py",
         "        if not session.batches:\n            body = body.as_message()\n",
         "",
@@ -1119,6 +1125,12 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("SHL-9",),
+        "mcp_core/http/server/_session.py",
+        "            self.forget(stream)\n\n    def drop_request",
+        "            self.finished = True\n\n    def drop_request",
+    ),
+    Mutation(
+        ("CXL-16",),
         "mcp_core/revisions/_dialects.py",
         "disconnect_cancels: bool = False",
         "disconnect_cancels: bool = True",
@@ -1154,10 +1166,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "",
     ),
     Mutation(
-        ("SHL-21", "SHL-33", "AU-6"),
+        ("SHL-21", "AU-6"),
         "mcp_core/http/server/_endpoint.py",
         "        id = self._entropy(16).hex().encode()",
         "        id = b'%032x' % (len(self.sessions) + 1)",
+    ),
+    Mutation(
+        ("SHL-33",), "mcp_core/http/client/_streamable.py", 'rb"[!-~]{1,1024}"', 'rb"[ -~]{1,1024}"'
     ),
     Mutation(
         ("SHL-22",),
@@ -1464,7 +1479,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("AR-13",),
         "mcp_core/http/server/_endpoint.py",
         "        if self.auth is None or verb not in AUTHORIZED_VERBS:",
-        "        if self.auth is None or verb not in GUARDED or any(name == SESSION_ID for name, _ in head.headers):",
+        "        if self.auth is None or verb not in AUTHORIZED_VERBS or any(name == SESSION_ID for name, _ in head.headers):",
     ),
     Mutation(
         ("AR-17", "AU-6"),

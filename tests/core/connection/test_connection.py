@@ -555,7 +555,7 @@ def test_messages_to_send_have_routing_data() -> None:
     assert talk.conn.queued() == 0
 
 
-@pytest.mark.requirement("RPC-17", "STDIO-6")
+@pytest.mark.requirement("RPC-17", "STDIO-6", "DEC-3")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("bad", ["nope", "{}", '{"jsonrpc":"2.0","id":null,"method":"ping"}', "[]"])
 def test_invalid_message_answered_by_server_only(version: str, bad: str) -> None:

@@ -205,7 +205,7 @@ def test_unread_changes_are_merged() -> None:
 # -- Ends ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("DEC-1")
+@pytest.mark.requirement("DEC-1", "SUB-8")
 @pytest.mark.parametrize("end", ["shutdown", "close"])
 def test_listen_ended_by_server_gets_result(end: str) -> None:
     talk = subscribed_server(1)

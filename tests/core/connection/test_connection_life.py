@@ -344,6 +344,7 @@ def test_message_rejected_has_fault_and_id() -> None:
 # -- Another session -------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("ERR-10")
 @pytest.mark.parametrize("version", STATEFUL)
 def test_renew_opens_session_and_keeps_requests(version: str) -> None:
     talk = client(version)
@@ -368,7 +369,8 @@ def test_renew_opens_session_and_keeps_requests(version: str) -> None:
     for _ in range(2):  # the second call does nothing
         talk.conn.receive_failure(waits, ConnectionLost("gone"), talk.now)
     assert not talk.conn.has_outgoing(waits)
-    assert only_event(talk.events(), ErrorReceived).token == "T"
+    failed = only_event(talk.events(), ErrorReceived)
+    assert (failed.token, type(failed.error)) == ("T", ConnectionLost)
 
 
 def test_renew_failed_closes_connection() -> None:

@@ -507,7 +507,7 @@ def test_retained_events_expire() -> None:
     assert reply.ended
 
 
-@pytest.mark.requirement("CXL-16")
+@pytest.mark.requirement("CXL-16", "SHL-9")
 def test_disconnect_does_not_cancel_and_unresumable_output_is_dropped() -> None:
     talk = Talk()
     visit = talk.session()
@@ -640,6 +640,16 @@ def test_sessions_off_makes_each_request_one_shot() -> None:
     talk.pump()
     assert all(each.conn.state is State.CLOSED for each, _ in talk.seen)
     assert (talk.endpoint.one_shots, list(talk.server._listeners)) == ({}, [])
+
+
+@pytest.mark.requirement("SHL-30")
+def test_request_without_version_header_is_of_2025_03_26() -> None:
+    """That revision alone has batches."""
+    talk = Talk(sessions=False)
+    batch = [request(1, "ping"), request(2, "ping")]
+    assert [each["id"] for each in json.decode(talk.post(batch).body)] == [1, 2]
+    for version in (C, D):
+        assert talk.post(batch, (b"mcp-protocol-version", version.encode())).status == 400
 
 
 def test_sessions_off_runs_on_after_a_disconnect() -> None:

@@ -868,7 +868,7 @@ ORIGINALS: list[Any] = [
 
 @pytest.mark.requirement("MRTR-6", "MRTR-7", "MRTR-8", "MRTR-9")
 @pytest.mark.parametrize("original", ORIGINALS, ids=["mapping", "struct"])
-@pytest.mark.parametrize("state", ["", '\x00 é\u2028 anything "', None])
+@pytest.mark.parametrize("state", ["", ' \x00 é\u2028 anything " \n', None])
 def test_retry_has_responses_and_unchanged_state(original: Any, state: str | None) -> None:
     before = json.loads(encode(original))
     call = rounds(original)

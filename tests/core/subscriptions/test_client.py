@@ -139,6 +139,7 @@ def test_listen_one_request_covers_all_changes() -> None:
     assert take_changes(subscription) == [ONE, TOOLS]
 
 
+@pytest.mark.requirement("SUB-6")
 @pytest.mark.parametrize(
     ("acknowledged", "honoured"),
     [

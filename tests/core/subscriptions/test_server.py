@@ -258,6 +258,7 @@ def test_listen_messages_carry_subscription_id(id: RequestId) -> None:
     assert json.loads(DIALECTS[E].encode(ended_request.result)) == {"_meta": meta}
 
 
+@pytest.mark.requirement("SUB-3")
 @pytest.mark.parametrize("capabilities", [SERVER_CAPABILITIES, SOME, NOTHING])
 @pytest.mark.parametrize(
     "wanted",

@@ -61,6 +61,7 @@ def test_content_blocks_in_sampling(block: t.SamplingContent, text: str) -> None
     )
 
 
+@pytest.mark.requirement("CONT-3")
 @pytest.mark.parametrize("block", [text for _, text in BLOCKS[3:]])
 def test_sampling_content_resource_rejected(block: str) -> None:
     assert "type" in refused(f'{{"role":"user","content":{block}}}', t.SamplingMessage)

@@ -789,3 +789,28 @@ def test_last_event_id_that_was_never_sent_is_rejected(reply: str) -> None:
     assert (refused.status, refused.body) == (400, unknown.body)
     talk.step(4)
     assert (running.headers[b"content-type"], running.message["id"]) == (b"application/json", 1)
+
+
+@pytest.mark.requirement("SHM-14")
+def test_session_id_of_a_stateless_request_is_ignored() -> None:
+    talk = Talk()
+    call = request(1, "tools/call", {"name": "echo", "arguments": {"text": "x"}, "_meta": meta()})
+    headers = [
+        (b"mcp-protocol-version", E.encode()),
+        (b"mcp-method", b"tools/call"),
+        (b"mcp-name", b"echo"),
+    ]
+    for id in (b"unknown", talk.session().id):
+        reply = talk.post(call, *headers, (b"mcp-session-id", id))
+        assert (reply.status, reply.message["result"]["content"][0]["text"]) == (200, "x")
+        assert b"mcp-session-id" not in reply.headers
+
+
+@pytest.mark.requirement("HDR-4")
+@pytest.mark.parametrize("name", ["ECHO", "Echo", "echo.", "=?base64?RUNITw==?="])
+def test_mirrored_name_in_another_spelling_is_a_mismatch(name: str) -> None:
+    talk = Talk()
+    call = request(1, "tools/call", {"name": "echo", "arguments": {"text": "x"}, "_meta": meta()})
+    reply = talk.modern(call, name)
+    assert (reply.status, reply.message["error"]["code"]) == (400, -32020)
+    assert talk.modern(call, "=?base64?ZWNobw==?=").status == 200

@@ -34,7 +34,8 @@ def make() -> Server:
 
     @server.prompt
     async def plain() -> list[Any]:
-        return ["a", PromptMessage("assistant", TextContent("b")), Image(b"hi"), File("t", "x://y")]
+        file = File("t", "x://y", "text/csv")
+        return ["a", PromptMessage("assistant", TextContent("b")), Image(b"hi"), file]
 
     return server
 
@@ -84,7 +85,10 @@ def test_prompts_get_makes_a_message_of_each_value() -> None:
         {"role": "user", "content": {"type": "image", "data": "aGk=", "mimeType": "image/png"}},
         {
             "role": "user",
-            "content": {"type": "resource", "resource": {"uri": "x://y", "text": "t"}},
+            "content": {
+                "type": "resource",
+                "resource": {"uri": "x://y", "mimeType": "text/csv", "text": "t"},
+            },
         },
     ]
 

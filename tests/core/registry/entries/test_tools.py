@@ -116,7 +116,7 @@ def test_tools_call_returns_the_result(server: Server, dialect: Dialect) -> None
     assert text_of(called(server, "now", {}, dialect)) == "sun, says weather"
 
 
-@pytest.mark.requirement("TOOL-16")
+@pytest.mark.requirement("TOOL-16", "DEC-7")
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
