@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.node
 SCRIPT = Path(__file__).with_name("ts_client.mjs")
-UNKNOWN = "there is no such session"
+UNKNOWN = "unknown session"
 
 
 @pytest.fixture
