@@ -1649,7 +1649,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         '    if _single_value(parameters, "error"):\n        raise _login_error(_single_value(parameters, "error"), None)\n    state = _single_value(parameters, "state")\n',
     ),
     Mutation(
-        ("AT-1", "AT-2"),
+        ("AT-1", "AT-8"),
+        "mcp_core/auth/client/_authorizer.py",
+        """return [("authorization", f"Bearer {tokens""",
+        """return [("x-token", f"Bearer {tokens""",
+    ),
+    Mutation(
+        ("AT-2",),
         "mcp_core/auth/client/_authorizer.py",
         "        if tokens is None or origin_of(url) != origin_of(self._url):",
         "        if tokens is None:",

@@ -169,6 +169,27 @@ def test_registration_request_and_authentication_method(
     assert identity == ClientIdentity("test-client-id", method, secret, registered=True)
 
 
+@pytest.mark.requirement("AQ-9")
+def test_registration_has_the_redirect_uri_of_this_login() -> None:
+    """That of the profile has port 0: the server compares exactly."""
+    used = "http://127.0.0.1:49152/callback"
+    expected = posted(
+        REGISTER,
+        client_name="tests",
+        redirect_uris=[used],
+        application_type="native",
+        grant_types=["authorization_code", "refresh_token"],
+        response_types=["code"],
+        token_endpoint_auth_method=NONE,
+    )
+    identity = identity_of(
+        [(expected, registered())],
+        redirect_uri=used,
+        metadata={"token_endpoint_auth_methods_supported": [NONE]},
+    )
+    assert identity.client_id == "test-client-id"
+
+
 REFUSALS: list[tuple[Any, str, str | None]] = [
     (
         oauth_error("invalid_redirect_uri"),

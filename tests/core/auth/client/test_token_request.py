@@ -167,10 +167,15 @@ def test_enterprise_grant_exchanges_id_token_then_assertion(secret: str | None) 
     assert play(applicant().enterprise_managed(managed, ("a",)), script).access_token == "t1"
 
 
+@pytest.mark.requirement("AX-2")
 @pytest.mark.parametrize(
     ("reply", "text"),
     [
         (document_reply(access_token="x"), "gave no identity assertion"),
+        (
+            document_reply(access_token="x", **JAG | {"issued_token_type": "access_token"}),
+            "gave no identity assertion",
+        ),
         (
             oauth_error("invalid_grant", "expired: the-id-token"),
             r"the identity provider .* gave no token: invalid_grant \(expired: \.\.\.\)",
