@@ -509,9 +509,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("CXL-8",),
-        "mcp_core/connection/_connection.py",
-        "        if running is None:",
-        "        if running is self:",
+        "mcp_core/connection/_requests.py",
+        "if request is None or next_phase(request.phase, RequestAction.CANCEL) is None:",
+        "if request is None:",
     ),
     Mutation(
         ("CXL-9", "CXL-10"),
@@ -677,8 +677,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("CACHE-5",),
         "mcp_core/client/_cache.py",
-        "result.ttl_ms is None or result.ttl_ms <= 0",
-        "result.ttl_ms is None",
+        "now + min(result.ttl_ms, _MAX_TTL) / 1000",
+        "now + min(result.ttl_ms, _MAX_TTL)",
     ),
     Mutation(
         ("CACHE-10",),
