@@ -128,7 +128,10 @@ def test_asgi_lifespan_failure_is_reported_and_logged(
 def test_asgi_shutdown_cancels_handlers_and_answers_clients(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"{driver.package}._asgi._GRACE", 0.01)
+    module = {"mcp_trio": "mcp_trio.http_server._asgi"}.get(
+        driver.package, f"{driver.package}._asgi"
+    )
+    monkeypatch.setattr(f"{module}._GRACE", 0.01)
 
     async def main() -> None:
         neutral = Neutral()
