@@ -692,7 +692,7 @@ class Connection:
             self._events.append(event)
 
     def _end_subscription(self, id: RequestId) -> bool:
-        """End the subscription `id`, which either side may cancel. Return False if it is none."""
+        """End the subscription `id`, which either side may cancel. Return False if unknown."""
         if self._publisher is not None and self._publisher.table.cancel(id):
             return True
         event = self._outgoing.end_long_lived(id)

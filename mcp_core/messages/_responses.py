@@ -106,7 +106,7 @@ def _result_event(
 
 
 def _input_event(id: RequestId, call: OutgoingRequest, raw: Raw) -> InputRequested:
-    """Return the event for an `input_required` result. Raise `InvalidPayload` if it is none."""
+    """Return the event for an `input_required` result. Raise `InvalidPayload` if it is invalid."""
     kind = _read_result_type(raw).result_type
     if kind != _INPUT_REQUIRED:
         raise InvalidPayload(f"unknown resultType {kind!r}")

@@ -55,8 +55,7 @@ def asgi(
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
         auth: authorizes requests: an `mcp_core.auth.OAuthResourceServer`. Its metadata has
-            paths from
-            the root, so mount the application there.
+            paths from the root, so mount the application there.
         options: see `mcp_core.http.ServeOptions`.
 
     *Resource handling*: at the end of the lifespan, handlers that still run get 5 s, then they are
