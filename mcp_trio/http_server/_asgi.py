@@ -98,4 +98,4 @@ class AsgiApp(AsgiApplication):
             site = self._router(secrets.token_bytes, time.time, ServedEndpoint(self._server, value))
             async with open_http_server_driver(site) as reception:
                 yield reception
-                await reception.wind_down(_GRACE)
+                await reception.shutdown(_GRACE)

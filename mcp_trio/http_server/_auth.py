@@ -82,7 +82,7 @@ class AuthStepRunner:
         except FetchFailed as exc:
             fetching.failure = str(exc)
         except Exception:  # noqa: BLE001 - the requests that wait get the failure
-            _log.exception("our own fault at %r", step.request)
+            _log.exception("internal error while fetching %r", step.request)
             fetching.failure = "it could not be fetched"
         finally:
             del self._fetching[id(step)]

@@ -4,7 +4,7 @@
    events, wakes the exchanges that have output, and sets the timer. It never waits.
 2. Handlers run in one nursery for the whole server: a session may outlive the TCP connection that
    its request came over.
-3. A fault of our own ends one request and is written to the log.
+3. An internal error ends one request and is written to the log.
 
 It reads and writes nothing: an exchange is woken through its token, which has a `wake`.
 """
@@ -88,7 +88,7 @@ class HttpServerDriver:
     def pump(self) -> None:
         """Process the site's events. Call it after any call into the site, from any task.
 
-        It raises only a fault of our own, for the connection whose request brings it about.
+        It raises only an internal error, for the connection whose request causes it.
         """
         site = self.router
         site.pump(self._on_event)
@@ -96,11 +96,11 @@ class HttpServerDriver:
         self._timer.move(math.inf if deadline is None else deadline)
 
     def pump_logging_errors(self) -> None:
-        """Call `pump` where no caller could handle such a fault: it goes to the log."""
+        """Call `pump` and log an internal error, where no caller could handle it."""
         try:
             self.pump()
         except Exception:  # noqa: BLE001 - rule 3
-            _log.exception("our own fault on %r", self)
+            _log.exception("internal error in the events of %r", self)
 
     def output_sent(self, exchange: Exchange) -> None:
         """Let handlers continue that wait for capacity, and process events.
@@ -120,7 +120,7 @@ class HttpServerDriver:
         try:
             self.router.pump(self._on_event)  # no deadline moves nearer when something is sent
         except Exception:  # noqa: BLE001 - rule 3
-            _log.exception("our own fault on %r", self)
+            _log.exception("internal error in the events of %r after output was sent", self)
 
     def start_auth_check(self, exchange: Exchange) -> trio.CancelScope:
         """Run the authorization check of `exchange` in a task, then wake it.
@@ -190,7 +190,7 @@ class HttpServerDriver:
             elif isinstance(event, ConnectionClosed):
                 self._leave(service)
         except Exception:  # noqa: BLE001 - rule 3; what a handler raises does not come here
-            _log.exception("our own fault at %r", event)
+            _log.exception("internal error while handling %r", event)
             if isinstance(event, RequestReceived):
                 code = event.peer.dialect.codes[Fault.INTERNAL]
                 conversation.conn.send_error(event.id, ErrorData(code, "Internal error"))
@@ -236,13 +236,13 @@ class HttpServerDriver:
         try:
             self.router.handle_timeout(trio.current_time())
         except Exception:  # noqa: BLE001 - rule 3
-            _log.exception("our own fault at a deadline of %r", self)
+            _log.exception("internal error at a deadline of %r", self)
         else:
             self.pump_logging_errors()
 
     # -- The end -----------------------------------------------------------------------------------
 
-    async def wind_down(self, grace: float) -> None:
+    async def shutdown(self, grace: float) -> None:
         """Reject new requests, give handlers `grace` seconds, then cancel them and end all streams.
 
         The last output is ready to be written then. A handler that ignores its cancellation does

@@ -215,7 +215,7 @@ async def serve_http_listeners(
         for listener in listeners:
             await listener.aclose()
         server_connections.shutdown()
-        await reception.wind_down(grace)
+        await reception.shutdown(grace)
         # Again, for the connections that have become idle since.
         server_connections.shutdown()
         with trio.move_on_after(_CLOSE_TIMEOUT):

@@ -291,7 +291,7 @@ class FakeSite:
             self.deadline = None
 
     def shutdown(self) -> None:
-        self.log.append("wind down")
+        self.log.append("shutdown")
 
     def close(self) -> None:
         self.log.append("close")

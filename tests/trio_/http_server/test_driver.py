@@ -269,6 +269,7 @@ async def test_http_driver_failure_at_a_deadline_is_logged(
             await trio.sleep(11)
     assert site.times == [10, 20]
     assert [record.levelno for record in caplog.records] == [logging.ERROR] * 2
+    assert caplog.messages[0].startswith("internal error at a deadline of <HttpServerDriver")
 
 
 async def test_http_driver_failure_with_a_request_ends_that_request(
@@ -289,6 +290,7 @@ async def test_http_driver_failure_with_a_request_ends_that_request(
         desk.take()
         assert '"hello"' in desk.text
     assert {record.levelno for record in caplog.records} == {logging.ERROR}
+    assert caplog.messages[0].startswith("internal error while handling RequestReceived(")
 
 
 async def test_http_driver_failure_of_the_router_does_not_end_the_server(
@@ -311,6 +313,9 @@ async def test_http_driver_failure_of_the_router_does_not_end_the_server(
         await wait()
         assert '"there"' in desk.text
     assert {record.levelno for record in caplog.records} == {logging.ERROR}
+    assert {text.partition(" <")[0] for text in caplog.messages} == {
+        "internal error in the events of"
+    }
 
 
 # -- Shutdown ------------------------------------------------------------------------------------
@@ -326,7 +331,7 @@ async def test_http_driver_shutdown_is_orderly(
         desk.ask(calling(1, "sleep", {"seconds": seconds}))
         late = Desk(reception)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(reception.wind_down, 5.0)
+            nursery.start_soon(reception.shutdown, 5.0)
             await wait()
             assert reception.stopping
             head = late.reception.router.begin(
@@ -348,7 +353,7 @@ async def test_http_driver_shutdown_does_not_wait_for_a_shielded_handler(
     async with received(make(log)) as reception:
         desk = Desk(reception)
         desk.ask(calling(1, "stubborn"))
-        await reception.wind_down(5.0)
+        await reception.shutdown(5.0)
         assert trio.current_time() == 6
         assert log == []
     assert log == ["stubborn"]

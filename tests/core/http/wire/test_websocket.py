@@ -166,7 +166,7 @@ ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
     ("garbage thrice, in peace", garbage(3, 5.1), None),
     ("an empty message", text(""), None),
     ("a surrogate", text('"\ud800"'), None),
-    ("our own fault", lambda p: p.socket.fail(p.talk.now), 1011),
+    ("internal error", lambda p: p.socket.fail(p.talk.now), 1011),
     ("a Close", lambda p: p.socket.receive_close(1000, "", p.talk.now), 1000),
     (
         "a Close with a code of its own",
