@@ -6,11 +6,12 @@ import asyncio
 import secrets
 import time
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from mcp_core import http
 from mcp_core.runtime import (
     AUTH_CHECK_TIMEOUT,
+    SHUTDOWN_GRACE,
     AsgiApplication,
     AsgiRequest,
     Service,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     Send = Callable[[Any], Awaitable[None]]
 
 __all__ = ["AsgiApp", "asgi"]
-
-_GRACE: Final = 5.0
 
 
 def asgi(
@@ -146,7 +145,7 @@ class _AsgiDriver(ConnectionDriver):
         """Reject new requests, wait 5 s for handlers, cancel the rest, and close everything."""
         self.router.shutdown()
         self.pump()
-        await self.wait_until(lambda: not self.tasks, _GRACE)
+        await self.wait_until(lambda: not self.tasks, SHUTDOWN_GRACE)
         for task in self.tasks:
             task.cancel()
         await self.wait_until(lambda: not self.tasks)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import h11
 
 from mcp_core import ConnectionLost
-from mcp_core.http import Body, End, Head
-
-from ._link import READ_SIZE
+from mcp_core.http import MAX_RESPONSE_HEAD, Body, End, Head
+from mcp_core.runtime import READ_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +30,7 @@ class _H11ClientConnection:
         self.received = False
         self._reader = reader
         self._writer = writer
-        self._wire = h11.Connection(h11.CLIENT, max_incomplete_event_size=READ_SIZE)
+        self._wire = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_HEAD)
         # There is always one read under way, so that an idle connection notices when the server
         # closes it.
         self._incoming = asyncio.create_task(self._read())

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import ConnectionLost, Pump
+from mcp_core.runtime import READ_SIZE
 
 from ._driver import ConnectionDriver, in_new_context
 
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
 
     from ._websocket import _FramedWebSocket
 
-__all__ = ["FLUSH_TIMEOUT", "READ_SIZE", "Link", "Streams"]
+__all__ = ["FLUSH_TIMEOUT", "Link", "Streams"]
 
-READ_SIZE: Final = 65_536  # a pipe's capacity on Linux
 # Seconds that a peer gets to read what is queued when its connection is closed.
 FLUSH_TIMEOUT: Final = 1.0
 

@@ -21,8 +21,7 @@ from signal import SIGKILL, SIGTERM
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import ConnectFailed
-
-from ._link import READ_SIZE
+from mcp_core.runtime import READ_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -16,7 +16,9 @@ from h2.stream import H2Stream
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["H2Protocol"]
+__all__ = ["INITIAL_WINDOW", "H2Protocol"]
+
+INITIAL_WINDOW: Final = 65_535  # bytes of flow control, before any SETTINGS (RFC 9113, 6.9.2)
 
 _KNOWN_SETTINGS: Final = frozenset(SettingCodes)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import trio
 
 from mcp_core import Connection, Role
+from mcp_core.runtime import SHUTDOWN_GRACE
 from mcp_trio.streams._dispatch import Dispatch
 from mcp_trio.streams._link import Link
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "serve_listeners", "serve_stdio", "serve_stream"]
 
-_GRACE: Final = 5.0
 # Seconds after the end of stdin. Our own client sends SIGTERM 2 s after it has closed our stdin.
 _GRACE_AFTER_STDIN: Final = 1.0
 # Seconds for the client to read the last responses.
@@ -44,7 +44,7 @@ async def serve_stream(
     stream: trio.abc.Stream,
     *,
     stop: trio.Event | None = None,
-    grace: float = _GRACE,
+    grace: float = SHUTDOWN_GRACE,
 ) -> None:
     """Serve one conversation on a byte stream, until the client closes it or `stop` is set.
 
@@ -62,7 +62,7 @@ async def serve_stream(
 
 
 async def serve_stdio(
-    server: Server, *, stop: trio.Event | None = None, grace: float = _GRACE
+    server: Server, *, stop: trio.Event | None = None, grace: float = SHUTDOWN_GRACE
 ) -> None:
     """Serve the client that started this process, on stdin and stdout.
 
@@ -88,7 +88,7 @@ async def serve_listeners(
     listeners: Sequence[trio.abc.Listener[L]],
     *,
     stop: trio.Event | None = None,
-    grace: float = _GRACE,
+    grace: float = SHUTDOWN_GRACE,
     task_status: trio.TaskStatus[Sequence[trio.abc.Listener[L]]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve one conversation per connection that `listeners` accept, one message a line.
@@ -135,8 +135,8 @@ async def serve_conversation(
     stream: trio.abc.Stream,
     lifespan: Any,
     stop: trio.Event | None = None,
-    grace: float = _GRACE,
-    grace_after_end: float = _GRACE,
+    grace: float = SHUTDOWN_GRACE,
+    grace_after_end: float = SHUTDOWN_GRACE,
 ) -> None:
     """Serve one conversation on `stream`, and leave the stream open.
 
@@ -180,7 +180,7 @@ async def _shut_down(
     read_scope.cancel()
 
 
-def run(server: Server, *, grace: float = _GRACE) -> None:
+def run(server: Server, *, grace: float = SHUTDOWN_GRACE) -> None:
     """Serve over stdio until the client closes stdin, or SIGINT or SIGTERM arrives.
 
     It is the `main` of a server file. The first signal shuts down in order: running handlers get

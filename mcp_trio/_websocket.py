@@ -24,6 +24,8 @@ import wsproto.frame_protocol
 
 from mcp_core import Pump
 from mcp_core.http import Close, Text, WebSocketFrames
+from mcp_core.runtime import READ_SIZE
+from mcp_trio.streams._link import FLUSH_ON_CANCEL_TIMEOUT
 
 from ._deadlines import DeadlineRunner
 from ._nursery import open_quiet_nursery
@@ -37,9 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WebSocketServerConnection", "WebSocketTransport"]
 
-_READ_SIZE: Final = 65_536
-# Seconds in which a cancelled writer may still send what is queued.
-_FLUSH_ON_CANCEL_TIMEOUT: Final = 0.2
 _CLOSE_TIMEOUT: Final = 1.0  # seconds for an orderly close of the stream, such as that of TLS
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 
@@ -105,7 +104,7 @@ class _WebSocketConnection(abc.ABC):
                 self.pump()
                 while socket.paused:
                     await self._read_resumed.park()
-                data = bytes(await self._stream.receive_some(_READ_SIZE))
+                data = bytes(await self._stream.receive_some(READ_SIZE))
                 if not data:
                     break
         except _BROKEN:
@@ -156,7 +155,7 @@ class _WebSocketConnection(abc.ABC):
 
     async def _flush_on_cancel(self) -> None:
         """Send what is queued, although cancelled. It may tell the peer to stop working for us."""
-        with trio.move_on_after(_FLUSH_ON_CANCEL_TIMEOUT, shield=True), suppress(*_BROKEN):
+        with trio.move_on_after(FLUSH_ON_CANCEL_TIMEOUT, shield=True), suppress(*_BROKEN):
             # Tasks cancelled together with the writer may run after it and queue more. Let them.
             await trio.lowlevel.checkpoint()
             while actions := self._socket.messages_to_send(trio.current_time()):

@@ -131,7 +131,7 @@ def test_asgi_shutdown_cancels_handlers_and_answers_clients(
     module = {"mcp_trio": "mcp_trio.http_server._asgi"}.get(
         driver.package, f"{driver.package}._asgi"
     )
-    monkeypatch.setattr(f"{module}._GRACE", 0.01)
+    monkeypatch.setattr(f"{module}.SHUTDOWN_GRACE", 0.01)
 
     async def main() -> None:
         neutral = Neutral()

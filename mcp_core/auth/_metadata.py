@@ -23,7 +23,7 @@ from urllib.parse import quote, quote_plus
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 
 from ._errors import AuthorizationFailed
-from ._secret import RedactedStruct, Secret
+from ._secret import MIN_SECRET_LENGTH, RedactedStruct, Secret
 from ._steps import MAX_BODY
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 _CODE: Final = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]{1,64}")
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]+")
 _MAX_DESCRIPTION: Final = 200  # characters of an error description
-_MIN_SECRET_LENGTH: Final = 6  # characters
 
 
 class ProtectedResourceMetadata(RedactedStruct, frozen=True):
@@ -210,8 +209,7 @@ def sanitize_error(
     text = description or ""
     for hidden in secrets:
         secret = hidden.reveal()
-        # Do not redact very short secrets: they would match inside ordinary words.
-        if len(secret) >= _MIN_SECRET_LENGTH:
+        if len(secret) >= MIN_SECRET_LENGTH:
             # In all forms in which it is sent: plain, in a form, and in Basic authentication.
             in_form = quote_plus(secret, errors="replace")
             in_basic = quote(secret, "", errors="replace")

@@ -7,11 +7,14 @@
 from __future__ import annotations
 
 import hmac
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from msgspec import Struct
 
-__all__ = ["RedactedStruct", "Secret"]
+__all__ = ["MIN_SECRET_LENGTH", "RedactedStruct", "Secret"]
+
+# Characters. A shorter secret is not redacted in texts: it would match inside ordinary words.
+MIN_SECRET_LENGTH: Final = 6
 
 
 class Secret:

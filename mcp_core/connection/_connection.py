@@ -70,7 +70,7 @@ from ._requests import (
     IncomingRequests,
     OutgoingRequests,
 )
-from ._state import RequestPhase, State, Stats, next_state
+from ._state import ENDING_STATES, RequestPhase, State, Stats, next_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -94,7 +94,6 @@ _CLIENT, _SERVER = Role
 _CLOSED = State.CLOSED
 _OPEN = RequestPhase.OPEN
 _RESPONSE = MessageKind.RESPONSE
-_SHUT_DOWN_STATES = (State.CLOSING, State.CLOSED)
 _NO_PARAMS = b"{}"
 # Shared by all connections without keep-alive: without an interval it never changes.
 _NO_KEEP_ALIVE: Final = KeepAlive(None)
@@ -475,7 +474,7 @@ class Connection:
 
         For servers; at a client it does nothing. Running handlers may finish. Call `close` next.
         """
-        if self.role is _SERVER and self.state not in _SHUT_DOWN_STATES:
+        if self.role is _SERVER and self.state not in ENDING_STATES:
             self.state = State.CLOSING
             if self._publisher is not None:
                 self._publisher.end_all(notify=True)

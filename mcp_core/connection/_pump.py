@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from mcp_core.messages._events import Event, NeedData, Paused
 
-__all__ = ["Pump"]
+__all__ = ["HIGH_WATER", "Pump"]
 
-# The capacity of a pipe on Linux: what is queued above it waits for the peer to read.
-_HIGH_WATER: Final = 64 * 1024
+# Bytes queued for the peer above which handlers wait: the capacity of a pipe on Linux.
+HIGH_WATER: Final = 64 * 1024
 
 
 class PumpSource(Protocol):
@@ -63,7 +63,7 @@ class Pump:
     @property
     def write_blocked(self) -> bool:
         """True if unsolicited messages should wait, because more than 64 KiB are queued."""
-        return self._conn.queued() > _HIGH_WATER
+        return self._conn.queued() > HIGH_WATER
 
     def run(self) -> None:
         """Deliver all available events. Call it after any call into the connection."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "ENDING_STATES",
     "LIFECYCLE",
     "REQUEST",
     "RequestAction",
@@ -59,6 +60,9 @@ class State(enum.Enum):
     READY = 3
     CLOSING = 4
     CLOSED = 5
+
+
+ENDING_STATES: Final = (State.CLOSING, State.CLOSED)
 
 
 class RequestPhase(enum.Enum):

@@ -14,6 +14,7 @@ from mcp_core.http.client._options import (
     HttpClientOptions,
 )
 from mcp_core.http.client._pool import NotProcessed, Pool, PoolDecision, keep_alive_seconds
+from mcp_core.http.client._response import MAX_ERROR_BODY
 from mcp_core.http.client._websocket_upgrade import WebSocketUpgrade
 from mcp_core.http.server._asgi import AsgiHttpExchange
 from mcp_core.http.server._asgi_websocket import AsgiWebSocket, asgi_exchange
@@ -23,7 +24,7 @@ from mcp_core.http.server._exchange import Exchange
 from mcp_core.http.server._options import HttpLimits, HttpOptions, ServeOptions
 from mcp_core.http.server._router import PlainResponse, Router
 from mcp_core.http.server._session import Conversation
-from mcp_core.http.wire._head_limits import HeadError
+from mcp_core.http.wire._head_limits import MAX_RESPONSE_HEAD, HeadError
 from mcp_core.http.wire._host_origin import HostOriginPolicy
 from mcp_core.http.wire._http1 import (
     find_head_error,
@@ -54,6 +55,8 @@ from mcp_core.urls._url import Url
 
 __all__ = [
     "MAX_CONCURRENT_STREAMS",
+    "MAX_ERROR_BODY",
+    "MAX_RESPONSE_HEAD",
     "Action",
     "AsgiHttpExchange",
     "AsgiWebSocket",

@@ -27,7 +27,7 @@ from mcp_core._errors import (
     RemoteProtocolError,
     ToolError,
 )
-from mcp_core.connection._state import State
+from mcp_core.connection._state import ENDING_STATES
 from mcp_core.input_requests._request_state import InvalidRequestState
 from mcp_core.input_requests._rounds import ServerRoundTrips, retry_delay, to_request
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 __all__ = ["InputCollector", "NestedRequests", "RequestHost", "RuntimeLike", "meta_of"]
 
 T = TypeVar("T")
-
-_ENDING: Final = (State.CLOSING, State.CLOSED)
 
 
 class RuntimeLike(Protocol):
@@ -157,7 +155,7 @@ class NestedRequests(abc.ABC, Generic[T]):
         request = self._collector.request
         conn = host.conn
         requests = self._make_requests()
-        if requests and conn.state in _ENDING:
+        if requests and conn.state in ENDING_STATES:
             raise McpError(request.peer.dialect.codes[Fault.BUSY], "the server is being shut down")
         trace = trace_context(meta_of(request)) if requests else None
         self._wake = wake

@@ -11,10 +11,12 @@ revision.
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from mcp_core._errors import Fault, McpError
 from mcp_core.types import PromptReference
+
+from ._validation import MAX_SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from ._pages import ListPages
 
 __all__ = ["RequestLookup", "request_error"]
-
-_MAX_SHOWN: Final = 128  # characters of an unknown name that an error message repeats
 
 
 class RequestLookup:
@@ -90,7 +90,7 @@ class RequestLookup:
         entry = self._tools.get(params.name)
         if entry is None:
             raise request_error(
-                request, Fault.INVALID_PARAMS, f"Unknown tool: {params.name[:_MAX_SHOWN]}"
+                request, Fault.INVALID_PARAMS, f"Unknown tool: {params.name[:MAX_SHOWN]}"
             )
         return entry.prepare(params.arguments, request.peer.dialect)
 
@@ -99,7 +99,7 @@ class RequestLookup:
         entry = self._prompts.get(params.name)
         if entry is None:
             raise request_error(
-                request, Fault.INVALID_PARAMS, f"Unknown prompt: {params.name[:_MAX_SHOWN]}"
+                request, Fault.INVALID_PARAMS, f"Unknown prompt: {params.name[:MAX_SHOWN]}"
             )
         return entry.prepare(params.arguments, request.peer.dialect)
 
@@ -133,7 +133,7 @@ class RequestLookup:
             )
         if entry is None:
             raise request_error(
-                request, Fault.INVALID_PARAMS, f"Unknown {kind}: {name[:_MAX_SHOWN]}"
+                request, Fault.INVALID_PARAMS, f"Unknown {kind}: {name[:MAX_SHOWN]}"
             )
         return entry.completers.prepare(request.params, request.peer.dialect)
 

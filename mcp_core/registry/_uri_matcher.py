@@ -18,14 +18,13 @@ A value does not tell what it leads to: a symbolic link, for example, is not vis
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
 
 from ._errors import DeclarationError
-from ._uri_template import OPERATORS, RESERVED, Expression, UriTemplate
+from ._uri_template import BROKEN_TRIPLET, OPERATORS, RESERVED, Expression, UriTemplate
 
 __all__ = ["UriMatcher"]
 
@@ -33,7 +32,6 @@ _MAX_MEMBERS = 256  # of a list: a member costs more than its characters
 # Never part of a single value, encoded or not. Other raw characters may be, because clients forget
 # to percent-encode them.
 _SEGMENT_END = "/?#"
-_BROKEN_TRIPLET = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 Values = dict[str, str | list[str]]
 
@@ -53,7 +51,7 @@ def _find_end(uri: str, position: int, stops: str) -> int:
 
 
 def _decode(raw: str) -> str:
-    if _BROKEN_TRIPLET.search(raw):
+    if BROKEN_TRIPLET.search(raw):
         raise _NoMatch
     text = unquote_to_bytes(raw).decode() if "%" in raw else raw
     if "\0" in text:

@@ -15,7 +15,15 @@ from msgspec import Struct
 
 from ._errors import DeclarationError
 
-__all__ = ["OPERATORS", "RESERVED", "Expression", "Operator", "UriTemplate", "Variable"]
+__all__ = [
+    "BROKEN_TRIPLET",
+    "OPERATORS",
+    "RESERVED",
+    "Expression",
+    "Operator",
+    "UriTemplate",
+    "Variable",
+]
 
 _UNRESERVED = "-._~"  # besides letters and digits, which `quote` never encodes
 RESERVED = ":/?#[]@!$&'()*+,;="
@@ -25,7 +33,7 @@ _VARSPEC = re.compile(
     r"((?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*)(\*|:[1-9][0-9]{0,3})?"
 )
 _TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
-_BROKEN_TRIPLET = re.compile(r"%(?![0-9A-Fa-f]{2})")
+BROKEN_TRIPLET = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _FORBIDDEN_LITERAL = re.compile(r"[\x00-\x20\x7f\"<>\\^`|]")  # `'` is allowed by erratum 6937
 
 
@@ -131,7 +139,7 @@ def _parse(text: str) -> list[str | Expression]:
 def _parse_literal(literal: str, text: str) -> str:
     if "}" in literal:
         raise DeclarationError(f"URI template {text!r}: a '}}' without its '{{'")
-    if _FORBIDDEN_LITERAL.search(literal) or _BROKEN_TRIPLET.search(literal):
+    if _FORBIDDEN_LITERAL.search(literal) or BROKEN_TRIPLET.search(literal):
         raise DeclarationError(
             f"URI template {text!r}: {literal!r} holds characters that no URI may hold"
         )

@@ -10,20 +10,29 @@ import inspect
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from mcp_core.revisions._config import META_LABEL
 from mcp_core.types import Icon
 
 from ._errors import DeclarationError
 
-__all__ = ["check_icons", "check_meta", "check_tool_name", "check_uri", "warn_author"]
+__all__ = [
+    "MAX_SHOWN",
+    "check_icons",
+    "check_meta",
+    "check_tool_name",
+    "check_uri",
+    "warn_author",
+]
+
+MAX_SHOWN: Final = 128  # characters of an unknown name that an error message repeats
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 # RFC 3986, section 3: a scheme, a colon, and nothing that has to be percent-encoded.
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\x7f\"<>\\^`{|}]*")
-_META_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _META_KEY = re.compile(
-    rf"(?:{_META_LABEL}(?:\.{_META_LABEL})*/)?(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?"
+    rf"(?:{META_LABEL}(?:\.{META_LABEL})*/)?(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?"
 )
 _PACKAGE = __name__.rpartition(".")[0]
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core._limits import CLIENT_LIMITS, Limits
-from mcp_core.jsonrpc._codec import encode
+from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, encode
 
 from ._capabilities import is_declared, supported_methods, without_change_notifications
 from ._dialects import ALL, DIALECTS, Dialect, dialects_of
@@ -28,17 +28,18 @@ if TYPE_CHECKING:
     from mcp_core.types import CacheableResult
 
 __all__ = [
+    "META_LABEL",
     "CacheHint",
     "Config",
     "DialectConfig",
 ]
 
 
-# The grammar of keys of `_meta`, with the prefix that extensions must have (2026-07-28,
-# basic/index).
-_LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+# A label of the prefix of a key of `_meta`. The name of an extension is such a key, with a prefix
+# (2026-07-28, basic/index).
+META_LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _EXTENSION: Final = re.compile(
-    rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
+    rf"{META_LABEL}(?:\.{META_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
 )
 
 
@@ -264,10 +265,6 @@ class Config:
 
 R = TypeVar("R", bound="CacheableResult")
 
-# In milliseconds. The largest integer that every JSON implementation keeps exact (RFC 8259
-# section 6).
-_MAX_TTL_MS: Final = 2**53 - 1
-
 
 class CacheHint(Struct, frozen=True):
     """How long a client may reuse a result before it requests it again, and for whom.
@@ -289,7 +286,7 @@ class CacheHint(Struct, frozen=True):
     scope: Literal["public", "private"] = "private"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ttl * 1000 <= _MAX_TTL_MS:
+        if not 0 <= self.ttl * 1000 <= MAX_SAFE_INTEGER:
             raise ValueError(f"ttl is a number of seconds from 0 on, not {self.ttl!r}")
         if self.scope not in ("public", "private"):
             raise ValueError(f"scope is 'public' or 'private', not {self.scope!r}")

@@ -28,6 +28,8 @@ from ._client_callbacks import CallbackJob as CallbackJob
 from ._job import Job as Job
 from ._listen import Changes as Changes
 from ._listen import Subscription as Subscription
+from ._runtime import READ_SIZE as READ_SIZE
+from ._runtime import SHUTDOWN_GRACE as SHUTDOWN_GRACE
 from ._runtime import EventLike as EventLike
 from ._runtime import Runtime as Runtime
 from ._service import RequestJob as RequestJob
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AUTH_CHECK_TIMEOUT",
     "NETWORK_INITIALIZE_TIMEOUT",
+    "READ_SIZE",
+    "SHUTDOWN_GRACE",
     "AbstractClient",
     "AsgiApplication",
     "AsgiRequest",

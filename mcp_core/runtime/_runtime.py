@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from mcp_core.registry._input_requests import NestedRequests
     from mcp_core.types import RequestId
 
-__all__ = ["EventLike", "Runtime"]
+__all__ = ["READ_SIZE", "SHUTDOWN_GRACE", "EventLike", "Runtime"]
+
+READ_SIZE: Final = 65_536  # bytes of one read of a driver; a pipe's capacity on Linux
+# Seconds that running handlers get at the shutdown of a server before they are cancelled. Service
+# managers and containers kill a process 10 s or more after they have asked it to end.
+SHUTDOWN_GRACE: Final = 5.0
 
 T = TypeVar("T")
 

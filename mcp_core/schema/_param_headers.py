@@ -27,6 +27,7 @@ from ._json_schema import DATA_KEYWORDS, SCHEMA_MAP_KEYWORDS
 
 __all__ = [
     "ANNOTATION",
+    "HEADER_TOKEN",
     "Arguments",
     "ParamHeaders",
     "format_value",
@@ -52,7 +53,7 @@ MAX_DEPTH: Final = 16
 MAX_HEADERS: Final = 64
 MAX_NAME: Final = 128
 
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+HEADER_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TYPES: Final = ("string", "integer", "boolean")
 # Integers up to 2**53, with a fraction for clients that have only floats. No other notation: a
 # header that can be read in several ways matches nothing.
@@ -137,7 +138,7 @@ def _name(path: tuple[str, ...] | None, node: dict[str, Any]) -> str:
             f"{ANNOTATION} {name[:MAX_NAME]!r} is not on a property that is reached from the root "
             f"through `properties` alone ({MAX_DEPTH} of them at most)"
         )
-    if not _TOKEN.fullmatch(name) or len(name) > MAX_NAME:
+    if not HEADER_TOKEN.fullmatch(name) or len(name) > MAX_NAME:
         raise ValueError(
             f"{ANNOTATION} {name[:MAX_NAME]!r} of {_path_text(path)} "
             "cannot be part of a header's name"

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACKNOWLEDGED",
+    "CHANGES_HIGH_WATER",
     "LISTEN",
     "LISTS",
     "SUBSCRIPTION_METHODS",
@@ -64,7 +65,8 @@ ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 UPDATED: Final = "notifications/resources/updated"
 SUBSCRIPTION_METHODS: Final = frozenset({"resources/subscribe", "resources/unsubscribe", LISTEN})
 
-_MAX_QUEUED: Final = 16 * 1024  # bytes in the outbox above which changes wait
+# Bytes queued on a connection or stream above which change notifications wait.
+CHANGES_HIGH_WATER: Final = 16 * 1024
 
 # Looking up a member of an enum costs more than most comparisons with it.
 _NOTIFICATION: Final = MessageKind.NOTIFICATION
@@ -446,7 +448,7 @@ class SubscriptionPublisher:
     def queue_notifications(self, *, ready: bool) -> None:
         """Queue notifications while there is capacity; for the session only if `ready`."""
         has_capacity = self._has_capacity
-        while self._out.queued < _MAX_QUEUED:
+        while self._out.queued < CHANGES_HIGH_WATER:
             notice = self.table.next_notification(
                 lambda id: (ready or id is not None) and (has_capacity is None or has_capacity(id))
             )

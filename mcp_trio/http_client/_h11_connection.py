@@ -16,7 +16,8 @@ import h11
 import trio
 
 from mcp_core import ConnectFailed, ConnectionLost
-from mcp_core.http import Body, End, Head
+from mcp_core.http import MAX_ERROR_BODY, MAX_RESPONSE_HEAD, Body, End, Head
+from mcp_core.runtime import READ_SIZE
 from mcp_trio._nursery import open_quiet_nursery
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["H11ClientConnection", "open_tunnel", "request_upgrade"]
 
-_READ_SIZE: Final = 65_536
-_MAX_HEAD: Final = 65_536  # bytes
 # Bytes that a socket roughly accepts before the server reads. A request up to this size is written
 # before the response is read.
 _ONE_WRITE: Final = 65_536
@@ -52,7 +51,7 @@ class H11ClientConnection:
         self.response_count = 0
         self.received = False
         self._stream = stream
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_HEAD)
         self._sent = False
         self._eof = False
         self._problem: ConnectionLost | None = None
@@ -133,7 +132,7 @@ class H11ClientConnection:
             if self._problem is not None:
                 raise self._problem
             try:
-                data = bytes(await self._stream.receive_some(_READ_SIZE))
+                data = bytes(await self._stream.receive_some(READ_SIZE))
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 data = b""
             self._eof = not data
@@ -211,7 +210,7 @@ async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers)
     Raises:
         ConnectFailed: the proxy did not open the tunnel. Close the stream.
     """
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_HEAD)
     host = (b"host", authority.encode("ascii"))
     request = h11.Request(method=b"CONNECT", target=host[1], headers=[host, *headers])
     data = http.send(request)
@@ -220,7 +219,7 @@ async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers)
         await stream.send_all((data or b"") + (end or b""))
         while type(event := http.next_event()) is not h11.Response:
             if event is h11.NEED_DATA:
-                data = bytes(await stream.receive_some(_READ_SIZE))
+                data = bytes(await stream.receive_some(READ_SIZE))
                 if not data:
                     raise ConnectFailed("it closed the connection")
                 http.receive_data(data)
@@ -244,7 +243,7 @@ async def request_upgrade(stream: trio.abc.Stream, head: RequestHead) -> tuple[H
     Raises:
         ConnectFailed: there was no valid response.
     """
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_HEAD)
     data = http.send(h11.Request(method=head.method, target=head.target, headers=head.headers))
     end = http.send(h11.EndOfMessage())
     response: Head | None = None
@@ -252,10 +251,10 @@ async def request_upgrade(stream: trio.abc.Stream, head: RequestHead) -> tuple[H
     started = False
     try:
         await stream.send_all((data or b"") + (end or b""))
-        while len(body) < _MAX_HEAD:
+        while len(body) < MAX_ERROR_BODY:
             event = http.next_event()
             if event is h11.NEED_DATA:
-                data = bytes(await stream.receive_some(_READ_SIZE))
+                data = bytes(await stream.receive_some(READ_SIZE))
                 if not data and response is None:
                     raise ConnectFailed("the server closed the connection without an answer")
                 if not started:

@@ -30,6 +30,7 @@ from hpack import NeverIndexedHeaderTuple
 
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.http import (
+    MAX_RESPONSE_HEAD,
     Body,
     End,
     FrameWatch,
@@ -39,7 +40,8 @@ from mcp_core.http import (
     goaway,
     response_head,
 )
-from mcp_trio._h2_protocol import H2Protocol
+from mcp_core.runtime import READ_SIZE
+from mcp_trio._h2_protocol import INITIAL_WINDOW, H2Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,9 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["H2ClientConnection"]
 
-_READ_SIZE: Final = 65_536
 _WRITE_SIZE: Final = 65_536  # bytes of bodies in one write, before other frames get their turn
-_MAX_HEAD: Final = 65_536  # bytes
 _CLOSE_TIMEOUT: Final = 1.0  # seconds
 # Seconds without any received data, after which a broken path is as likely as a slow server.
 _SILENCE_TIMEOUT: Final = 10.0
@@ -59,7 +59,6 @@ _PING: Final = b"anybody?"  # the 8 bytes of the PING that checks whether the co
 # once, so they only cover the delay of the path.
 _STREAM_WINDOW: Final = 1024 * 1024
 _CONNECTION_WINDOW: Final = 16 * 1024 * 1024
-_INITIAL_WINDOW: Final = 65_535  # RFC 9113 6.9.2
 # Concurrent requests, even if the server allows more: few servers are tested with more.
 _MAX_CONCURRENT: Final = 256
 # Bytes of our HPACK table. A server may allow more, but we do not keep more.
@@ -67,7 +66,7 @@ _HEADER_TABLE_SIZE: Final = 4 * 1024
 _SETTINGS: Final = {
     SettingCodes.ENABLE_PUSH: 0,
     SettingCodes.INITIAL_WINDOW_SIZE: _STREAM_WINDOW,
-    SettingCodes.MAX_HEADER_LIST_SIZE: _MAX_HEAD,
+    SettingCodes.MAX_HEADER_LIST_SIZE: MAX_RESPONSE_HEAD,
 }
 _SECRET_HEADERS: Final = frozenset((b"authorization", b"proxy-authorization"))
 _WITHOUT_BODY: Final = (204, 304)
@@ -168,7 +167,7 @@ class H2ClientConnection:
             ConnectFailed: the server does not speak HTTP/2. The stream is closed.
         """
         self._http.initiate_connection()
-        self._http.increment_flow_control_window(_CONNECTION_WINDOW - _INITIAL_WINDOW)
+        self._http.increment_flow_control_window(_CONNECTION_WINDOW - INITIAL_WINDOW)
         nursery.start_soon(self._serve)
         await self._settings_received.wait()
         if self._over:
@@ -333,7 +332,7 @@ class H2ClientConnection:
         """Read until the connection has ended."""
         while True:
             try:
-                data = bytes(await self._stream.receive_some(_READ_SIZE))
+                data = bytes(await self._stream.receive_some(READ_SIZE))
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 return
             if not data:

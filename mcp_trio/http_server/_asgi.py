@@ -14,12 +14,12 @@ import logging
 import secrets
 import time
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import trio
 
 from mcp_core.http import HttpOptions
-from mcp_core.runtime import AsgiApplication, AsgiRequest
+from mcp_core.runtime import SHUTDOWN_GRACE, AsgiApplication, AsgiRequest
 
 from ._driver import ServedEndpoint, open_http_server_driver
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     Send = Callable[[Any], Awaitable[None]]
 
 __all__ = ["AsgiApp", "asgi"]
-
-_GRACE: Final = 5.0  # seconds for running handlers at the end
 
 
 def asgi(
@@ -98,4 +96,4 @@ class AsgiApp(AsgiApplication):
             site = self._router(secrets.token_bytes, time.time, ServedEndpoint(self._server, value))
             async with open_http_server_driver(site) as reception:
                 yield reception
-                await reception.shutdown(_GRACE)
+                await reception.shutdown(SHUTDOWN_GRACE)

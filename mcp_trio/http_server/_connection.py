@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct
 
+from mcp_core.runtime import READ_SIZE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -44,7 +46,6 @@ __all__ = [
     "HttpServerConnection",
 ]
 
-_READ_SIZE: Final = 65_536
 # Bytes read ahead while earlier requests are unanswered. Normal clients do not send that much.
 _MAX_UNUSED: Final = 64 * 1024
 # Bytes of one write, which has WRITE_SECONDS. A client must therefore read at least 8 KiB a second.
@@ -172,7 +173,7 @@ class HttpServerConnection(abc.ABC):
             self._writing = True
             await self._write()
         while not self._closing:
-            data = await stream.receive_some(_READ_SIZE)
+            data = await stream.receive_some(READ_SIZE)
             if not data:
                 return
             self._incoming = self._incoming + data if self._incoming else bytes(data)
@@ -249,7 +250,7 @@ class HttpServerConnection(abc.ABC):
             if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 await self._stream.send_eof()
             unwanted = len(self._incoming)
-            while unwanted < MAX_UNWANTED and (data := await self._stream.receive_some(_READ_SIZE)):
+            while unwanted < MAX_UNWANTED and (data := await self._stream.receive_some(READ_SIZE)):
                 unwanted += len(data)
         await self._stream.aclose()
 

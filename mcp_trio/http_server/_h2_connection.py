@@ -40,6 +40,7 @@ from mcp_core.http import (
     goaway,
     rst_stream,
 )
+from mcp_trio._h2_protocol import INITIAL_WINDOW
 
 from ._connection import (
     BODY_PROGRESS,
@@ -53,7 +54,7 @@ from ._connection import (
     WRITE_SIZE,
     HttpServerConnection,
 )
-from ._h2_streams import STREAM_WINDOW, H2ServerProtocol, H2ServerStream, response_head_fields
+from ._h2_streams import H2ServerProtocol, H2ServerStream, response_head_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,7 +104,7 @@ class H2ServerConnection(HttpServerConnection):
         super().__init__(reception, stream, on_exchange, incoming)
         self._watch = FrameWatch(is_server=True)
         self._h2 = H2ServerProtocol()
-        self._h2.increment_flow_control_window(_CONNECTION_WINDOW - STREAM_WINDOW)
+        self._h2.increment_flow_control_window(_CONNECTION_WINDOW - INITIAL_WINDOW)
         self._collect_frames()
         self._goaway_announced = False  # GOAWAY without a last stream was sent, or received
         self._goaway_sent = False  # GOAWAY with the last stream was sent

@@ -16,7 +16,7 @@ from h2.settings import SettingCodes
 from hpack import Decoder, Encoder
 
 from mcp_core.http import MAX_CONCURRENT_STREAMS, RequestHead, encode_response_head, request_head
-from mcp_trio._h2_protocol import H2Protocol
+from mcp_trio._h2_protocol import INITIAL_WINDOW, H2Protocol
 
 from ._h11_heads import date_value
 
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
     from mcp_core.http import Exchange, HeadError, Headers
 
-__all__ = ["STREAM_WINDOW", "H2ServerProtocol", "H2ServerStream", "response_head_fields"]
+__all__ = ["H2ServerProtocol", "H2ServerStream", "response_head_fields"]
 
-STREAM_WINDOW: Final = 65_535  # bytes; the initial window of RFC 9113 6.9.2
 _SETTINGS: Final = {
     SettingCodes.ENABLE_PUSH: 0,
     SettingCodes.MAX_CONCURRENT_STREAMS: MAX_CONCURRENT_STREAMS,
@@ -203,8 +202,8 @@ class H2ServerStream:
         self.received = 0
         self.sent = 0
         # Bytes that the client may still send, and could when the window was last opened.
-        self.window = STREAM_WINDOW
-        self.window_size = STREAM_WINDOW
+        self.window = INITIAL_WINDOW
+        self.window_size = INITIAL_WINDOW
         # The response.
         self.status = 0
         self.response_size = 0

@@ -22,6 +22,7 @@ import trio
 
 from mcp_core.http import Endpoint, HttpOptions, Router, begins_http2
 from mcp_core.registry import Server
+from mcp_core.runtime import SHUTDOWN_GRACE
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._stdio import stop_on_signals
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpAddress", "run_http", "serve_http"]
 
-_GRACE: Final = 5.0
 _HANDSHAKE_TIMEOUT: Final = 10.0  # seconds for the TLS handshake
 _FIRST_BYTES_TIMEOUT: Final = 10.0  # seconds for the bytes that tell HTTP/1.1 from HTTP/2
 _CLOSE_TIMEOUT: Final = 1.0  # seconds for connections to close at shutdown
@@ -76,7 +76,7 @@ async def serve_http(
     max_connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[AccessLogEntry], object] | None = None,
     stop: trio.Event | None = None,
-    grace: float = _GRACE,
+    grace: float = SHUTDOWN_GRACE,
     task_status: trio.TaskStatus[HttpAddress] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve MCP over HTTP/1.1 and HTTP/2, and WebSockets at the same paths, until `stop` is set.
@@ -175,7 +175,7 @@ async def serve_http_listeners(
     connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[AccessLogEntry], object] | None = None,
     stop: trio.Event | None = None,
-    grace: float = _GRACE,
+    grace: float = SHUTDOWN_GRACE,
     started: Callable[[], object] = lambda: None,
 ) -> None:
     """Serve as `serve_http` does, on `listeners`, which are closed at the end."""
@@ -345,7 +345,7 @@ def run_http(
     hosts: Iterable[str] = (),
     reply: Literal["auto", "json", "sse"] = "auto",
     auth: ResourceServerLike | None = None,
-    grace: float = _GRACE,
+    grace: float = SHUTDOWN_GRACE,
 ) -> None:
     """Serve over HTTP until SIGINT or SIGTERM arrives. `serve_http` has more options.
 

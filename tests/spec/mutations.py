@@ -189,7 +189,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("META-2",),
-        "mcp_core/registry/_validation.py",
+        "mcp_core/revisions/_config.py",
         'r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"',
         'r"[A-Za-z](?:[A-Za-z0-9-]*)?"',
     ),
@@ -392,8 +392,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("VER-12",),
         "mcp_core/revisions/_config.py",
-        r"(?:\.{_LABEL})*/[A-Za-z0-9]",
-        r"(?:\.{_LABEL})*/?[A-Za-z0-9]",
+        r"(?:\.{META_LABEL})*/[A-Za-z0-9]",
+        r"(?:\.{META_LABEL})*/?[A-Za-z0-9]",
     ),
     Mutation(
         ("VER-13",),

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from mcp_core.auth._jose import ASYMMETRIC, MAX_TOKEN, InvalidToken, require_joserfc
 from mcp_core.auth._resource_urls import canonical_resource, resource_metadata_urls
-from mcp_core.auth._secret import RedactedStruct, Secret
+from mcp_core.auth._secret import MIN_SECRET_LENGTH, RedactedStruct, Secret
 from mcp_core.auth._steps import Step
 from mcp_core.jsonrpc._codec import encode
 from mcp_core.urls._addresses import find_url_error
@@ -53,7 +53,6 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749, 3.3: scope
 _NOT_QUOTABLE: Final = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")  # RFC 6750, 3
 _EXPIRED: Final = "the token has expired"
 _RETRY_AFTER: Final = (b"retry-after", b"5")
-_MIN_SECRET_LENGTH: Final = 6  # characters; a shorter one would match inside ordinary words
 
 
 class AuthDenial(Struct, frozen=True):
@@ -301,7 +300,7 @@ class OAuthResourceServer:
         try:
             grant = yield from self._run_verifier(token, now)
         except (Exception, SystemExit) as exc:
-            if len(token) < _MIN_SECRET_LENGTH or not _reveals(token, exc):
+            if len(token) < MIN_SECRET_LENGTH or not _reveals(token, exc):
                 raise
             # A verifier such as `TOKENS[token]` raises a KeyError that contains the token.
             kind: type[Exception] = RuntimeError

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from mcp_core.http.wire._messages import Head
     from mcp_core.http.wire._sse import SseEvent
 
-__all__ = ["Response", "error_for_status", "error_in"]
+__all__ = ["DENIED_STATUS", "MAX_ERROR_BODY", "Response", "error_for_status", "error_in"]
 
-_MAX_ERROR_BODY: Final = 64 * 1024  # bytes
+MAX_ERROR_BODY: Final = 64 * 1024  # bytes of an error response that are read
 _MAX_SHOWN: Final = 200  # characters of a text of the server that an error repeats
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e\xa0-\U0010ffff]+")
 _SCOPES: Final = re.compile(r'(?:^|[ ,])scope="([^"]*)"')
@@ -111,7 +111,7 @@ class Response:
         body = self._body
         if body is None:
             return
-        if len(body) + len(data) <= (self._limit if self.good else _MAX_ERROR_BODY):
+        if len(body) + len(data) <= (self._limit if self.good else MAX_ERROR_BODY):
             body += data
         elif self.good:
             raise RemoteProtocolError(
@@ -150,7 +150,7 @@ _STATUS_TEXTS: Final = {
 }
 # A later attempt may succeed.
 _BUSY: Final = frozenset({429, 502, 503, 504})
-_DENIED_STATUS: Final = (401, 403)
+DENIED_STATUS: Final = (401, 403)
 
 
 def error_for_status(prefix: str, response: Response) -> McpTrioError:
@@ -177,7 +177,7 @@ def error_for_status(prefix: str, response: Response) -> McpTrioError:
             f"{text}, redirects are not followed{where}", data={"status": status}
         )
     challenge = header(head, b"www-authenticate")
-    if status == 401 or (status in _DENIED_STATUS and challenge is not None):
+    if status == 401 or (status in DENIED_STATUS and challenge is not None):
         value = "" if challenge is None else challenge.decode("latin-1")
         found = _SCOPES.search(value)
         return AuthRequired(text, found[1].split() if found else (), challenge=value)

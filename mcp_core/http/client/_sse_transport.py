@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import AuthRequired, ConnectionLost, RemoteProtocolError
+from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON
 
 from ._response import Response, error_for_status
 from ._transport import (
     ACCEPT_EVENT_STREAM,
-    CONTENT_TYPE_JSON,
     HttpOperation,
     MessagePost,
     Transport,

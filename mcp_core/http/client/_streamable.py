@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from mcp_core._errors import ConnectionLost, LocalProtocolError, RemoteProtocolError
 from mcp_core.connection._state import State
 from mcp_core.http.wire._mcp_headers import PROTOCOL_VERSION, SESSION_ID, request_headers
-from mcp_core.http.wire._media_types import EVENT_STREAM, JSON
+from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON, EVENT_STREAM, JSON
 from mcp_core.http.wire._messages import header
 from mcp_core.messages._outbox import MessageKind
 from mcp_core.revisions._methods import Method, Step
@@ -34,7 +34,6 @@ from ._reconnect import Reconnection
 from ._requests import EventStreamGet, SessionDelete, StreamablePost
 from ._sse_transport import HttpSseTransport
 from ._transport import (
-    CONTENT_TYPE_JSON,
     Transport,
     caller_headers,
     handshake_step,

@@ -20,12 +20,12 @@ from msgspec import UNSET
 
 from mcp_core._errors import ConnectionLost, RemoteProtocolError
 from mcp_core.connection._state import State
-from mcp_core.http.wire._media_types import EVENT_STREAM, JSON
+from mcp_core.http.wire._media_types import EVENT_STREAM
 from mcp_core.jsonrpc._codec import BadMessage, decode, encode_error
 from mcp_core.messages._outbox import MessageKind
 from mcp_core.revisions._methods import METHODS, Step
 
-from ._response import error_for_status
+from ._response import DENIED_STATUS, error_for_status
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCEPT_EVENT_STREAM",
-    "CONTENT_TYPE_JSON",
     "HttpOperation",
     "MessagePost",
     "OperationHost",
@@ -54,13 +53,11 @@ __all__ = [
 ]
 
 ACCEPT_EVENT_STREAM: Final = (b"accept", EVENT_STREAM)
-CONTENT_TYPE_JSON: Final = (b"content-type", JSON)
 
 _STEPS: Final = {row.name: row.step for row in METHODS}
 _REPEATABLE: Final = frozenset(row.name for row in METHODS if not row.non_idempotent)
 _LONG_LIVED: Final = frozenset(row.name for row in METHODS if row.long_lived)
 _SET_LEVEL: Final = "logging/setLevel"
-_DENIED_STATUS: Final = (401, 403)
 # Seconds that messages are held behind another one. A server that needs longer is at fault already.
 _GATE_TIMEOUT: Final = 10.0
 # Seconds for the response to a POST without a request in it. For a request, its caller decides.
@@ -363,7 +360,7 @@ class MessagePost(HttpOperation):
         self.client.message_failed(self.out, error, now, status)
 
     def denied(self, error: McpTrioError, now: float) -> None:
-        self.fail(error, now, _DENIED_STATUS[0])
+        self.fail(error, now, DENIED_STATUS[0])
 
     def fail_connection_lost(self, error: str | None, now: float) -> None:
         """End the operation with `ConnectionLost`; without `error`, the connection was closed."""
@@ -377,7 +374,7 @@ class MessagePost(HttpOperation):
         status = response.status
         answer = (
             None
-            if self.id is None or status in _DENIED_STATUS
+            if self.id is None or status in DENIED_STATUS
             else _response_in(response.body, self.id)
         )
         if answer is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.http.wire._messages import Body, Head, RequestHead
-from mcp_core.http.wire._websocket import Close, Text
+from mcp_core.http.wire._websocket import NO_CODE, Close, Text
 
 from ._asgi import AsgiHttpExchange, split_scope
 
@@ -37,7 +37,6 @@ _VALID_HANDSHAKE: Final[Headers] = [
     (b"sec-websocket-key", b"AAAAAAAAAAAAAAAAAAAAAA=="),
 ]
 _RESPONSE: Final = "websocket.http.response"
-_NO_CODE: Final = 1005
 
 
 def asgi_exchange(
@@ -111,9 +110,7 @@ class AsgiWebSocket:
             self._token.wake()
         elif message["type"] == "websocket.disconnect":
             if socket is not None:
-                socket.receive_close(
-                    message.get("code", _NO_CODE), message.get("reason") or "", now
-                )
+                socket.receive_close(message.get("code", NO_CODE), message.get("reason") or "", now)
             self.disconnected(now)
         elif socket is not None:
             text = message.get("text")

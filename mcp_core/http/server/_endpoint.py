@@ -29,6 +29,7 @@ from mcp_core.http.wire._mcp_headers import (
     SESSION_ID,
     RequestHeaderValidator,
 )
+from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON
 from mcp_core.http.wire._messages import ErrorResponse
 from mcp_core.http.wire._sse import encode_event
 from mcp_core.http.wire._websocket_upgrade import find_upgrade_error
@@ -82,7 +83,6 @@ _DEFAULT_DIALECT: Final = DIALECTS["2025-03-26"]
 _SESSION_QUERY: Final = b"session_id="
 # Principals whose calls are counted. Beyond that the one whose last call is oldest is forgotten.
 _MOST_BUCKETS: Final = 10_000
-_JSON: Final = (b"content-type", b"application/json")
 _RETRY_AFTER: Final[Headers] = [(b"retry-after", b"5")]
 _ONLY_POST: Final[Headers] = [(b"allow", b"POST, OPTIONS")]
 
@@ -705,7 +705,7 @@ class Endpoint:
         # Behind a rejected upgrade there may be WebSocket frames, which are not HTTP.
         exchange.close_after = rejection.close_after or exchange.wants_websocket
         body = encode_error(id, error, null_id=legacy and id is None)
-        exchange.respond(rejection.status, body, [_JSON, *rejection.headers])
+        exchange.respond(rejection.status, body, [CONTENT_TYPE_JSON, *rejection.headers])
         self.ready[exchange] = None
 
     # -- Sessions ----------------------------------------------------------------------------------

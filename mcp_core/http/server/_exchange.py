@@ -17,6 +17,8 @@ import enum
 import math
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from mcp_core.http.wire._mcp_headers import SESSION_ID
+from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON, EVENT_STREAM
 from mcp_core.http.wire._messages import Body, End, Head
 from mcp_core.http.wire._sse import COMMENT, encode_event
 
@@ -47,13 +49,11 @@ class ResponseMode(enum.Enum):
 
 READING, UNDECIDED, STREAM, DONE, DISCONNECTED = ResponseMode
 
-_JSON: Final = (b"content-type", b"application/json")
 _EVENTS: Final = (
-    (b"content-type", b"text/event-stream"),
+    (b"content-type", EVENT_STREAM),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),  # nginx: do not buffer this response
 )
-_SESSION_ID: Final = b"mcp-session-id"
 _NO_LENGTH: Final[Headers] = [(b"content-length", b"0")]
 
 
@@ -205,7 +205,7 @@ class Exchange:
         if headers is not None:
             head = [*headers]
         else:
-            head = [_JSON] if body else []
+            head = [CONTENT_TYPE_JSON] if body else []
         if body:
             head.append((b"content-length", b"%d" % len(body)))
         elif status != 204:
@@ -232,7 +232,7 @@ class Exchange:
         self.mode = STREAM
         headers = [*_EVENTS, *self.extra_headers]
         if self.begins_session and self.session is not None:
-            headers.append((_SESSION_ID, self.session.id))
+            headers.append((SESSION_ID, self.session.id))
         self._actions.append(Head(200, headers))
         stream, rules = self.stream, self.rules
         if (
@@ -332,9 +332,9 @@ class Exchange:
             body = b"[%b]" % b",".join([data for _, data, _ in stream.messages])
         else:
             body = stream.messages[0][1]
-        headers = [_JSON]
+        headers = [CONTENT_TYPE_JSON]
         if self.begins_session and self.session is not None:
-            headers.append((_SESSION_ID, self.session.id))
+            headers.append((SESSION_ID, self.session.id))
         self.cursor = stream.last_taken = stream.last
         stream.unsent = 0
         self.respond(status, body, headers)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET
 
 from mcp_core import types as t
+from mcp_core.connection._pump import HIGH_WATER
 from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload, reader
 from mcp_core.messages._events import (
     NEED_DATA,
@@ -31,6 +32,7 @@ from mcp_core.messages._events import (
     RequestCancelled,
 )
 from mcp_core.messages._outbox import MessageKind
+from mcp_core.subscriptions._server import CHANGES_HIGH_WATER
 
 from ._exchange import ResponseMode
 from ._stream import EventLog, EventStream
@@ -64,12 +66,6 @@ _read_cancelled = reader(t.CancelledParams)
 _CHANGES_STREAMS: Final = frozenset((ConnectionClosed, MessageRejected, RequestCancelled))
 
 _UNDECIDED, _STREAM = ResponseMode.UNDECIDED, ResponseMode.STREAM
-
-# Hold back change notifications while more than this many bytes are queued on the stream.
-_CHANGES_UNTIL: Final = 16 * 1024
-
-# The capacity of a pipe on Linux: what is queued above it waits for the client, not for us.
-_HIGH_WATER: Final = 64 * 1024
 
 
 class EndpointState:
@@ -153,12 +149,14 @@ class Conversation:
 
     def write_blocked(self, id: RequestId | None) -> bool:
         """True if the handler of request `id` should wait until less is queued (back-pressure)."""
-        return self.queued(id) > _HIGH_WATER
+        return self.queued(id) > HIGH_WATER
 
     def has_capacity(self, id: RequestId | None) -> bool:
         """True if a change can be sent now, to a subscription (`id`) or to the session (None)."""
         stream = self.stream_for(id)
-        return stream is not None and stream.exchange is not None and stream.unsent < _CHANGES_UNTIL
+        if stream is None or stream.exchange is None:
+            return False
+        return stream.unsent < CHANGES_HIGH_WATER
 
     def release(self, id: RequestId, retry: float | None) -> bool:
         """End the response of the running request `id`; its client reconnects and resumes.

@@ -25,6 +25,7 @@ from msgspec import UNSET, Struct, defstruct
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.revisions._methods import METHODS, Method
 from mcp_core.schema._param_headers import (
+    HEADER_TOKEN,
     ParamHeaders,
     format_value,
     header_matches,
@@ -304,8 +305,6 @@ def _member(params: Any, attribute: str) -> Any:
 
 # -- Headers that a user sets --------------------------------------------------------------------
 
-_HEADER_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-
 _HEADER_VALUE: Final = re.compile(r"(?:[!-~\xa0-\xff](?:[\t -~\xa0-\xff]*[!-~\xa0-\xff])?)?")
 
 # Headers that HTTP or MCP itself sets, or that would change the meaning of a message.
@@ -330,7 +329,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
     seen: set[str] = set()
     for name, value in headers.items():
         lower_name = name.lower()
-        if not _HEADER_TOKEN.fullmatch(name):
+        if not HEADER_TOKEN.fullmatch(name):
             raise ValueError(f"{name!r} is not a valid header name")
         if lower_name in _RESERVED or lower_name.startswith(_RESERVED_PREFIX):
             raise ValueError(f"the header {name} is set by the protocol")

@@ -18,10 +18,19 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["EVENT_STREAM", "JSON", "accepts", "is_event_stream", "is_json", "media_type"]
+__all__ = [
+    "CONTENT_TYPE_JSON",
+    "EVENT_STREAM",
+    "JSON",
+    "accepts",
+    "is_event_stream",
+    "is_json",
+    "media_type",
+]
 
 JSON: Final = b"application/json"
 EVENT_STREAM: Final = b"text/event-stream"
+CONTENT_TYPE_JSON: Final = (b"content-type", JSON)
 
 _CACHE_SIZE: Final = 128  # values per function
 # Bytes of a value; browsers send 150. A longer value matches nothing, and is not cached.

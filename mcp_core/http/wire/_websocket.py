@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.messages._events import Event, GrantLike, NeedData, Paused
 
-__all__ = ["CODES", "Close", "Ping", "Pong", "Text", "WebSocket", "WebSocketAction"]
+__all__ = ["CODES", "NO_CODE", "Close", "Ping", "Pong", "Text", "WebSocket", "WebSocketAction"]
 
 # The causes of a Close, and their codes (RFC 6455, 7.4.1).
 CODES: Final = {
@@ -53,7 +53,7 @@ CODES: Final = {
     "internal error": 1011,
 }
 _MAX_REASON: Final = 123  # bytes: a control frame without the code
-_NO_CODE: Final = 1005  # reported if the peer's Close has no code; never sent
+NO_CODE: Final = 1005  # reported if the peer's Close has no code; never sent
 _NO_CLOSE: Final = 1006  # reported if there was no Close; never sent
 
 # Seconds. Proxies drop a connection that is silent for a minute; two of these are less.
@@ -262,7 +262,7 @@ class WebSocket:
             self._close_deadline = now + _CLOSE_TIMEOUT
         text = "".join(char if char.isprintable() else " " for char in reason)
         self._end_by_peer(
-            Close(1000 if code == _NO_CODE else code),
+            Close(1000 if code == NO_CODE else code),
             f"closed the WebSocket ({code}{text and f', {text}'})",
         )
 

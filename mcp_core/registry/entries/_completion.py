@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._errors import Fault, McpError
 from mcp_core.registry._errors import DeclarationError
+from mcp_core.registry._validation import MAX_SHOWN
 from mcp_core.registry.functions._function import MISSING, inspect_function, union_members
 from mcp_core.types import CompleteResult, Completion
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Completer", "Completers"]
 
 _MAX_VALUES: Final = 100  # the limit in the specification's schema
-_MAX_SHOWN: Final = 128  # characters of an unknown name that an error message repeats
 # Annotations that the two parameters may have.
 _TEXT: Final = (str, object, Any, MISSING)
 _MAPPINGS: Final = (
@@ -127,7 +127,7 @@ class Completers:
         if argument.name not in self._names:
             raise McpError(
                 dialect.codes[Fault.INVALID_PARAMS],
-                f"Unknown argument `{argument.name[:_MAX_SHOWN]}`; "
+                f"Unknown argument `{argument.name[:MAX_SHOWN]}`; "
                 f"the arguments are: {self._listed_names}",
             )
         completer = self._by_argument.get(argument.name)
