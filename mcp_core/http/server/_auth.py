@@ -12,6 +12,7 @@ Tokens are the business of `mcp_core.auth`. Its `ResourceServerLike` is such a s
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import UNSET, Struct
@@ -95,6 +96,11 @@ class EndpointAuth(Struct, frozen=True):
     def log_line(self, text: str, level: int = _INFO, exc: BaseException | None = None) -> None:
         """Write one line to the log, with a traceback if `exc` is given."""
         self.log(level, "%s", text, exc_info=exc)
+
+    def expiry(self, grant: GrantLike, now: float) -> float:
+        """Return when `grant` expires, by the monotonic clock of `now`; infinite if never."""
+        until = grant.valid_until
+        return math.inf if until is None else now + until - self.wall_time()
 
     def authorize_body(
         self, grant: GrantLike, body: ParsedBody, config: Config

@@ -14,12 +14,11 @@ Drivers learn what to write from `ready`. Sources: basic/transports of all revis
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
-from mcp_core._limits import Bucket
+from mcp_core._limits import PrincipalBuckets
 from mcp_core.connection._connection import Connection
 from mcp_core.connection._state import State
 from mcp_core.http.wire._mcp_headers import (
@@ -52,7 +51,15 @@ from ._checks import (
     preflight_headers,
 )
 from ._exchange import Exchange, ResponseMode
-from ._session import Conversation, EndpointState, Session, Sessions, cancelled_ids
+from ._session import (
+    Conversation,
+    EndpointState,
+    Session,
+    Sessions,
+    cancelled_ids,
+    session_in_target,
+    target_with_session,
+)
 from ._stream import EventLog, EventStream
 from ._timeouts import TimeoutQueue
 from ._websocket_session import WebSocketSessions, begin_websocket
@@ -60,6 +67,7 @@ from ._websocket_session import WebSocketSessions, begin_websocket
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mcp_core._limits import Bucket
     from mcp_core.http.wire._messages import Action, Headers, RequestHead
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.messages._events import Event, GrantLike
@@ -80,9 +88,6 @@ _LONG_LIVED: Final = frozenset(row.name.encode() for row in METHODS if row.long_
 _VERSION_IN_META: Final = b'"io.modelcontextprotocol/protocolVersion"'
 # The revision of a request without a version header (2025-06-18), until the handshake names one.
 _DEFAULT_DIALECT: Final = DIALECTS["2025-03-26"]
-_SESSION_QUERY: Final = b"session_id="
-# Principals whose calls are counted. Beyond that the one whose last call is oldest is forgotten.
-_MOST_BUCKETS: Final = 10_000
 _RETRY_AFTER: Final[Headers] = [(b"retry-after", b"5")]
 _ONLY_POST: Final[Headers] = [(b"allow", b"POST, OPTIONS")]
 
@@ -153,7 +158,7 @@ class Endpoint:
         self._closing = False
         # Exchanges without a complete response: when to send a comment, unless there is output.
         self._awaiting_output: TimeoutQueue[Exchange] = TimeoutQueue(options.comment_interval)
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+        self._buckets = PrincipalBuckets()
 
     def __repr__(self) -> str:
         return (
@@ -258,7 +263,7 @@ class Endpoint:
         # The header names a version, and not one that has sessions.
         stateless = version is not None and (dialect is None or not dialect.stateful)
         modern = exchange.is_stateless = stateless and self._stateless_config is not None
-        id = None if modern else headers.get(SESSION_ID) or _session_in_query(head.target)
+        id = None if modern else headers.get(SESSION_ID) or session_in_target(head.target)
         if stateless and (not modern or (dialect is None and verb != b"POST")):
             # The body of a POST has the version again, and the error for that one is more precise.
             served = ", ".join(self._session_config.versions)
@@ -346,28 +351,14 @@ class Endpoint:
                 self._reject(exchange, _OPEN_ALREADY)
                 return
         else:
-            name, _, number = last.rpartition(b"-")
-            found = session.streams.get(name)
-            cursor = int(number) if number.isdigit() and len(number) < 19 else -1
-            before = found.exchange if found is not None else None
-            if (
-                found is None
-                or not found.reaches(cursor)
-                or (before is not None and before.mode is _UNDECIDED)
-            ):
+            found = session.find_resumable(last)
+            if found is None:
                 self._reject(exchange, _EVENTS_GONE)
                 return
-            stream = found
-            if before is not None:
-                # The client has lost that response, and we have not noticed yet.
-                before.abort()
-                self.ready[before] = None
-        exchange.stream = stream
-        exchange.cursor = cursor
-        stream.exchange = exchange
+            stream, cursor = found
+        session.attach(exchange, stream, cursor)
         if stream.long_lived:
             exchange.expires_at = self._grant_expiry(exchange)
-        stream.unsent = sum(len(data) for _, data, _ in stream.after(cursor))
         exchange.begin_stream()
         session.mark_dirty()  # changes that were held back for the stream may be sent now
         self._await_output(exchange)
@@ -391,8 +382,7 @@ class Endpoint:
         session.standalone_stream.exchange = exchange
         exchange.expires_at = self._grant_expiry(exchange)
         exchange.begin_stream()
-        path = head.target.partition(b"?")[0]
-        post_to = b"%b?%b%b" % (path, _SESSION_QUERY, session.id)
+        post_to = target_with_session(head.target, session.id)
         exchange.send_raw(encode_event(post_to, event=b"endpoint"))
         self._await_output(exchange)
 
@@ -479,9 +469,7 @@ class Endpoint:
             self._post(exchange, session, body, ids)
         for id in cancelled_ids(body):
             if not conn.has_incoming(id):
-                session.drop_request(
-                    id
-                )  # a request that waited for a handler is gone without an event
+                session.drop_request(id)  # it waited for a handler, and is gone without an event
         if conn.state is _READY:
             self.sessions.initialized(session, self.state.now)
 
@@ -626,31 +614,17 @@ class Endpoint:
         self._awaiting_output.discard(exchange)
         if conversation is not None:
             conversation.detach(exchange)
-            if conversation.finished and not self._retire(conversation):
-                self._end(conversation)
+            if conversation.finished:
+                if conversation in self.one_shots and conversation.retire():
+                    del self.one_shots[conversation]
+                else:
+                    self._end(conversation)
         return actions
 
     def _detach(self, exchange: Exchange, conversation: Conversation) -> None:
         conversation.detach(exchange)
         if conversation.finished:
             self._end(conversation)
-
-    def _retire(self, conversation: Conversation) -> bool:
-        """End a conversation in which nothing is left to do, without an event.
-
-        The driver finds that out when it reports that the response was sent: so this is for
-        conversations only whose last response is being sent now.
-        """
-        if (
-            conversation not in self.one_shots
-            or self.events
-            or conversation in self.dirty
-            or not conversation.conn.retire()
-        ):
-            return False
-        del self.one_shots[conversation]
-        conversation.retired = True
-        return True
 
     def _end(self, conversation: Conversation) -> None:
         conversation.finished = False
@@ -662,11 +636,9 @@ class Endpoint:
 
     def _grant_expiry(self, exchange: Exchange) -> float:
         """Return when the grant of `exchange` expires, by the clock of this endpoint."""
-        until = exchange.grant.valid_until if exchange.grant is not None else None
-        if until is None:
+        if exchange.grant is None or self.auth is None:
             return math.inf
-        assert self.auth is not None
-        return self.state.now + until - self.auth.wall_time()
+        return self.auth.expiry(exchange.grant, self.state.now)
 
     def _close_if_expired(self, exchange: Exchange) -> bool:
         """Close a long-lived stream if its access token has expired. Return True if it was closed.
@@ -685,10 +657,8 @@ class Endpoint:
         return True
 
     def _await_output(self, exchange: Exchange) -> None:
-        exchange.headers, exchange.mirrored_headers = (
-            {},
-            [],
-        )  # it may live long and does not need them
+        # It may live long and does not need them.
+        exchange.headers, exchange.mirrored_headers = {}, []
         self._awaiting_output.add(exchange, self.state.now)
         self.ready[exchange] = None
 
@@ -729,15 +699,7 @@ class Endpoint:
         None for a client without a name: its connections are counted one by one.
         """
         rate = self._session_config.limits.tool_calls
-        if not principal or rate is None:
-            return None
-        bucket = self._buckets.get(principal)
-        if bucket is None:
-            bucket = self._buckets[principal] = Bucket(rate)
-            if len(self._buckets) > _MOST_BUCKETS:
-                self._buckets.popitem(last=False)
-        self._buckets.move_to_end(principal)
-        return bucket
+        return self._buckets.get(principal, rate) if principal and rate is not None else None
 
     # -- What to do now ----------------------------------------------------------------------------
 
@@ -822,12 +784,3 @@ ROUTES: Final[
     (b"GET", False, False): Endpoint._open_legacy_sse,
     (b"DELETE", False, True): Endpoint._delete_session,
 }
-
-
-def _session_in_query(target: bytes) -> bytes | None:
-    """Return the session id in the query of a URL, which is its place in 2024-11-05."""
-    _, _, query = target.partition(b"?")
-    for part in query.split(b"&") if query else ():
-        if part.startswith(_SESSION_QUERY):
-            return part[len(_SESSION_QUERY) :]
-    return None

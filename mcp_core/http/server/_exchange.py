@@ -222,10 +222,8 @@ class Exchange:
         """Queue the head that turns the connection into a WebSocket."""
         self._actions.append(Head(101, headers))
         self.mode = DONE
-        self.headers, self.mirrored_headers = (
-            {},
-            [],
-        )  # a WebSocket lives long and does not need them
+        # A WebSocket lives long and does not need them.
+        self.headers, self.mirrored_headers = {}, []
 
     def begin_stream(self) -> None:
         """Queue the head of a stream; events follow."""

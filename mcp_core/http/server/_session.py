@@ -55,11 +55,15 @@ __all__ = [
     "Session",
     "Sessions",
     "cancelled_ids",
+    "session_in_target",
+    "target_with_session",
 ]
 
 _RESPONSE: Final = MessageKind.RESPONSE
 
 _CANCELLED: Final = "notifications/cancelled"
+
+_QUERY: Final = b"session_id="
 
 _read_cancelled = reader(t.CancelledParams)
 
@@ -174,6 +178,18 @@ class Conversation:
         """For the endpoint: close the connection. What was sent still goes to connected clients."""
         self.conn.close()
         self.shared.dirty[self] = None
+
+    def retire(self) -> bool:
+        """For the endpoint: end a conversation in which nothing is left to do, without an event.
+
+        Call it only while the last response is being sent: the driver reads `retired` when it
+        reports that this was sent. Return False if something is left; then call `close`.
+        """
+        shared = self.shared
+        if shared.events or self in shared.dirty or not self.conn.retire():
+            return False
+        self.retired = True
+        return True
 
     # -- Where messages go -------------------------------------------------------------------------
 
@@ -365,6 +381,32 @@ class Session(Conversation):
             self.stream_by_request[id] = stream
         return stream
 
+    def find_resumable(self, last_event_id: bytes) -> tuple[EventStream, int] | None:
+        """Return the stream of an event id, and the number of that event in it.
+
+        Return None if events after that one are missing, or were never sent.
+        """
+        name, _, number = last_event_id.rpartition(b"-")
+        stream = self.streams.get(name)
+        cursor = int(number) if number.isdigit() and len(number) < 19 else -1
+        if stream is None or not stream.reaches(cursor):
+            return None
+        if stream.exchange is not None and stream.exchange.mode is _UNDECIDED:
+            return None
+        return stream, cursor
+
+    def attach(self, exchange: Exchange, stream: EventStream, cursor: int) -> None:
+        """For the endpoint: send `stream` on `exchange`, beginning after the event `cursor`."""
+        before = stream.exchange
+        if before is not None:
+            # The client has lost that response, and we have not noticed yet.
+            before.abort()
+            self.shared.ready[before] = None
+        exchange.stream = stream
+        exchange.cursor = cursor
+        stream.exchange = exchange
+        stream.unsent = sum(len(data) for _, data, _ in stream.after(cursor))
+
     def evict_stream(self) -> bool:
         """Forget the oldest stream that is only retained. Return False without one."""
         for stream in self.streams.values():
@@ -468,6 +510,20 @@ def cancelled_ids(body: ParsedBody) -> list[RequestId]:
         if id is not None:
             ids.append(id)
     return ids
+
+
+def target_with_session(target: bytes, id: bytes) -> bytes:
+    """Return the target to which a client of 2024-11-05 posts: that of its stream, with the id."""
+    return b"%b?%b%b" % (target.partition(b"?")[0], _QUERY, id)
+
+
+def session_in_target(target: bytes) -> bytes | None:
+    """Return the session id in the query of a target, which is its place in 2024-11-05."""
+    _, _, query = target.partition(b"?")
+    for part in query.split(b"&") if query else ():
+        if part.startswith(_QUERY):
+            return part[len(_QUERY) :]
+    return None
 
 
 class Sessions(dict[bytes, "Session"]):

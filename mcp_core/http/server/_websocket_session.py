@@ -50,15 +50,15 @@ class WebSocketSession(Conversation):
         self.exchange = exchange
         self.next_check = math.inf  # when `WebSocketSessions` checks its deadline next
         grant, auth = exchange.grant, endpoint.auth
-        until: float | None = None
+        expires_at: float | None = None
         if grant is not None and auth is not None and grant.valid_until is not None:
-            until = now + grant.valid_until - auth.wall_time()
+            expires_at = auth.expiry(grant, now)
         self.socket = WebSocket(
             conn,
             now,
             grant=grant,
             find_rejection=self._authorize if grant is not None else None,
-            token_expiry=until,
+            token_expiry=expires_at,
             first_message_timeout=endpoint.options.limits.initialize,
         )
 
