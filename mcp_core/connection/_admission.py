@@ -27,10 +27,9 @@ from mcp_core.revisions._methods import METHODS, Method, Role, Step
 from ._state import LIFECYCLE, State, next_state
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from msgspec import Raw
 
+    from mcp_core.jsonrpc._body import DecodedParams
     from mcp_core.messages._incoming import HeaderValidator
     from mcp_core.revisions._config import Config, DialectConfig
 
@@ -98,10 +97,10 @@ def admit(
     raw: Raw | bytes,
     role: Role,
     config: Config,
-    rows: Mapping[str, Method],
     state: State,
     session_peer: Peer | None,
     header_validator: HeaderValidator | None = None,
+    decoded: DecodedParams | None = None,
 ) -> AdmittedRequest:
     """Check a request and return it as an `AdmittedRequest`.
 
@@ -110,15 +109,15 @@ def admit(
         raw: the params as JSON.
         role: our role.
         config: our configuration.
-        rows: the methods that `role` receives in any revision served, by name.
         state: the state of the connection.
         session_peer: the peer of the handshake, None if there was none.
         header_validator: applied to requests that carry their revision in `_meta`.
+        decoded: the params, if they were decoded before.
 
     Raises:
         RequestRejected: a check failed.
     """
-    row = rows.get(method)
+    row = config.receivable[role].get(method)
     params: Any = None
     params_error = ""
     meta: t.RequestMeta | None = None
@@ -126,7 +125,8 @@ def admit(
     # by itself, because an unsupported revision is reported rather than invalid params.
     try:
         if row is not None:
-            params = row.read_params(raw)
+            read = row.read_params
+            params = read(raw) if decoded is None else decoded.get(read, raw)
         meta = params.meta if row is not None and row.has_meta else _read_params_meta(raw).meta
     except InvalidPayload as exc:
         params = None

@@ -26,6 +26,7 @@ from mcp_core._errors import (
 )
 from mcp_core._limits import Bucket
 from mcp_core.jsonrpc._codec import (
+    NO_PARAMS,
     BadMessage,
     InvalidPayload,
     encode,
@@ -94,7 +95,6 @@ _CLIENT, _SERVER = Role
 _CLOSED = State.CLOSED
 _OPEN = RequestPhase.OPEN
 _RESPONSE = MessageKind.RESPONSE
-_NO_PARAMS = b"{}"
 # Shared by all connections without keep-alive: without an interval it never changes.
 _NO_KEEP_ALIVE: Final = KeepAlive(None)
 
@@ -138,7 +138,6 @@ class Connection:
         "_outgoing",
         "_publisher",
         "_rejected_count",
-        "_rows",
         "config",
         "has_capacity",
         "has_headers",
@@ -159,7 +158,6 @@ class Connection:
         # Set by a transport that bounds the change notifications: see `SubscriptionPublisher`.
         self.has_capacity: Callable[[RequestId | None], bool] | None = None
         self.negotiation: VersionNegotiation | None = None
-        self._rows = config.receivable[role]
         self._max_queued = config.limits.queued
         self._input = IncomingMessages(config.limits)
         self._outbox = Outbox()
@@ -580,7 +578,7 @@ class Connection:
     # -- Incoming messages -------------------------------------------------------------------------
 
     def _handle_request(self, id: RequestId, method: str, params: Raw | UnsetType) -> None:
-        raw = _NO_PARAMS if params is UNSET else params
+        raw = NO_PARAMS if params is UNSET else params
         context = self._input.context
         try:
             if id in self._incoming.table or (
@@ -589,8 +587,9 @@ class Connection:
                 in_use = f"request id {id!r} is still in use"
                 raise RequestRejected(Fault.INVALID_REQUEST, in_use, dialect=self._dialect)
             validator = context.header_validator
+            decoded = self._input.decoded
             admission = admit(
-                method, raw, self.role, self.config, self._rows, self.state, self.peer, validator
+                method, raw, self.role, self.config, self.state, self.peer, validator, decoded
             )
             if method in SUBSCRIPTION_METHODS:
                 self._subscription_publisher().handle_request(
@@ -629,11 +628,11 @@ class Connection:
             self._reject_request(id, RequestRejected(Fault.BUSY, busy, dialect=peer.dialect))
 
     def _handle_notification(self, method: str, params: Raw | UnsetType) -> None:
-        row = self._rows.get(method)
+        row = self.config.receivable[self.role].get(method)
         if row is None or row.result is not None:
             return  # unknown notifications are ignored in every revision
         try:
-            decoded = row.read_params(_NO_PARAMS if params is UNSET else params)
+            decoded = self._input.read_params(row, params)
         except InvalidPayload as exc:
             self._emit_rejected(f"the params of {method} do not fit: {exc}")
             return

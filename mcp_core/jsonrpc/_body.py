@@ -9,19 +9,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
 
 from mcp_core._errors import Fault
 
-from ._codec import BadMessage, Envelope, decode, is_batch, split_batch
+from ._codec import (
+    NO_PARAMS,
+    BadMessage,
+    Envelope,
+    InvalidPayload,
+    decode,
+    is_batch,
+    split_batch,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from msgspec import Raw
+
     from mcp_core._limits import Limits
     from mcp_core.types import RequestId
 
-__all__ = ["ParsedBody", "parse_body", "too_long"]
+    ParamsReader = Callable[[Raw | bytes], Any]
+
+__all__ = ["DecodedParams", "ParsedBody", "parse_body", "too_long"]
+
+
+class DecodedParams(Struct, frozen=True):
+    """The params of one message, decoded before the connection gets the message.
+
+    `read` is the function that decoded them. `error` says why they do not fit their type; it is
+    empty if they do.
+    """
+
+    read: ParamsReader
+    params: Any
+    error: str = ""
+
+    def get(self, read: ParamsReader, raw: Raw | bytes) -> Any:
+        """Return the params as `read` decodes `raw`, without decoding them again.
+
+        Raises:
+            InvalidPayload: they do not fit their type.
+        """
+        if read is not self.read:
+            return read(raw)  # a type of another configuration
+        if self.error:
+            raise InvalidPayload(self.error)
+        return self.params
 
 
 class ParsedBody(Struct, gc=False):
@@ -29,13 +67,14 @@ class ParsedBody(Struct, gc=False):
 
     A blank body has none. `size` is the number of bytes. `is_array` is True if the body is a JSON
     array, and `is_batch` if that array has a valid number of members; an invalid one is a single
-    `BadMessage`.
+    `BadMessage`. `decoded` has the params of each message after `decode_params`, None before.
     """
 
     messages: list[Envelope | BadMessage]
     size: int
     is_array: bool = False
     is_batch: bool = False
+    decoded: list[DecodedParams | None] | None = None
 
     @property
     def request_ids(self) -> list[RequestId]:
@@ -65,6 +104,17 @@ class ParsedBody(Struct, gc=False):
         message = self.messages[0]
         return not isinstance(message, BadMessage) and message.method != ""
 
+    def decode_params(
+        self, find_reader: Callable[[str], ParamsReader | None]
+    ) -> list[DecodedParams | None]:
+        """Decode the params of all messages, for a check before the connection gets the body.
+
+        The connection uses the same values. Those of a message are None if it has no method or is
+        bad, or if `find_reader` returns None for the method.
+        """
+        self.decoded = [_decode_params(message, find_reader) for message in self.messages]
+        return self.decoded
+
     def as_message(self) -> ParsedBody:
         """Return the body as a revision without batches reads it: an array is one bad message."""
         if not self.is_array:
@@ -92,6 +142,20 @@ def parse_body(data: bytes, limits: Limits) -> ParsedBody:
 def too_long(limits: Limits) -> BadMessage:
     """Return what is wrong with a message that exceeds `limits.message`."""
     return BadMessage(Fault.PARSE, f"the message is longer than {limits.message} bytes")
+
+
+def _decode_params(
+    message: Envelope | BadMessage, find_reader: Callable[[str], ParamsReader | None]
+) -> DecodedParams | None:
+    if isinstance(message, BadMessage) or message.method is UNSET:
+        return None
+    read = find_reader(message.method)
+    if read is None:
+        return None
+    try:
+        return DecodedParams(read, read(NO_PARAMS if message.params is UNSET else message.params))
+    except InvalidPayload as exc:
+        return DecodedParams(read, None, str(exc))
 
 
 def _parse_batch(data: bytes, limits: Limits) -> ParsedBody:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mcp_core.types import RequestId
 
 __all__ = [
+    "NO_PARAMS",
     "BadMessage",
     "Envelope",
     "InvalidPayload",
@@ -43,6 +44,7 @@ __all__ = [
 
 # The largest integer that every JSON implementation keeps exact (RFC 8259 section 6).
 MAX_SAFE_INTEGER: Final = 2**53 - 1
+NO_PARAMS: Final = b"{}"  # are decoded if a message has no params
 
 T = TypeVar("T")
 ApparentKind: TypeAlias = Literal["request", "notification", "response", "neither"]

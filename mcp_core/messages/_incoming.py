@@ -13,11 +13,14 @@ from msgspec import UNSET, Struct
 
 from mcp_core._errors import Fault
 from mcp_core.jsonrpc._body import ParsedBody, parse_body, too_long
-from mcp_core.jsonrpc._codec import BadMessage
+from mcp_core.jsonrpc._codec import NO_PARAMS, BadMessage
 from mcp_core.jsonrpc._framing import LINE_TOO_LONG, LineBuffer
 
 if TYPE_CHECKING:
+    from msgspec import Raw, UnsetType
+
     from mcp_core._limits import Limits
+    from mcp_core.jsonrpc._body import DecodedParams
     from mcp_core.jsonrpc._codec import Envelope
     from mcp_core.revisions._methods import Method
     from mcp_core.types import RequestId
@@ -60,6 +63,7 @@ class IncomingMessages:
         received: the number of bytes received so far.
         has_input: input was added since `next_message` last returned None.
         context: the context of the message that `next_message` returned last.
+        decoded: the params of that message, if they were decoded before it was added.
     """
 
     __slots__ = (
@@ -70,6 +74,7 @@ class IncomingMessages:
         "_lines",
         "batches",
         "context",
+        "decoded",
         "has_input",
         "received",
     )
@@ -78,13 +83,15 @@ class IncomingMessages:
         self._limits = limits
         # Created on first use: HTTP connections never need it, and there may be many of them.
         self._lines: LineBuffer | None = None
-        self._batch: list[Envelope | BadMessage] = []  # the rest of a batch, in reverse order
+        # The rest of a batch, in reverse order.
+        self._batch: list[tuple[Envelope | BadMessage, DecodedParams | None]] = []
         self._batch_size = 0  # bytes of the whole batch, held until its last message
         self._bodies: list[tuple[bytes | ParsedBody, MessageContext]] = []
         self.batches = False
         self.has_input = False
         self.received = 0
         self.context = _NO_CONTEXT
+        self.decoded: DecodedParams | None = None
 
     def __len__(self) -> int:
         """Return the number of bytes that were not processed."""
@@ -132,7 +139,9 @@ class IncomingMessages:
         """Return the next message, or None if more input is needed."""
         while True:
             if self._batch:
-                return self._batch.pop()
+                message, self.decoded = self._batch.pop()
+                return message
+            self.decoded = None
             body: bytes | ParsedBody
             if self._bodies:
                 body, self.context = self._bodies.pop(0)
@@ -150,10 +159,26 @@ class IncomingMessages:
             if body.is_array and not self.batches:
                 body = body.as_message()
             if body.is_batch:
-                self._batch = [_batch_member(message) for message in reversed(body.messages)]
+                all_decoded = body.decoded or [None] * len(body.messages)
+                members = zip(body.messages, all_decoded, strict=True)
+                self._batch = [(_batch_member(message), decoded) for message, decoded in members]
+                self._batch.reverse()
                 self._batch_size = body.size
             elif body.messages:
+                if body.decoded is not None:
+                    self.decoded = body.decoded[0]
                 return body.messages[0]
+
+    def read_params(self, row: Method, params: Raw | UnsetType) -> Any:
+        """Return the params of the last message, decoded by its `row` unless they are already.
+
+        Raises:
+            InvalidPayload: they do not fit their type.
+        """
+        raw = NO_PARAMS if params is UNSET else params
+        if self.decoded is None:
+            return row.read_params(raw)
+        return self.decoded.get(row.read_params, raw)
 
 
 def _batch_member(message: Envelope | BadMessage) -> Envelope | BadMessage:

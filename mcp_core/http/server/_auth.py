@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import UNSET, Struct
 
 from mcp_core.http.wire._messages import ErrorResponse
-from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload
+from mcp_core.jsonrpc._codec import BadMessage
 from mcp_core.revisions._methods import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterator
+
+    from msgspec import Raw
 
     from mcp_core.http.wire._messages import Headers, RequestHead
     from mcp_core.jsonrpc._body import ParsedBody
-    from mcp_core.jsonrpc._codec import Envelope
     from mcp_core.messages._events import GrantLike
     from mcp_core.revisions._config import Config
 
@@ -34,7 +35,6 @@ __all__ = ["AUTHORIZED_VERBS", "AuthCheck", "AuthDenialLike", "EndpointAuth", "R
 
 # The response to any other method is the same for every client, so it needs no token.
 AUTHORIZED_VERBS: Final = frozenset((b"GET", b"POST", b"DELETE"))
-_NO_PARAMS: Final = b"{}"
 _INFO, _WARNING, _ERROR = 20, 30, 40  # as in `logging`
 _CHECK_FAILED: Final = ErrorResponse(
     500, "the authorization check failed: see the log of the server"
@@ -105,7 +105,11 @@ class EndpointAuth(Struct, frozen=True):
     def authorize_body(
         self, grant: GrantLike, body: ParsedBody, config: Config
     ) -> ErrorResponse | None:
-        """Return an error response unless `grant` covers every message in `body`."""
+        """Return an error response unless `grant` covers every message in `body`.
+
+        `config` is that of the connection which gets the body. This decodes the params of its
+        messages (`ParsedBody.decode_params`), for the connection too.
+        """
         try:
             now = self.wall_time()
             for method, params in _guarded_messages(body, config):
@@ -227,26 +231,25 @@ class AuthCheck:
             return end.value
 
 
-def _guarded_messages(body: ParsedBody, config: Config) -> list[tuple[str | None, Any]]:
-    """Return the MCP method and the decoded params of each message in `body`.
+def _guarded_messages(body: ParsedBody, config: Config) -> Iterator[tuple[str | None, Any]]:
+    """Yield the MCP method and the decoded params of each message in `body`.
 
     The method is None for a message that needs no more than any request does. There is at least
     one, so that the resource server is asked about every body.
     """
+    rows = config.receivable[Role.SERVER]
+
+    def find_reader(method: str) -> Callable[[Raw | bytes], Any] | None:
+        row = rows.get(method)
+        return row.read_params if row is not None else None
+
     if not body.messages:
-        return [(None, None)]
-    return [_guarded_message(message, config) for message in body.messages]
-
-
-def _guarded_message(message: Envelope | BadMessage, config: Config) -> tuple[str | None, Any]:
-    # An invalid message counts as harmless here: the connection gets the same parse, and rejects it
-    # with the right JSON-RPC error.
-    if isinstance(message, BadMessage) or message.method is UNSET:
-        return None, None
-    row = config.receivable[Role.SERVER].get(message.method)
-    if row is None:
-        return None, None
-    try:
-        return row.name, row.read_params(_NO_PARAMS if message.params is UNSET else message.params)
-    except InvalidPayload:
-        return None, None
+        yield None, None
+    for message, decoded in zip(body.messages, body.decode_params(find_reader), strict=True):
+        # An invalid message counts as harmless here: the connection gets the same parse, and
+        # rejects it with the right JSON-RPC error.
+        if isinstance(message, BadMessage) or decoded is None or decoded.error:
+            yield None, None
+        else:
+            assert message.method is not UNSET
+            yield message.method, decoded.params

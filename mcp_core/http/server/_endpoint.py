@@ -409,7 +409,7 @@ class Endpoint:
         session = exchange.session
         config = session.conn.config if session is not None else self._session_config
         body = parse_body(data, config.limits)
-        if exchange.grant is not None and self._is_denied(exchange, body, exchange.grant):
+        if exchange.grant is not None and self._is_denied(exchange, body, exchange.grant, config):
             return
         if isinstance(session, Session):
             if self.sessions.get(session.id) is not session:
@@ -431,11 +431,12 @@ class Endpoint:
         else:
             self._post_without_session(exchange, body)
 
-    def _is_denied(self, exchange: Exchange, body: ParsedBody, grant: GrantLike) -> bool:
+    def _is_denied(
+        self, exchange: Exchange, body: ParsedBody, grant: GrantLike, config: Config
+    ) -> bool:
         """Authorize each message in a body. Return True if one is denied; then it is answered."""
         assert self.auth is not None
-        assert self._config is not None
-        rejection = self.auth.authorize_body(grant, body, self._config)
+        rejection = self.auth.authorize_body(grant, body, config)
         if rejection is None:
             return False
         message = body.as_message()

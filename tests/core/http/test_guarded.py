@@ -23,7 +23,7 @@ from mcp_core.http.server._auth import AUTHORIZED_VERBS
 from mcp_core.registry import Context, Server
 from mcp_core.revisions._methods import METHODS
 from mcp_core.runtime import run_auth_check
-from mcp_core.types import InputRequiredResult
+from mcp_core.types import InputRequiredResult, RequestParams
 from tests.core.auth.minting import ISSUER, JWKS_URI, NOW, RESOURCE, keys_reply, token
 from tests.core.http.site import (
     GET,
@@ -555,6 +555,70 @@ def test_scopes_are_checked_in_a_session(version: str) -> None:
     assert visit.post(request(3, "resources/subscribe", {"uri": "memo://a"})).status == 200
     assert visit.call(1, "whoami").status == 200
     assert not talk.done
+
+
+class Counted(RequestParams):
+    """Params that count how often they are decoded."""
+
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        decoded.append(self.number)
+
+
+decoded: list[int] = []
+
+
+def counting(server: Server) -> Callable[..., dict[str, Any]]:
+    """Declare a method with `Counted`, and return a function that forms a request of it."""
+    decoded.clear()
+
+    @server.method("test/count", params=Counted)
+    def count(params: Counted) -> dict[str, int]:
+        return {"number": params.number}
+
+    return lambda number, **params: request(number, "test/count", {"number": number, **params})
+
+
+def test_params_are_decoded_once_for_check_and_handler() -> None:
+    talk = guarded()
+    form = counting(talk.server)
+    head = [(b"mcp-protocol-version", E.encode()), (b"mcp-method", b"test/count")]
+    assert talk.post(form(1, _meta=meta()), *head, principal="ann").message["result"]["number"] == 1
+    assert decoded == [1]
+    visit = talk.session(B, principal="ann")
+    reply = visit.post([form(2), {**form(0), "params": {"number": "x"}}, 5, form(3)])
+    assert [each["result"]["number"] for each in reply.messages if "result" in each] == [2, 3]
+    assert [each["error"]["code"] for each in reply.messages if "error" in each] == [-32602, -32600]
+    assert decoded == [1, 2, 3]
+
+
+def test_params_that_do_not_fit_are_rejected_by_the_connection() -> None:
+    talk = guarded()
+    counting(talk.server)
+    visit = talk.session(principal="ann")
+    reply = visit.post(request(1, "test/count", {"number": "x"}))
+    assert reply.message["error"]["code"] == -32602
+    assert "Expected `int`, got `str`" in reply.message["error"]["message"]
+    assert not talk.log
+
+
+def test_check_knows_the_methods_of_the_session() -> None:
+    """A method that is removed later is still one of a session that has it."""
+    asked: list[str | None] = []
+
+    class Asked(OAuthResourceServer):
+        def check(self, grant: Any, method: str | None = None, *rest: Any) -> Any:
+            asked.append(method)
+            return super().check(grant, method, *rest)
+
+    talk = Gatehouse(Asked(RESOURCE, [ISSUER], known))
+    form = counting(talk.server)
+    visit = talk.session(principal="ann")
+    talk.server.remove_method("test/count")
+    asked.clear()
+    assert visit.post(form(1)).message["error"]["code"] == -32601
+    assert asked == ["test/count"]
 
 
 def test_batch_with_a_denied_member_is_denied_as_a_whole() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import json
+from msgspec import Raw, json
 
 from fuzz.messages import VERSIONS, messages
 from fuzz.mutations import damaged, malformed
 from fuzz.values import encoded
 from mcp_core import Limits
-from mcp_core.jsonrpc._body import ParsedBody, parse_body
-from mcp_core.jsonrpc._codec import BadMessage
+from mcp_core.jsonrpc._body import DecodedParams, ParsedBody, parse_body
+from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload
 
 LIMITS = Limits(id=8, method=40, batch=3, message=400)
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -115,6 +115,41 @@ def test_array_as_message_is_one_bad_message(body: Any) -> None:
         [],
         "",
     )
+
+
+def read_number(data: bytes | Raw) -> Any:
+    found = json.decode(data)
+    if "n" in found and not isinstance(found["n"], int):
+        raise InvalidPayload("n is a number")
+    return found
+
+
+def find_reader(method: str) -> Any:
+    return read_number if method == "ping" else None
+
+
+def test_decoded_params_are_those_of_each_message() -> None:
+    batch = [{**PING, "params": {"n": 1}}, NOTE, {**PING, "params": {"n": "x"}}]
+    found = parsed(batch)
+    assert found.decoded is None
+    first, note, third = found.decode_params(find_reader)
+    assert found.decoded == [first, note, third]
+    assert note is None
+    assert first == DecodedParams(read_number, {"n": 1})
+    assert third == DecodedParams(read_number, None, "n is a number")
+    assert parsed(PING).decode_params(find_reader) == [DecodedParams(read_number, {})]
+    assert parsed(RESPONSE).decode_params(find_reader) == [None]
+    assert parsed(b"{").decode_params(find_reader) == [None]
+    assert parsed(b" ").decode_params(find_reader) == []
+
+
+def test_decoded_params_are_decoded_again_for_another_type() -> None:
+    raw = b'{"n": "x"}'
+    good, bad = DecodedParams(read_number, 7), DecodedParams(read_number, None, "no")
+    assert good.get(read_number, raw) == 7
+    assert good.get(json.decode, raw) == bad.get(json.decode, raw) == {"n": "x"}
+    with pytest.raises(InvalidPayload, match="no"):
+        bad.get(read_number, raw)
 
 
 def test_bad_messages_keep_no_frames_alive() -> None:

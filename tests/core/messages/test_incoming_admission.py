@@ -62,10 +62,7 @@ def admitted(
     session_peer: Peer | None = None,
 ) -> AdmittedRequest:
     raw = b"{}" if params is None else json.dumps(params).encode()
-    rows = config.receivable[role]
-    return admit(
-        method, raw, role=role, config=config, rows=rows, state=state, session_peer=session_peer
-    )
+    return admit(method, raw, role=role, config=config, state=state, session_peer=session_peer)
 
 
 # -- Whose request it is ---------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tests.core.auth.minting import NOW
 from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
 from tests.core.http.site import HOST, D, initialize, meta, request
 from tests.core.http.sockets import UPGRADE, Played, SocketTalk, upgrade
-from tests.core.http.test_guarded import READ, Gatehouse, guard
+from tests.core.http.test_guarded import READ, Gatehouse, counting, decoded, guard
 
 REFUSED: list[tuple[dict[str, bytes | None], int]] = [
     # what is different, the status
@@ -175,6 +175,15 @@ def test_each_message_is_authorized() -> None:
     (answer,) = played.say(request(7, "tools/call", call("whoami")))
     assert "result" in answer
     assert talk.done == []
+
+
+def test_params_of_a_message_are_decoded_once() -> None:
+    talk = GuardedSockets(guard())
+    form = counting(talk.server)
+    played = talk.connect(who="ann")
+    (answer,) = played.say(form(5, _meta=meta()))
+    assert answer["result"]["number"] == 5
+    assert decoded == [5]
 
 
 def test_denied_notification_gets_no_response() -> None:
