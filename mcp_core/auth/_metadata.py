@@ -6,8 +6,8 @@
 3. What this module returns is safe to use: a token fits into a header, an error text onto a
    terminal. No `repr` shows a secret.
 
-URLs in metadata are not checked here but in `_discovery.py`, which knows whether the MCP server is
-on loopback.
+URLs in metadata are not checked here but in `_server_metadata.py` and `client/_discovery.py`, which
+know whether the MCP server is on loopback.
 
 Sources: RFC 9728 section 2, RFC 8414 section 2, RFC 7591 section 3.2, RFC 6749 sections 5.1 and
 5.2, RFC 8693 section 2.2.1.

@@ -34,15 +34,15 @@ def check_url(url: str, what: str, *, local: bool) -> str:
     Args:
         url: as a peer wrote it.
         what: the name of the URL in the text of the error.
-        local: as of `find_url_error`.
+        local: whether the MCP server is on loopback, the `allow_loopback` of `find_url_error`.
 
     Raises:
         AuthorizationFailed: it may not be used.
     """
-    fault = find_url_error(url, allow_loopback=local)
-    if fault is not None:
+    error = find_url_error(url, allow_loopback=local)
+    if error is not None:
         raise AuthorizationFailed(
-            f"{what} {fault}: {redacted_url(url)}. It is not used; tell its administrator."
+            f"{what} {error}: {redacted_url(url)}. It is not used; tell its administrator."
         )
     return url
 

@@ -160,7 +160,7 @@ class ClientAuthorization:
             AuthRequired: the user has to do something first.
             AuthorizationFailed: no token was obtained.
         """
-        flow = cast("AuthAttempt", attempt).challenged
+        flow = cast("AuthAttempt", attempt).handle_challenge
         await self._run_in_nursery(lambda: self._run(flow()))
 
     async def _run_in_nursery(self, work: Callable[[], Awaitable[object]]) -> None:

@@ -673,7 +673,7 @@ class AuthAttempt:
             authorizer._token_accepted()
         return status == 401 or (status == 403 and self._challenge.error == "insufficient_scope")
 
-    def challenged(self) -> Flow[None]:
+    def handle_challenge(self) -> Flow[None]:
         """Satisfy the challenge of the last response.
 
         Then send the request again, with new `headers()`.

@@ -248,14 +248,14 @@ class TokenEndpointClient:
         }
 
 
-def call_user_function(ask: Callable[[], str], name: str) -> str:
+def call_user_function(function: Callable[[], str], name: str) -> str:
     """Call a function of the user and return its text. `name` is its name in the profile.
 
     Raises:
         AuthorizationFailed: it raises an exception or returns no text.
     """
     try:
-        text: object = ask()
+        text: object = function()
     except Exception as exc:
         raise AuthorizationFailed(
             f"{name} of the profile's grant failed ({type(exc).__name__})"

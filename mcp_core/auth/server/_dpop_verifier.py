@@ -118,8 +118,8 @@ class DpopVerifier:
     ) -> None:
         """Verify a proof that arrived with `token`, and mark it as used.
 
-        `jkt` is the thumbprint of the key that the token is bound to. `urls` are the URLs by which
-        this one request may be known.
+        `thumbprint` is that of the key that the token is bound to. `urls` are the URLs by which
+        this one request may be known. `now` is in seconds since 1970.
 
         Raises:
             InvalidDpopProof: the proof is not valid, or was used before.
@@ -142,7 +142,7 @@ class DpopVerifier:
         digest = sha256(f"{thumbprint} {claims.jti}".encode()).digest()
         self._mark_used(digest, claims.iat + _MAX_CLOCK_DIFFERENCE, now)
 
-    def _verify_signature(self, proof: str, jkt: str) -> _ProofClaims:
+    def _verify_signature(self, proof: str, thumbprint: str) -> _ProofClaims:
         """Verify the signature of a proof and return its claims."""
         try:
             jws = read_jws(proof, ASYMMETRIC)
@@ -150,7 +150,7 @@ class DpopVerifier:
                 raise InvalidDpopProof("the header of the proof needs the type dpop+jwt and a jwk")
             key = public_key(jws.jwk)
             # The key comes with the proof, so it proves nothing unless it is the token's key.
-            if not hmac.compare_digest(key.thumbprint.encode(), jkt.encode()):
+            if not hmac.compare_digest(key.thumbprint.encode(), thumbprint.encode()):
                 raise InvalidDpopProof("the token is bound to another key than that of the proof")
             payload = jws.verify(key)
             parse_members(payload)

@@ -156,14 +156,15 @@ def grant_from_claims(
 ) -> Grant:
     """Check the audience and the times of claims, and build the grant.
 
-    `expires` is True if an expiry is required.
+    `require_expiry` is True if a token without `exp` is rejected. `leeway` is the number of seconds
+    by which clocks may differ.
 
     Raises:
         InvalidToken: a claim is invalid, the audience is another one, or the token is not valid
             now.
     """
     _check_audience(claims, audience)
-    expires_at = _check_time(claims, now, leeway, expires=require_expiry)
+    expires_at = _check_time(claims, now, leeway, require_expiry=require_expiry)
     client = _text_claim(claims, "client_id") or _text_claim(claims, "azp")
     subject = _text_claim(claims, "sub")
     # The prefixes keep a user apart from a client with the same name.
@@ -212,13 +213,13 @@ def _check_audience(claims: Claims, audience: Collection[str]) -> None:
         raise InvalidToken("the token is for another audience: ask for one for this resource")
 
 
-def _check_time(claims: Claims, now: float, leeway: float, *, expires: bool) -> float | None:
+def _check_time(claims: Claims, now: float, leeway: float, *, require_expiry: bool) -> float | None:
     """Raise `InvalidToken` unless the claims are valid at `now`. Return the expiry."""
     expires_at = _time_claim(claims, "exp")
     not_before = _time_claim(claims, "nbf")
     issued_at = _time_claim(claims, "iat")
     if expires_at is None:
-        if expires:
+        if require_expiry:
             raise InvalidToken("the token does not say when it expires (exp)")
     elif now >= expires_at + leeway:
         raise InvalidToken("the token has expired")

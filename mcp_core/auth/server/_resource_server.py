@@ -260,7 +260,7 @@ class OAuthResourceServer:
     def read_credentials(self, headers: Headers) -> PresentedCredentials | AuthDenial:
         """Return the credentials of a request, not verified, or a denial.
 
-        Only `ClientAuthorization` is read. A token in the query or the body is ignored.
+        Only the header `Authorization` is read. A token in the query or the body is ignored.
         """
         values = [
             value.strip(b" \t") for name, value in headers if name.lower() == b"authorization"

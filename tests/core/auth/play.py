@@ -302,7 +302,7 @@ def request(
         reply: HttpResponse = yield McpRequest(operation, dict(headers))
         if not attempt.received(reply.status, reply.headers, url):
             return reply.status
-        yield from attempt.challenged()
+        yield from attempt.handle_challenge()
 
 
 def session(auth: Authorizer, *operations: str, url: str = MCP) -> Generator[Any, Any, int]:

@@ -613,7 +613,7 @@ def challenged_flow(
     attempt.headers("POST", MCP)
     reply = reply or unauthorized()
     assert attempt.received(reply.status, reply.headers, MCP)
-    return attempt.challenged()
+    return attempt.handle_challenge()
 
 
 @pytest.mark.requirement("AT-4")
