@@ -310,8 +310,8 @@ class HttpClient:
             *headers,
         ]
         head = RequestHead(method, target, all_headers)
-        access = self.options.authorizer
-        attempt = None if access is None else access.attempt(operation_name)
+        authorizer = self.options.authorizer
+        attempt = None if authorizer is None else authorizer.attempt(operation_name)
         self._calls.append(HttpCall(key, head, body, idempotent, long_lived, brief, attempt))
 
     def withdraw(self, operation: HttpOperation) -> bool:

@@ -58,7 +58,7 @@ class NotProcessed(ConnectionLost):
 class CapacityLike(Protocol):
     """A connection, as the pool sees it.
 
-    `room` is the number of requests that it accepts in parallel at present, 0 if it accepts no
+    `capacity` is the number of requests that it accepts in parallel at present, 0 if it accepts no
     more.
     """
 
@@ -180,8 +180,8 @@ class Pool(Generic[C]):
             return False
         del self._in_use[connection]
         self._count(-1, long=use.long)
-        room = connection.capacity
-        if self._closed or not room or (room == 1 and not complete):
+        capacity = connection.capacity
+        if self._closed or not capacity or (capacity == 1 and not complete):
             return True
         idle_seconds = (
             _IDLE_SECONDS

@@ -26,8 +26,8 @@ class Reconnection:
     """The reconnects of one stream.
 
     Call `chunk_received` for each chunk, `stream_ended` at the end of the stream, then
-    `next_delay`. `last_id` is the id for
-    `Last-Event-ID`, "" without one; `failures` counts attempts in a row that brought nothing.
+    `next_delay`. `last_id` is the id for `Last-Event-ID`, "" without one; `failures` counts
+    attempts in a row that brought nothing.
 
     Args:
         options: the number of attempts, the longest delay, and the source of jitter.

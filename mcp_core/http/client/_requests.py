@@ -7,7 +7,7 @@
    about authorization, and 404 to a request with a session id: the session has ended.
 3. After its result, a stream has some seconds to end by itself: then the connection can be reused.
 
-Sources: as of `_streamable.py`.
+Sources: those of `_streamable.py`.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class EventStreamGet(HttpOperation):
     It resumes the response to `out`; if that is None, it is the standalone stream of the session.
     """
 
-    # As of `StreamablePost.streams`: here also before the response has begun.
+    # As of `StreamablePost.is_streaming`, but here also before the response has begun.
     is_streaming = True
 
     def __init__(
@@ -300,7 +300,7 @@ class EventStreamGet(HttpOperation):
         self.fail(error, now)
 
     def retry(self, problem: str, now: float) -> None:
-        """Reconnect after a delay, or fail with `find_error` after too many attempts."""
+        """Reconnect after a delay; after too many attempts, fail with `problem` as the reason."""
         delay = self.reconnection.next_delay()
         if delay is None:
             text = (
@@ -352,17 +352,17 @@ def _process_body(operation: StreamablePost | EventStreamGet, data: bytes, now: 
     client = operation.client
     id = operation.id
     assert response is not None
-    some = False
+    has_event = False
     try:
         for event in response.feed(data):
-            some = True
+            has_event = True
             if event.is_message:
                 client.receive(event.data, now, id, response.status)
     except RemoteProtocolError as exc:
         operation.fail(_with_prefix(operation.error_prefix, exc), now, response.status)
         return
     if response.events is not None:
-        operation.reconnection.chunk_received(response.events, event=some)
+        operation.reconnection.chunk_received(response.events, event=has_event)
         if id is not None and not client.conn.has_outgoing(id):
             client.linger(operation, now)
 

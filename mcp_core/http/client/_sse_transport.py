@@ -138,7 +138,7 @@ class HttpSseTransport(Transport):
         self.send(self._failed_message, now)
 
     def stream_ended(self, error: McpTrioError, now: float) -> None:
-        """Close the connection, or return to `before` if the endpoint is still unknown."""
+        """Close the connection, or use the previous transport again if there is no endpoint yet."""
         self.client.drop(self._stream)
         if self._endpoint is not None or isinstance(error, AuthRequired):
             self.client.conn.close(error)

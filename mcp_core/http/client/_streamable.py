@@ -5,9 +5,9 @@
    servers send no response headers before the first event. Without such a stream (405) the
    conversation goes on.
 2. If the server has lost the session (404), the connection negotiates a new one
-   (`Connection.renew`). Rejected messages were not processed and are sent again; calls with an open
-   stream are lost. A server that loses the new session before it has accepted anything in it is
-   given up.
+   (`Connection.reinitialize`). Rejected messages were not processed and are sent again; calls with
+   an open stream are lost. If a server loses the new session before it has accepted anything in it,
+   the connection is closed.
 3. A stateless server learns of a cancellation by the disconnect. A stateful one gets a message
    (2026-07-28 and 2025-11-25, basic/utilities/cancellation); its stream is read on for some
    seconds, because it cancels its own requests for that call there.
@@ -251,8 +251,8 @@ class StreamableHttpTransport(Transport):
         elif operation.id is not None:
             operation.fail(_session_lost_error(operation), now)
 
-    def _fail_streams(self, but: StreamablePost | EventStreamGet, now: float) -> None:
-        """Fail the requests with an open stream: a lost session sends nothing on it.
+    def _fail_streams(self, excluded: StreamablePost | EventStreamGet, now: float) -> None:
+        """Fail the requests with an open stream, but `excluded`: a lost session sends nothing.
 
         Requests without a response are left alone: the server will reject each of them by itself.
         """
@@ -260,13 +260,13 @@ class StreamableHttpTransport(Transport):
             self.client.drop(self._standalone_stream)
             self._standalone_stream = None
         for operation in list(self._reading.values()):
-            if operation is not but and operation.is_streaming:
+            if operation is not excluded and operation.is_streaming:
                 operation.fail(_session_lost_error(operation), now)
 
-    def forget(self, reading: StreamablePost | EventStreamGet) -> None:
+    def forget(self, operation: StreamablePost | EventStreamGet) -> None:
         """Forget an operation: its request has been answered, or has failed."""
-        if reading.id is not None and self._reading.get(reading.id) is reading:
-            del self._reading[reading.id]
+        if operation.id is not None and self._reading.get(operation.id) is operation:
+            del self._reading[operation.id]
 
     # -- Order of messages -------------------------------------------------------------------------
 

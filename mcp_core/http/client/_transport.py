@@ -296,11 +296,14 @@ class Transport(abc.ABC):
         return self._gate is not None and (self._gate.id is None or out.kind is MessageKind.REQUEST)
 
     def _set_gate(
-        self, trip: HttpOperation | None, now: float, seconds: float = _GATE_TIMEOUT
+        self, operation: HttpOperation | None, now: float, seconds: float = _GATE_TIMEOUT
     ) -> None:
-        """Hold messages until `operation` has been answered, for at most `seconds`."""
-        self._gate = trip
-        self.client.set_deadline(self, None if trip is None else now + seconds)
+        """Hold messages until `operation` has been answered, for at most `seconds`.
+
+        None holds none.
+        """
+        self._gate = operation
+        self.client.set_deadline(self, None if operation is None else now + seconds)
 
     def _send_held(self, now: float) -> None:
         """Send the held messages, up to one that later ones have to wait for in turn."""

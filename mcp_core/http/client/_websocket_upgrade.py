@@ -1,10 +1,9 @@
-"""The WebSocket handshake over HTTP/1.1, for both sides (RFC 6455, 4; RFC 9110, 7.8).
+"""The WebSocket handshake over HTTP/1.1 at the client: the request, and the check of the response.
 
-1. A server supports one version (13), one subprotocol (`mcp`) and no extension. There is no
-   compression, because a few compressed bytes may become gigabytes. Other requests are rejected
-   with a hint to what is supported.
-2. Authorization, `Host` and `Origin` are checked before, as for any other request.
-3. A client accepts a response only if it proves that the server read the request (RFC 6455, 4.1).
+1. A client accepts a response only if it proves that the server read the request (RFC 6455, 4.1).
+2. It offers one subprotocol (`mcp`) and no extension, and accepts nothing else.
+
+The server's part, and what both share, is in `wire/_websocket_upgrade.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 3. An exception in the resource server denies access. Each denial is one line in the log, without
    any part of a token.
 
-Tokens are the business of `mcp_core.auth`. Its `ResourceServerLike` is such a server.
+Tokens are checked by `mcp_core.auth`: its `OAuthResourceServer` is a `ResourceServerLike`.
 """
 
 from __future__ import annotations

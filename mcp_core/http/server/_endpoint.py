@@ -452,10 +452,10 @@ class Endpoint:
         ids = body.request_ids
         exchange.mcp_method = body.method
         if session.legacy_sse:
-            standing = session.standalone_stream.exchange
-            assert standing is not None  # the session ends with it
+            carrier = session.standalone_stream.exchange
+            assert carrier is not None  # the session ends with it
             # The stream cannot be resumed, and the client has shown a newer token.
-            standing.expires_at = max(standing.expires_at, self._grant_expiry(exchange))
+            carrier.expires_at = max(carrier.expires_at, self._grant_expiry(exchange))
             self._feed(session, exchange, body)
             self._respond(exchange, 202)
         elif len(set(ids)) < len(ids) or any(id in session.stream_by_request for id in ids):

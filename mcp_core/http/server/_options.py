@@ -78,8 +78,8 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         sessions: True if revisions with a handshake get a session. Without one no state outlives a
             request.
         retry: seconds after which a client should reconnect when its stream breaks.
-        comment: seconds of silence after which a comment is sent on a stream, so that proxies do
-            not close it.
+        comment_interval: seconds of silence after which a comment is sent on a stream, so that
+            proxies do not close it.
         limits: upper bounds.
     """
 

@@ -67,7 +67,8 @@ _QUERY: Final = b"session_id="
 
 _read_cancelled = reader(t.CancelledParams)
 
-_CHANGES_STREAMS: Final = frozenset((ConnectionClosed, MessageRejected, RequestCancelled))
+# Events that concern the streams of a conversation.
+_STREAM_EVENTS: Final = frozenset((ConnectionClosed, MessageRejected, RequestCancelled))
 
 _UNDECIDED, _STREAM = ResponseMode.UNDECIDED, ResponseMode.STREAM
 
@@ -128,9 +129,8 @@ class Conversation:
         self.principal = principal
         self.rules = rules  # the HTTP rules of the revision that is spoken
         self.service: Any = None
-        self.current_stream: EventStream | None = (
-            None  # the stream of the body that is being processed
-        )
+        # The stream of the body that is being processed.
+        self.current_stream: EventStream | None = None
         self.rejected = False  # the body had something that is not a valid message
         self.finished = False  # the endpoint has to end this conversation
         self.retired = False
@@ -212,7 +212,7 @@ class Conversation:
                 conn.handle_timeout(shared.now)
                 continue
             shared.events.append((self, event))
-            if type(event) in _CHANGES_STREAMS:
+            if type(event) in _STREAM_EVENTS:
                 self._update_streams(event)
                 if type(event) is ConnectionClosed:
                     return

@@ -198,32 +198,32 @@ class EventLog:
     def retain(self, stream: EventStream, now: float) -> None:
         """Retain what `stream` holds, and restart its age. Evict older messages if need be."""
         limits = self._limits
-        shelf = self._retained.get(stream.owner)
-        if shelf is None:
-            shelf = self._retained[stream.owner] = _RetainedStreams()
-        shelf.streams[stream] = None
-        shelf.streams.move_to_end(stream)
+        retained = self._retained.get(stream.owner)
+        if retained is None:
+            retained = self._retained[stream.owner] = _RetainedStreams()
+        retained.streams[stream] = None
+        retained.streams.move_to_end(stream)
         self._expiry.add(stream, now)
         while len(stream.messages) > limits.events and stream.evict():
             pass
-        self._count(stream, shelf)
-        if shelf.bytes > limits.session_bytes:
-            self._evict_until(shelf.streams, lambda: shelf.bytes <= limits.session_bytes)
+        self._count(stream, retained)
+        if retained.bytes > limits.session_bytes:
+            self._evict_until(retained.streams, lambda: retained.bytes <= limits.session_bytes)
         if self.bytes > limits.all_bytes:
             self._evict_until(self._expiry, lambda: self.bytes <= limits.all_bytes)
 
     def forget(self, stream: EventStream) -> None:
         """Retain nothing of `stream` any more. Do nothing if it is not retained."""
-        shelf = self._retained.get(stream.owner)
-        if shelf is None or stream not in shelf.streams:
+        retained = self._retained.get(stream.owner)
+        if retained is None or stream not in retained.streams:
             return
         stream.clear()
         self._expiry.discard(stream)
         self.bytes -= stream.counted_bytes
-        shelf.bytes -= stream.counted_bytes
+        retained.bytes -= stream.counted_bytes
         stream.counted_bytes = 0
-        del shelf.streams[stream]
-        if not shelf.streams:
+        del retained.streams[stream]
+        if not retained.streams:
             del self._retained[stream.owner]
 
     def next_deadline(self) -> float | None:
@@ -242,9 +242,9 @@ class EventLog:
         """Evict the oldest messages of `streams` until `enough` returns True."""
         empty = []
         for stream in streams:
-            shelf = self._retained[stream.owner]
+            retained = self._retained[stream.owner]
             while not enough() and stream.evict():
-                self._count(stream, shelf)
+                self._count(stream, retained)
             if not stream.messages:
                 empty.append(stream)
             if enough():
@@ -257,11 +257,11 @@ class EventLog:
         if stream.abandoned and stream.owner is not None:
             stream.owner.forget(stream)
 
-    def _count(self, stream: EventStream, shelf: _RetainedStreams) -> None:
+    def _count(self, stream: EventStream, retained: _RetainedStreams) -> None:
         """Bring the counters up to date with what `stream` holds."""
         held = len(stream.messages)
         size = stream.bytes + _STREAM + held * _MESSAGE if held else 0
         more = size - stream.counted_bytes
         stream.counted_bytes = size
-        shelf.bytes += more
+        retained.bytes += more
         self.bytes += more

@@ -127,9 +127,10 @@ _MANY_SMALL_FRAMES = Http2Error(ENHANCE_YOUR_CALM, "Too many DATA frames are ver
 class FrameWatch:
     """Checks the bytes that arrive on one connection.
 
-    Pass received bytes to `receive`, and what it returns to h2. If there is a `fault` then, send it
-    in a GOAWAY and close the connection. Report each completed stream with `answered`, DATA frames
-    with `sent`, and streams reset for an error of the peer with `reset`.
+    Pass received bytes to `receive`, and what it returns to h2. If there is an `error` then, send
+    it in a GOAWAY and close the connection. Report completed streams with `stream_completed`, DATA
+    frames with `data_sent`, and streams that were reset for an error of the peer with
+    `stream_reset`.
 
     Args:
         is_server: the peer is a client, so its bytes begin with the preface.
@@ -192,7 +193,7 @@ class FrameWatch:
             return f"<FrameWatch: {self.error.reason}>"
         counts = (
             f"{self._resets} resets, {self._idle_frames} idle frames, {self._updates} updates, "
-            f"{self._small_frames} crumbs"
+            f"{self._small_frames} small frames"
         )
         return f"<FrameWatch: {counts}>"
 
@@ -225,7 +226,7 @@ class FrameWatch:
     # -- Received bytes ---------------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> bytes:
-        """Check received bytes. Return those to pass to h2, and none once there is a `fault`."""
+        """Check received bytes. Return those to pass to h2, and none once there is an `error`."""
         if self.error is not None:
             return b""
         self._update_period(now)
@@ -274,7 +275,7 @@ class FrameWatch:
         return b"".join(passed)
 
     def _check_frame(self, header: bytes) -> bool:
-        """Check the header of a frame. Return False if there is a `fault`."""
+        """Check the header of a frame. Return False if there is an `error`."""
         length = (header[0] << 16) | (header[1] << 8) | header[2]
         kind = header[3]
         flags = header[4]

@@ -104,8 +104,8 @@ class WebSocket:
     Report what arrives with the `receive_*` methods. After each of these calls, and after each call
     into `conn`: call `next_event` until it returns `NEED_DATA` or `PAUSED` (a `mcp_core.Pump`
     does); send what `messages_to_send` returns, and report each part that was written; set one
-    timer to `next_deadline`. End when the connection is `over` and everything was written, and at
-    once when it is `disconnected`.
+    timer to `next_deadline`. End when it is `done` and everything was written, and at once when it
+    is `disconnected`.
 
     Args:
         conn: a connection of either role.
@@ -294,7 +294,7 @@ class WebSocket:
 
     @property
     def has_output(self) -> bool:
-        """True if `messages_to_send` may return something, or it is `over`: wake the writer."""
+        """True if `messages_to_send` may return something, or it is `done`: wake the writer."""
         return bool(
             self.conn.queued()
             or self._responses

@@ -273,7 +273,7 @@ def test_frame_watch_idle_frames_share_one_limit() -> None:
     watch, _ = watched(
         HELLO, frame(PING, 0, 0, bytes(8)) * 100, frame(SETTINGS) * 50, frame(DATA, 0, 1) * 50
     )
-    assert repr(watch) == "<FrameWatch: 0 resets, 200 idle frames, 0 updates, 0 crumbs>"
+    assert repr(watch) == "<FrameWatch: 0 resets, 200 idle frames, 0 updates, 0 small frames>"
     watch.receive(frame(UNKNOWN), 1.0)
     assert watch.error is not None
 
