@@ -309,10 +309,9 @@ class Context(Injected, Generic[L]):
         """Ask the user to visit a page, and wait for their consent (client/elicitation).
 
         For a login, a payment, or input that the client must not see. `AcceptedElicitation` means
-        that the
-        user agreed to open the page, not that they have finished there. The page itself must
-        verify that its visitor is the same user: the link alone proves nothing. All else is as for
-        `elicit`.
+        that the user agreed to open the page, not that they have finished there. The page itself
+        must verify that its visitor is the same user: the link alone proves nothing. All else is as
+        for `elicit`.
 
         Args:
             message: what the page is for.

@@ -165,7 +165,7 @@ class AbstractClient(abc.ABC):
         """Log an error that ends no call."""
 
     def _open(self) -> None:
-        """Begin the opening. `_status.preface_received` tells when it is over."""
+        """Begin the opening. `_status.settled` is true when it is over."""
         self._conn.open(self._clock(), known_peer=self._options.get("known_peer"))
 
     def _later(self, seconds: float, function: Callable[[], object]) -> None:
@@ -187,13 +187,13 @@ class AbstractClient(abc.ABC):
             self._subscriptions.handle_event(event)
 
     def _send(
-        self, method: str, params: Params, waiter: PendingCall[Any], options: CallOptions
+        self, method: str, params: Params, call: PendingCall[Any], options: CallOptions
     ) -> RequestId:
-        """Send a request for the pending call `waiter`, and return the request's id."""
+        """Send a request for the pending `call`, and return the request's id."""
         self._status.require_alive()
-        if waiter not in self._pending:
-            self._pending[waiter] = None
-            waiter.pause_count += self._pause_count
+        if call not in self._pending:
+            self._pending[call] = None
+            call.pause_count += self._pause_count
         meta = options.get("meta")
         if self._meta:
             meta = {**self._meta, **(meta or {})}
@@ -207,15 +207,15 @@ class AbstractClient(abc.ABC):
 
             check_headers(headers)
         return self._conn.send_request(
-            method, params, token=waiter, meta=meta, progress=progress, headers=headers
+            method, params, token=call, meta=meta, progress=progress, headers=headers
         )
 
-    def _end_call(self, waiter: PendingCall[Any]) -> None:
+    def _end_call(self, call: PendingCall[Any]) -> None:
         """End a call for which no task waits any more. Cancel its request if it has no response."""
-        self._pending.pop(waiter, None)
-        waiter.end_wait()
-        if waiter.id is not None:
-            self._conn.send_cancel(waiter.id, "the call was cancelled or timed out")
+        self._pending.pop(call, None)
+        call.end_wait()
+        if call.id is not None:
+            self._conn.send_cancel(call.id, "the call was cancelled or timed out")
 
     def pause_timeouts(self, more: int) -> None:
         """Pause the timeouts of all calls while the server waits for this client.
@@ -224,8 +224,8 @@ class AbstractClient(abc.ABC):
         and -1 when that wait is over. `max_timeout` goes on.
         """
         self._pause_count += more
-        for waiter in self._pending:
-            waiter.pause_timeout(more)
+        for call in self._pending:
+            call.pause_timeout(more)
 
     def clear_cache(self) -> None:
         """Empty the cache: its results may have been for another user."""
@@ -335,29 +335,27 @@ class AbstractClient(abc.ABC):
                 async for change in changes:
                     ...
 
-        Each `Change` has a `list` or a `uri`; `changes.honoured` holds the wishes that the server
-        has accepted. Any number of blocks may be open at once.
+        Each `Change` has a `list` or a `uri`; `changes.honoured` holds the requested changes that
+        the server has accepted. Any number of blocks may be open at once. The end of a block ends
+        its subscription at the server.
 
         A change is given once, however often it happened before it was taken. Its `uri` may be that
-        of a part of a resource that was asked for.
+        of a part of a resource that was requested.
 
         Args:
             tools: the list of tools.
             prompts: the list of prompts.
             resources: the list of resources if True; or URIs of resources, as `uris`.
             uris: the URIs of single resources.
-            timeout: seconds for the block to begin, as for calls.
-
-        *Resource handling*: the end of the block ends the subscription at the server.
+            timeout: seconds for the block to begin; None for no limit.
 
         Raises:
-            LocalProtocolError: at the beginning: the server offers nothing of what is wanted.
+            LocalProtocolError: at the beginning: the server announces no changes of what is wanted.
             PeerError: at the beginning: the server refused. In the loop: it ended the subscription
                 with an error.
             ConnectionLost: at the beginning or in the loop, after the last change: changes may have
                 been missed. If only the stream of the subscription is lost, it is opened again, and
-                everything counts as changed unless nothing was missed; after five failures in a
-                row this is raised.
+                everything counts as changed; after five failures in a row this is raised.
             CallTimeout: at the beginning.
             ValueError: nothing is wanted.
             TypeError: one string is given for URIs.
@@ -440,12 +438,12 @@ class AbstractClient(abc.ABC):
         found = cache.get(method, params, self._clock())
         if found is not None:
             return found
-        turn = cache.generation
+        generation = cache.generation
         result = yield method, params
         if isinstance(result, InputRequested):
             # Not cached: the result depends on what the user says now.
             return (yield from self._send_with_input(method, params, result))
-        cache.put(method, params, result, self._clock(), turn)
+        cache.put(method, params, result, self._clock(), generation)
         return result
 
     def _pages(self, method: str, member: str, options: CallOptions) -> CallSteps[list[Any]]:
@@ -560,8 +558,8 @@ class AbstractClient(abc.ABC):
 
     def _handle_closed(self, event: ConnectionClosed) -> None:
         # Calls that wait for a callback have no request in flight, so nothing else ends them.
-        for waiter in list(self._pending):
-            waiter.end(None, connection_lost(event))
+        for call in list(self._pending):
+            call.end(None, connection_lost(event))
 
 
 _HANDLERS: Final[Mapping[type, Callable[[AbstractClient, Any], None]]] = {

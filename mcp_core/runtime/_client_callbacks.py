@@ -280,10 +280,10 @@ class InputWait(CallWait):
             job.abandon()
 
     def _on_end(
-        self, waiter: PendingCall[Any], key: str, result: Any, error: BaseException | None
+        self, call: PendingCall[Any], key: str, result: Any, error: BaseException | None
     ) -> None:
         self._results[key] = result
         if error is not None:
-            waiter.end(None, error)
+            call.end(None, error)
         elif len(self._results) == len(self._work):
-            waiter.end(self._results, None)
+            call.end(self._results, None)

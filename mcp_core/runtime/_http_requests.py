@@ -90,7 +90,7 @@ class AuthFlowRunner(Protocol):
 
 
 class HttpClientRuntime(Protocol[L]):
-    """The driver of an `HttpRequestRunner`. Only `dial` waits."""
+    """The driver of an `HttpRequestRunner`. Only `connect` waits."""
 
     async def connect(self) -> L:
         """Open a connection to the server.
@@ -99,7 +99,7 @@ class HttpClientRuntime(Protocol[L]):
             ConnectFailed: the server cannot be reached.
         """
 
-    def discard(self, lines: list[L]) -> object:
+    def discard(self, connections: list[L]) -> object:
         """Close connections that have expired."""
 
     def start_job(self, job: HttpRequestJob) -> object:
@@ -123,45 +123,45 @@ class HttpRequestRunner(Generic[L]):
 
     Attributes:
         protocol: the name of what is spoken on the newest connection, "" if there was none.
-        known: whether the server has ever responded.
+        has_responded: whether the server has ever responded.
 
     Args:
         http: the client.
         driver: opens connections and starts tasks.
-        take: called for each event, in order; must not wait.
-        sent: called with the body of each request.
-        address: adapts the head of a request to the driver's connections, as a proxy needs it.
-        rights: gets access tokens, if the client uses authorization.
+        on_event: called for each event, in order; must not wait.
+        on_sent: called with the body of each request.
+        adapt_head: adapts the head of a request to the driver's connections, as a proxy needs it.
+        auth: gets access tokens, if the client uses authorization.
     """
 
     def __init__(
         self,
         http: HttpClient,
         driver: HttpClientRuntime[L],
-        take: Callable[[Event], object],
+        on_event: Callable[[Event], object],
         *,
-        sent: Callable[[bytes], object] | None = None,
-        address: Callable[[RequestHead], RequestHead] = lambda head: head,
-        rights: AuthFlowRunner | None = None,
+        on_sent: Callable[[bytes], object] | None = None,
+        adapt_head: Callable[[RequestHead], RequestHead] = lambda head: head,
+        auth: AuthFlowRunner | None = None,
     ) -> None:
         self.http = http
         self.pool: Pool[L] = Pool()
         self.has_responded = False
         self.protocol = ""
         self.driver = driver
-        self._address = address
-        self._sent = sent
-        self._rights = rights
+        self._adapt_head = adapt_head
+        self._on_sent = on_sent
+        self._auth = auth
         self._jobs: dict[int, HttpRequestJob] = {}
         # Requests that wait for a connection: short ones, and long-lived ones.
         self._waiting: tuple[deque[EventLike], deque[EventLike]] = (deque(), deque())
         self._had_event = False
 
-        def on_event(event: Event) -> None:
+        def deliver(event: Event) -> None:
             self._had_event = True
-            take(event)
+            on_event(event)
 
-        self._pump = Pump(http, on_event)
+        self._pump = Pump(http, deliver)
 
     def __repr__(self) -> str:
         return f"<HttpRequestRunner of {self.http!r}: {len(self._jobs)} under way>"
@@ -218,17 +218,17 @@ class HttpRequestRunner(Generic[L]):
     async def _run(self, job: HttpRequestJob) -> str | McpTrioError | None:
         """Make a request as often as authorization takes. Return what `_end` needs."""
         call = job.call
-        rights = self._rights
-        if call.body and self._sent is not None:
-            self._sent(call.body)
-        if rights is None or call.attempt is None:
+        auth = self._auth
+        if call.body and self._on_sent is not None:
+            self._on_sent(call.body)
+        if auth is None or call.attempt is None:
             return await self._exchange(call)
         try:
             while True:
                 # Requests sent during shutdown (session DELETE, cancellations) never start an
                 # interactive login.
                 if not job.shutting_down:
-                    await rights.ensure_token()
+                    await auth.ensure_token()
                 try:
                     return await self._exchange(call)
                 except _Unauthorized:
@@ -236,7 +236,7 @@ class HttpRequestRunner(Generic[L]):
                 self.http.pause_timeout(call.key, None)
                 self.driver.pump()
                 try:
-                    await rights.handle_challenge(call.attempt)
+                    await auth.handle_challenge(call.attempt)
                 finally:
                     self.http.pause_timeout(call.key, self.driver.clock())
                     self.driver.pump()
@@ -252,22 +252,22 @@ class HttpRequestRunner(Generic[L]):
         tries = 0
         while True:
             tries += 1
-            line = await self._idle_connection(call)
-            reused = line is not None
-            whole = False
+            connection = await self._idle_connection(call)
+            reused = connection is not None
+            complete = False
             attempt = _RequestAttempt(self, call)
             try:
-                if line is None:
-                    line = await self.driver.connect()
+                if connection is None:
+                    connection = await self.driver.connect()
                     was_shared = self.pool.shared
-                    self.pool.opened(call, line)
-                    self.protocol = line.protocol
+                    self.pool.opened(call, connection)
+                    self.protocol = connection.protocol
                     if was_shared or self.pool.shared:
                         # Waiting requests may now share this connection, or have to know that
                         # it carries only one.
                         self._wake_all()
-                head = self._address(self.http.sign(call))
-                whole = await line.run(head, call.body, attempt.handle_actions)
+                head = self._adapt_head(self.http.sign(call))
+                complete = await connection.run(head, call.body, attempt.handle_actions)
                 if attempt.unauthorized:
                     raise _Unauthorized
                 return None
@@ -277,14 +277,20 @@ class HttpRequestRunner(Generic[L]):
                 if not Pool.may_retry(
                     call, exc, reused=reused, answered=attempt.answered, tries=tries
                 ):
-                    assert line is not None
-                    return str(exc) if self.has_responded or line.received else f"{exc}; {_DOUBT}"
+                    assert connection is not None
+                    return (
+                        str(exc)
+                        if self.has_responded or connection.received
+                        else f"{exc}; {_DOUBT}"
+                    )
             finally:
-                if line is None:
+                if connection is None:
                     self.pool.discard(call)
                     self._wake_all()
                 else:
-                    await self._release(call, line, whole=whole, lasts=attempt.keep_alive)
+                    await self._release(
+                        call, connection, complete=complete, keep_alive=attempt.keep_alive
+                    )
 
     async def _idle_connection(self, call: HttpCall) -> L | None:
         """Wait until a request may have a connection. None stands for a new one."""
@@ -295,19 +301,19 @@ class HttpRequestRunner(Generic[L]):
             elif isinstance(found, PoolDecision):
                 return None
             elif found.server_closed():
-                await self._release(call, found, whole=False)
+                await self._release(call, found, complete=False)
             else:
                 return found
 
     async def _release(
-        self, call: HttpCall, line: L, *, whole: bool, lasts: float | None = None
+        self, call: HttpCall, connection: L, *, complete: bool, keep_alive: float | None = None
     ) -> None:
         close = self.pool.release(
-            line, self.driver.clock(), complete=whole, keep_alive_seconds=lasts
+            connection, self.driver.clock(), complete=complete, keep_alive_seconds=keep_alive
         )
         self._wake_next(call)
         if close:
-            await line.aclose()
+            await connection.aclose()
 
     async def _wait(self, call: HttpCall) -> None:
         """Wait until a connection may be free."""

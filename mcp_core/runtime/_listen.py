@@ -160,8 +160,8 @@ class Changes:
     """The changes of a subscription, for `async for`.
 
     A change is given once, however often it happened since it was last given. `honoured` holds the
-    wishes that the server has accepted. The loop ends when the server ends the subscription, or
-    the `async with` block is left.
+    requested changes that the server has accepted. The loop ends when the server ends the
+    subscription, or the `async with` block is left.
 
     Raises:
         ConnectionLost: in the loop, after the last change: the connection ended, and changes may
@@ -207,21 +207,21 @@ class Changes:
             yield _ChangeWait(self._waiting)
 
     def _wake(self) -> None:
-        for waiter in list(self._waiting):
-            waiter.end(None, None)
+        for call in list(self._waiting):
+            call.end(None, None)
 
 
 class _ChangeWait(CallWait):
-    """A wait for news of a subscription. The call looks itself what the news is."""
+    """A wait for a change, or the end, of a subscription. The call itself finds out which."""
 
     def __init__(self, waiting: list[PendingCall[Any]], name: str = "") -> None:
         self._waiting = waiting
         self.name = name
-        self._waiter: PendingCall[Any]
+        self._call: PendingCall[Any]
 
     def begin(self, call: PendingCall[Any]) -> None:
-        self._waiter = call
+        self._call = call
         self._waiting.append(call)
 
     def stop(self) -> None:
-        self._waiting.remove(self._waiter)
+        self._waiting.remove(self._call)

@@ -5,7 +5,7 @@
 2. A server without middleware does not come here for a plain `def`, which needs no task.
 3. A handler that asks its client for input runs again with the response, and the middleware sees
    each run. In 2026-07-28 a run ends by raising `NeedInput`. It is no `Exception`, so a middleware
-   that catches exceptions does not stop the question.
+   that catches exceptions does not stop it.
 """
 
 from __future__ import annotations

@@ -47,9 +47,9 @@ class Runtime(abc.ABC):
         """Return a name for an exception: random if there is entropy, else a number."""
         if type(self).entropy is not Runtime.entropy:
             return self.entropy(_REFERENCE_SIZE).hex()
-        if not hasattr(self, "_faults"):
-            self._faults = itertools.count(1)
-        return str(next(self._faults))
+        if not hasattr(self, "_references"):
+            self._references = itertools.count(1)
+        return str(next(self._references))
 
     def pump(self) -> None:  # noqa: B027 - not abstract: a driver that pumps after every event has nothing to add
         """Send what is queued and process the connection's events, without waiting."""
@@ -67,7 +67,10 @@ class Runtime(abc.ABC):
         return False
 
     def drain(self, id: RequestId) -> Coroutine[Any, Any, None]:
-        """Wait while `full`. Let other tasks run if they have not for a millisecond."""
+        """Wait while `write_blocked(id)` is true.
+
+        Let other tasks run if they have not for a millisecond.
+        """
         _missing("wait")
 
     def release(self, id: RequestId, retry: float | None) -> bool:

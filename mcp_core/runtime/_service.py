@@ -230,10 +230,10 @@ class Service:
         return None
 
     def _handle_request(self, request: RequestReceived) -> RequestJob | None:
-        asking = InputCollector(self, request)
+        collector = InputCollector(self, request)
         if request.method.input_ok and request.params.request_state is not None:
             try:
-                asking.verify_request_state()
+                collector.verify_request_state()
             except InvalidRequestState as exc:
                 self.runtime.report(request, self.runtime.reference(), exc.with_traceback(None))
                 self.finish(
@@ -244,7 +244,7 @@ class Service:
                 )
                 return None
         if self.server.middlewares:
-            return self._new_job(asking, None)
+            return self._new_job(collector, None)
         try:
             invocation = self.server.answer(request)
         except McpError as exc:
@@ -257,58 +257,60 @@ class Service:
             self.finish(request, invocation)
             return None
         if invocation.is_async or invocation.thread:
-            return self._new_job(asking, invocation)
+            return self._new_job(collector, invocation)
         try:
-            context = Context(asking) if invocation.wants_context else None
+            context = Context(collector) if invocation.wants_context else None
             outcome: Any = invocation.result(invocation.call(context))
         except BaseException as exc:  # noqa: BLE001 - rule 2
-            outcome = self.outcome_of_error(asking, invocation, exc)
+            outcome = self.outcome_of_error(collector, invocation, exc)
         else:
             if isinstance(outcome, InputRequiredResult):
-                if asking.needs_nested_requests(outcome):
-                    return self._new_job(asking, invocation, outcome)
-                outcome = self.outcome_of(asking, invocation, outcome)
+                if collector.needs_nested_requests(outcome):
+                    return self._new_job(collector, invocation, outcome)
+                outcome = self.outcome_of(collector, invocation, outcome)
         self.finish(request, outcome)
         return None
 
     def _new_job(
         self,
-        asking: InputCollector,
+        collector: InputCollector,
         invocation: Invocation | None,
         returned: InputRequiredResult | None = None,
     ) -> RequestJob:
-        job = RequestJob(self, asking, invocation, returned)
-        self._jobs[asking.request.id] = job
+        job = RequestJob(self, collector, invocation, returned)
+        self._jobs[collector.request.id] = job
         return job
 
-    def outcome_of(self, asking: InputCollector, invocation: Invocation | None, result: Any) -> Any:
+    def outcome_of(
+        self, collector: InputCollector, invocation: Invocation | None, result: Any
+    ) -> Any:
         """Return what to send after a handler returned `result`."""
         returned = result if isinstance(result, InputRequiredResult) else None
-        if returned is None and not asking.unanswered:
+        if returned is None and not collector.unanswered:
             return result
         try:
-            return asking.required(returned)
+            return collector.required(returned)
         except Exception as exc:  # noqa: BLE001 - rule 2
-            return self._outcome_of_fault(asking.request, invocation, exc)
+            return self._outcome_of_fault(collector.request, invocation, exc)
 
     def outcome_of_error(
-        self, asking: InputCollector, invocation: Invocation | None, exc: BaseException
+        self, collector: InputCollector, invocation: Invocation | None, exc: BaseException
     ) -> Any:
         """Return what to send after a handler or a middleware raised `exc`."""
-        if asking.unanswered:
-            return self.outcome_of(asking, invocation, None)
+        if collector.unanswered:
+            return self.outcome_of(collector, invocation, None)
         error = single(exc)
-        if error is asking.no_response_error:
+        if error is collector.no_response_error:
             # The client closed the connection while it was asked. That is no fault of the handler,
             # so nothing is logged.
-            code = asking.request.peer.dialect.codes[Fault.INTERNAL]
+            code = collector.request.peer.dialect.codes[Fault.INTERNAL]
             return ErrorData(code, "the connection closed while the client was asked for input")
         if not isinstance(error, UrlElicitationRequired):
-            return self._outcome_of_fault(asking.request, invocation, exc)
+            return self._outcome_of_fault(collector.request, invocation, exc)
         try:
-            return self.outcome_of(asking, invocation, asking.url_elicitation_response(error))
+            return self.outcome_of(collector, invocation, collector.url_elicitation_response(error))
         except Exception as worse:  # noqa: BLE001 - rule 2
-            return self._outcome_of_fault(asking.request, invocation, worse)
+            return self._outcome_of_fault(collector.request, invocation, worse)
 
     def finish(self, request: RequestReceived, outcome: Any) -> None:
         """Send the response of `request`. This is the last thing that happens to it."""

@@ -70,9 +70,9 @@ class HttpTransport:
                 http,
                 self,
                 lambda event: context.run(take, event),
-                sent=sent,
-                address=way.absolute_head,
-                rights=authorization,
+                on_sent=sent,
+                adapt_head=way.absolute_head,
+                auth=authorization,
             )
         )
 

@@ -217,9 +217,9 @@ def _use_input_schema(
 
     def read(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
         values = read_object(arguments)
-        fault = schema.find_error(values)
-        if fault is not None:
-            path, reason = fault
+        violation = schema.find_error(values)
+        if violation is not None:
+            path, reason = violation
             raise InvalidArguments(
                 f"Invalid argument `{path}`: {reason}" if path else f"Invalid arguments: {reason}"
             )

@@ -141,9 +141,9 @@ class Output:
         if self._decode is not None:
             check_encoded(data, self._decode)
         elif self._declared is not None:
-            fault = self._declared.find_error(msgspec.json.decode(data))
-            if fault is not None:
-                path, reason = fault
+            violation = self._declared.find_error(msgspec.json.decode(data))
+            if violation is not None:
+                path, reason = violation
                 raise InvalidArguments(f"{path or 'the value'}: {reason}")
 
     def _structured(self, data: bytes, dialect: Dialect) -> Any:

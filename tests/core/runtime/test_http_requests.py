@@ -213,7 +213,7 @@ def stopped() -> Iterator[None]:
 def test_second_request_reuses_connection() -> None:
     sent: list[bytes] = []
     play = Play(
-        sent=sent.append, address=lambda head: RequestHead(head.method, b"http://there", [])
+        on_sent=sent.append, adapt_head=lambda head: RequestHead(head.method, b"http://there", [])
     )
     task = play.call(1)
     assert repr(task.job) == "<HttpRequestJob 1, under way>"
@@ -506,12 +506,12 @@ DENIED: list[Action] = [Head(401, []), Body(b"no"), End()]
 
 
 def test_request_without_auth_attempt_gets_no_token() -> None:
-    assert Play(rights=FakeAuth()).call(1).waits == "dial"
+    assert Play(auth=FakeAuth()).call(1).waits == "dial"
 
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_request_unauthorized_is_retried_after_challenge(at_once: bool) -> None:
-    play = Play(rights=FakeAuth())
+    play = Play(auth=FakeAuth())
     play.http.refuses = 1
     task = play.call(1, attempt="mine")
     assert task.waits == "ready"
@@ -540,7 +540,7 @@ def test_request_unauthorized_is_retried_after_challenge(at_once: bool) -> None:
 
 
 def test_request_denied_ends_with_auth_error() -> None:
-    play = Play(rights=FakeAuth())
+    play = Play(auth=FakeAuth())
     task = play.call(1, attempt="mine")
     no = AuthRequired("log in")
     task.go(error=no)
@@ -548,7 +548,7 @@ def test_request_denied_ends_with_auth_error() -> None:
 
 
 def test_request_during_shutdown_starts_no_login() -> None:
-    play = Play(rights=FakeAuth())
+    play = Play(auth=FakeAuth())
 
     def start_job(job: HttpRequestJob) -> None:
         job.shutting_down = True
