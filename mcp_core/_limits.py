@@ -21,7 +21,7 @@ __all__ = [
     "Rate",
 ]
 
-_MAX_PRINCIPALS: Final = 10_000  # about 4 MB of memory
+_MAX_PRINCIPALS: Final = 10_000  # about 3 MB of memory
 
 
 class Rate(Struct, frozen=True):

@@ -196,7 +196,7 @@ class Connection:
 
     @property
     def probing(self) -> bool:
-        """True if `server/discover` is, or was at the end, the last request of the opening."""
+        """True if the last request of the opening is the probe, `server/discover`."""
         return self.negotiation is not None and self.negotiation.probing
 
     def queued(self, related: RequestId | None = None) -> int:
@@ -278,9 +278,9 @@ class Connection:
         """Process the timeouts that are due at `now`. Calls before `next_deadline` do no harm."""
         self._now = now
         self._incoming.end_pause_if_due(now)
-        opener = self.negotiation
-        if opener is not None and opener.deadline is not None and now >= opener.deadline:
-            timed_out = opener.time_out()
+        negotiation = self.negotiation
+        if negotiation is not None and negotiation.is_due(now):
+            timed_out = negotiation.time_out()
             assert timed_out is not None
             del self._outgoing.table[timed_out]
             self._advance_negotiation(OpeningReply())
@@ -596,8 +596,8 @@ class Connection:
                     id, method, admission.params, admission.dialect_config
                 )
                 return
-        except RequestRejected as refusal:
-            self._reject_request(id, refusal)
+        except RequestRejected as rejected:
+            self._reject_request(id, rejected)
             return
         row = admission.row
         peer = admission.peer
@@ -830,9 +830,9 @@ class Connection:
         self._outbox.put(response)  # raises if it is not JSON: the request then stays in the table
         del self._incoming.table[id]
 
-    def _reject_request(self, id: RequestId, refusal: RequestRejected) -> None:
-        self._emit_rejected(refusal.message, refusal.fault, id, refusal.data)
-        error = response_to_rejected(refusal, self.config, self._dialect)
+    def _reject_request(self, id: RequestId, rejected: RequestRejected) -> None:
+        self._emit_rejected(rejected.message, rejected.fault, id, rejected.data)
+        error = response_to_rejected(rejected, self.config, self._dialect)
         if error is not None:
             self._outbox.put(_error_response(id, error))
 

@@ -19,8 +19,8 @@ class KeepAliveAction(enum.Enum):
     """The actions that the keep-alive timer requests."""
 
     NOTHING = "nothing"
-    SEND_PING = "ask"
-    CLOSE = "give up"
+    SEND_PING = "send a ping"
+    CLOSE = "close the connection"
 
 
 class KeepAlive:

@@ -78,7 +78,9 @@ MODERN_ERRORS: Final = frozenset(
     if fault in (Fault.HEADER_MISMATCH, Fault.MISSING_CAPABILITY, Fault.UNSUPPORTED_VERSION)
 )
 _UNSUPPORTED: Final = next(
-    d.codes[Fault.UNSUPPORTED_VERSION] for d in DIALECTS.values() if not d.stateful
+    dialect.codes[Fault.UNSUPPORTED_VERSION]
+    for dialect in DIALECTS.values()
+    if not dialect.stateful
 )
 _METHOD_NOT_FOUND: Final = -32601
 # HTTP statuses that tell nothing about the revisions of the server, apart from all above 499.
@@ -182,6 +184,10 @@ class VersionNegotiation:
         if self.request is not None and self.request.timeout is not None:
             self.deadline = None if now is None else now + self.request.timeout
 
+    def is_due(self, now: float) -> bool:
+        """Return True if the current request has timed out at `now`."""
+        return self.deadline is not None and now >= self.deadline
+
     def time_out(self) -> RequestId | None:
         """Return the id of the current request, which has timed out.
 
@@ -214,12 +220,12 @@ def reply_from(envelope: Envelope, status: int | None = None) -> OpeningReply:
     )
 
 
-def opening_params(ask: OpeningRequest, config: Config) -> t.Params:
+def opening_params(request: OpeningRequest, config: Config) -> t.Params:
     """Build the params of a request of the version negotiation."""
-    if not ask.dialect.stateful:
+    if not request.dialect.stateful:
         return t.DiscoverParams()
     return t.InitializeParams(
-        protocol_version=ask.dialect.version,
+        protocol_version=request.dialect.version,
         capabilities=config.capabilities,
         client_info=config.info,
     )

@@ -57,7 +57,7 @@ class Pump:
 
     def __repr__(self) -> str:
         paused = ", paused" if self.paused else ""
-        blocked = ", full" if self.write_blocked else ""
+        blocked = ", write blocked" if self.write_blocked else ""
         return f"<Pump of {self._conn!r}{paused}{blocked}>"
 
     @property

@@ -45,7 +45,9 @@ __all__ = [
 _REPORT: Final = RequestAction.REPORT
 _CANCELLED: Final = RequestPhase.CANCELLED
 _UNANSWERED: Final = frozenset(
-    life for life in RequestPhase if next_phase(life, RequestAction.RESPONSE) is RequestPhase.DONE
+    phase
+    for phase in RequestPhase
+    if next_phase(phase, RequestAction.RESPONSE) is RequestPhase.DONE
 )
 
 
@@ -220,8 +222,8 @@ class IncomingRequests:
 
     def end_pause_if_due(self, now: float) -> None:
         """End the pause if it has timed out. New requests are then rejected as busy."""
-        escape = self.pause_deadline
-        if escape is not None and now >= escape:
+        deadline = self.pause_deadline
+        if deadline is not None and now >= deadline:
             self._pause_ended = True
 
 

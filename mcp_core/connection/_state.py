@@ -136,9 +136,9 @@ def next_state(state: State, step: Step) -> State:
         ) from None
 
 
-def next_phase(phase: RequestPhase, act: RequestAction) -> RequestPhase | None:
-    """Return the phase of a request after `act`, or None if `act` is not legal."""
-    return REQUEST[phase].get(act)
+def next_phase(phase: RequestPhase, action: RequestAction) -> RequestPhase | None:
+    """Return the phase of a request after `action`, or None if that is not legal."""
+    return REQUEST[phase].get(action)
 
 
 _EXPLANATIONS: Final = {

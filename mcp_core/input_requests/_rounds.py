@@ -122,7 +122,7 @@ class ServerRoundTrips:
         ring: signs and checks `requestState`.
         principal: the authenticated principal of the client, or "".
         now: seconds since 1970.
-        rounds: how often the request may be answered with `input_required`.
+        max_rounds: how often the request may be answered with `input_required`.
 
     Raises:
         InvalidRequestState: the request's `requestState` was not issued for it. Do not run the
@@ -141,7 +141,7 @@ class ServerRoundTrips:
         self._request = request
         self._ring = ring
         self._principal = principal
-        self._rounds = max_rounds
+        self._max_rounds = max_rounds
         self._bound: StateBinding | None = None
         self._occurrences: dict[str, int] = {}
         self._asked: dict[str, t.InputRequest] = {}  # in this run, answered or not
@@ -200,7 +200,7 @@ class ServerRoundTrips:
             question: the input request.
             key: names an input request that is not the same in each run. A response counts for any
                 input request under its key.
-            problem: returns what is wrong with a response, or None.
+            find_error: returns what is wrong with a response, or None.
 
         Raises:
             NeedInput: there is no response yet, or an invalid one. The input request will be sent.
@@ -218,11 +218,11 @@ class ServerRoundTrips:
         raise NeedInput(key)
 
     def look_up(
-        self, question: t.InputRequest, key: str | None = None, problem: ErrorFinder = find_error
+        self, question: t.InputRequest, key: str | None = None, find_error: ErrorFinder = find_error
     ) -> tuple[str, Any]:
-        """Return the key of an input request and its response, or None in place of the latter.
+        """Return the key of an input request, and its response; None instead if there is none.
 
-        Works for peers of all revisions.
+        The arguments are those of `ask`. It works for peers of all revisions.
 
         Raises:
             McpError: as for `ask`.
@@ -239,7 +239,7 @@ class ServerRoundTrips:
         if self._asked.setdefault(key, question) != question:
             raise LocalProtocolError(f"two different input requests have the key {key!r}")
         answer = self._read(key, INPUT_REQUESTS[type(question)])
-        return key, None if answer is None or problem(question, answer) else answer
+        return key, None if answer is None or find_error(question, answer) else answer
 
     def store_response(self, key: str, answer: t.Result) -> None:
         """Store a stateful client's response, so that another run of the handler finds it."""
@@ -355,7 +355,7 @@ class ServerRoundTrips:
         return questions
 
     def _check_rounds(self) -> None:
-        if self.round >= self._rounds:
+        if self.round >= self._max_rounds:
             code = self._request.peer.dialect.codes[Fault.INTERNAL]
             raise McpError(
                 code, f"{self._request.method.name} still needs input after {self.round} rounds"

@@ -66,9 +66,9 @@ class Envelope(Struct, gc=False):
 class BadMessage(Exception):
     """A received message that is not valid JSON-RPC.
 
-    `id` is the id of the message, or None if it has none that is usable. `looks` is the kind of
-    message that its members suggest: a "request" or "neither" gets an error response, and a
-    "response" fails the request with its id.
+    `id` is the id of the message, or None if it has none that is usable. `apparent_kind` is
+    the kind of message that its members suggest: a "request" or "neither" gets an error response,
+    and a "response" fails the request with its id.
     """
 
     def __init__(

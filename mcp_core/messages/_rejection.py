@@ -31,17 +31,17 @@ _CLIENT = Role.CLIENT
 
 
 def response_to_rejected(
-    refusal: RequestRejected, config: Config, dialect: Dialect | None
+    rejected: RequestRejected, config: Config, dialect: Dialect | None
 ) -> t.ErrorData | None:
     """Build the error response for a rejected request. Return None if none may be sent.
 
     `dialect` is the revision of the connection, None if it has none.
     """
-    if not refusal.may_respond:
+    if not rejected.may_respond:
         return None
-    answered_in = refusal.dialect or dialect or config.dialects[0]
+    answered_in = rejected.dialect or dialect or config.dialects[0]
     return t.ErrorData(
-        code=answered_in.codes[refusal.fault], message=refusal.message, data=refusal.data
+        code=answered_in.codes[rejected.fault], message=rejected.message, data=rejected.data
     )
 
 
@@ -67,7 +67,7 @@ def response_to_bad_message(
 
 
 def rate_limited(wait: float, dialect: Dialect) -> RequestRejected:
-    """Return the rejection of a call that exceeds the rate limit by `wait` seconds."""
+    """Return the rejection of a call above the rate limit, which allows one in `wait` seconds."""
     message = f"too many calls in a short time; try again in {wait:.3g} s"
     return RequestRejected(Fault.BUSY, message, {"retryAfter": wait}, dialect=dialect)
 

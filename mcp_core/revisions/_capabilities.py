@@ -64,7 +64,8 @@ def capability_object(path: Sequence[str]) -> dict[str, Any]:
 def without_change_notifications(capabilities: ServerCapabilities) -> ServerCapabilities:
     """Return `capabilities` without `listChanged` and `subscribe`.
 
-    A connection that serves a single request declares these: it cannot send change notifications.
+    A connection that serves a single request declares the result: it cannot send change
+    notifications.
     """
     return replace(
         capabilities,

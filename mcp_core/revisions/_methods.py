@@ -84,8 +84,9 @@ class Method(Struct, frozen=True, eq=False):
         input_ok: its result may be `input_required` (2026-07-28).
         name_field: the field of the params that names the tool, resource, prompt or task.
         metered: it counts against `Limits.tool_calls`.
-        long_lived: it is long-lived: it has no result until one side ends it.
-        non_idempotent: it is not idempotent, so a transport never repeats it by itself.
+        long_lived: it has no result until one side ends it.
+        non_idempotent: a second run may have another effect, so a transport never repeats it by
+            itself.
     """
 
     name: str

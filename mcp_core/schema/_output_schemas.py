@@ -72,10 +72,10 @@ class OutputSchemas:
             return f"cannot be checked, because its outputSchema is invalid: {exc}"
         if result.structured_content is UNSET:
             return "has an outputSchema and no structuredContent"
-        fault = schema.find_error(result.structured_content) if schema is not None else None
-        if fault is None:
+        violation = schema.find_error(result.structured_content) if schema is not None else None
+        if violation is None:
             return None
-        place, problem = fault
+        place, problem = violation
         return f"does not fit its outputSchema: {place}{': ' if place else ''}{problem}"
 
     def _schema(self, data: bytes) -> UntrustedSchema | None:

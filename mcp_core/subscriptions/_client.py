@@ -165,10 +165,10 @@ class ClientSubscription(PendingRequest):
         self._unanswered = set(unanswered)
         self._settle()
 
-    def acknowledged(self, wish: SubscriptionFilter) -> None:
+    def acknowledged(self, subscription_filter: SubscriptionFilter) -> None:
         """Take the server's acknowledgement. Only the first counts, and only what was requested."""
         if not self.settled:
-            honoured = changes_in_filter(wish)
+            honoured = changes_in_filter(subscription_filter)
             self.honoured = tuple(change for change in self.wanted if change in honoured)
             self._unanswered.clear()
             self.consecutive_losses = 0
@@ -176,12 +176,12 @@ class ClientSubscription(PendingRequest):
             if self._was_open and not self.honoured:
                 self.end(None, _not_announced())
 
-    def resource_answered(self, change: Change, refusal: BaseException | None) -> None:
-        """Take the response for one resource. `refusal` is None if the server accepted."""
-        if refusal is None:
+    def resource_answered(self, change: Change, error: BaseException | None) -> None:
+        """Take the response for one resource. `error` is None if the server accepted."""
+        if error is None:
             self.honoured += (change,)
         else:
-            self._rejection = self._rejection or refusal
+            self._rejection = self._rejection or error
         self._unanswered.discard(change)
         self._settle()
 
@@ -194,6 +194,7 @@ class ClientSubscription(PendingRequest):
             self.wake()
 
     def covers(self, change: Change) -> bool:
+        """Return True if exactly this change was requested."""
         return change in self._wanted
 
     def record_change(self, change: Change) -> None:
@@ -217,6 +218,7 @@ class ClientSubscription(PendingRequest):
             self.wake()
 
     def mark_closed(self) -> None:
+        """End the subscription, because its caller closed it."""
         self.over = True
         self.settled = True
         self._changed.clear()

@@ -117,6 +117,6 @@ def test_pump_write_blocked_above_high_water() -> None:
         pumped.hears(ping(1))
     pumped.hears(ping(1))
     assert pumped.pump.write_blocked
-    assert repr(pumped.pump).endswith(", full>")
+    assert repr(pumped.pump).endswith(", write blocked>")
     pumped.conn.data_to_send()
     assert not pumped.pump.write_blocked
