@@ -62,6 +62,7 @@ PUBLIC: Final = frozenset(
 ON_FIRST_USE: Final = {
     "joserfc": "mcp_core/auth/_jose.py",
     "jsonschema": "mcp_core/schema/_json_schema.py",
+    "pydantic": "mcp_core/registry/functions/_pydantic.py",
     "referencing": "mcp_core/schema/_json_schema.py",
     "truststore": "mcp_trio/http_client/_connector.py",
     # Type checkers know it without its being installed.
@@ -120,6 +121,7 @@ COMPARES_VERSIONS: Final = ("mcp_core/revisions/_dialects.py",)
 CATCHES_MSGSPEC: Final = (
     "mcp_core/jsonrpc/_codec.py",
     "mcp_core/registry/functions/_signature.py",
+    "mcp_core/registry/functions/_types.py",
     "mcp_core/auth/_metadata.py",
 )
 CALLS_SEND_ALL: Final = (
