@@ -15,6 +15,7 @@ from mcp_core.runtime import (
     AsgiRequest,
     Service,
     run_auth_check,
+    shows_keywords,
 )
 
 from ._driver import ConnectionDriver, in_new_context
@@ -34,6 +35,7 @@ __all__ = ["AsgiApp", "asgi"]
 _GRACE: Final = 5.0
 
 
+@shows_keywords(http.ServeOptions)
 def asgi(
     server: Server,
     *,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpa
 from msgspec import Raw, Struct
 
 from mcp_core._errors import Fault
+from mcp_core._keywords import shows_keywords
 from mcp_core._limits import Limits
 from mcp_core.input_requests._request_state import KeyRing
 from mcp_core.registry.entries._completion import Completer
@@ -212,6 +213,7 @@ class Server:
     def tool(self, function: F, /) -> F: ...
     @overload
     def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+    @shows_keywords(ToolOptions)
     def tool(self, function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
         """Declare a tool, with or without the keywords of `ToolOptions`.
 
@@ -233,6 +235,7 @@ class Server:
         """
         return self._declare(self.add_tool, function, options)
 
+    @shows_keywords(ToolOptions)
     def add_tool(self, function: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
         """Declare a tool, as `tool` does, for a function that is defined elsewhere."""
         entry = ToolEntry(function, options)
@@ -246,6 +249,7 @@ class Server:
         """
         self._remove(self._tools, name, _TOOLS)
 
+    @shows_keywords(ResourceOptions)
     def resource(self, uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
         """Declare a resource, or a resource template (RFC 6570) whose variables are parameters::
 
@@ -262,12 +266,18 @@ class Server:
                 template is ambiguous.
         """
 
+        if not isinstance(uri, str):
+            raise TypeError(
+                "@server.resource needs the URI: write @server.resource('notes://today')"
+            )
+
         def declare(function: F) -> F:
             self.add_resource(uri, function, **options)
             return function
 
         return declare
 
+    @shows_keywords(ResourceOptions)
     def add_resource(
         self, uri: str, function: Callable[..., Any], /, **options: Unpack[ResourceOptions]
     ) -> None:
@@ -291,6 +301,7 @@ class Server:
     def prompt(self, function: F, /) -> F: ...
     @overload
     def prompt(self, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
+    @shows_keywords(PromptOptions)
     def prompt(self, function: Any = None, /, **options: Unpack[PromptOptions]) -> Any:
         """Declare a prompt, with or without the keywords of `PromptOptions`.
 
@@ -303,6 +314,7 @@ class Server:
         """
         return self._declare(self.add_prompt, function, options)
 
+    @shows_keywords(PromptOptions)
     def add_prompt(self, function: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
         """Declare a prompt, as `prompt` does, for a function that is defined elsewhere."""
         entry = PromptEntry(function, options)
@@ -426,6 +438,12 @@ class Server:
 
     def _declare(self, add: Callable[..., None], function: Any, options: Any) -> Any:
         """Declare `function` and return it, or return a decorator if `function` is None."""
+        if isinstance(function, str):
+            kind = add.__name__.removeprefix("add_")
+            raise TypeError(
+                f"@server.{kind}({function!r}): write @server.{kind}(name={function!r}), "
+                f"or @server.{kind} alone for the function's own name"
+            )
         if function is not None:
             add(function, **options)
             return function

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import trio
 
-from mcp_core.http import HttpOptions
-from mcp_core.runtime import AsgiApplication, AsgiRequest
+from mcp_core.http import HttpOptions, ServeOptions
+from mcp_core.runtime import AsgiApplication, AsgiRequest, shows_keywords
 
 from ._driver import ServedEndpoint, open_http_server_driver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from mcp_core.http import ResourceServerLike, ServeOptions
+    from mcp_core.http import ResourceServerLike
     from mcp_core.registry import Server
 
     from ._driver import HttpServerDriver
@@ -39,6 +39,7 @@ __all__ = ["AsgiApp", "asgi"]
 _GRACE: Final = 5.0  # seconds for running handlers at the end
 
 
+@shows_keywords(ServeOptions)
 def asgi(
     server: Server,
     *,

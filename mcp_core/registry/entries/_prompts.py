@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from mcp_core._errors import Fault, McpError
+from mcp_core._keywords import check_keywords
 from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry._validation import check_icons, check_meta
 from mcp_core.registry.functions._content import block_of
@@ -55,6 +56,7 @@ class PromptEntry:
     number: int  # the number of the declaration on its server
 
     def __init__(self, function: Callable[..., Any], options: PromptOptions) -> None:
+        check_keywords(options, PromptOptions, "@server.prompt")
         self.function = found = inspect_function(function, returns=False)
         self.name = options.get("name") or found.name
         if not self.name:

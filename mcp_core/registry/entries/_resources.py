@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from mcp_core._errors import Fault
+from mcp_core._keywords import check_keywords
 from mcp_core.registry._errors import DeclarationError, ResourceNotFound
 from mcp_core.registry._uri_matcher import UriMatcher
 from mcp_core.registry._uri_template import UriTemplate
@@ -76,6 +77,7 @@ class _AnyResourceEntry:
     number: int  # the number of the declaration on its server
 
     def __init__(self, function: Callable[..., Any], options: ResourceOptions) -> None:
+        check_keywords(options, ResourceOptions, "@server.resource")
         self.function = found = inspect_function(function, returns=False)
         self.mime_type = options.get("mime_type")
         self.cache = options.get("cache")

@@ -20,6 +20,7 @@ from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError, ToolError
+from mcp_core._keywords import check_keywords
 from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry._validation import check_icons, check_meta, check_tool_name, warn_author
 from mcp_core.registry.functions._function import (
@@ -103,6 +104,7 @@ class ToolEntry:
     number: int  # the number of the declaration on its server
 
     def __init__(self, function: Callable[..., Any], options: ToolOptions) -> None:
+        check_keywords(options, ToolOptions, "@server.tool")
         output_schema = options.get("output_schema")
         self.function = found = inspect_function(function, returns=output_schema is None)
         self.name = options.get("name") or found.name
