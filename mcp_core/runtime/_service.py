@@ -26,7 +26,7 @@ from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
 
 from ._job import Job
-from ._middleware import HandlerCall, run_middleware
+from ._middleware import HandlerCall, report_blocking, run_middleware
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -258,6 +258,7 @@ class Service:
             return None
         if invocation.is_async or invocation.thread:
             return self._new_job(asking, invocation)
+        started = self.runtime.monotonic()
         try:
             context = Context(asking) if invocation.wants_context else None
             outcome: Any = invocation.result(invocation.call(context))
@@ -269,6 +270,7 @@ class Service:
                     return self._new_job(asking, invocation, outcome)
                 outcome = self.outcome_of(asking, invocation, outcome)
         self.finish(request, outcome)
+        report_blocking(self.server, self.runtime, invocation, started)
         return None
 
     def _new_job(

@@ -30,6 +30,7 @@ __all__ = [
     "Injected",
     "Parameter",
     "inspect_function",
+    "runs_in_thread",
     "strip_annotated",
     "union_members",
 ]
@@ -151,6 +152,21 @@ def inspect_function(function: Callable[..., Any], *, returns: bool = True) -> F
         returns=resolve(signature.return_annotation, "return value") if returns else MISSING,
         description=description,
     )
+
+
+def runs_in_thread(function: Function, thread: bool | None, default: bool) -> bool:
+    """Return True if a function is to run in a worker thread.
+
+    `thread` is the option of the declaration; if it is None, `default` applies to a plain `def`.
+
+    Raises:
+        DeclarationError: the option is True for an `async def`.
+    """
+    if thread and function.is_async:
+        raise DeclarationError(
+            f"{function.label} is async; thread=True is for a plain def that blocks"
+        )
+    return (default and not function.is_async) if thread is None else thread
 
 
 def _parameter(
