@@ -24,22 +24,18 @@ if TYPE_CHECKING:
 
     from ._runtime import Runtime
 
-__all__ = ["HandlerCall", "report_blocking", "run_middleware"]
+__all__ = ["MAX_BLOCKING", "HandlerCall", "report_blocking", "run_middleware"]
 
 # Seconds that a plain `def` may take in the event loop. Meanwhile all other clients wait, and 50 ms
 # is a delay that people notice.
-_MAX_BLOCKING: Final = 0.05
+MAX_BLOCKING: Final = 0.05
 
 
 def report_blocking(
-    server: Server, runtime: Runtime, invocation: Invocation, started: float
+    server: Server, runtime: Runtime, invocation: Invocation, seconds: float
 ) -> None:
-    """Log once for each function that a plain `def` has blocked the event loop for long.
-
-    `started` is the time of `runtime.monotonic` before the call.
-    """
-    seconds = runtime.monotonic() - started
-    if seconds > _MAX_BLOCKING and server.is_first_report(invocation.function.label):
+    """Log, once for each function, that a plain `def` has blocked the event loop for `seconds`."""
+    if server.is_first_report(invocation.function.label):
         runtime.warn(
             f"{invocation.function.label} blocked all clients for {seconds:.2f} s; declare it "
             "with thread=True, or as an `async def` that awaits what takes long"
@@ -87,8 +83,8 @@ class HandlerCall:
             value = invocation.call(self.context)
             if invocation.is_async:
                 value = await value
-            else:
-                report_blocking(self._server, self._runtime, invocation, started)
+            elif (seconds := self._runtime.monotonic() - started) > MAX_BLOCKING:
+                report_blocking(self._server, self._runtime, invocation, seconds)
         return invocation.result(value)
 
 

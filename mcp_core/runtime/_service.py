@@ -26,7 +26,7 @@ from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
 
 from ._job import Job
-from ._middleware import HandlerCall, report_blocking, run_middleware
+from ._middleware import MAX_BLOCKING, HandlerCall, report_blocking, run_middleware
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -270,7 +270,9 @@ class Service:
                     return self._new_job(asking, invocation, outcome)
                 outcome = self.outcome_of(asking, invocation, outcome)
         self.finish(request, outcome)
-        report_blocking(self.server, self.runtime, invocation, started)
+        seconds = self.runtime.monotonic() - started
+        if seconds > MAX_BLOCKING:
+            report_blocking(self.server, self.runtime, invocation, seconds)
         return None
 
     def _new_job(

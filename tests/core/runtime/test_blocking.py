@@ -70,13 +70,11 @@ def test_blocking_function_is_reported_once_with_the_cure(
     tool, prompt = (record.getMessage() for record in caplog.records)
     assert tool.startswith("function 'nap' blocked all clients for 0.")
     assert prompt.startswith("function 'slow_prompt' blocked all clients for 0.")
-    assert tool.endswith(
-        "declare it with thread=True, or as an `async def` that awaits what takes long"
-    )
+    assert tool.endswith("with thread=True, or as an `async def` that awaits what takes long")
 
 
 @pytest.mark.parametrize("runtime", ["trio", "asyncio"])
-def test_server_with_threads_blocks_nobody_and_logs_nothing(
+def test_server_with_threads_keeps_the_loop_free_and_logs_nothing(
     runtime: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
