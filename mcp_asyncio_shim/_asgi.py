@@ -16,6 +16,7 @@ from mcp_core.runtime import (
     AsgiRequest,
     Service,
     run_auth_check,
+    shows_keywords,
 )
 
 from ._driver import ConnectionDriver, in_new_context
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["AsgiApp", "asgi"]
 
 
+@shows_keywords(http.ServeOptions)
 def asgi(
     server: Server,
     *,

@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias, Unpack
 
 from mcp_core import ConnectFailed
 from mcp_core.registry import Server
-from mcp_core.runtime import NETWORK_INITIALIZE_TIMEOUT, ClientConfigOptions, client_config
+from mcp_core.runtime import (
+    NETWORK_INITIALIZE_TIMEOUT,
+    ClientConfigOptions,
+    client_config,
+    shows_keywords,
+)
 
 from ._client import Client
 from ._link import Link
@@ -38,6 +43,7 @@ _CONNECT_TIMEOUT: Final = 10.0
 Target: TypeAlias = str | Server | Sequence[str | os.PathLike[str]]
 
 
+@shows_keywords(ClientConfigOptions)
 @asynccontextmanager
 async def connect(
     target: Target,

@@ -43,6 +43,8 @@ class AsyncioRuntime(Runtime):
         release: as `Runtime.release`, for this connection; by default nothing can be released.
     """
 
+    monotonic = staticmethod(time.perf_counter)
+
     def __init__(
         self,
         driver: ConnectionDriver,
@@ -78,6 +80,9 @@ class AsyncioRuntime(Runtime):
 
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         logger.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
+
+    def warn(self, text: str) -> None:
+        logger.warning("%s", text)
 
     def call_soon(self, function: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed

@@ -18,7 +18,13 @@ import trio
 
 from mcp_core import ConnectFailed
 from mcp_core.registry import Server
-from mcp_core.runtime import NETWORK_INITIALIZE_TIMEOUT, ClientConfigOptions, client_config
+from mcp_core.runtime import (
+    NETWORK_INITIALIZE_TIMEOUT,
+    ClientConfigOptions,
+    check_keywords,
+    client_config,
+    shows_keywords,
+)
 from mcp_trio.streams._child import Grace, spawn
 from mcp_trio.streams._link import StreamTransport
 from mcp_trio.streams._memory import memory_pair
@@ -63,6 +69,7 @@ class ClientOptions(ClientConfigOptions, total=False):
     trace: Trace | None
 
 
+@shows_keywords(ClientOptions)
 def connect(
     target: str | Server | Sequence[str | os.PathLike[str]],
     *,
@@ -95,6 +102,7 @@ def connect(
         raise ValueError(
             "prior_knowledge is for a server at http://: others negotiate the protocol"
         )
+    check_keywords(options, ClientOptions, "connect()")
     if isinstance(target, Server):
         return _connect_memory(target, options)
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
@@ -112,6 +120,7 @@ def connect(
     return connect_stdio(target, **options)
 
 
+@shows_keywords(ClientOptions)
 @asynccontextmanager
 async def connect_stream(
     stream: trio.abc.Stream, **options: Unpack[ClientOptions]
@@ -125,7 +134,7 @@ async def connect_stream(
         ConnectFailed: the negotiation failed.
         ValueError: an option is out of its range.
     """
-    config = client_config(options)
+    config = client_config(options, ClientOptions)
     async with open_quiet_nursery() as nursery:
         client = Client(config, options, _stream_transport_factory(stream, options))
         try:
@@ -135,6 +144,7 @@ async def connect_stream(
             await client.aclose()
 
 
+@shows_keywords(ClientOptions)
 @asynccontextmanager
 async def connect_stdio(
     argv: Sequence[str | os.PathLike[str]],
@@ -169,7 +179,7 @@ async def connect_stdio(
         ValueError: an option is out of its range.
     """
     while True:
-        config = client_config(options)
+        config = client_config(options, ClientOptions)
         async with (
             spawn(argv, env=env, cwd=cwd, stderr=stderr, grace=grace) as child,
             open_quiet_nursery() as nursery,
@@ -192,6 +202,7 @@ async def connect_stdio(
                 await client.aclose()
 
 
+@shows_keywords(ClientOptions)
 @asynccontextmanager
 async def connect_http(
     url: str,
@@ -270,7 +281,7 @@ async def connect_http(
     connector = Connector(
         *Url.parse(url).origin, tls=tls, proxy=proxy, prior_knowledge=prior_knowledge
     )
-    config = client_config(with_defaults)
+    config = client_config(with_defaults, ClientOptions)
 
     def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> ClientTransport:
         http = HttpClient(conn, url, http_options)
@@ -288,6 +299,7 @@ async def connect_http(
             await client.aclose()
 
 
+@shows_keywords(ClientOptions)
 @asynccontextmanager
 async def connect_websocket(
     url: str,
@@ -327,7 +339,7 @@ async def connect_websocket(
     with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
     upgrade = WebSocketUpgrade(url, headers or {}, secrets.token_bytes(16))
     connector = Connector(*upgrade.url.origin, tls=tls, proxy=proxy, tunnel=True)
-    config = client_config(with_defaults)
+    config = client_config(with_defaults, ClientOptions)
     trace = options.get("trace")
     on_message = None if trace is None else TraceCallback(trace).report
     on_received = None if on_message is None else partial(on_message, "received")

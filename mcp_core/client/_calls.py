@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, Typ
 from msgspec import Struct
 
 from mcp_core._errors import CallTimeout, RemoteProtocolError
+from mcp_core._keywords import check_keywords
 from mcp_core.messages._events import InputRequested, ProgressReceived
 from mcp_core.messages._pending import PendingRequest
 
@@ -109,6 +110,7 @@ class PendingCall(PendingRequest, Generic[T]):
     `timeout` is paused.
 
     Raises:
+        TypeError: an option is unknown.
         ValueError: a timeout is negative or not a number.
     """
 
@@ -140,6 +142,7 @@ class PendingCall(PendingRequest, Generic[T]):
         self._steps = steps
         self._options = options
         if options:
+            check_keywords(options, CallOptions, "the call")
             self._progress = options.get("progress")
             self._timeout = _check_seconds("timeout", options.get("timeout", _TIMEOUT))
             default_max_timeout = (

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
+from mcp_core._keywords import check_keywords
 from mcp_core._version import __version__
 from mcp_core.input_requests._kinds import FormSchema, check_response, form_schema
 from mcp_core.revisions._config import Config
@@ -136,14 +137,19 @@ class ClientConfigOptions(CallbackOptions, total=False):
     cache: bool
 
 
-def client_config(options: ClientConfigOptions) -> Config:
+def client_config(
+    options: ClientConfigOptions, kind: type[ClientConfigOptions] = ClientConfigOptions
+) -> Config:
     """Return the configuration of a client with these options.
+
+    `kind` is the `TypedDict` of all options that the driver has.
 
     Raises:
         ValueError: an unknown version or log level, an invalid identifier of an extension, seconds
             out of range, a declared capability without a callback, or an invalid root.
-        TypeError: the roots are a single string.
+        TypeError: an option is unknown, or the roots are a single string.
     """
+    check_keywords(options, kind, "connect()")
     extensions = options.get("extensions")
     declared = (
         {name: dict(settings) for name, settings in extensions.items()} if extensions else None

@@ -24,6 +24,7 @@ from mcp_core.input_requests._kinds import find_error, form_schema
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._errors import DeclarationError
+from .functions._pydantic import PydanticType, uses_pydantic
 
 __all__ = [
     "AcceptedElicitation",
@@ -67,7 +68,7 @@ def not_accepted(action: str) -> DeclinedElicitation | CancelledElicitation:
 
 
 class Form(Generic[T]):
-    """A form with the fields of a Struct, dataclass or TypedDict::
+    """A form with the fields of a Struct, dataclass, TypedDict or pydantic model::
 
         class Seats(msgspec.Struct):
             count: Annotated[int, msgspec.Meta(ge=1, le=8, description="How many?")]
@@ -81,7 +82,8 @@ class Form(Generic[T]):
 
     `msgspec.Meta` gives a field a title, a description (or `Annotated[..., "a description"]`) and
     bounds. With `extra_json_schema` it also gives a format (`{"format": "email"}`), or titles for
-    choices (`{"oneOf": [{"const": "a", "title": "On the aisle"}, ...]}`).
+    choices (`{"oneOf": [{"const": "a", "title": "On the aisle"}, ...]}`). For a pydantic model
+    `pydantic.Field` does the same.
 
     A form can also be made of a JSON Schema of that kind, which is sent as it is. The content is
     then a dict. Do not ask for secrets in a form.
@@ -106,8 +108,13 @@ class Form(Generic[T]):
             label = "a form's schema"
         else:
             label = f"a form of {getattr(fields, '__name__', fields)}"
-            self.schema = _make_schema(fields, label)
-            self._reader = reader(fields)
+            if uses_pydantic(fields):
+                pydantic_type = PydanticType(fields, label)
+                self.schema = _flatten(pydantic_type.schema("validation"))
+                self._reader = _pydantic_reader(pydantic_type)
+            else:
+                self.schema = _make_schema(fields, label)
+                self._reader = reader(fields)
         try:
             parsed = form_schema(self.question(""))
         except InvalidPayload as exc:
@@ -208,6 +215,54 @@ def _make_schema(fields: Any, label: str) -> dict[str, Any]:
         "properties": properties,
         **({"required": required} if required else {}),
     }
+
+
+def _pydantic_reader(pydantic_type: PydanticType) -> Callable[[bytes], Any]:
+    def read(content: bytes) -> Any:
+        try:
+            return pydantic_type.read(msgspec.json.decode(content))
+        except ValueError as exc:
+            raise InvalidPayload(str(exc)) from None
+
+    return read
+
+
+def _flatten(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a pydantic model as a form's: without `$ref`, null and open bounds."""
+    definitions = schema.get("$defs", {})
+    return {
+        "type": "object",
+        "properties": {
+            name: _flat_field(field, definitions)
+            for name, field in schema.get("properties", {}).items()
+        },
+        **({"required": schema["required"]} if "required" in schema else {}),
+    }
+
+
+def _flat_field(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    field = dict(field)
+    reference = field.pop("$ref", None)
+    if reference is not None:
+        # The title of a definition is the name of its class.
+        definition = {**definitions[reference.rpartition("/")[2]], "title": None}
+        field = {**definition, **field}
+    members = [member for member in field.get("anyOf", ()) if member != {"type": "null"}]
+    if len(members) == 1:
+        del field["anyOf"]
+        field = {**_flat_field(members[0], definitions), **field}
+    if "items" in field:
+        field["items"] = _flat_field(field["items"], definitions)
+    if "const" in field:
+        field["enum"] = [field.pop("const")]
+    if field.get("type") == "integer":  # inclusive bounds, which integers always have
+        for exclusive, inclusive, step in (
+            ("exclusiveMinimum", "minimum", 1),
+            ("exclusiveMaximum", "maximum", -1),
+        ):
+            if exclusive in field:
+                field[inclusive] = field.pop(exclusive) + step
+    return {name: value for name, value in field.items() if value is not None}
 
 
 def _field_schema(kind: mi.Type, order: list[Any], label: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpa
 from msgspec import Raw, Struct
 
 from mcp_core._errors import Fault
+from mcp_core._keywords import shows_keywords
 from mcp_core._limits import Limits
 from mcp_core.input_requests._request_state import KeyRing
 from mcp_core.registry.entries._completion import Completer
@@ -113,6 +114,9 @@ class Server:
         cache: how long, and by whom, the lists and the server's description may be cached
             (2026-07-28); not at all by default.
         logging: False to declare no `logging` capability; `Context.log` then raises.
+        threads: True to run every plain `def` in a worker thread, unless it is declared with
+            `thread=False`. By default a plain `def` runs in the event loop, which costs less, and
+            must not block.
         lifespan: called with the server when it starts to serve; returns an async context manager.
             It is entered before the first request and left after the last one. Its value is
             `Context.lifespan`. A server that is served several times enters several.
@@ -148,6 +152,7 @@ class Server:
         page_size: int = PAGE_SIZE,
         cache: CacheHint | None = None,
         logging: bool = True,
+        threads: bool = False,
         lifespan: Lifespan | None = None,
         keep_alive: float | None = None,
         state_keys: Mapping[str, bytes] | None = None,
@@ -174,6 +179,8 @@ class Server:
         )
         self._cache = cache
         self._logging = logging
+        self._threads = threads
+        self._reported: set[str] = set()
         self._keep_alive = keep_alive
         self._key_ring = KeyRing(state_keys) if state_keys is not None else None
         self._lifespan = lifespan
@@ -212,6 +219,7 @@ class Server:
     def tool(self, function: F, /) -> F: ...
     @overload
     def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+    @shows_keywords(ToolOptions)
     def tool(self, function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
         """Declare a tool, with or without the keywords of `ToolOptions`.
 
@@ -233,9 +241,10 @@ class Server:
         """
         return self._declare(self.add_tool, function, options)
 
+    @shows_keywords(ToolOptions)
     def add_tool(self, function: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
         """Declare a tool, as `tool` does, for a function that is defined elsewhere."""
-        entry = ToolEntry(function, options)
+        entry = ToolEntry(function, options, self._threads)
         self._add(self._tools, entry.name, entry, "tool", _TOOLS)
 
     def remove_tool(self, name: str) -> None:
@@ -246,6 +255,7 @@ class Server:
         """
         self._remove(self._tools, name, _TOOLS)
 
+    @shows_keywords(ResourceOptions)
     def resource(self, uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
         """Declare a resource, or a resource template (RFC 6570) whose variables are parameters::
 
@@ -262,21 +272,27 @@ class Server:
                 template is ambiguous.
         """
 
+        if not isinstance(uri, str):
+            raise TypeError(
+                "@server.resource needs the URI: write @server.resource('notes://today')"
+            )
+
         def declare(function: F) -> F:
             self.add_resource(uri, function, **options)
             return function
 
         return declare
 
+    @shows_keywords(ResourceOptions)
     def add_resource(
         self, uri: str, function: Callable[..., Any], /, **options: Unpack[ResourceOptions]
     ) -> None:
         """Declare a resource, as `resource` does, for a function that is defined elsewhere."""
         if "{" in uri:
-            template = TemplateEntry(uri, function, options)
+            template = TemplateEntry(uri, function, options, self._threads)
             self._add(self._templates, uri, template, "resource template", _RESOURCES)
         else:
-            resource = ResourceEntry(uri, function, options)
+            resource = ResourceEntry(uri, function, options, self._threads)
             self._add(self._resources, uri, resource, "resource", _RESOURCES)
 
     def remove_resource(self, uri: str) -> None:
@@ -291,6 +307,7 @@ class Server:
     def prompt(self, function: F, /) -> F: ...
     @overload
     def prompt(self, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
+    @shows_keywords(PromptOptions)
     def prompt(self, function: Any = None, /, **options: Unpack[PromptOptions]) -> Any:
         """Declare a prompt, with or without the keywords of `PromptOptions`.
 
@@ -303,9 +320,10 @@ class Server:
         """
         return self._declare(self.add_prompt, function, options)
 
+    @shows_keywords(PromptOptions)
     def add_prompt(self, function: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
         """Declare a prompt, as `prompt` does, for a function that is defined elsewhere."""
-        entry = PromptEntry(function, options)
+        entry = PromptEntry(function, options, self._threads)
         self._add(self._prompts, entry.name, entry, "prompt", _PROMPTS)
 
     def remove_prompt(self, name: str) -> None:
@@ -316,7 +334,9 @@ class Server:
         """
         self._remove(self._prompts, name, _PROMPTS)
 
-    def completion(self, ref: str, argument: str, /, *, thread: bool = False) -> Callable[[F], F]:
+    def completion(
+        self, ref: str, argument: str, /, *, thread: bool | None = None
+    ) -> Callable[[F], F]:
         """Declare the completion of a prompt argument, or of a resource template variable::
 
             @server.completion("review", "language")
@@ -345,10 +365,16 @@ class Server:
         return declare
 
     def add_completion(
-        self, ref: str, argument: str, function: Callable[..., Any], /, *, thread: bool = False
+        self,
+        ref: str,
+        argument: str,
+        function: Callable[..., Any],
+        /,
+        *,
+        thread: bool | None = None,
     ) -> None:
         """Declare a completion, as `completion` does, for a function that is defined elsewhere."""
-        completer = Completer(function, thread)
+        completer = Completer(function, thread, self._threads)
         entry = self._prompts.get(ref) or self._templates.get(ref)
         if entry is None:
             raise DeclarationError(
@@ -364,7 +390,7 @@ class Server:
         *,
         params: type[Struct] = RequestParams,
         result: type[Struct] | None = None,
-        thread: bool = False,
+        thread: bool | None = None,
     ) -> Callable[[F], F]:
         """Declare a method that MCP does not define, such as `"acme/reindex"`.
 
@@ -379,7 +405,7 @@ class Server:
             self._add(
                 self._methods,
                 name,
-                CustomMethodEntry(name, function, params, result, thread),
+                CustomMethodEntry(name, function, params, result, thread, self._threads),
                 "method",
             )
             return function
@@ -424,8 +450,21 @@ class Server:
         self.middlewares.append(function)
         return function
 
+    def is_first_report(self, label: str) -> bool:
+        """Return True if a function that blocks is reported for the first time."""
+        if label in self._reported:
+            return False
+        self._reported.add(label)
+        return True
+
     def _declare(self, add: Callable[..., None], function: Any, options: Any) -> Any:
         """Declare `function` and return it, or return a decorator if `function` is None."""
+        if isinstance(function, str):
+            kind = add.__name__.removeprefix("add_")
+            raise TypeError(
+                f"@server.{kind}({function!r}): write @server.{kind}(name={function!r}), "
+                f"or @server.{kind} alone for the function's own name"
+            )
         if function is not None:
             add(function, **options)
             return function

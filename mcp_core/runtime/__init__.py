@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mcp_core._keywords import check_keywords as check_keywords
+from mcp_core._keywords import shows_keywords as shows_keywords
 from mcp_core.client._calls import CallOptions as CallOptions
 from mcp_core.client._calls import CallSteps as CallSteps
 from mcp_core.client._calls import CallWait as CallWait
@@ -76,9 +78,11 @@ __all__ = [
     "Service",
     "Subscription",
     "answer_form",
+    "check_keywords",
     "client_config",
     "deliver",
     "run_auth_check",
+    "shows_keywords",
 ]
 
 # Imported on first use: a server or client on a pipe starts sooner without `mcp_core.http`.

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
+from mcp_core._keywords import shows_keywords
 from mcp_core.client._cache import ResultCache
-from mcp_core.client._calls import PagedList
+from mcp_core.client._calls import CallOptions, PagedList
 from mcp_core.client._options import check_level
 from mcp_core.client._status import ConnectionStatus
 from mcp_core.connection._connection import Connection
@@ -42,7 +43,7 @@ from ._listen import Subscription, SubscriptionClient
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from mcp_core.client._calls import CallOptions, CallSteps, Params, PendingCall
+    from mcp_core.client._calls import CallSteps, Params, PendingCall
     from mcp_core.client._options import ClientConfigOptions
     from mcp_core.messages._events import Event, Peer, ProgressReceived
     from mcp_core.revisions._config import Config
@@ -234,10 +235,12 @@ class AbstractClient(abc.ABC):
 
     # -- Calls -----------------------------------------------------------------------------------
 
+    @shows_keywords(CallOptions)
     async def list_tools(self, **options: Unpack[CallOptions]) -> list[t.Tool]:
         """List all tools, page after page (server/tools)."""
         return await self._call(self._tools(options), options)
 
+    @shows_keywords(CallOptions)
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> t.CallToolResult:
@@ -251,10 +254,12 @@ class AbstractClient(abc.ABC):
         """
         return await self._call(self._tool_call(name, arguments, options), options)
 
+    @shows_keywords(CallOptions)
     async def list_resources(self, **options: Unpack[CallOptions]) -> list[t.Resource]:
         """List all resources, page after page (server/resources)."""
         return await self._call(self._pages("resources/list", "resources", options), options)
 
+    @shows_keywords(CallOptions)
     async def list_resource_templates(
         self, **options: Unpack[CallOptions]
     ) -> list[t.ResourceTemplate]:
@@ -262,20 +267,24 @@ class AbstractClient(abc.ABC):
         steps = self._pages("resources/templates/list", "resource_templates", options)
         return await self._call(steps, options)
 
+    @shows_keywords(CallOptions)
     async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> t.ReadResourceResult:
         """Read a resource (server/resources)."""
         return await self._call(self._cached("resources/read", {"uri": uri}, options), options)
 
+    @shows_keywords(CallOptions)
     async def list_prompts(self, **options: Unpack[CallOptions]) -> list[t.Prompt]:
         """List all prompts, page after page (server/prompts)."""
         return await self._call(self._pages("prompts/list", "prompts", options), options)
 
+    @shows_keywords(CallOptions)
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
     ) -> t.GetPromptResult:
         """Get a prompt, filled in with `arguments` (server/prompts). Their values are strings."""
         return await self._call(self._once("prompts/get", _named(name, arguments)), options)
 
+    @shows_keywords(CallOptions)
     async def complete(
         self,
         ref: str | t.PromptReference | t.ResourceTemplateReference,
@@ -304,6 +313,7 @@ class AbstractClient(abc.ABC):
         )
         return await self._call(_completion(params), options)
 
+    @shows_keywords(CallOptions)
     async def set_log_level(self, level: t.LoggingLevel, **options: Unpack[CallOptions]) -> None:
         """Receive log messages of `level` and more severe ones (server/utilities/logging).
 
@@ -316,6 +326,7 @@ class AbstractClient(abc.ABC):
         check_level(level)
         await self._call(self._set_level(level), options)
 
+    @shows_keywords(CallOptions)
     async def ping(self, **options: Unpack[CallOptions]) -> object:
         """Check that the server responds: by `ping`, or by `server/discover` in 2026-07-28."""
         return await self._call(self._once(self.peer.dialect.ping, None), options)
@@ -386,6 +397,7 @@ class AbstractClient(abc.ABC):
             self._conn.send_notification(_ROOTS_CHANGED)
             self._pump()
 
+    @shows_keywords(CallOptions)
     async def request(
         self, method: str, params: Params = None, **options: Unpack[CallOptions]
     ) -> Any:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.registry.entries._invocation import Invocation
 
@@ -24,7 +24,22 @@ if TYPE_CHECKING:
 
     from ._runtime import Runtime
 
-__all__ = ["HandlerCall", "run_middleware"]
+__all__ = ["MAX_BLOCKING", "HandlerCall", "report_blocking", "run_middleware"]
+
+# Seconds that a plain `def` may take in the event loop. Meanwhile all other clients wait, and 50 ms
+# is a delay that people notice.
+MAX_BLOCKING: Final = 0.05
+
+
+def report_blocking(
+    server: Server, runtime: Runtime, invocation: Invocation, seconds: float
+) -> None:
+    """Log, once for each function, that a plain `def` has blocked the event loop for `seconds`."""
+    if server.is_first_report(invocation.function.label):
+        runtime.warn(
+            f"{invocation.function.label} blocked all clients for {seconds:.2f} s; declare it "
+            "with thread=True, or as an `async def` that awaits what takes long"
+        )
 
 
 class HandlerCall:
@@ -64,9 +79,12 @@ class HandlerCall:
                 partial(_call_in_thread, invocation, self.context)
             )
         else:
+            started = self._runtime.monotonic()
             value = invocation.call(self.context)
             if invocation.is_async:
                 value = await value
+            elif (seconds := self._runtime.monotonic() - started) > MAX_BLOCKING:
+                report_blocking(self._server, self._runtime, invocation, seconds)
         return invocation.result(value)
 
 

@@ -91,6 +91,13 @@ class Runtime(abc.ABC):
         """Run `function`, which blocks, in a worker thread."""
         _missing("start threads")
 
+    def monotonic(self) -> float:
+        """Return seconds of a real clock that is never set; 0 always for a runtime without one."""
+        return 0.0
+
+    def warn(self, text: str) -> None:  # noqa: B027 - not abstract: a test may do without
+        """Log a warning for the author of the server."""
+
     def wall_time(self) -> float:
         """Return the seconds since 1970. They are written into what a peer keeps."""
         _missing("tell the time")

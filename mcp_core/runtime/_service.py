@@ -26,7 +26,7 @@ from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
 
 from ._job import Job
-from ._middleware import HandlerCall, run_middleware
+from ._middleware import MAX_BLOCKING, HandlerCall, report_blocking, run_middleware
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -258,6 +258,7 @@ class Service:
             return None
         if invocation.is_async or invocation.thread:
             return self._new_job(collector, invocation)
+        started = self.runtime.monotonic()
         try:
             context = Context(collector) if invocation.wants_context else None
             outcome: Any = invocation.result(invocation.call(context))
@@ -269,6 +270,9 @@ class Service:
                     return self._new_job(collector, invocation, outcome)
                 outcome = self.outcome_of(collector, invocation, outcome)
         self.finish(request, outcome)
+        seconds = self.runtime.monotonic() - started
+        if seconds > MAX_BLOCKING:
+            report_blocking(self.server, self.runtime, invocation, seconds)
         return None
 
     def _new_job(

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import trio
 
-from mcp_core.http import HttpOptions
-from mcp_core.runtime import SHUTDOWN_GRACE, AsgiApplication, AsgiRequest
+from mcp_core.http import HttpOptions, ServeOptions
+from mcp_core.runtime import SHUTDOWN_GRACE, AsgiApplication, AsgiRequest, shows_keywords
 
 from ._driver import ServedEndpoint, open_http_server_driver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from mcp_core.http import ResourceServerLike, ServeOptions
+    from mcp_core.http import ResourceServerLike
     from mcp_core.registry import Server
 
     from ._driver import HttpServerDriver
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["AsgiApp", "asgi"]
 
 
+@shows_keywords(ServeOptions)
 def asgi(
     server: Server,
     *,

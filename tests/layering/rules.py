@@ -30,7 +30,7 @@ PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")
 PURE: Final = frozenset(
     """
     __future__ abc base64 binascii bisect codecs collections contextlib copy dataclasses datetime
-    decimal enum fractions functools hashlib heapq hmac inspect ipaddress itertools keyword math
+    decimal difflib enum fractions functools hashlib heapq hmac inspect ipaddress itertools keyword math
     operator re string struct textwrap types typing unicodedata urllib.parse warnings weakref zlib
     """.split()
 )
@@ -62,6 +62,7 @@ PUBLIC: Final = frozenset(
 ON_FIRST_USE: Final = {
     "joserfc": "mcp_core/auth/_jose.py",
     "jsonschema": "mcp_core/schema/_json_schema.py",
+    "pydantic": "mcp_core/registry/functions/_pydantic.py",
     "referencing": "mcp_core/schema/_json_schema.py",
     "truststore": "mcp_trio/http_client/_connector.py",
     # Type checkers know it without its being installed.
@@ -74,7 +75,7 @@ BY_ONE_FILE: Final = {"pytest": "mcp_trio/testing/pytest_plugin.py"}
 # The core from the bottom up. A folder or module of the root imports itself and lower layers. Those
 # of one layer do not import each other, except as `SAME_LAYER` notes.
 LAYERS: Final = (
-    ("_errors", "_version", "_limits", "types"),
+    ("_errors", "_keywords", "_version", "_limits", "types"),
     ("urls", "jsonrpc"),
     ("revisions",),
     ("messages",),
@@ -120,6 +121,7 @@ COMPARES_VERSIONS: Final = ("mcp_core/revisions/_dialects.py",)
 CATCHES_MSGSPEC: Final = (
     "mcp_core/jsonrpc/_codec.py",
     "mcp_core/registry/functions/_signature.py",
+    "mcp_core/registry/functions/_types.py",
     "mcp_core/auth/_metadata.py",
 )
 CALLS_SEND_ALL: Final = (

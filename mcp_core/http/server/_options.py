@@ -10,6 +10,7 @@ from typing import Literal, TypedDict, Unpack
 
 from msgspec import Struct
 
+from mcp_core._keywords import check_keywords
 from mcp_core.http.wire._host_origin import HostOriginPolicy
 
 __all__ = ["HttpLimits", "HttpOptions", "ServeOptions"]
@@ -105,8 +106,10 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
             options: the choices of the user.
 
         Raises:
+            TypeError: an option is unknown.
             ValueError: one of `hosts` or `origins` is malformed.
         """
+        check_keywords(options, ServeOptions, "the server")
         policy = HostOriginPolicy(
             bind, options.get("hosts", ()), options.get("origins", ()), scheme=scheme
         )

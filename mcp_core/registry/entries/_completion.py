@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core._errors import Fault, McpError
 from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry._validation import MAX_SHOWN
-from mcp_core.registry.functions._function import MISSING, inspect_function, union_members
+from mcp_core.registry.functions._function import (
+    MISSING,
+    inspect_function,
+    runs_in_thread,
+    union_members,
+)
 from mcp_core.types import CompleteResult, Completion
 
 from ._invocation import Invocation, reject_coroutine
@@ -52,13 +57,9 @@ class Completer:
 
     __slots__ = ("_parameters", "function", "thread")
 
-    def __init__(self, function: Callable[..., Any], thread: bool) -> None:
+    def __init__(self, function: Callable[..., Any], thread: bool | None, threads: bool) -> None:
         self.function = found = inspect_function(function, returns=False)
-        self.thread = thread
-        if thread and found.is_async:
-            raise DeclarationError(
-                f"{found.label} is async; thread=True is for a plain def that blocks"
-            )
+        self.thread = runs_in_thread(found, thread, threads)
         if not 1 <= len(found.parameters) <= 2:
             raise DeclarationError(
                 f"{found.label}: a completion takes the typed text and, optionally, "

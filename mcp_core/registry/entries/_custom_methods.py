@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from mcp_core.registry._errors import DeclarationError
-from mcp_core.registry.functions._function import inspect_function
+from mcp_core.registry.functions._function import inspect_function, runs_in_thread
 from mcp_core.revisions._dialects import DIALECTS, Dialect
 from mcp_core.revisions._methods import Method, Role
 from mcp_core.types import EmptyResult, Result
@@ -39,7 +39,8 @@ class CustomMethodEntry:
         function: Callable[..., Any],
         params: type[Struct],
         result: type[Struct] | None,
-        thread: bool,
+        thread: bool | None,
+        threads: bool,
     ) -> None:
         self.function = found = inspect_function(function, returns=False)
         if any(name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role):
@@ -50,11 +51,7 @@ class CustomMethodEntry:
             raise DeclarationError(
                 f"{found.label}: a method takes one parameter, its {params.__name__}"
             )
-        if thread and found.is_async:
-            raise DeclarationError(
-                f"{found.label} is async; thread=True is for a plain def that blocks"
-            )
-        self.thread = thread
+        self.thread = runs_in_thread(found, thread, threads)
         self._parameter = found.parameters[0].name if found.parameters else ""
         self.row = Method(name, Role.SERVER, params, result or Result)
 

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from mcp_core._errors import Fault, McpError
+from mcp_core._keywords import check_keywords
 from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry._validation import check_icons, check_meta
 from mcp_core.registry.functions._content import block_of
-from mcp_core.registry.functions._function import inspect_function
+from mcp_core.registry.functions._function import inspect_function, runs_in_thread
 from mcp_core.registry.functions._signature import InvalidArguments, TextReader
 from mcp_core.revisions._dialects import Dialect
 from mcp_core.types import GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Result
@@ -33,7 +34,8 @@ class PromptOptions(TypedDict, total=False):
         description: the purpose; the docstring by default.
         icons: icons with `https:` or `data:` URIs.
         meta: `_meta` of the entry in the list.
-        thread: run a plain `def` in a worker thread, because it blocks.
+        thread: True to run a plain `def` in a worker thread, because it blocks. By default the
+            server's `threads` decides.
     """
 
     name: str | None
@@ -54,16 +56,13 @@ class PromptEntry:
     __slots__ = ("_prompt", "_read", "completers", "function", "name", "number", "thread")
     number: int  # the number of the declaration on its server
 
-    def __init__(self, function: Callable[..., Any], options: PromptOptions) -> None:
+    def __init__(self, function: Callable[..., Any], options: PromptOptions, threads: bool) -> None:
+        check_keywords(options, PromptOptions, "@server.prompt")
         self.function = found = inspect_function(function, returns=False)
         self.name = options.get("name") or found.name
         if not self.name:
             raise DeclarationError(f"{found.label} has no name of its own; give one with name=")
-        self.thread = options.get("thread", False)
-        if self.thread and found.is_async:
-            raise DeclarationError(
-                f"{found.label} is async; thread=True is for a plain def that blocks"
-            )
+        self.thread = runs_in_thread(found, options.get("thread"), threads)
         self._read = TextReader(found).read
         self.completers = Completers(found)
         arguments = [

@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from mcp_core._errors import Fault
+from mcp_core._keywords import check_keywords
 from mcp_core.registry._errors import DeclarationError, ResourceNotFound
 from mcp_core.registry._uri_matcher import UriMatcher
 from mcp_core.registry._uri_template import UriTemplate
 from mcp_core.registry._validation import check_icons, check_meta, check_uri
 from mcp_core.registry.functions._content import MEDIA, Audio, File, Image, base64_of, json_text
-from mcp_core.registry.functions._function import Function, inspect_function
+from mcp_core.registry.functions._function import Function, inspect_function, runs_in_thread
 from mcp_core.registry.functions._signature import InvalidArguments, TextReader
 from mcp_core.revisions._config import CacheHint
 from mcp_core.revisions._dialects import Dialect
@@ -54,7 +55,8 @@ class ResourceOptions(TypedDict, total=False):
         meta: `_meta` of the entry in the list.
         cache: how long, and by whom, the contents may be cached (2026-07-28); not at all by
             default.
-        thread: run a plain `def` in a worker thread, because it blocks.
+        thread: True to run a plain `def` in a worker thread, because it blocks. By default the
+            server's `threads` decides.
     """
 
     name: str | None
@@ -75,15 +77,14 @@ class _AnyResourceEntry:
     __slots__ = ("cache", "function", "mime_type", "number", "read", "thread")
     number: int  # the number of the declaration on its server
 
-    def __init__(self, function: Callable[..., Any], options: ResourceOptions) -> None:
+    def __init__(
+        self, function: Callable[..., Any], options: ResourceOptions, threads: bool
+    ) -> None:
+        check_keywords(options, ResourceOptions, "@server.resource")
         self.function = found = inspect_function(function, returns=False)
         self.mime_type = options.get("mime_type")
         self.cache = options.get("cache")
-        self.thread = options.get("thread", False)
-        if self.thread and found.is_async:
-            raise DeclarationError(
-                f"{found.label} is async; thread=True is for a plain def that blocks"
-            )
+        self.thread = runs_in_thread(found, options.get("thread"), threads)
         self.read = TextReader(found).read
 
     def _common_fields(self, options: ResourceOptions) -> dict[str, Any]:
@@ -112,8 +113,10 @@ class ResourceEntry(_AnyResourceEntry):
 
     __slots__ = ("_resource", "uri")
 
-    def __init__(self, uri: str, function: Callable[..., Any], options: ResourceOptions) -> None:
-        super().__init__(function, options)
+    def __init__(
+        self, uri: str, function: Callable[..., Any], options: ResourceOptions, threads: bool
+    ) -> None:
+        super().__init__(function, options, threads)
         self.uri = uri
         check_uri(uri, self.function.label)
         if self.function.parameters:
@@ -145,9 +148,9 @@ class TemplateEntry(_AnyResourceEntry):
     __slots__ = ("_matcher", "_template", "completers", "uri")
 
     def __init__(
-        self, template: str, function: Callable[..., Any], options: ResourceOptions
+        self, template: str, function: Callable[..., Any], options: ResourceOptions, threads: bool
     ) -> None:
-        super().__init__(function, options)
+        super().__init__(function, options, threads)
         self.uri = template
         parsed = UriTemplate(template)
         check_uri(template.partition("{")[0], self.function.label)

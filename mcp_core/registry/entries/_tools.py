@@ -20,12 +20,14 @@ from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError, ToolError
+from mcp_core._keywords import check_keywords
 from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry._validation import check_icons, check_meta, check_tool_name, warn_author
 from mcp_core.registry.functions._function import (
     MISSING,
     Function,
     inspect_function,
+    runs_in_thread,
     strip_annotated,
 )
 from mcp_core.registry.functions._output import Output
@@ -69,7 +71,8 @@ class ToolOptions(TypedDict, total=False):
             takes one dict. JSON Schema 2020-12, unless its `$schema` names 2019-09, draft-07,
             draft-06, draft-04 or draft-03.
         output_schema: replaces the schema of the return annotation, and is sent as it is.
-        thread: run a plain `def` in a worker thread, because it blocks.
+        thread: True to run a plain `def` in a worker thread, because it blocks. By default the
+            server's `threads` decides.
     """
 
     name: str | None
@@ -102,18 +105,15 @@ class ToolEntry:
     )
     number: int  # the number of the declaration on its server
 
-    def __init__(self, function: Callable[..., Any], options: ToolOptions) -> None:
+    def __init__(self, function: Callable[..., Any], options: ToolOptions, threads: bool) -> None:
+        check_keywords(options, ToolOptions, "@server.tool")
         output_schema = options.get("output_schema")
         self.function = found = inspect_function(function, returns=output_schema is None)
         self.name = options.get("name") or found.name
         if not self.name:
             raise DeclarationError(f"{found.label} has no name of its own; give one with name=")
         check_tool_name(self.name)
-        self.thread = options.get("thread", False)
-        if self.thread and found.is_async:
-            raise DeclarationError(
-                f"{found.label} is async; thread=True is for a plain def that blocks"
-            )
+        self.thread = runs_in_thread(found, options.get("thread"), threads)
         description = options.get("description") or found.description
         if not description:
             warn_author(

@@ -21,13 +21,16 @@ from msgspec import Struct
 from mcp_core.registry._errors import DeclarationError
 
 from ._docstring import read_docstring
+from ._pydantic import field_of, is_field
 
 __all__ = [
     "MISSING",
+    "DefaultFactory",
     "Function",
     "Injected",
     "Parameter",
     "inspect_function",
+    "runs_in_thread",
     "strip_annotated",
     "union_members",
 ]
@@ -44,6 +47,12 @@ class Injected:
     __slots__ = ()
 
 
+class DefaultFactory(Struct, frozen=True):
+    """A default that is made for each call: pydantic's `Field(default_factory=...)`."""
+
+    make: Callable[[], Any]
+
+
 class Parameter(Struct, frozen=True):
     """One argument: `name` in Python, `wire_name` for peers.
 
@@ -53,8 +62,9 @@ class Parameter(Struct, frozen=True):
     name: str
     wire_name: str
     annotation: Any
-    default: Any
+    default: Any  # a `DefaultFactory` if it is made for each call
     description: str
+    has_field: bool  # True if the function's own default is pydantic's `Field(...)`
 
     @property
     def required(self) -> bool:
@@ -136,18 +146,55 @@ def inspect_function(function: Callable[..., Any], *, returns: bool = True) -> F
         is_async=inspect.iscoroutinefunction(entry),
         context=context,
         parameters=tuple(
-            Parameter(
-                parameter.name,
-                _wire_name(parameter.name, names),
-                annotation,
-                parameter.default,
-                _annotated_text(annotation) or texts.get(parameter.name, ""),
-            )
+            _parameter(parameter, annotation, names, texts.get(parameter.name, ""))
             for parameter, annotation in parameters
         ),
         returns=resolve(signature.return_annotation, "return value") if returns else MISSING,
         description=description,
     )
+
+
+def runs_in_thread(function: Function, thread: bool | None, default: bool) -> bool:
+    """Return True if a function is to run in a worker thread.
+
+    `thread` is the option of the declaration; if it is None, `default` applies to a plain `def`.
+
+    Raises:
+        DeclarationError: the option is True for an `async def`.
+    """
+    if thread and function.is_async:
+        raise DeclarationError(
+            f"{function.label} is async; thread=True is for a plain def that blocks"
+        )
+    return (default and not function.is_async) if thread is None else thread
+
+
+def _parameter(
+    parameter: inspect.Parameter, annotation: Any, names: set[str], description: str
+) -> Parameter:
+    """Return an argument of the peer. `names` has those of all parameters."""
+    default = parameter.default
+    has_field = is_field(default)
+    if has_field:
+        annotation = Annotated[Any if annotation is MISSING else annotation, default]
+    field = field_of(annotation)
+    if field is not None and (has_field or default is MISSING):
+        default = _field_default(field)
+    return Parameter(
+        parameter.name,
+        getattr(field, "alias", None) or _wire_name(parameter.name, names),
+        annotation,
+        default,
+        _annotated_text(annotation) or getattr(field, "description", None) or description,
+        has_field or (field is not None and parameter.default is MISSING),
+    )
+
+
+def _field_default(field: Any) -> Any:
+    """Return the default in pydantic's `Field(...)`, `MISSING` if it is required."""
+    if field.is_required():
+        return MISSING
+    return field.default if field.default_factory is None else DefaultFactory(field.default_factory)
 
 
 def _unwrap(function: Any) -> Any:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import collections.abc
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -30,8 +30,10 @@ from mcp_core.types import CallToolResult, InputRequiredResult, Result, TextCont
 
 from ._content import BLOCKS, MEDIA, block_of, blocks_of
 from ._function import MISSING, strip_annotated, union_members
+from ._pydantic import PydanticType, uses_pydantic
 from ._schema import DeclaredSchema, schema_of, wrap_schema
-from ._signature import InvalidArguments, check_encoded, check_type
+from ._signature import InvalidArguments, check_encoded, readable_type
+from ._types import decode_hook, encode_value
 
 __all__ = ["Output"]
 
@@ -52,7 +54,15 @@ class Output:
         DeclarationError: the annotation or the schema cannot be used.
     """
 
-    __slots__ = ("_declared", "_decode", "_is_object", "_schema", "_text_types", "_wrapped")
+    __slots__ = (
+        "_declared",
+        "_decode",
+        "_encode",
+        "_is_object",
+        "_schema",
+        "_text_types",
+        "_wrapped",
+    )
 
     def __init__(self, returns: Any, declared: Mapping[str, Any] | None, label: str) -> None:
         self._declared = (
@@ -60,14 +70,21 @@ class Output:
         )
         returns = _without_input_required(returns)
         kinds = _kinds(returns) if declared is None else {"open"}
+        self._encode: Callable[[Any], bytes] = encode_value
         self._decode: Any = None
         self._schema: dict[str, Any] | None = None
         if self._declared is not None:
             self._schema = self._declared.schema
         elif _is_data(kinds, label):
-            check_type(returns, f"{label}: the return value")
-            self._decode = msgspec.json.Decoder(returns).decode
-            self._schema = schema_of(returns)
+            location = f"{label}: the return value"
+            if uses_pydantic(returns):
+                pydantic_type = PydanticType(returns, location)
+                self._encode = pydantic_type.write
+                self._schema = pydantic_type.schema("serialization")
+            else:
+                returns = readable_type(returns, location)
+                self._decode = msgspec.json.Decoder(returns, dec_hook=decode_hook).decode
+                self._schema = schema_of(returns)
         # The allowed types of a tool whose annotation allows only text or None.
         self._text_types = tuple(_TEXTS[kind] for kind in kinds) if kinds <= _TEXTS.keys() else ()
         self._is_object = self._schema is not None and self._schema.get("type") == "object"
@@ -104,8 +121,7 @@ class Output:
             blocks = blocks_of(value)
             if blocks is not None:
                 return CallToolResult(content=blocks)
-        data = msgspec.json.encode(value)
-        self._check(data)
+        data = self._encoded(value)
         text = msgspec.json.decode(data) if data.startswith(b'"') else data.decode()
         return CallToolResult(
             content=[TextContent(text)], structured_content=self._structured(data, dialect)
@@ -126,9 +142,8 @@ class Output:
                 )
             changes["content"] = blocks
         if result.structured_content is not UNSET:
-            data = msgspec.json.encode(result.structured_content)
-            if not result.is_error:
-                self._check(data)
+            content = result.structured_content
+            data = encode_value(content) if result.is_error else self._encoded(content)
             changes["structured_content"] = self._structured(data, dialect)
         elif self._schema is not None and not result.is_error:
             raise InvalidArguments(
@@ -136,8 +151,16 @@ class Output:
             )
         return replace(result, **changes) if changes else result
 
-    def _check(self, data: bytes) -> None:
-        """Raise `InvalidArguments` if `data` does not have the declared type or schema."""
+    def _encoded(self, value: Any) -> bytes:
+        """Return the JSON of a value.
+
+        Raises:
+            InvalidArguments: the value does not have the declared type or schema.
+        """
+        try:
+            data = self._encode(value)
+        except ValueError as exc:  # of pydantic
+            raise InvalidArguments(str(exc)) from None
         if self._decode is not None:
             check_encoded(data, self._decode)
         elif self._declared is not None:
@@ -145,6 +168,7 @@ class Output:
             if violation is not None:
                 path, reason = violation
                 raise InvalidArguments(f"{path or 'the value'}: {reason}")
+        return data
 
     def _structured(self, data: bytes, dialect: Dialect) -> Any:
         """Return `structuredContent` as JSON, or UNSET if the revision cannot have it."""

@@ -15,6 +15,8 @@ from mcp_core.registry._errors import DeclarationError
 from mcp_core.schema import _json_schema
 from mcp_core.schema._json_schema import InvalidSchema, iter_subschemas
 
+from ._types import REFERENCE, schema_hook
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -38,13 +40,16 @@ class DeclaredSchema(_json_schema.JsonSchema):
 
 
 def schema_of(type: Any) -> dict[str, Any]:
-    """Return the JSON Schema of a type, as msgspec decodes it.
+    """Return the JSON Schema of a type, as msgspec decodes it with `decode_hook`.
 
     Raises:
         TypeError: the type cannot be decoded from JSON.
     """
-    (root,), components = msgspec.json.schema_components([type], ref_template="#/$defs/{name}")
+    (root,), components = msgspec.json.schema_components(
+        [type], schema_hook=schema_hook, ref_template=REFERENCE
+    )
     schema = dict(root)
+    _move_definitions(schema, components)
     reference = schema.pop("$ref", None)
     if reference is not None:
         schema = {**components[reference.rpartition("/")[2]], **schema}
@@ -54,6 +59,38 @@ def schema_of(type: Any) -> dict[str, Any]:
     if definitions:
         schema["$defs"] = definitions
     return schema
+
+
+def _move_definitions(schema: dict[str, Any], components: dict[str, Any]) -> None:
+    """Move the `$defs` inside of subschemas, which `schema_hook` returned, to `components`.
+
+    A definition is renamed if another one has its name.
+    """
+    waiting = [schema, *components.values()]
+    while waiting:
+        for _, node in list(iter_subschemas(waiting.pop())):
+            definitions = node.pop("$defs", None)
+            if definitions is None:
+                continue
+            names = {name: _free_name(name, definitions[name], components) for name in definitions}
+            for part in (node, *definitions.values()):
+                for _, inner in iter_subschemas(part):
+                    name = str(inner.get("$ref", "")).removeprefix(REFERENCE.format(name=""))
+                    if name in names:
+                        inner["$ref"] = REFERENCE.format(name=names[name])
+            for name, definition in definitions.items():
+                components[names[name]] = definition
+                waiting.append(definition)
+
+
+def _free_name(name: str, definition: Any, components: Mapping[str, Any]) -> str:
+    """Return `name`, with a number if another definition has it."""
+    number = 2
+    free = name
+    while components.get(free, definition) != definition:
+        free = f"{name}{number}"
+        number += 1
+    return free
 
 
 def _add_enum_type(node: dict[str, Any]) -> None:

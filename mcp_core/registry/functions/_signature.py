@@ -23,8 +23,17 @@ from msgspec.structs import asdict
 
 from mcp_core.registry._errors import DeclarationError
 
-from ._function import MISSING, Function, Parameter, strip_annotated, union_members
+from ._function import (
+    MISSING,
+    DefaultFactory,
+    Function,
+    Parameter,
+    strip_annotated,
+    union_members,
+)
+from ._pydantic import has_pydantic_metadata
 from ._schema import schema_of
+from ._types import decode_hook, encode_value, is_known_class, prepare_type, unsupported
 
 __all__ = [
     "ArgumentReader",
@@ -32,8 +41,8 @@ __all__ = [
     "InvalidArguments",
     "TextReader",
     "check_encoded",
-    "check_type",
     "read_object",
+    "readable_type",
 ]
 
 # What msgspec raises for invalid JSON. TypeError is that of an unhashable member of a set.
@@ -65,16 +74,17 @@ class ArgumentReader:
     __slots__ = ("_decode", "_names", "_struct", "schema")
 
     def __init__(self, function: Function) -> None:
-        for parameter in function.parameters:
-            check_type(_field_type(parameter), f"{function.label}: parameter {parameter.name!r}")
         self._struct = msgspec.defstruct(
             "Arguments",
-            [(p.name, _field_type(p), *_field_default(p)) for p in function.parameters],
+            [
+                (p.name, _field_type(p, function.label), *_field_default(p))
+                for p in function.parameters
+            ],
             forbid_unknown_fields=True,
             kw_only=True,
             rename={p.name: p.wire_name for p in function.parameters},
         )
-        self._decode = msgspec.json.Decoder(self._struct).decode
+        self._decode = msgspec.json.Decoder(self._struct, dec_hook=decode_hook).decode
         self._names = [p.wire_name for p in function.parameters]
         self.schema = _argument_schema(self._struct, function)
 
@@ -109,7 +119,9 @@ class ArgumentReader:
         if not isinstance(values, dict):
             raise ArgumentsNotAnObject
         try:
-            return asdict(msgspec.convert(values, self._struct, str_keys=True))
+            return asdict(
+                msgspec.convert(values, self._struct, str_keys=True, dec_hook=decode_hook)
+            )
         except _DECODE_ERRORS as exc:
             raise InvalidArguments(_explain(exc, self._names)) from None
 
@@ -124,7 +136,7 @@ def _parse_number(literal: str) -> int | float:
 _decode_whole_numbers: Final = msgspec.json.Decoder(float_hook=_parse_number).decode
 
 
-def _field_type(parameter: Parameter) -> Any:
+def _field_type(parameter: Parameter, label: str) -> Any:
     annotation = Any if parameter.annotation is MISSING else _with_formats(parameter.annotation)
     if (
         parameter.default is None
@@ -132,6 +144,7 @@ def _field_type(parameter: Parameter) -> Any:
         and type(None) not in union_members(annotation)
     ):
         annotation = typing.Optional[annotation]  # noqa: UP045 - not every annotation has `|`
+    annotation = readable_type(annotation, f"{label}: parameter {parameter.name!r}")
     extras = typing.get_args(parameter.annotation)[1:]
     has_description = any(isinstance(extra, Meta) and extra.description for extra in extras)
     if parameter.description and not has_description:
@@ -142,6 +155,8 @@ def _field_type(parameter: Parameter) -> Any:
 def _field_default(parameter: Parameter) -> tuple[Any, ...]:
     if parameter.required:
         return ()
+    if isinstance(parameter.default, DefaultFactory):
+        return (msgspec.field(default_factory=parameter.default.make),)
     if isinstance(parameter.default, _IMMUTABLE):
         return (parameter.default,)
     # The same object in each call, as Python does. msgspec would copy or reject some defaults.
@@ -176,7 +191,7 @@ def _argument_schema(struct: type[Struct], function: Function) -> dict[str, Any]
     for parameter in function.parameters:
         if not parameter.required:
             try:
-                default = msgspec.json.decode(msgspec.json.encode(parameter.default))
+                default = msgspec.json.decode(encode_value(parameter.default))
             except (TypeError, ValueError):
                 continue  # JSON cannot represent this default, which the schema may leave out
             properties[parameter.wire_name]["default"] = default
@@ -208,6 +223,8 @@ class _TextField(Struct, frozen=True):
     required: bool
     is_text: bool
     read: Callable[[Any], Any]
+    # What `Field(...)` in place of a default stands for, otherwise None.
+    make_default: Callable[[], Any] | None
 
 
 class TextReader:
@@ -226,6 +243,7 @@ class TextReader:
                 p.required,
                 strip_annotated(p.annotation) in _TEXT,
                 _text_reader(p, function.label),
+                _default_of_field(p),
             )
             for p in function.parameters
         }
@@ -259,23 +277,36 @@ class TextReader:
                         f"Invalid argument `{wire_name}`: {reason[:1].lower()}{reason[1:]}"
                     ) from None
         for wire_name, field in self._fields.items():
-            if field.required and wire_name not in arguments:
+            if field.name in values:
+                continue
+            if field.required:
                 raise InvalidArguments(f"Missing argument `{wire_name}`")
+            if field.make_default is not None:
+                values[field.name] = field.make_default()
         return values
 
 
 _TEXT: Final = (str, Any, MISSING)
 
 
+def _default_of_field(parameter: Parameter) -> Callable[[], Any] | None:
+    """Return a maker of the default, None if Python knows the default itself."""
+    if not parameter.has_field or parameter.required:
+        return None
+    if isinstance(parameter.default, DefaultFactory):
+        return parameter.default.make
+    return lambda: parameter.default
+
+
 def _text_reader(parameter: Parameter, label: str) -> Callable[[Any], Any]:
     annotation = Any if parameter.annotation is MISSING else parameter.annotation
-    check_type(annotation, f"{label}: parameter {parameter.name!r}")
-    decode = msgspec.json.Decoder(annotation, strict=False).decode
+    annotation = readable_type(annotation, f"{label}: parameter {parameter.name!r}")
+    decode = msgspec.json.Decoder(annotation, strict=False, dec_hook=decode_hook).decode
     allows_text = str in union_members(annotation)
 
     def read(text: str | list[str]) -> Any:
         try:
-            return msgspec.convert(text, annotation, strict=False)
+            return msgspec.convert(text, annotation, strict=False, dec_hook=decode_hook)
         except msgspec.ValidationError:
             # A type that allows text accepts any text, so its error is final.
             if allows_text or not isinstance(text, str):
@@ -292,24 +323,43 @@ def _text_reader(parameter: Parameter, label: str) -> Callable[[Any], Any]:
 # --- Types and values -----------------------------------------------------------------------------
 
 
-def check_type(annotation: Any, location: str) -> None:
-    """Raise `DeclarationError` if JSON cannot be decoded as `annotation`.
+def readable_type(annotation: Any, location: str) -> Any:
+    """Return `annotation` as decoders with `decode_hook` read it.
 
-    `location` names the annotation in the error text.
+    `location` names the annotation in error texts.
+
+    Raises:
+        DeclarationError: JSON cannot be decoded as `annotation`.
     """
     try:
-        # Encode it now: otherwise `tools/list` would fail at the first client.
-        msgspec.json.encode(schema_of(annotation))
-        msgspec.json.Decoder(annotation)
-        for part in _parts_of(annotation):
+        readable = prepare_type(annotation, location)
+        for part in _parts_of(readable):
             # With a description msgspec makes a schema of any class, although it cannot decode it.
-            if isinstance(part, msgspec.inspect.CustomType):
-                raise TypeError(f"type {part.cls.__name__} is not supported")
+            if isinstance(part, msgspec.inspect.CustomType) and not is_known_class(part.cls):
+                raise unsupported(part.cls)
+            if isinstance(part, msgspec.inspect.StructType):
+                _check_struct(part.cls)
+        # Encode it now: otherwise `tools/list` would fail at the first client.
+        msgspec.json.encode(schema_of(readable))
+        msgspec.json.Decoder(readable, dec_hook=decode_hook)
+    except DeclarationError:
+        raise
     except Exception as exc:  # inspecting a type runs annotations, which may raise anything
         reason = str(exc).strip().splitlines()[-1:] or [type(exc).__name__]
         raise DeclarationError(
             f"{location} cannot be described by a JSON Schema: {reason[0]}"
         ) from exc
+    return readable
+
+
+def _check_struct(cls: type) -> None:
+    """Raise `TypeError` if pydantic's metadata is in a Struct, where msgspec ignores it."""
+    for name, hint in typing.get_type_hints(cls, include_extras=True).items():
+        if has_pydantic_metadata(hint):
+            raise TypeError(
+                f"field {name!r} of {cls.__name__} is annotated for pydantic; "
+                "use msgspec.Meta in a Struct, or a pydantic model"
+            )
 
 
 def _parts_of(annotation: Any) -> Iterator[msgspec.inspect.Type | msgspec.inspect.Field]:

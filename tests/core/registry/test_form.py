@@ -9,6 +9,7 @@ from datetime import date, datetime
 from typing import Annotated, Any, Literal, NamedTuple, Optional, Required, TypedDict, assert_type
 
 import msgspec
+import pydantic
 import pytest
 from msgspec import Meta, Struct
 
@@ -346,3 +347,84 @@ def test_form_result_types_are_known_to_the_type_checker() -> None:
         raise AssertionError(answer.action)
     assert_type(answer.data, Record)
     assert_type(Form(GIVEN), Form[dict[str, Any]])
+
+
+# -- Pydantic --------------------------------------------------------------------------------------
+
+
+class Booking(pydantic.BaseModel):
+    seats: int = pydantic.Field(gt=0, lt=9, description="How many?")
+    side: Literal["window", "aisle"] = "aisle"
+    colour: Colour = Colour.RED
+    colours: list[Colour] = []
+    note: str | None = None
+    day: date | None = None
+    mail: str = pydantic.Field(default="", json_schema_extra={"format": "email"})
+    only: Literal["x"] = "x"
+
+
+class Nested(pydantic.BaseModel):
+    booking: Booking
+
+
+def test_form_of_pydantic_model_is_flat() -> None:
+    form = Form(Booking)
+    assert form.schema == {
+        "type": "object",
+        "properties": {
+            "seats": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 8,
+                "title": "Seats",
+                "description": "How many?",
+            },
+            "side": {
+                "type": "string",
+                "enum": ["window", "aisle"],
+                "default": "aisle",
+                "title": "Side",
+            },
+            "colour": {"type": "string", "enum": ["#f00", "#0f0"], "default": "#f00"},
+            "colours": {
+                "type": "array",
+                "items": {"type": "string", "enum": ["#f00", "#0f0"]},
+                "default": [],
+                "title": "Colours",
+            },
+            "note": {"type": "string", "title": "Note"},
+            "day": {"type": "string", "format": "date", "title": "Day"},
+            "mail": {"type": "string", "format": "email", "default": "", "title": "Mail"},
+            "only": {"type": "string", "enum": ["x"], "default": "x", "title": "Only"},
+        },
+        "required": ["seats"],
+    }
+
+
+def test_form_of_pydantic_model_reads_content_as_model() -> None:
+    content = {"seats": 3.0, "colours": ["#0f0"], "day": "2026-07-28"}
+    assert Form(Booking).read(accepted(**content)) == AcceptedElicitation(
+        Booking(seats=3, colours=[Colour.GREEN], day=date(2026, 7, 28))
+    )
+    assert Form(Booking).read(ElicitResult(action="decline")) == DeclinedElicitation()
+
+
+class Even(pydantic.BaseModel):
+    number: int
+
+    @pydantic.field_validator("number")
+    @classmethod
+    def _is_even(cls, number: int) -> int:
+        if number % 2:
+            raise ValueError("it is odd")
+        return number
+
+
+def test_form_of_pydantic_model_validator_rejects_content() -> None:
+    with pytest.raises(ValueError, match="number: Value error, it is odd"):
+        Form(Even).read(accepted(number=3))
+
+
+def test_form_of_nested_pydantic_model_raises() -> None:
+    with pytest.raises(DeclarationError, match="not a flat object of simple fields"):
+        Form(Nested)

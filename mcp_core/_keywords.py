@@ -1,0 +1,64 @@
+"""Keyword options that are declared as a `TypedDict`: unknown ones, and signatures for `help()`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+__all__ = ["check_keywords", "shows_keywords"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def check_keywords(options: Mapping[str, object], kind: type, function: str) -> None:
+    """Check that `kind`, a `TypedDict`, has all of `options`.
+
+    `function` is what the options were given to, for the error text.
+
+    Raises:
+        TypeError: an option is unknown. The text names a similar one, if there is one.
+    """
+    known = kind.__annotations__  # with those of the base classes
+    if not options.keys() <= known.keys():
+        name = next(name for name in options if name not in known)
+        raise TypeError(unknown_keyword(function, name, known))
+
+
+def unknown_keyword(function: str, name: str, known: Mapping[str, object]) -> str:
+    """Return the text of the error for an option that a function does not have."""
+    from difflib import get_close_matches  # on first use: only for the error
+
+    similar = get_close_matches(name, known, 1)
+    hint = f"did you mean {similar[0]!r}?" if similar else f"there are {', '.join(known)}"
+    return f"{function} has no option {name!r}; {hint}"
+
+
+class _Default:
+    """Stands for a default that the function knows."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+_DEFAULT: Final = _Default()
+
+
+def shows_keywords(kind: type) -> Callable[[F], F]:
+    """Return a decorator by which `help()` lists the keys of `kind` in place of `**options`."""
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        names = {parameter.name for parameter in parameters}
+        parameters += [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULT, annotation=annotation
+            )
+            for name, annotation in kind.__annotations__.items()
+            if name not in names
+        ]
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return function
+
+    return decorate

@@ -1,0 +1,174 @@
+"""Pydantic's models, fields and types in signatures, without a dependency on pydantic.
+
+1. They are recognised by their attributes. Pydantic is imported when a declared function uses it,
+   so the author's program has imported it before.
+2. An annotation that contains one of them anywhere is read, described and written by pydantic as a
+   whole, with its own schema and error texts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from mcp_core.registry._errors import DeclarationError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+__all__ = [
+    "PydanticType",
+    "field_of",
+    "has_pydantic_metadata",
+    "is_field",
+    "is_model",
+    "uses_pydantic",
+]
+
+# The packages whose objects in `Annotated[...]` only pydantic reads.
+_PACKAGES: Final = ("pydantic", "pydantic_core", "annotated_types")
+_MAX_ERRORS: Final = 10  # as many as a model can use; a list can have one for each item
+
+
+def is_field(value: Any) -> bool:
+    """Return True if `value` is what `pydantic.Field(...)` returns."""
+    return type(value).__name__ == "FieldInfo" and _is_of_pydantic(value)
+
+
+def is_model(annotation: Any) -> bool:
+    """Return True for a class that pydantic reads: a model, a dataclass or a type of its own."""
+    return isinstance(annotation, type) and (
+        hasattr(annotation, "__pydantic_core_schema__")
+        or hasattr(annotation, "__get_pydantic_core_schema__")
+    )
+
+
+def uses_pydantic(annotation: Any) -> bool:
+    """Return True if pydantic has to read `annotation`, because of itself or a part of it.
+
+    The fields of a Struct are no part: pydantic cannot read a Struct.
+    """
+    return has_pydantic_metadata(annotation) or any(map(is_model, _parts(annotation)))
+
+
+def has_pydantic_metadata(annotation: Any) -> bool:
+    """Return True if `Annotated[...]` in the annotation has metadata that only pydantic reads."""
+    return any(
+        any(map(_is_of_pydantic, getattr(part, "__metadata__", ()))) for part in _parts(annotation)
+    )
+
+
+def field_of(annotation: Any) -> Any:
+    """Return the `Field(...)` in `Annotated[T, Field(...)]`, None without one."""
+    return next(filter(is_field, getattr(annotation, "__metadata__", ())), None)
+
+
+def _is_of_pydantic(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] in _PACKAGES or hasattr(
+        value, "__get_pydantic_core_schema__"
+    )
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """Yield the annotation, its type arguments, and the fields of its dataclasses and such."""
+    waiting, seen = [annotation], set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        # `Annotated[T, ...]` has T as its origin, and the metadata among its arguments.
+        is_annotated = typing.get_origin(part) is typing.Annotated
+        waiting += [part.__origin__] if is_annotated else typing.get_args(part)
+        if dataclasses.is_dataclass(part) or typing.is_typeddict(part) or hasattr(part, "_fields"):
+            try:
+                waiting += typing.get_type_hints(part, include_extras=True).values()
+            except Exception:  # noqa: BLE001, S112 - annotations are code, checked later
+                continue
+
+
+class PydanticType:
+    """The reader, writer and schemas of an annotation, by pydantic.
+
+    Args:
+        annotation: the annotation, with the metadata of `Annotated`.
+        location: names it in error texts.
+
+    Raises:
+        DeclarationError: pydantic is not installed, or cannot read the annotation.
+    """
+
+    __slots__ = ("_adapter",)
+
+    def __init__(self, annotation: Any, location: str) -> None:
+        try:
+            from pydantic import TypeAdapter
+        except ImportError:
+            raise DeclarationError(
+                f"{location} uses annotations that only pydantic reads: pip install pydantic"
+            ) from None
+        try:
+            with warnings.catch_warnings():
+                # The name of a parameter is read from its `Field(alias=...)` by us.
+                warnings.filterwarnings("ignore", r"The '(validation_)?alias' attribute")
+                self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+            self.schema("validation")
+        except Exception as exc:  # building a schema runs the code of the author's types
+            reason = str(exc).partition(". ")[0].strip() or type(exc).__name__
+            raise DeclarationError(
+                f"{location} cannot be read by pydantic: {reason}; "
+                "use types of pydantic only, or none, in one annotation"
+            ) from exc
+
+    def schema(self, mode: typing.Literal["validation", "serialization"]) -> dict[str, Any]:
+        """Return the JSON Schema of what is read ("validation") or written ("serialization").
+
+        References point into its own `$defs`.
+        """
+        return self._adapter.json_schema(mode=mode)
+
+    def read(self, value: Any) -> Any:
+        """Return the object for a value of JSON.
+
+        Raises:
+            ValueError: the value is not valid. The text has a line for each error.
+        """
+        # As JSON, since a strict model accepts text for a date from JSON only.
+        return self._validated(self._adapter.validate_json, msgspec.json.encode(value))
+
+    def write(self, value: Any) -> bytes:
+        """Return the JSON of an object.
+
+        Raises:
+            ValueError: it is not of the annotated type.
+        """
+        return self._adapter.dump_json(
+            self._validated(self._adapter.validate_python, value), by_alias=True
+        )
+
+    @staticmethod
+    def _validated(validate: Callable[[Any], Any], value: Any) -> Any:
+        try:
+            return validate(value)
+        except ValueError as exc:  # pydantic's ValidationError is one
+            raise ValueError(_describe(exc)) from None
+
+
+def _describe(exc: Any) -> str:
+    """Return the errors of pydantic's `ValidationError` in one line, without the input."""
+    if not hasattr(exc, "errors"):
+        return str(exc)
+    errors = exc.errors(include_url=False, include_context=False, include_input=False)
+    lines = [
+        f"{'.'.join(map(str, error['loc']))}: {error['msg']}" if error["loc"] else error["msg"]
+        for error in errors[:_MAX_ERRORS]
+    ]
+    if len(errors) > _MAX_ERRORS:
+        lines.append(f"and {len(errors) - _MAX_ERRORS} more errors")
+    return "; ".join(lines)

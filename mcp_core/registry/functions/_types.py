@@ -1,0 +1,201 @@
+"""Types that msgspec alone does not read: paths, unions of objects, and those of pydantic.
+
+`prepare_type` puts a stand-in class in the place of such a type. msgspec hands values of a class
+that it does not know to `decode_hook`, which is why the decoders of this package have that hook.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Final
+
+import msgspec
+
+from ._pydantic import PydanticType, is_model, uses_pydantic
+
+__all__ = [
+    "REFERENCE",
+    "StandIn",
+    "decode_hook",
+    "encode_value",
+    "is_known_class",
+    "prepare_type",
+    "schema_hook",
+    "unsupported",
+]
+
+REFERENCE: Final = "#/$defs/{name}"  # to a definition, from anywhere in a schema
+
+_GENERICS: Final = (list, set, frozenset, tuple, dict)
+
+
+class _AnyInstance(type):
+    """The metaclass of stand-ins: msgspec checks that `decode_hook` returned an instance."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return True
+
+
+class StandIn(metaclass=_AnyInstance):
+    """The base of classes that stand in for a type in annotations for msgspec. No instances."""
+
+    schema: ClassVar[dict[str, Any]]
+
+    @staticmethod
+    def read(value: Any) -> Any:
+        """Return the object for a value of JSON, or raise `ValueError`."""
+        raise NotImplementedError
+
+
+def prepare_type(annotation: Any, location: str) -> Any:
+    """Return `annotation` with a `StandIn` for every part that msgspec cannot read.
+
+    An annotation that msgspec can read is returned as it is. `location` names the annotation in
+    error texts.
+
+    Raises:
+        DeclarationError: a part cannot be read.
+    """
+    if uses_pydantic(annotation):
+        pydantic_type = PydanticType(annotation, location)
+        return _stand_in(pydantic_type.read, pydantic_type.schema("validation"))
+    origin = typing.get_origin(annotation)
+    parts = typing.get_args(annotation)
+    if origin is Annotated:
+        inner = prepare_type(annotation.__origin__, location)
+        same = inner is annotation.__origin__
+        return annotation if same else Annotated[inner, *annotation.__metadata__]
+    if origin in (typing.Union, types.UnionType):
+        return _prepare_union(annotation, parts, location)
+    if origin in _GENERICS:
+        prepared = tuple(prepare_type(part, location) for part in parts)
+        return annotation if all(map(_same, prepared, parts)) else origin[prepared]
+    return annotation
+
+
+def _same(left: Any, right: Any) -> bool:
+    return left is right
+
+
+def _prepare_union(annotation: Any, parts: tuple[Any, ...], location: str) -> Any:
+    """Return a union as it is if msgspec can tell its members apart, otherwise a stand-in."""
+    try:
+        msgspec.json.Decoder(annotation)
+    except TypeError:
+        pass
+    else:
+        return annotation
+    none = type(None)
+    members = [prepare_type(part, location) for part in parts if part is not none]
+    optional = len(members) < len(parts)
+    stand_in = members[0] if len(members) == 1 else _union_of(members)
+    return typing.Optional[stand_in] if optional else stand_in  # noqa: UP045 - computed
+
+
+def _union_of(members: list[Any]) -> type[StandIn]:
+    """Return a stand-in that reads a value as the first member that accepts it.
+
+    `str` is tried last: it accepts what other types read from text, such as a UUID.
+    """
+    ordered = sorted(members, key=lambda member: member is str)
+    names = ", ".join(_name_of(member) for member in members)
+
+    def read(value: Any) -> Any:
+        reasons = []
+        for member in ordered:
+            try:
+                return msgspec.convert(value, member, dec_hook=decode_hook)
+            except msgspec.ValidationError as exc:
+                reasons.append(f"{_name_of(member)}: {exc}")
+        raise ValueError(f"Expected one of {names} ({'; '.join(reasons)})")
+
+    schemas, definitions = msgspec.json.schema_components(
+        members, schema_hook=schema_hook, ref_template=REFERENCE
+    )
+    return _stand_in(read, {"anyOf": list(schemas), "$defs": definitions})
+
+
+def _name_of(member: Any) -> str:
+    return getattr(member, "__name__", str(member))
+
+
+def _stand_in(reader: Callable[[Any], Any], description: dict[str, Any]) -> type[StandIn]:
+    class Reader(StandIn):
+        schema = description
+
+        @staticmethod
+        def read(value: Any) -> Any:
+            return reader(value)
+
+    return Reader
+
+
+def unsupported(cls: type[Any]) -> TypeError:
+    """Return the error for a class that cannot be decoded from JSON."""
+    return TypeError(
+        f"type {cls.__name__} is not supported; "
+        "use a dataclass, a msgspec.Struct or a pydantic model"
+    )
+
+
+def is_known_class(cls: Any) -> bool:
+    """Return True if the hooks of this module read the class."""
+    return isinstance(cls, type) and (issubclass(cls, StandIn) or _is_path(cls) or is_model(cls))
+
+
+def _is_path(cls: type[Any]) -> bool:
+    """Return True for `pathlib.Path` and its like: classes of paths, made from text."""
+    return hasattr(cls, "__fspath__")
+
+
+def decode_hook(cls: type[Any], value: Any) -> Any:
+    """Return the object of a class that msgspec does not know, from a value of JSON.
+
+    Raises:
+        ValueError: the value is not valid. msgspec adds where it is.
+    """
+    if issubclass(cls, StandIn):
+        return cls.read(value)
+    if _is_path(cls):
+        if type(value) is not str or "\0" in value:
+            raise ValueError("Expected a path")
+        return cls(value)
+    if is_model(cls):
+        return _model_type(cls).read(value)  # type: ignore[arg-type]
+    raise unsupported(cls)
+
+
+# A class is hashable, which mypy does not see.
+@functools.lru_cache(maxsize=256)
+def _model_type(cls: type[Any]) -> PydanticType:
+    return PydanticType(cls, cls.__name__)
+
+
+def schema_hook(cls: type[Any]) -> dict[str, Any]:
+    """Return the JSON Schema of a class that msgspec does not know.
+
+    Raises:
+        TypeError: this module does not know it either.
+    """
+    if issubclass(cls, StandIn):
+        return dict(cls.schema)
+    if _is_path(cls):
+        return {"type": "string", "format": "path"}
+    if is_model(cls):
+        return _model_type(cls).schema("validation")  # type: ignore[arg-type]
+    raise unsupported(cls)
+
+
+def _encode_hook(value: Any) -> Any:
+    if _is_path(type(value)):
+        return value.__fspath__()
+    serializer = getattr(type(value), "__pydantic_serializer__", None)
+    if serializer is not None:
+        return serializer.to_python(value, mode="json", by_alias=True)
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+
+
+encode_value: Final[Callable[[Any], bytes]] = msgspec.json.Encoder(enc_hook=_encode_hook).encode

@@ -1,0 +1,331 @@
+"""Parameters and results that are declared with pydantic."""
+
+# No postponed annotations here: types are made inside of test functions.
+
+import dataclasses
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import jsonschema
+import msgspec
+import pydantic
+import pytest
+from msgspec import Raw
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
+
+from mcp_core import LATEST
+from mcp_core.registry import DeclarationError
+from mcp_core.registry.functions._function import inspect_function
+from mcp_core.registry.functions._output import Output
+from mcp_core.registry.functions._signature import ArgumentReader, InvalidArguments, TextReader
+from mcp_core.revisions._dialects import DIALECTS
+
+
+class Item(BaseModel):
+    """One thing to buy."""
+
+    name: str
+    price: Decimal = Field(gt=0)
+
+
+class Order(BaseModel):
+    items: list[Item] = Field(max_length=2)
+    note: str | None = None
+
+
+class Renamed(BaseModel):
+    user_id: int = Field(alias="userId")
+
+
+class Exact(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    count: int
+    at: pydantic.AwareDatetime | None = None
+
+
+class Node(BaseModel):
+    children: list["Node"] = []
+
+
+@dataclasses.dataclass
+class Bounded:
+    count: Annotated[int, Field(ge=1)]
+
+
+@pydantic.dataclasses.dataclass
+class Checked:
+    count: int = Field(ge=1)
+
+
+class Holder(msgspec.Struct):
+    item: Item
+    place: Path
+
+
+def even(value: int) -> int:
+    if value % 2:
+        raise ValueError("it is odd")
+    return value
+
+
+def reader_of(annotation: Any, *default: Any) -> ArgumentReader:
+    """Return a reader for `def f(x: annotation = default)`."""
+
+    def f(x): ...  # type: ignore[no-untyped-def]
+
+    f.__annotations__ = {"x": annotation}
+    f.__defaults__ = default
+    return ArgumentReader(inspect_function(f))
+
+
+def read(annotation: Any, value: str) -> Any:
+    return reader_of(annotation).read(Raw(b'{"x":%b}' % value.encode()))["x"]
+
+
+ITEM = '{"name":"tea","price":"1.5"}'
+TEA = Item(name="tea", price=Decimal("1.5"))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"),
+    [
+        (Item, ITEM, TEA),
+        (Item | None, "null", None),
+        (list[Item], f"[{ITEM}]", [TEA]),
+        (dict[str, Item], f'{{"a":{ITEM}}}', {"a": TEA}),
+        (Item | Bounded, '{"count":1}', Bounded(1)),
+        (Order, f'{{"items":[{ITEM}]}}', Order(items=[TEA])),
+        (Node, '{"children":[{}]}', Node(children=[Node()])),
+        (Renamed, '{"userId":3}', Renamed(userId=3)),
+        (Bounded, '{"count":1.0}', Bounded(1)),
+        (Checked, '{"count":1}', Checked(1)),
+        (Holder, f'{{"item":{ITEM},"place":"a"}}', Holder(TEA, Path("a"))),
+        (Annotated[int, Field(ge=1, le=3)], "3", 3),
+        (Annotated[int, Field(ge=1)] | None, "null", None),
+        (list[Annotated[int, Field(ge=1)]], "[1]", [1]),
+        (PositiveInt, "1", 1),
+        (Annotated[int, AfterValidator(even)], "2", 2),
+        (Annotated[int, Field()], "123456789012345678901234567890", 123456789012345678901234567890),
+    ],
+)
+def test_argument_reader_pydantic_value_is_converted(
+    annotation: Any, value: str, expected: Any
+) -> None:
+    found = read(annotation, value)
+    assert found == expected
+    assert type(found) is type(expected)
+    schema = reader_of(annotation).schema
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate({"x": json.loads(value)})
+
+
+def test_argument_reader_strict_model_reads_json_text_as_date() -> None:
+    at = read(Exact, '{"count":1,"at":"2026-07-28T12:00:00Z"}').at
+    assert at.year == 2026
+    with pytest.raises(InvalidArguments, match="count: Input should be a valid integer"):
+        read(Exact, '{"count":"1"}')
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "why"),
+    [
+        (
+            Annotated[int, Field(ge=1, le=3)],
+            "4",
+            "Invalid argument `x`: input should be less than or equal to 3",
+        ),
+        (
+            Item,
+            '{"name":1,"price":0}',
+            (
+                "Invalid argument `x`: name: Input should be a valid string; "
+                "price: Input should be greater than 0"
+            ),
+        ),
+        (
+            Order,
+            '{"items":[{"price":1}]}',
+            "Invalid argument `x`: items.0.name: Field required",
+        ),
+        (
+            Bounded,
+            '{"count":0}',
+            "Invalid argument `x`: count: Input should be greater than or equal to 1",
+        ),
+        (
+            Checked,
+            '{"count":0}',
+            "Invalid argument `x`: count: Input should be greater than or equal to 1",
+        ),
+        (
+            Holder,
+            '{"item":{"name":"a","price":0},"place":"a"}',
+            "Invalid argument `x.item`: price: Input should be greater than 0",
+        ),
+        (
+            Annotated[int, AfterValidator(even)],
+            "3",
+            "Invalid argument `x`: value error, it is odd",
+        ),
+        (
+            list[Annotated[int, Field(ge=1)]],
+            json.dumps([0] * 12),
+            "Invalid argument `x`: "
+            + "; ".join(f"{n}: Input should be greater than or equal to 1" for n in range(10))
+            + "; and 2 more errors",
+        ),
+    ],
+)
+def test_argument_reader_invalid_pydantic_value_has_a_reason(
+    annotation: Any, value: str, why: str
+) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        read(annotation, value)
+    assert str(caught.value) == why
+
+
+def test_argument_reader_field_as_default_gives_default_bounds_and_name() -> None:
+    def f(
+        count: int = Field(3, ge=1, description="how many"),
+        names: list[str] = Field(default_factory=list),  # noqa: B008
+        wanted: int = Field(ge=1),
+        user: str = Field("me", alias="userName"),
+        also: Annotated[int, Field(7, le=9)] = 8,
+        last: Annotated[int, Field(7, le=9)] = None,  # type: ignore[assignment] # noqa: RUF013
+    ) -> None: ...
+
+    reader = ArgumentReader(inspect_function(f))
+    properties = reader.schema["properties"]
+    assert properties["count"] == {
+        "type": "integer",
+        "minimum": 1,
+        "default": 3,
+        "description": "how many",
+    }
+    assert reader.schema["required"] == ["wanted"]
+    first, second = reader.read(b'{"wanted":1}'), reader.read(b'{"wanted":1,"userName":"you"}')
+    assert first == {
+        "count": 3,
+        "names": [],
+        "wanted": 1,
+        "user": "me",
+        "also": 8,
+        "last": None,
+    }
+    assert second["user"] == "you"
+    assert first["names"] is not second["names"]
+    with pytest.raises(InvalidArguments, match="`count`: input should be greater"):
+        reader.read(b'{"wanted":1,"count":0}')
+
+
+def test_argument_reader_definitions_of_equal_names_stay_apart() -> None:
+    def make(kind: Any) -> type[BaseModel]:
+        class Part(BaseModel):
+            value: kind
+
+        class Whole(BaseModel):
+            parts: list[Part]
+
+        return Whole
+
+    def f(a, b, c): ...  # type: ignore[no-untyped-def]
+
+    number, text = make(int), make(str)
+    f.__annotations__ = {"a": number, "b": text, "c": number}
+    schema = ArgumentReader(inspect_function(f)).schema
+    assert set(schema["$defs"]) == {"Part", "Part2"}
+    validator = jsonschema.Draft202012Validator(schema)
+    good = {"a": {"parts": [{"value": 1}]}, "b": {"parts": [{"value": "x"}]}, "c": {"parts": []}}
+    validator.validate(good)
+    assert not validator.is_valid({**good, "b": {"parts": [{"value": 1}]}})
+    assert not validator.is_valid({**good, "c": {"parts": [{"value": "x"}]}})
+
+
+def test_text_reader_reads_text_with_pydantic_and_fills_defaults() -> None:
+    def f(
+        count: int = Field(3, ge=1),
+        names: list[str] = Field(default_factory=list),  # noqa: B008
+        item: Item | None = None,
+    ) -> None: ...
+
+    reader = TextReader(inspect_function(f))
+    assert reader.read({}) == {"count": 3, "names": []}
+    assert reader.read({"count": "", "item": ITEM}) == {"count": 3, "names": [], "item": TEA}
+    assert reader.read({"count": "5", "names": '["a"]'}) == {"count": 5, "names": ["a"]}
+    with pytest.raises(InvalidArguments, match="Invalid argument `count`: input should be greater"):
+        reader.read({"count": "0"})
+
+
+class InStruct(msgspec.Struct):
+    count: Annotated[int, Field(ge=1)]
+
+
+class Plain(msgspec.Struct):
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("annotation", "why"),
+    [
+        (InStruct, "field 'count' of InStruct is annotated for pydantic; use msgspec.Meta"),
+        (Item | Plain, "cannot be read by pydantic: .*; use types of pydantic only"),
+    ],
+)
+def test_argument_reader_mixture_of_both_libraries_raises_with_cure(
+    annotation: Any, why: str
+) -> None:
+    with pytest.raises(DeclarationError, match=why):
+        reader_of(annotation)
+
+
+def test_argument_reader_without_pydantic_names_the_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic", None)
+    with pytest.raises(DeclarationError, match="pip install pydantic"):
+        reader_of(Annotated[int, Field(ge=1)])
+
+
+# -- Results ---------------------------------------------------------------------------------------
+
+
+def test_output_model_is_structured_by_alias() -> None:
+    output = Output(Renamed, None, "function 'f'")
+    assert output.schema(DIALECTS[LATEST])["properties"]["userId"]["type"] == "integer"  # type: ignore[index]
+    result = output.result(Renamed(userId=3), DIALECTS[LATEST])
+    assert msgspec.json.encode(result.structured_content) == b'{"userId":3}'  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("returns", "value", "expected"),
+    [
+        (list[Item], [TEA], b'[{"name":"tea","price":"1.5"}]'),
+        (Item | None, None, b"null"),
+        (Bounded, Bounded(1), b'{"count":1}'),
+        (Annotated[int, Field(ge=1)], 3, b"3"),
+        # Without an annotation the value decides.
+        (Any, TEA, b'{"name":"tea","price":"1.5"}'),
+        (Any, {"a": [TEA]}, b'{"a":[{"name":"tea","price":"1.5"}]}'),
+        (dict[str, Path], {"a": Path("b")}, b'{"a":"b"}'),
+    ],
+)
+def test_output_value_of_pydantic_is_encoded(returns: Any, value: Any, expected: bytes) -> None:
+    result = Output(returns, None, "function 'f'").result(value, DIALECTS[LATEST])
+    assert bytes(result.structured_content) == expected  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("returns", "value", "why"),
+    [
+        (Item, {"name": "a", "price": 0}, "price: Input should be greater than 0"),
+        (Item, "tea", "Input should be a valid dictionary or instance of Item"),
+        (Annotated[int, Field(ge=1)], 0, "Input should be greater than or equal to 1"),
+    ],
+)
+def test_output_invalid_value_of_pydantic_raises(returns: Any, value: Any, why: str) -> None:
+    with pytest.raises(InvalidArguments, match=why):
+        Output(returns, None, "function 'f'").result(value, DIALECTS[LATEST])

@@ -1,0 +1,123 @@
+"""Unknown keyword options raise, and `help()` shows the known ones."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mcp_asyncio_shim
+import mcp_trio
+from mcp_core._keywords import check_keywords
+from mcp_core.http import HttpOptions
+from mcp_core.runtime import CallOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def function() -> str:
+    """Do nothing."""
+    return ""
+
+
+# Type checkers know the options too.
+untyped_trio: Any = mcp_trio
+untyped_shim: Any = mcp_asyncio_shim
+untyped_options: Any = HttpOptions
+
+
+def server() -> Any:
+    return mcp_trio.Server("s")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: server().tool(nmae="x")(function),
+            "@server.tool has no option 'nmae'; did you mean 'name'",
+        ),
+        (lambda: server().add_tool(function, titel="x"), "no option 'titel'; did you mean 'title'"),
+        (
+            lambda: server().resource("a://b", mimetype="text/plain")(function),
+            "@server.resource has no option 'mimetype'; did you mean 'mime_type'",
+        ),
+        (
+            lambda: server().resource("a://{b}", mimetype="text/plain")(lambda b: b),
+            "did you mean 'mime_type'",
+        ),
+        (lambda: server().prompt(zzz=1)(function), "no option 'zzz'; there are name, title, "),
+        (
+            lambda: untyped_trio.connect(server(), versoins=["2025-11-25"]),
+            "did you mean 'versions'",
+        ),
+        (lambda: untyped_trio.asgi(server(), session=False), "did you mean 'sessions'"),
+        (lambda: untyped_shim.asgi(server(), session=False), "did you mean 'sessions'"),
+        (lambda: untyped_options.of(host=["a"]), "did you mean 'hosts'"),
+    ],
+)
+def test_unknown_option_raises_and_names_a_similar_one(
+    call: Callable[[], object], text: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: server().resource(function), r"write @server\.resource\('notes://today'\)"),
+        (lambda: server().tool("adder"), r"write @server\.tool\(name='adder'\)"),
+        (lambda: server().prompt("review"), r"write @server\.prompt\(name='review'\)"),
+    ],
+)
+def test_decorator_misused_says_what_to_write(call: Callable[[], object], text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        call()
+
+
+@pytest.mark.parametrize("name", ["timout", "on_progress"])
+async def test_call_with_unknown_option_raises_and_sends_nothing(name: str) -> None:
+    called = []
+    mine = server()
+    mine.add_tool(lambda: called.append(1), name="tool", description="Count.")
+    async with mcp_trio.connect(mine) as client:
+        options: Any = {name: 1}
+        with pytest.raises(TypeError, match=f"the call has no option '{name}'; did you mean "):
+            await client.call_tool("tool", **options)
+        assert called == []
+        await client.call_tool("tool", timeout=1)
+    assert called == [1]
+
+
+@pytest.mark.parametrize("connect", [mcp_trio.connect_stdio, mcp_trio.connect_http])
+async def test_connect_with_unknown_option_raises_before_anything_is_started(connect: Any) -> None:
+    with pytest.raises(TypeError, match="did you mean 'versions'"):
+        async with connect("http://127.0.0.1:1/", version=[]):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (mcp_trio.Server.tool, ["name", "title", "output_schema", "thread"]),
+        (mcp_trio.Server.resource, ["mime_type", "size"]),
+        (mcp_trio.Server.prompt, ["icons"]),
+        (mcp_trio.connect, ["auth", "versions", "on_elicit", "trace"]),
+        (mcp_trio.connect_stdio, ["versions"]),
+        (mcp_asyncio_shim.connect, ["versions", "headers"]),
+        (mcp_trio.asgi, ["hosts", "sessions"]),
+        (mcp_trio.Client.call_tool, ["timeout", "progress"]),
+    ],
+)
+def test_signature_lists_the_options(function: Any, names: list[str]) -> None:
+    parameters = inspect.signature(function).parameters
+    assert set(names) <= parameters.keys()
+    assert all(p.kind is not p.VAR_KEYWORD for p in parameters.values())
+
+
+def test_check_keywords_known_options_pass() -> None:
+    check_keywords({"timeout": 1, "meta": None}, CallOptions, "f()")
