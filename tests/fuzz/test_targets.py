@@ -31,7 +31,7 @@ from mcp_core._limits import Bucket
 from mcp_core.auth._jose import Jws
 from mcp_core.auth.client import _challenge
 from mcp_core.auth.server import _grant, _resource_server
-from mcp_core.auth.server._dpop_verifier import DpopVerifier
+from mcp_core.auth.server._dpop_replay import ReplayCache
 from mcp_core.connection import _negotiation
 from mcp_core.connection._requests import IncomingRequests, OutgoingRequests
 from mcp_core.http.server._endpoint import _NO_SESSION, Endpoint
@@ -286,7 +286,7 @@ MUTANTS: list[tuple[str, object, str, Any]] = [
     ("challenge", _resource_server, "_sanitize_quoted", str),
     ("token", Jws, "verify", lambda self, key: self._payload),
     ("token", _grant, "_check_audience", lambda claims, audience: None),
-    ("token", DpopVerifier, "_mark_used", lambda self, digest, last, now: None),
+    ("token", ReplayCache, "add", lambda self, *proof: True),
     ("http2", _http2_frames, "_MAX_CONTINUATIONS", 17),
     ("http2", _http2_frames, "_IDLE_FRAMES", 10_000),
     ("http2", _http2_frames.FrameWatch, "_continue_block", lambda self, kind, flags, header: None),

@@ -4,8 +4,8 @@
    `Authorization`. Then each message is authorized when it is read (`check`), because only then the
    needed scopes are known.
 2. The responses are: no credentials, 401 without an error; an invalid token, 401 `invalid_token`;
-   missing scopes, 403 `insufficient_scope`; a malformed request, 400 `invalid_request`; a check
-   that could not be completed, 503.
+   missing scopes, 403 `insufficient_scope`; a malformed request, 400 `invalid_request`; too many
+   DPoP proofs, 429; a check that could not be completed, 503.
 3. No text contains a part of a token: not a challenge, not a log line, not an exception of a
    verifier. Texts of clients and of the application cannot leave the quotes of a challenge.
 
@@ -30,6 +30,7 @@ from mcp_core.jsonrpc._codec import encode
 from mcp_core.urls._addresses import find_url_error
 from mcp_core.urls._url import DEFAULT_PORTS
 
+from ._dpop_replay import TooManyProofs
 from ._dpop_verifier import DpopNonceRequired, DpopVerifier, InvalidDpopProof
 from ._grant import Grant, TokenVerifier, VerifierFunction, VerifierUnavailable
 
@@ -249,6 +250,9 @@ class OAuthResourceServer:
             return self._deny(401, "invalid_dpop_proof", str(exc), scheme=_DPOP)
         except InvalidToken as exc:
             return self._deny(401, "invalid_token", str(exc), scheme=credentials.scheme)
+        except TooManyProofs as exc:
+            message = "too many DPoP proofs were used; try again later with a new one"
+            return AuthDenial(429, message, [_RETRY_AFTER], _printable(str(exc)))
         except VerifierUnavailable as exc:
             message = "the token cannot be verified now; try again later"
             return AuthDenial(503, message, [_RETRY_AFTER], _printable(str(exc)))
@@ -361,6 +365,7 @@ class OAuthResourceServer:
             urls=(self.resource, served_at),
             token=credentials.token.reveal(),
             thumbprint=grant.jkt,
+            principal=grant.principal,
             now=now,
         )
 

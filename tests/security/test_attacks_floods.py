@@ -1,0 +1,40 @@
+"""Floods against a protected server: one client, or a stranger, must not lock out the others.
+
+Each test plays the flood over a socket, with limits that are scaled down, and tests that another
+client is served meanwhile.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_core.auth.server import _dpop_replay
+from tests.core.auth.minting import JKT
+from tests.security.test_attacks_server import Site, attacked, call, fresh
+
+
+def call_with_proof(site: Site, sub: str) -> bytes:
+    token = site.token(sub=sub, cnf={"jkt": JKT})
+    return call("whoami", f"dpop: {site.keep(fresh(token))}", token=f"DPoP {token}")
+
+
+async def test_dpop_flood_of_one_user_does_not_lock_out_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_dpop_replay, "_MAX_STORED", 30)
+    monkeypatch.setattr(_dpop_replay, "_FEW", 4)
+    monkeypatch.setattr(_dpop_replay, "_PERIOD", 1e12)  # all of this is within one
+    async with attacked(monkeypatch, dpop=True) as site:
+        before = call_with_proof(site, "bob")
+        assert (await site.ask(before)).status == 200
+        wire = await site.wire()
+        async with wire.stream:
+            answers = [await wire.ask(call_with_proof(site, "eve")) for _ in range(40)]
+        assert [answer.status for answer in answers] == [200] * 29 + [429] * 11
+        assert answers[-1].headers[b"retry-after"] == b"5"
+        assert b"www-authenticate" not in answers[-1].headers
+        for sub in ("bob", "carl", "dora"):
+            assert (await site.ask(call_with_proof(site, sub))).status == 200
+        # The cache is full, and a replay is still noticed.
+        assert (await site.ask(before)).status == 401
+        monkeypatch.undo()
