@@ -14,6 +14,7 @@ Sources: 2026-07-28 basic/authorization; RFC 6750, 9449, 9728.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from inspect import isawaitable
@@ -255,7 +256,8 @@ class OAuthResourceServer:
             return AuthDenial(429, message, [_RETRY_AFTER], _printable(str(exc)))
         except VerifierUnavailable as exc:
             message = "the token cannot be verified now; try again later"
-            return AuthDenial(503, message, [_RETRY_AFTER], _printable(str(exc)))
+            retry_after = (b"retry-after", b"%d" % max(1, math.ceil(exc.retry_after)))
+            return AuthDenial(503, message, [retry_after], _printable(str(exc)))
         if method != b"POST":
             scope_denial = self.check(grant)
             if scope_denial is not None:
