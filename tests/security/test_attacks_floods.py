@@ -6,14 +6,29 @@ client is served meanwhile.
 
 from __future__ import annotations
 
+import json
 import time
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
+import trio
 from joserfc.jwk import ECKey
 
-from mcp_core.auth.server import _dpop_replay
-from tests.core.auth.minting import JKT
-from tests.security.test_attacks_server import Site, attacked, call, fresh
+from mcp_core.auth import HttpRequest, HttpResponse, IntrospectionVerifier, OAuthResourceServer
+from mcp_core.auth.server import _dpop_replay, _introspection
+from mcp_trio import serve_http
+from tests.core.auth.minting import ISSUER, JKT
+from tests.security.test_attacks_server import (
+    RESOURCE,
+    Site,
+    attacked,
+    attacked_server,
+    call,
+    fresh,
+)
+from tests.trio_.http_site import HttpWire
 
 
 def call_with_proof(site: Site, sub: str) -> bytes:
@@ -67,3 +82,57 @@ async def test_jwks_flood_of_unknown_keys_does_not_make_rotated_key_invalid(
         assert (await site.ask(request)).status == 200
         assert site.issuer.log.count("GET /jwks") == 5
         monkeypatch.undo()
+
+
+class StallingIssuer:
+    """The introspection endpoint: it knows the tokens of `users`, and stalls for all others."""
+
+    def __init__(self, *users: str) -> None:
+        self.users = users
+        self.stalled = 0
+        self.full = trio.Event()  # three are stalled
+
+    async def fetch(self, request: HttpRequest, **options: Any) -> HttpResponse:
+        (token,) = parse_qs(request.body.decode())["token"]
+        if token not in self.users:
+            self.stalled += 1
+            if self.stalled == 3:
+                self.full.set()
+            await trio.sleep_forever()
+        claims = {"active": True, "aud": RESOURCE, "sub": token}
+        return HttpResponse(200, [], json.dumps(claims).encode())
+
+
+async def test_introspection_flood_of_unknown_tokens_does_not_lock_out_users(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mcp_trio.http_server._auth._MOST_FETCHES", 6)
+    monkeypatch.setattr(_introspection, "_MAX_UNKNOWN", 3)
+    issuer = StallingIssuer("ann")
+    monkeypatch.setattr("mcp_trio.auth._fetch.fetch", issuer.fetch)
+    verifier = IntrospectionVerifier(
+        ISSUER,
+        RESOURCE,
+        endpoint=f"{ISSUER}/introspect",
+        client_id="x",
+        client_secret="y",
+        cache_seconds=0,
+    )
+    guard = OAuthResourceServer(RESOURCE, [ISSUER], verifier)
+    async with trio.open_nursery() as nursery:
+        start = partial(serve_http, attacked_server([], ""), auth=guard)
+        address = await nursery.start(start)
+        wires = [HttpWire(await trio.open_tcp_stream("127.0.0.1", address.port)) for _ in range(12)]
+        wire = wires.pop()
+        assert (await wire.ask(call(token="ann"))).status == 200
+        for index, each in enumerate(wires[:3]):
+            await each.send(call(token=f"unknown-{index}"))
+        await issuer.full.wait()
+        for index, each in enumerate(wires[3:]):
+            answer = await each.ask(call(token=f"unknown-{3 + index}"))
+            assert (answer.status, answer.headers[b"retry-after"]) == (503, b"5")
+        assert (await wire.ask(call(token="ann"))).status == 200
+        assert issuer.stalled == 3
+        for each in (wire, *wires):
+            await each.stream.aclose()
+        nursery.cancel_scope.cancel()

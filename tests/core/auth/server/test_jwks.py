@@ -85,7 +85,7 @@ def test_jwks_first_token_fetches_once() -> None:
 
 
 def test_jwks_unknown_key_fetches_every_half_minute() -> None:
-    """Whoever sends them, and however many: the others get 503, and the time to wait."""
+    """The other tokens get 503, and the time to wait."""
     keys = published()
     asked: list[float] = []
     waits: dict[int, float] = {}
