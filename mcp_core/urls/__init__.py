@@ -9,6 +9,7 @@ from ._addresses import is_loopback_url as is_loopback_url
 from ._addresses import is_private_address as is_private_address
 from ._addresses import is_public_address as is_public_address
 from ._addresses import may_fetch as may_fetch
+from ._addresses import may_fetch_named as may_fetch_named
 from ._addresses import origin_of as origin_of
 from ._addresses import origin_text as origin_text
 from ._addresses import same_origin_redirect as same_origin_redirect

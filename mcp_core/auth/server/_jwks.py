@@ -206,7 +206,7 @@ class RemoteKeys:
             if metadata.jwks_uri is None:
                 raise AuthorizationFailed("its metadata has no jwks_uri")
             uri = check_url(metadata.jwks_uri, "its jwks_uri", local=local)
-            # Keys of another origin must not lead into the server's own network.
+            # Keys of another origin must not lead into another network (`may_fetch_named`).
             named_by = self._issuer if origin_of(uri) != origin_of(self._issuer) else None
         accept = ("accept", "application/jwk-set+json, application/json")
         reply: HttpResponse = yield Fetch(HttpRequest("GET", uri, [accept]), named_by)
