@@ -1,7 +1,7 @@
 # Invariant: an accepted template matches what it expands: match(expand(values)) == values. For any
-# URI, match gives values that stay within their segments, or None. Only DeclarationError is raised,
-# and only for the template. The time is linear in the length of the URI.
-"""URI templates of `mcp_core.registry`: expanded by RFC 6570, matched by our own rules.
+# URI, match gives values that stay within their segments, or None. Only InvalidUriTemplate is
+# raised, and only for the template. The time is linear in the length of the URI.
+"""URI templates of `mcp_core.urls`: expanded by RFC 6570, matched by our own rules.
 
 The generator knows which values a template can carry (see the parts of `UriMatcher`). "No ambiguous
 template" means that a match returns these values.
@@ -20,7 +20,7 @@ from fuzz.mutations import damage
 from fuzz.targets import Target
 from fuzz.timing import run_within
 from fuzz.values import weighted
-from mcp_core.registry import DeclarationError, UriMatcher, UriTemplate
+from mcp_core.urls import InvalidUriTemplate, UriMatcher, UriTemplate
 
 # template; values to expand; a URI to match; how many times its middle is repeated, to make it long
 Case: TypeAlias = tuple[str, dict[str, Any], str, int]
@@ -35,12 +35,12 @@ def check(case: Case) -> Iterable[str]:
     text, values, uri, repeats = case
     try:
         template = UriTemplate(text)
-    except DeclarationError:
+    except InvalidUriTemplate:
         yield "invalid template"
         return
     try:
         matcher = UriMatcher(template)
-    except DeclarationError:
+    except InvalidUriTemplate:
         yield "template that cannot be matched"
         return
     kinds = _kinds(template)
@@ -219,7 +219,7 @@ def _expand(text: str, values: Mapping[str, Any]) -> str:
     """Expand the template, or return "" if that is impossible."""
     try:
         return UriTemplate(text).expand(values)
-    except ValueError:  # includes DeclarationError
+    except ValueError:  # includes InvalidUriTemplate
         return ""
 
 

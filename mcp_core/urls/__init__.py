@@ -1,4 +1,4 @@
-"""URLs and addresses: one reader and one policy for HTTP, OAuth and the drivers."""
+"""URLs, addresses and URI templates: one reader and one policy for all parts and the drivers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from ._addresses import may_fetch_named as may_fetch_named
 from ._addresses import origin_of as origin_of
 from ._addresses import origin_text as origin_text
 from ._addresses import same_origin_redirect as same_origin_redirect
+from ._uri_matcher import UriMatcher as UriMatcher
+from ._uri_template import InvalidUriTemplate as InvalidUriTemplate
+from ._uri_template import UriTemplate as UriTemplate
 from ._url import DEFAULT_PORTS as DEFAULT_PORTS
 from ._url import Url as Url
 from ._url import effective_port as effective_port

@@ -42,9 +42,9 @@ from mcp_core.http.wire import _http2_frames, _http2_headers, _mcp_headers, _sse
 from mcp_core.jsonrpc import _codec, _framing
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.messages import _outbox
-from mcp_core.registry import _uri_matcher
 from mcp_core.registry.functions import _schema, _signature
 from mcp_core.schema import _param_headers
+from mcp_core.urls import _uri_matcher
 
 NAMES = target_names()
 # Enough for every kind of case, few enough for every test run.

@@ -14,8 +14,6 @@ from typing import Any, TypedDict
 
 from mcp_core._errors import Fault
 from mcp_core.registry._errors import DeclarationError, ResourceNotFound
-from mcp_core.registry._uri_matcher import UriMatcher
-from mcp_core.registry._uri_template import UriTemplate
 from mcp_core.registry._validation import check_icons, check_meta, check_uri
 from mcp_core.registry.functions._content import MEDIA, Audio, File, Image, base64_of, json_text
 from mcp_core.registry.functions._function import Function, inspect_function
@@ -33,6 +31,8 @@ from mcp_core.types import (
     ResourceTemplate,
     Result,
 )
+from mcp_core.urls._uri_matcher import UriMatcher
+from mcp_core.urls._uri_template import InvalidUriTemplate, UriTemplate
 
 from ._completion import Completers
 from ._invocation import Invocation, reject_coroutine
@@ -149,9 +149,12 @@ class TemplateEntry(_AnyResourceEntry):
     ) -> None:
         super().__init__(function, options)
         self.uri = template
-        parsed = UriTemplate(template)
-        check_uri(template.partition("{")[0], self.function.label)
-        self._matcher = UriMatcher(parsed)
+        try:
+            parsed = UriTemplate(template)
+            check_uri(template.partition("{")[0], self.function.label)
+            self._matcher = UriMatcher(parsed)
+        except InvalidUriTemplate as exc:
+            raise DeclarationError(str(exc)) from None
         _check_variables(self._matcher, self.function)
         if options.get("size") is not None:
             raise DeclarationError(

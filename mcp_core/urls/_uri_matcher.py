@@ -24,8 +24,7 @@ from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
 
-from ._errors import DeclarationError
-from ._uri_template import OPERATORS, RESERVED, Expression, UriTemplate
+from ._uri_template import OPERATORS, RESERVED, Expression, InvalidUriTemplate, UriTemplate
 
 __all__ = ["UriMatcher"]
 
@@ -187,7 +186,7 @@ class QueryPart(Struct, frozen=True):
 Part = LiteralPart | SimplePart | ReservedPart | PathPart | QueryPart
 
 
-MakeError = Callable[[str], DeclarationError]
+MakeError = Callable[[str], InvalidUriTemplate]
 
 
 class UriMatcher:
@@ -196,7 +195,7 @@ class UriMatcher:
     `optional` holds the variables that a matching URI may leave out.
 
     Raises:
-        DeclarationError: the template is ambiguous, or it cuts values (`{x:3}`).
+        InvalidUriTemplate: the template is ambiguous, or it cuts values (`{x:3}`).
     """
 
     __slots__ = ("_parts", "optional", "template")
@@ -227,8 +226,8 @@ class UriMatcher:
 
 
 def _compile(template: UriTemplate) -> tuple[Part, ...]:
-    def error(reason: str) -> DeclarationError:
-        return DeclarationError(f"URI template {template.text!r} cannot be matched: {reason}")
+    def error(reason: str) -> InvalidUriTemplate:
+        return InvalidUriTemplate(f"URI template {template.text!r} cannot be matched: {reason}")
 
     parts: list[Part] = []
     seen: set[str] = set()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.registry import DeclarationError
-from mcp_core.registry._uri_matcher import UriMatcher
-from mcp_core.registry._uri_template import UriTemplate
+from mcp_core.urls import InvalidUriTemplate
+from mcp_core.urls._uri_matcher import UriMatcher
+from mcp_core.urls._uri_template import UriTemplate
 
 
 def match(template: str, uri: str) -> dict[str, str | list[str]] | None:
@@ -206,7 +206,7 @@ def test_uri_matcher_lone_surrogate_does_not_match() -> None:
     ],
 )
 def test_uri_matcher_ambiguous_template_raises(template: str, why: str) -> None:
-    with pytest.raises(DeclarationError, match=why):
+    with pytest.raises(InvalidUriTemplate, match=why):
         UriMatcher(UriTemplate(template))
 
 
