@@ -28,6 +28,8 @@ Case: TypeAlias = tuple[str, dict[str, Any], str, int]
 # Seconds.
 PER_CHARACTER: Final = 5e-6
 START: Final = 0.05
+# Segments that lead out of a directory, on any system.
+_LEAVES: Final = re.compile(r"[A-Za-z]:|\.\. *\Z")
 _TRIPLET: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
@@ -99,11 +101,11 @@ def _can_carry(kind: str, value: Any) -> bool:
             and not set(value) & {"?", "\0"}
             and not _TRIPLET.search(value)
             and ".." not in parts
-            and (kind == "#" or value[0] not in "/\\")
+            and (kind == "#" or (value[0] not in "/\\" and not any(map(_LEAVES.match, parts))))
         )
     if kind in ("?", "&", ";") and not value:
         return True
-    return value not in ("", "..") and not set(value) & {"/", "\\", "\0"}
+    return value != "" and not set(value) & {"/", "\\", "\0"} and not _LEAVES.match(value)
 
 
 def _check_arbitrary(
@@ -118,6 +120,8 @@ def _check_arbitrary(
             assert "\0" not in text
             parts = text.replace("\\", "/").split("/")
             assert ".." not in parts, f"{name!r} has a dot segment: {text!r}"
+            if not kinds[name].startswith("#"):
+                assert not any(map(_LEAVES.match, parts)), f"{name!r} leads elsewhere: {text!r}"
             may_have_segments = kinds[name].startswith(("+", "#"))
             assert may_have_segments or len(parts) == 1, f"{name!r} spans segments: {text!r}"
             text.encode()

@@ -55,6 +55,8 @@ class ResourceOptions(TypedDict, total=False):
         cache: how long, and by whom, the contents may be cached (2026-07-28); not at all by
             default.
         thread: run a plain `def` in a worker thread, because it blocks.
+        unchecked: the variables of a template whose values may be any text: with separators, `..`
+            or a drive letter. For values that never become a path.
     """
 
     name: str | None
@@ -67,6 +69,7 @@ class ResourceOptions(TypedDict, total=False):
     meta: Mapping[str, Any] | None
     cache: CacheHint | None
     thread: bool
+    unchecked: Sequence[str]
 
 
 class _AnyResourceEntry:
@@ -116,6 +119,8 @@ class ResourceEntry(_AnyResourceEntry):
         super().__init__(function, options)
         self.uri = uri
         check_uri(uri, self.function.label)
+        if options.get("unchecked"):
+            raise DeclarationError(f"{self.function.label}: {uri!r} has no variables to leave out")
         if self.function.parameters:
             names = ", ".join(p.name for p in self.function.parameters)
             raise DeclarationError(
@@ -149,10 +154,13 @@ class TemplateEntry(_AnyResourceEntry):
     ) -> None:
         super().__init__(function, options)
         self.uri = template
+        unchecked = options.get("unchecked", ())
+        if isinstance(unchecked, str):
+            raise DeclarationError(f"unchecked is a list of names, not one text: [{unchecked!r}]")
         try:
             parsed = UriTemplate(template)
             check_uri(template.partition("{")[0], self.function.label)
-            self._matcher = UriMatcher(parsed)
+            self._matcher = UriMatcher(parsed, unchecked)
         except InvalidUriTemplate as exc:
             raise DeclarationError(str(exc)) from None
         _check_variables(self._matcher, self.function)
@@ -169,6 +177,10 @@ class TemplateEntry(_AnyResourceEntry):
     def list_entry(self, dialect: Dialect) -> ResourceTemplate:
         """Return the entry of `resources/templates/list`."""
         return self._template
+
+    def find_error(self, uri: str) -> str | None:
+        """Return why `uri`, which has the form of this template, is refused. None if it is not."""
+        return self._matcher.find_error(uri)
 
     def prepare(self, uri: str, dialect: Dialect) -> Invocation | None:
         """Return the call to make, or None if `uri` does not match this template."""
