@@ -1470,8 +1470,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if scope not in grant.scopes",
     ),
     Mutation(
+        ("AR-5", "AR-7"),
+        "mcp_core/auth/server/_scopes.py",
+        "needed += self._by_prompt(params.ref.name)",
+        "needed += ()",
+    ),
+    Mutation(
         ("AR-9",),
-        "mcp_core/auth/server/_resource_server.py",
+        "mcp_core/auth/server/_scopes.py",
         ' and scope != "offline_access"\n',
         "\n",
     ),
