@@ -289,7 +289,11 @@ class OAuthResourceServer:
         else:
             # A client without credentials, or with others, made no mistake (RFC 6750, 3.1): no
             # error code.
-            return self._deny(401, None, "an access token is needed, in an Authorization header")
+            text = "an access token is needed, in an Authorization header"
+            if word:
+                schemes = _BEARER if self._dpop_verifier is None else f"{_BEARER} or {_DPOP}"
+                text += f" that begins with {schemes}"
+            return self._deny(401, None, text)
         token = rest.lstrip(b" ")
         if len(token) > MAX_TOKEN:
             problem = f"the token is longer than {MAX_TOKEN} characters"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcp_core.http.wire._messages import Head
     from mcp_core.http.wire._sse import SseEvent
 
-__all__ = ["Response", "error_for_status", "error_in"]
+__all__ = ["Response", "error_for_status", "error_in", "is_token_refused"]
 
 _MAX_ERROR_BODY: Final = 64 * 1024  # bytes
 _MAX_SHOWN: Final = 200  # characters of a text of the server that an error repeats
@@ -148,6 +148,10 @@ _STATUS_TEXTS: Final = {
     503: "Service Unavailable",
     504: "Gateway Timeout: the server behind it does not answer",
 }
+_NOT_ACCEPTED: Final = (
+    "Unauthorized: the server does not accept the access token. It is wrong, expired or revoked: "
+    "connect with auth=True, or log in with `mcp-trio login`"
+)
 # A later attempt may succeed.
 _BUSY: Final = frozenset({429, 502, 503, 504})
 _DENIED_STATUS: Final = (401, 403)
@@ -164,7 +168,9 @@ def error_for_status(prefix: str, response: Response) -> McpTrioError:
     head = response.head
     status = response.status
     text = f"{prefix}HTTP status {status}"
-    if status in _STATUS_TEXTS:
+    if is_token_refused(head):
+        text += f" {_NOT_ACCEPTED}"
+    elif status in _STATUS_TEXTS:
         text += f" {_STATUS_TEXTS[status]}"
     if 300 <= status < 400:
         location = header(head, b"location")
@@ -193,6 +199,13 @@ def error_for_status(prefix: str, response: Response) -> McpTrioError:
     if explanation:
         text += f" ({explanation})"
     return RemoteProtocolError(text, Fault.BUSY if status in _BUSY else Fault.INVALID_REQUEST, data)
+
+
+def is_token_refused(head: Head) -> bool:
+    """Return True if the client sent an access token, which the server does not accept."""
+    return head.status == 401 and any(
+        name == b"www-authenticate" and b"invalid_token" in value for name, value in head.headers
+    )
 
 
 def _explanation(response: Response) -> str:
