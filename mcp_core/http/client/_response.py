@@ -150,7 +150,7 @@ _STATUS_TEXTS: Final = {
 }
 _NOT_ACCEPTED: Final = (
     "Unauthorized: the server does not accept the access token. It is wrong, expired or revoked: "
-    "connect with auth=True, or log in with `mcp-trio login`"
+    "get a new one, with auth=True or `mcp-trio login`"
 )
 # A later attempt may succeed.
 _BUSY: Final = frozenset({429, 502, 503, 504})
