@@ -1,7 +1,7 @@
 # Invariant: an accepted template matches what it expands: match(expand(values)) == values. For any
-# URI, match gives values that stay within their segments, or None. Only DeclarationError is raised,
-# and only for the template. The time is linear in the length of the URI.
-"""URI templates of `mcp_core.registry`: expanded by RFC 6570, matched by our own rules.
+# URI, match gives values that stay within their segments, or None. Only InvalidUriTemplate is
+# raised, and only for the template. The time is linear in the length of the URI.
+"""URI templates of `mcp_core.urls`: expanded by RFC 6570, matched by our own rules.
 
 The generator knows which values a template can carry (see the parts of `UriMatcher`). "No ambiguous
 template" means that a match returns these values.
@@ -20,7 +20,7 @@ from fuzz.mutations import damage
 from fuzz.targets import Target
 from fuzz.timing import run_within
 from fuzz.values import weighted
-from mcp_core.registry import DeclarationError, UriMatcher, UriTemplate
+from mcp_core.urls import InvalidUriTemplate, UriMatcher, UriTemplate
 
 # template; values to expand; a URI to match; how many times its middle is repeated, to make it long
 Case: TypeAlias = tuple[str, dict[str, Any], str, int]
@@ -28,6 +28,8 @@ Case: TypeAlias = tuple[str, dict[str, Any], str, int]
 # Seconds.
 PER_CHARACTER: Final = 5e-6
 START: Final = 0.05
+# Segments that lead out of a directory, on any system.
+_LEAVES: Final = re.compile(r"[A-Za-z]:|\.\. *\Z")
 _TRIPLET: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
@@ -35,12 +37,12 @@ def check(case: Case) -> Iterable[str]:
     text, values, uri, repeats = case
     try:
         template = UriTemplate(text)
-    except DeclarationError:
+    except InvalidUriTemplate:
         yield "invalid template"
         return
     try:
         matcher = UriMatcher(template)
-    except DeclarationError:
+    except InvalidUriTemplate:
         yield "template that cannot be matched"
         return
     kinds = _kinds(template)
@@ -99,11 +101,11 @@ def _can_carry(kind: str, value: Any) -> bool:
             and not set(value) & {"?", "\0"}
             and not _TRIPLET.search(value)
             and ".." not in parts
-            and (kind == "#" or value[0] not in "/\\")
+            and (kind == "#" or (value[0] not in "/\\" and not any(map(_LEAVES.match, parts))))
         )
     if kind in ("?", "&", ";") and not value:
         return True
-    return value not in ("", "..") and not set(value) & {"/", "\\", "\0"}
+    return value != "" and not set(value) & {"/", "\\", "\0"} and not _LEAVES.match(value)
 
 
 def _check_arbitrary(
@@ -118,6 +120,8 @@ def _check_arbitrary(
             assert "\0" not in text
             parts = text.replace("\\", "/").split("/")
             assert ".." not in parts, f"{name!r} has a dot segment: {text!r}"
+            if not kinds[name].startswith("#"):
+                assert not any(map(_LEAVES.match, parts)), f"{name!r} leads elsewhere: {text!r}"
             may_have_segments = kinds[name].startswith(("+", "#"))
             assert may_have_segments or len(parts) == 1, f"{name!r} spans segments: {text!r}"
             text.encode()
@@ -219,7 +223,7 @@ def _expand(text: str, values: Mapping[str, Any]) -> str:
     """Expand the template, or return "" if that is impossible."""
     try:
         return UriTemplate(text).expand(values)
-    except ValueError:  # includes DeclarationError
+    except ValueError:  # includes InvalidUriTemplate
         return ""
 
 

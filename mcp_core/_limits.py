@@ -62,10 +62,11 @@ class Bucket:
     def take(self, now: float) -> float:
         """Take one token at the time `now`, in seconds.
 
-        Return 0.0 if there was one, else the number of seconds after which to try again.
+        Return 0.0 if there was one, else the number of seconds after which to try again. A clock
+        that was set back adds no tokens and takes none.
         """
         rate = self._rate
-        if self._refilled_at is not None:
+        if self._refilled_at is not None and now > self._refilled_at:
             refilled = self._tokens + (now - self._refilled_at) * rate.per_second
             self._tokens = min(refilled, float(rate.burst))
         self._refilled_at = now

@@ -19,8 +19,8 @@ from mcp_core.auth.server._resource_server import (
     AuthFlow,
     Await,
     OAuthResourceServer,
-    Scopes,
 )
+from mcp_core.auth.server._scopes import Scopes
 from mcp_core.urls._addresses import find_url_error, is_loopback_url, is_public_address, may_fetch
 
 from ._errors import AuthorizationFailed, FetchFailed

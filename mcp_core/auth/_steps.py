@@ -77,8 +77,8 @@ class Fetch(Struct, frozen=True):
 
     A client's driver connects only to addresses that `Authorizer.may_fetch` allows. A server's
     driver fetches a configured URL from any address. `named_by` is set if the URL is not
-    configured: it is the configured URL whose document named it. Then the driver connects to a
-    non-public address only if `named_by` has no public address either.
+    configured: it is the configured URL whose document named it. Then the driver connects only to
+    addresses that `mcp_core.urls.may_fetch_named` allows.
     """
 
     request: HttpRequest

@@ -21,8 +21,6 @@ from ._form import (
 )
 from ._input_requests import NestedRequests
 from ._server import Middleware, Proceed, Server
-from ._uri_matcher import UriMatcher
-from ._uri_template import UriTemplate
 
 __all__ = [
     "AcceptedElicitation",
@@ -42,7 +40,5 @@ __all__ = [
     "Proceed",
     "ResourceNotFound",
     "Server",
-    "UriMatcher",
-    "UriTemplate",
     "UrlElicitationRequired",
 ]

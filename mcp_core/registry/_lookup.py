@@ -113,7 +113,10 @@ class RequestLookup:
             invocation = template.prepare(uri, dialect)
             if invocation is not None:
                 return invocation
-        raise request_error(request, Fault.RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+        errors = (template.find_error(uri) for template in self._templates.values())
+        error = next(filter(None, errors), None)
+        text = f"Resource not found: {error}" if error else "Resource not found"
+        raise request_error(request, Fault.RESOURCE_NOT_FOUND, text, {"uri": uri})
 
     def _complete(self, request: RequestReceived) -> Result | Invocation:
         ref = request.params.ref

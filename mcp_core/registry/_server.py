@@ -262,10 +262,12 @@ class Server:
             @server.resource("weather://{city}")
             def weather(city: str) -> str: ...
 
-        A variable matches one path segment, and never `..` or a separator. `{+path}` matches
-        several segments, but not `..`. The function may return text, bytes, `Image`, `Audio`,
-        `File`, `ResourceContents` or a list of these; a `ReadResourceResult`; or any other value
-        that JSON can represent. For a missing resource it raises `ResourceNotFound`.
+        A variable matches one path segment, and never `..`, a separator or a drive letter (`C:`).
+        `{+path}` matches several segments, none of them such, and no absolute path. For texts that
+        are no paths there is `unchecked=["variable"]`. The function may return text, bytes,
+        `Image`, `Audio`, `File`, `ResourceContents` or a list of these; a `ReadResourceResult`; or
+        any other value that JSON can represent. For a missing resource it raises
+        `ResourceNotFound`.
 
         Raises:
             DeclarationError: the function cannot be served as declared, the URI is in use, or the

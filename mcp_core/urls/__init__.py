@@ -1,4 +1,4 @@
-"""URLs and addresses: one reader and one policy for HTTP, OAuth and the drivers."""
+"""URLs, addresses and URI templates: one reader and one policy for all parts and the drivers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from ._addresses import is_loopback_url as is_loopback_url
 from ._addresses import is_private_address as is_private_address
 from ._addresses import is_public_address as is_public_address
 from ._addresses import may_fetch as may_fetch
+from ._addresses import may_fetch_named as may_fetch_named
 from ._addresses import origin_of as origin_of
 from ._addresses import origin_text as origin_text
 from ._addresses import same_origin_redirect as same_origin_redirect
+from ._uri_matcher import UriMatcher as UriMatcher
+from ._uri_template import InvalidUriTemplate as InvalidUriTemplate
+from ._uri_template import UriTemplate as UriTemplate
 from ._url import DEFAULT_PORTS as DEFAULT_PORTS
 from ._url import Url as Url
 from ._url import effective_port as effective_port

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
 from ._url import DEFAULT_PORTS, effective_port
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 __all__ = [
     "MAX_URL",
@@ -25,6 +28,7 @@ __all__ = [
     "is_private_address",
     "is_public_address",
     "may_fetch",
+    "may_fetch_named",
     "origin_of",
     "origin_text",
     "same_origin_redirect",
@@ -184,6 +188,23 @@ def may_fetch(address: str, *, allow_loopback: bool, allow_private: bool = False
     return (allow_loopback and is_loopback_host(address)) or (
         allow_private and is_private_address(address)
     )
+
+
+def may_fetch_named(address: str, publisher: Collection[str]) -> bool:
+    """Return True if the driver may connect to an address of a URL that a document named.
+
+    The document is that of a configured server. It may lead further into the network of that
+    server, but not into another one: never from the internet into a private network, and never from
+    there to this machine or to link-local addresses, such as cloud metadata services.
+
+    Args:
+        address: a resolved IP address of the URL.
+        publisher: all resolved IP addresses of the server; none if they are unknown.
+    """
+    inside = bool(publisher) and not any(map(is_public_address, publisher))
+    local = inside and all(map(is_loopback_host, publisher))
+    private = inside and (local or any(map(is_private_address, publisher)))
+    return may_fetch(address, allow_loopback=local, allow_private=private)
 
 
 def _is_ipv6(host: str) -> bool:

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ import trio
 
 from mcp_core.http import EndpointAuth
 from mcp_core.runtime import AUTH_CHECK_TIMEOUT, run_auth_check
+from mcp_core.urls import may_fetch_named
 
 if TYPE_CHECKING:
     from mcp_core.auth import HttpRequest, HttpResponse
@@ -90,24 +92,22 @@ class AuthStepRunner:
 
 
 async def _fetch(request: HttpRequest, named_by: str | None) -> HttpResponse:
-    from mcp_core.auth import is_public_address
     from mcp_trio.auth._fetch import fetch
 
-    if named_by is None or await _is_private(named_by):
+    if named_by is None:
         return await fetch(request, allow=lambda address: True)
-    return await fetch(request, allow=is_public_address)
+    publisher = await _addresses(named_by)
+    return await fetch(request, allow=partial(may_fetch_named, publisher=publisher))
 
 
-async def _is_private(url: str) -> bool:
-    """True if the host of `url` has no public address."""
-    from mcp_core.auth import is_public_address
-
+async def _addresses(url: str) -> list[str]:
+    """Resolve the host of `url`. Return no address if that fails."""
     host = urlsplit(url).hostname
     try:
         found = await trio.socket.getaddrinfo(host, None, type=trio.socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return False
-    return not any(is_public_address(str(where[0])) for *_, where in found)
+        return []
+    return [str(where[0]) for *_, where in found]
 
 
 class _SharedFetch:

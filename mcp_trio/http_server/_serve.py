@@ -99,7 +99,7 @@ async def serve_http(
         origins: origins of web pages on other hosts that may send requests, as in the `Origin`
             header: `"https://app.example.com"`.
         routes: functions for other paths: `{"/healthz": lambda head: PlainResponse(200, b"ok")}`.
-            They must not block.
+            They must not block. `Host` and `Origin` are checked as for the server.
         reply: `"auto"` responds with JSON unless other messages precede the response, `"sse"`
             always with an event stream, `"json"` never with one.
         sessions: whether revisions with a handshake get sessions. Without sessions no state

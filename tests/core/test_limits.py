@@ -32,6 +32,14 @@ def test_bucket_refusal_takes_no_token() -> None:
     assert bucket.take(1.0) == 0
 
 
+def test_bucket_clock_set_back_takes_no_token() -> None:
+    bucket = Bucket(Rate(per_second=1, burst=2))
+    assert bucket.take(1000.0) == 0
+    assert bucket.take(0.0) == 0
+    assert bucket.take(0.5) == 0.5
+    assert bucket.take(1.0) == 0
+
+
 @given(
     st.floats(0.1, 100),
     st.integers(1, 50),

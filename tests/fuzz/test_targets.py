@@ -31,7 +31,7 @@ from mcp_core._limits import Bucket
 from mcp_core.auth._jose import Jws
 from mcp_core.auth.client import _challenge
 from mcp_core.auth.server import _grant, _resource_server
-from mcp_core.auth.server._dpop_verifier import DpopVerifier
+from mcp_core.auth.server._dpop_replay import ReplayCache
 from mcp_core.connection import _negotiation
 from mcp_core.connection._requests import IncomingRequests, OutgoingRequests
 from mcp_core.http.server._endpoint import _NO_SESSION, Endpoint
@@ -42,9 +42,9 @@ from mcp_core.http.wire import _http2_frames, _http2_headers, _mcp_headers, _sse
 from mcp_core.jsonrpc import _codec, _framing
 from mcp_core.jsonrpc._body import parse_body
 from mcp_core.messages import _outbox
-from mcp_core.registry import _uri_matcher
 from mcp_core.registry.functions import _schema, _signature
 from mcp_core.schema import _param_headers
+from mcp_core.urls import _uri_matcher
 
 NAMES = target_names()
 # Enough for every kind of case, few enough for every test run.
@@ -258,7 +258,8 @@ MUTANTS: list[tuple[str, object, str, Any]] = [
     ("arguments", _schema.DeclaredSchema, "find_error", lambda self, value: None),
     ("signature", _signature, "_argument_schema", _schema_without_required),
     ("signature", _signature.ArgumentReader, "_read_whole_numbers", _always_invalid),
-    ("uri_template", _uri_matcher, "_decode_segment", _uri_matcher._decode),
+    ("uri_template", _uri_matcher, "_find_part_error", lambda segment: None),
+    ("uri_template", _uri_matcher, "_find_segment_error", lambda text: None),
     ("sse", _sse.SseDecoder, "_dispatch_event", _dispatch_without_type_reset),
     ("sse", _sse.SseDecoder, "_append_data", _append_without_limit),
     ("sse", _sse, "_one_line", lambda value, what: value),
@@ -286,7 +287,7 @@ MUTANTS: list[tuple[str, object, str, Any]] = [
     ("challenge", _resource_server, "_sanitize_quoted", str),
     ("token", Jws, "verify", lambda self, key: self._payload),
     ("token", _grant, "_check_audience", lambda claims, audience: None),
-    ("token", DpopVerifier, "_mark_used", lambda self, digest, last, now: None),
+    ("token", ReplayCache, "add", lambda self, *proof: True),
     ("http2", _http2_frames, "_MAX_CONTINUATIONS", 17),
     ("http2", _http2_frames, "_IDLE_FRAMES", 10_000),
     ("http2", _http2_frames.FrameWatch, "_continue_block", lambda self, kind, flags, header: None),

@@ -233,6 +233,32 @@ def attacked_server(done: list[str], upstream: str) -> Server:
         done.append("read")
         return "text"
 
+    @server.resource("memo://{user}/{note}")
+    def memo(user: str, note: str) -> str:
+        """Return text that needs the scope `secrets`."""
+        done.append("read")
+        return "text"
+
+    @server.completion("memo://{user}/{note}", "note")
+    def notes(typed: str) -> list[str]:
+        done.append("completed")
+        return ["text"]
+
+    @server.prompt
+    def letter(to: str) -> str:
+        """Return text that needs the scope `secrets`."""
+        done.append("got")
+        return "text"
+
+    @server.completion("letter", "to")
+    def people(typed: str) -> list[str]:
+        done.append("completed")
+        return ["text"]
+
+    @server.method("acme/reindex")
+    def reindex() -> None:
+        done.append("indexed")
+
     return server
 
 
@@ -258,7 +284,9 @@ async def attacked(monkeypatch: pytest.MonkeyPatch, **options: Any) -> AsyncIter
             verifier,
             scopes=["read"],
             tool_scopes={"erase": ["write"]},
-            resource_scopes={SECRET: ["secrets"]},
+            resource_scopes={SECRET: ["secrets"], "memo://{user}/{note}": ["secrets"]},
+            prompt_scopes={"letter": ["secrets"]},
+            method_scopes={"acme/reindex": ["write"]},
             **options,
         )
         other = await nursery.start(partial(serve_http, Server("upstream"), auth=guard))
@@ -493,10 +521,8 @@ for _name, _proof, _line in (
         "for another URL"),
     ("for another token", lambda t: fresh(t + "x"), "for another token"),
     ("for no token", lambda t: fresh(t, without="ath"), "needs the claims"),
-    ("of yesterday", lambda t: fresh(t, iat=int(time.time()) - 86_400),
-        "too old, or from the future"),
-    ("of tomorrow", lambda t: fresh(t, iat=int(time.time()) + 86_400),
-        "too old, or from the future"),
+    ("of yesterday", lambda t: fresh(t, iat=int(time.time()) - 86_400), "too old"),
+    ("of tomorrow", lambda t: fresh(t, iat=int(time.time()) + 86_400), "from the future"),
     ("of no time", lambda t: fresh(t, without="iat"), "needs the claims"),
     ("without a name", lambda t: fresh(t, without="jti"), "needs the claims"),
     ("by a stranger", lambda t: fresh(t, key=STRANGER), "another key than that of the proof"),
@@ -745,6 +771,44 @@ attack(
     403,
     MISSING,
 )
+TEMPLATE = {"type": "ref/resource", "uri": "memo://{user}/{note}"}
+PROMPT = {"type": "ref/prompt", "name": "letter"}
+GUARDED: dict[str, tuple[str, dict[str, Any]]] = {
+    "a prompt that takes more": ("prompts/get", {"name": "letter", "arguments": {"to": "x"}}),
+    "a completion of a prompt": (
+        "completion/complete", {"ref": PROMPT, "argument": {"name": "to", "value": ""}}
+    ),
+    "a completion of a template": (
+        "completion/complete", {"ref": TEMPLATE, "argument": {"name": "note", "value": ""}}
+    ),
+    "a resource of a template": ("resources/read", {"uri": "memo://alice/1"}),
+    "a resource of a template in another spelling": (
+        "resources/read", {"uri": "memo://%61lice/%31"}
+    ),
+    "a method of the application": ("acme/reindex", {}),
+}  # fmt: skip
+
+
+def guarded_request(method: str, params: dict[str, Any], token: str) -> bytes:
+    name = params.get("name") or params.get("uri") or ""
+    return call(token=token, method=method, mirrored=name or None, **params or {"x": 1})
+
+
+for _name, (_method, _params) in GUARDED.items():
+    attack(
+        _name,
+        with_token(
+            lambda t, m=_method, p=_params: guarded_request(m, p, t)  # type: ignore[misc]
+        ),
+        403,
+        MISSING,
+    )
+    attack(
+        f"{_name}, in a batch",
+        batched(PING, {"jsonrpc": "2.0", "id": 1, "method": _method, "params": _params}),
+        403,
+        MISSING,
+    )
 attack(
     "a token without any scope", send_request(lambda s: call(token=s.token(scope=""))), 403, MISSING
 )
@@ -868,6 +932,25 @@ async def test_server_attack_is_rejected(
         monkeypatch.undo()
 
 
+@pytest.mark.requirement("AR-5", "AR-7")
+@pytest.mark.parametrize("name", GUARDED)
+async def test_request_with_its_scopes_is_executed(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The requests of the attacks are valid. The challenge of each names the missing scope."""
+    method, params = GUARDED[name]
+    async with attacked(monkeypatch) as site:
+        denied = await site.ask(guarded_request(method, params, site.token()))
+        challenge = denied.headers[b"www-authenticate"].decode()
+        assert 'error="insufficient_scope"' in challenge
+        (scope,) = re.findall('scope="(.*?)"', challenge)
+        answer = await site.ask(guarded_request(method, params, site.token(scope)))
+        assert answer.status == 200
+        assert b"result" in answer.body
+        assert len(site.done) == 1
+        monkeypatch.undo()
+
+
 async def test_token_is_not_passed_to_upstream_server(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -908,15 +991,18 @@ async def test_verifier_exception_with_token_leaks_nothing(
 
 
 @pytest.mark.requirement("AR-10")
-async def test_jwks_unknown_kid_does_not_fetch(
+async def test_jwks_unknown_kid_fetches_seldom(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An unknown key causes a fetch, which anyone can trigger: it must be rare."""
     async with attacked(monkeypatch) as site:
-        for number in range(50):
-            assert (await site.ask(call(token=site.forged({"kid": f"k{number}"})))).status == 401
+        statuses = [
+            (await site.ask(call(token=site.forged({"kid": f"k{number}"})))).status
+            for number in range(50)
+        ]
+        assert statuses == [401] * 4 + [503] * 46
         assert (await site.ask(call(token=site.token()))).status == 200
-        assert site.issuer.log.count("GET /jwks") <= 2
+        assert site.issuer.log.count("GET /jwks") == 4
         check_no_harm(site, caplog)
 
 

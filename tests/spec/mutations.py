@@ -955,6 +955,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         r"""r"[A-Za-z0-9+.-]*:""",
     ),
     Mutation(
+        ("RES-12",),
+        "mcp_core/urls/_uri_matcher.py",
+        'return "holds a drive letter" if _DRIVE.match(segment) else None',
+        "return None",
+    ),
+    Mutation(
         ("PRM-3",),
         "mcp_core/registry/entries/_prompts.py",
         "messages=[_as_message(item) for item in values], description=self._description",
@@ -1464,8 +1470,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if scope not in grant.scopes",
     ),
     Mutation(
+        ("AR-5", "AR-7"),
+        "mcp_core/auth/server/_scopes.py",
+        "needed += self._by_prompt(params.ref.name)",
+        "needed += ()",
+    ),
+    Mutation(
         ("AR-9",),
-        "mcp_core/auth/server/_resource_server.py",
+        "mcp_core/auth/server/_scopes.py",
         ' and scope != "offline_access"\n',
         "\n",
     ),

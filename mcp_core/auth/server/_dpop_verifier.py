@@ -1,9 +1,9 @@
 """DPoP proofs at the resource server: a stolen token is useless without its key.
 
-1. A proof is valid for one request: one method, one URL, one token, within a minute of its
+1. A proof is valid for one request: one method, one URL, one token, within a minute after its
    timestamp. Its identifier is stored until the proof expires, so that it is accepted only once.
-2. Only the owner of a valid token and its key can add to that table. If it is full, new proofs fail
-   with `VerifierUnavailable` (503). To drop an entry would mean accepting a proof twice.
+2. Only the owner of a valid token and its key can add to that store (`_dpop_replay.py`). One that
+   adds too much harms only itself.
 3. Nonces, if required, are computed from a key and the time and not stored. Every process with the
    key accepts them.
 
@@ -32,16 +32,20 @@ from mcp_core.auth._jose import (
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.urls._addresses import find_url_error, origin_of
 
-from ._grant import VerifierUnavailable
+from ._dpop_replay import ReplayCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["DpopNonceRequired", "DpopVerifier", "InvalidDpopProof", "same_url"]
 
-_MAX_CLOCK_DIFFERENCE: Final = 60.0  # seconds; for clock differences and for the time in transit
+# Seconds for which a proof is accepted: for the time in transit, and for a client whose clock is
+# behind.
+_MAX_AGE: Final = 60.0
+# Seconds by which the clock of a client may be ahead. As in Keycloak: a proof of the future has to
+# be stored for longer.
+_MAX_AHEAD: Final = 15.0
 _NONCE_PERIOD: Final = 300  # seconds; a nonce is accepted for up to twice as long
-_MAX_STORED: Final = 100_000  # proofs
 _MIN_KEY_SIZE: Final = 32  # bytes
 # Separates these nonces from other uses of the same key.
 _NONCE_CONTEXT: Final = b"mcp dpop nonce "
@@ -89,8 +93,7 @@ class DpopVerifier:
                 f"nonce_key has {len(nonce_key)} bytes; at least {_MIN_KEY_SIZE} are required"
             )
         self._nonce_key = nonce_key
-        # Digests of used proofs, and the time until which each could be used again.
-        self._used: dict[bytes, float] = {}
+        self._used = ReplayCache(_MAX_AGE)
 
     def __repr__(self) -> str:
         return (
@@ -114,16 +117,18 @@ class DpopVerifier:
         urls: Iterable[str],
         token: str,
         thumbprint: str,
+        principal: str,
         now: float,
     ) -> None:
         """Verify a proof that arrived with `token`, and mark it as used.
 
-        `thumbprint` is that of the key that the token is bound to. `urls` are the URLs by which
-        this one request may be known. `now` is in seconds since 1970.
+        `thumbprint` is that of the key that the token is bound to, `principal` that of its grant.
+        `urls` are the URLs by which this one request may be known. `now` is in seconds since 1970.
 
         Raises:
             InvalidDpopProof: the proof is not valid, or was used before.
-            VerifierUnavailable: too many proofs are stored.
+            TooManyProofs: the principal uses too many proofs.
+            VerifierUnavailable: there are more clients than proofs can be stored for.
         """
         claims = self._verify_signature(proof, thumbprint)
         if claims.htm != method:
@@ -133,14 +138,17 @@ class DpopVerifier:
         token_hash = base64url(sha256(token.encode()).digest())
         if not hmac.compare_digest(claims.ath.encode(), token_hash.encode()):
             raise InvalidDpopProof("the proof is for another token (ath)")
-        if not -_MAX_CLOCK_DIFFERENCE <= now - claims.iat <= _MAX_CLOCK_DIFFERENCE:
-            raise InvalidDpopProof("the proof is too old, or from the future (iat)")
+        if not now - claims.iat <= _MAX_AGE:
+            raise InvalidDpopProof("the proof is too old (iat): make one for each request")
+        if not claims.iat - now <= _MAX_AHEAD:
+            raise InvalidDpopProof("the proof is from the future (iat): check the client's clock")
         if not claims.jti:
             raise InvalidDpopProof("the proof has no identifier (jti)")
         if self._nonce_key is not None:
             self._check_nonce(self._nonce_key, claims.nonce, now)
         digest = sha256(f"{thumbprint} {claims.jti}".encode()).digest()
-        self._mark_used(digest, claims.iat + _MAX_CLOCK_DIFFERENCE, now)
+        if not self._used.add(principal, digest, claims.iat, now):
+            raise InvalidDpopProof("the proof was used before (jti)")
 
     def _verify_signature(self, proof: str, thumbprint: str) -> _ProofClaims:
         """Verify the signature of a proof and return its claims."""
@@ -180,18 +188,6 @@ class DpopVerifier:
         """Return the nonce of one period."""
         digest = hmac.digest(key, _NONCE_CONTEXT + str(period).encode(), "sha256")
         return base64url(digest[:16])
-
-    def _mark_used(self, digest: bytes, until: float, now: float) -> None:
-        """Mark a proof as used until the time `until`."""
-        used = self._used
-        if used.get(digest, now - 1) >= now:
-            raise InvalidDpopProof("the proof was used before (jti)")
-        # Entries are in order of arrival, which is nearly the order of expiry.
-        while used and used[oldest := next(iter(used))] < now:
-            del used[oldest]
-        if len(used) >= _MAX_STORED:
-            raise VerifierUnavailable("more proofs were used in the last minute than can be stored")
-        used[digest] = until
 
 
 def same_url(one: str, other: str) -> bool:

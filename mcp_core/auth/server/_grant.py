@@ -40,9 +40,14 @@ Claims: TypeAlias = Mapping[str, Any]
 class VerifierUnavailable(McpTrioError):
     """A failure to decide whether a token is valid.
 
-    The authorization server did not respond, or its response was unusable. This is not the client's
-    mistake: it keeps the token and tries again later. The text is for the log and says what failed.
+    The authorization server did not respond, or its response was unusable, or it was asked too
+    often. This is not the client's mistake: it keeps the token and tries again after `retry_after`
+    seconds. The text is for the log and says what failed.
     """
+
+    def __init__(self, *texts: object, retry_after: float = 5.0) -> None:
+        super().__init__(*texts)
+        self.retry_after = retry_after
 
 
 class Grant(Struct, frozen=True):

@@ -5,6 +5,8 @@
 2. Only positive results are cached, for some seconds and not beyond the expiry. A revoked token is
    therefore accepted until its cache entry expires.
 3. No response, or an unusable one, is `VerifierUnavailable` (503): it says nothing about the token.
+4. A stranger can invent any number of tokens. Only some that were never valid are introspected at
+   the same time; the others get 503. Tokens that were valid before do not have to wait for that.
 
 Length and characters of the token were checked by `OAuthResourceServer`; it has no other format.
 """
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["IntrospectionVerifier"]
 
 _MAX_CACHED: Final = 10_000  # tokens
+# Introspections at once of tokens that were not valid before. Half of what the trio driver fetches
+# at once: the other half is for known tokens, and for the keys of other issuers.
+_MAX_UNKNOWN: Final = 100
 
 
 class IntrospectionVerifier:
@@ -62,6 +67,8 @@ class IntrospectionVerifier:
         "_endpoint",
         "_issuer",
         "_leeway",
+        "_steps",
+        "_unknown",
     )
 
     def __init__(
@@ -86,9 +93,13 @@ class IntrospectionVerifier:
         self._authorization = "Basic " + b64encode(credentials.encode()).decode()
         self._cache_seconds = cache_seconds
         self._leeway = leeway
-        # By digest of the token: its grant, and the time until which the entry is used. Least
-        # recently used entries come first.
+        # By digest of the token: its grant, and the time until which the grant is used. After that
+        # the entry only tells that the token was valid. Least recently used entries come first.
         self._cache: dict[bytes, tuple[Grant, float]] = {}
+        # Introspections in progress, by digest. Flows for the same token yield the same step, which
+        # the driver runs once.
+        self._steps: dict[bytes, Fetch] = {}
+        self._unknown = 0  # of them, those for tokens that are not in the cache
 
     def __repr__(self) -> str:
         return f"<IntrospectionVerifier of {self._issuer}, {len(self._cache)} tokens remembered>"
@@ -96,32 +107,50 @@ class IntrospectionVerifier:
     def verify(self, token: str, now: float) -> Flow[Grant]:
         """Verify an access token. See `TokenVerifier`."""
         digest = sha256(token.encode()).digest()
-        entry = self._cache.pop(digest, None)
-        if entry is None or not entry[1] - self._cache_seconds <= now < entry[1]:
-            claims = yield from self._introspect(token)
+        entry = self._cache.get(digest)
+        if entry is None:
+            claims = yield from self._introspect_unknown(token, digest)
             entry = self._verify_response(claims, now), now + self._cache_seconds
-        grant, cached_until = entry
+        elif not entry[1] - self._cache_seconds <= now < entry[1]:
+            claims = yield from self._introspect(token, digest)
+            self._cache.pop(digest, None)
+            entry = self._verify_response(claims, now), now + self._cache_seconds
+        grant = entry[0]
+        self._cache.pop(digest, None)  # to the end
         if grant.valid_until is not None and now >= grant.valid_until:
             raise InvalidToken("the token has expired")
         while len(self._cache) >= _MAX_CACHED:
             del self._cache[next(iter(self._cache))]
-        self._cache[digest] = grant, cached_until
+        self._cache[digest] = entry
         return grant
 
-    def _introspect(self, token: str) -> Flow[dict[str, Any]]:
-        """Send an introspection request and return the claims of the response."""
-        headers = [
-            ("authorization", self._authorization),
-            ("content-type", "application/x-www-form-urlencoded"),
-            ("accept", "application/json"),
-        ]
-        body = urlencode({"token": token, "token_type_hint": "access_token"}).encode()
+    def _introspect_unknown(self, token: str, digest: bytes) -> Flow[dict[str, Any]]:
+        """Introspect a token that was not valid before, unless there are too many of them."""
+        if digest in self._steps:
+            return (yield from self._introspect(token, digest))
+        if self._unknown >= _MAX_UNKNOWN:
+            raise VerifierUnavailable("too many unknown tokens are being introspected")
+        self._unknown += 1
         try:
-            reply: HttpResponse = yield Fetch(HttpRequest("POST", self._endpoint, headers, body))
+            return (yield from self._introspect(token, digest))
+        finally:
+            self._unknown -= 1
+
+    def _introspect(self, token: str, digest: bytes) -> Flow[dict[str, Any]]:
+        """Send an introspection request and return the claims of the response."""
+        step = self._steps.get(digest)
+        if step is None:
+            step = self._steps[digest] = Fetch(self._request(token))
+        try:
+            reply: HttpResponse = yield step
         except FetchFailed as exc:
             raise VerifierUnavailable(
                 f"the token could not be introspected: {exc.reason}"
             ) from None
+        finally:
+            # Flows that wait for this step have it. The next token needs a new response.
+            if self._steps.get(digest) is step:
+                del self._steps[digest]
         if reply.status in (401, 403):
             raise VerifierUnavailable(
                 "the introspection endpoint does not accept our client_id and client_secret"
@@ -137,6 +166,16 @@ class IntrospectionVerifier:
         if bytes(members.get("active", b"")) not in (b"true", b"false"):
             raise VerifierUnavailable("the introspection endpoint did not answer as RFC 7662 says")
         return read_claims(reply.body)
+
+    def _request(self, token: str) -> HttpRequest:
+        """Build the introspection request (RFC 7662, section 2.1)."""
+        headers = [
+            ("authorization", self._authorization),
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("accept", "application/json"),
+        ]
+        body = urlencode({"token": token, "token_type_hint": "access_token"}).encode()
+        return HttpRequest("POST", self._endpoint, headers, body)
 
     def _verify_response(self, claims: Mapping[str, Any], now: float) -> Grant:
         """Check the claims of a response and build the grant."""

@@ -1,10 +1,11 @@
 """The keys that verify an issuer's tokens: configured, or fetched from its JWKS when needed.
 
 1. Tokens cannot make the server send requests at will. The only URL that is fetched is the
-   configured one, or the one in the metadata of the configured issuer. An unknown key causes one
-   fetch in five minutes, or in ten seconds after a failure.
+   configured one, or the one in the metadata of the configured issuer. Unknown keys cause one fetch
+   in half a minute, with a few in reserve; after a failure one in ten seconds.
 2. If a key could not be looked up, the result is `VerifierUnavailable` (503), not `InvalidToken`
-   (401): the token may be valid.
+   (401): the token may be valid. So tokens of strangers, which name keys that do not exist, delay
+   the use of a new key by at most half a minute, and no valid token is called invalid.
 3. Flows that wait for the keys at the same time yield the same `Fetch` object. The driver runs it
    once and sends the reply to all of them. If the flow that started the fetch is closed, the others
    continue.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mcp_core._limits import Bucket, Rate
 from mcp_core.auth._errors import AuthorizationFailed, FetchFailed
 from mcp_core.auth._jose import InvalidKey, InvalidToken, load_keys
 from mcp_core.auth._resource_urls import check_url
@@ -33,12 +35,17 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteKeys", "StaticKeys"]
 
-_UNKNOWN_KEY_INTERVAL: Final = 300.0  # seconds between two fetches for unknown keys
+# Fetches for unknown keys. Once in 30 s is also the default of jose and nimbus-jose-jwt. With the
+# reserve, a few tokens of strangers do not delay the use of a new key at all.
+_UNKNOWN_KEY_RATE: Final = Rate(per_second=1 / 30, burst=3)
 _RETRY_INTERVAL: Final = 10.0  # seconds until a failed fetch is repeated
 _MAX_AGE: Final = 3600.0  # seconds after which the keys are fetched again
 _MAX_STALE_AGE: Final = 86400.0  # seconds without a successful fetch after which they are rejected
 
 _UNKNOWN_KEY: Final = "the token is signed with a key that its issuer does not publish"
+_UNCHECKED_KEY: Final = (
+    "the token is signed with a key that its issuer did not publish when it was last asked"
+)
 
 
 class StaticKeys:
@@ -69,8 +76,10 @@ class RemoteKeys:
     """The keys that `issuer` publishes at `uri`, or at the `jwks_uri` of its metadata if None."""
 
     __slots__ = (
+        "_bucket",
         "_error",
         "_fetched_at",
+        "_fetches",
         "_fetching",
         "_issuer",
         "_keys",
@@ -87,6 +96,8 @@ class RemoteKeys:
         self._last_attempt_at: float | None = None
         self._fetched_at: float | None = None
         self._error: str | None = None
+        self._fetches = 0  # that succeeded
+        self._bucket = Bucket(_UNKNOWN_KEY_RATE)
         # A fetch in progress, the step that it waits for, and how many flows wait for its end.
         self._fetching: Flow[Sequence[Key]] | None = None
         self._pending_step: Step | None = None
@@ -100,18 +111,26 @@ class RemoteKeys:
 
         Raises:
             InvalidToken: there is no such key, or several keys fit.
-            VerifierUnavailable: the keys could not be fetched.
+            VerifierUnavailable: the keys could not be fetched, or were fetched too recently to
+                fetch them again for an unknown key.
         """
+        fetches = self._fetches
         if self._fetched_at is None or not 0 <= now - self._fetched_at < _MAX_AGE:
             yield from self._refresh(now)
         key = _select_key(self._trusted_keys(now), jws)
-        if key is None:
+        if key is None and self._fetches == fetches:
+            # To wait for a fetch that is in progress costs nothing. After a failure the interval of
+            # `_refresh` decides.
+            if self._fetching is None and self._error is None:
+                wait = self._bucket.take(now)
+                if wait:
+                    raise VerifierUnavailable(_UNCHECKED_KEY, retry_after=wait)
             yield from self._refresh(now)
             key = _select_key(self._trusted_keys(now), jws)
         if key is not None:
             return key
         if self._error is not None:
-            raise VerifierUnavailable(self._error)
+            raise VerifierUnavailable(self._error, retry_after=_RETRY_INTERVAL)
         raise InvalidToken(_UNKNOWN_KEY)
 
     def _trusted_keys(self, now: float) -> Sequence[Key]:
@@ -123,13 +142,13 @@ class RemoteKeys:
         )
 
     def _refresh(self, now: float) -> Flow[None]:
-        """Fetch the keys, unless that was done recently. The outcome is in `_keys` and `_error`.
+        """Fetch the keys, unless that failed recently. The outcome is in `_keys` and `_error`.
 
         If a fetch is in progress, wait for it.
         """
         if self._fetching is None:
-            interval = _UNKNOWN_KEY_INTERVAL if self._error is None else _RETRY_INTERVAL
-            if self._last_attempt_at is not None and 0 <= now - self._last_attempt_at < interval:
+            last = self._last_attempt_at
+            if self._error is not None and last is not None and 0 <= now - last < _RETRY_INTERVAL:
                 return
             self._last_attempt_at = now
             self._error = "the keys of the issuer were requested, but did not arrive"
@@ -168,6 +187,7 @@ class RemoteKeys:
         except StopIteration as done:
             self._keys = done.value
             self._fetched_at = now
+            self._fetches += 1
             self._error = None
         except (AuthorizationFailed, FetchFailed, InvalidKey) as exc:
             # The keys that were fetched before stay valid for a while.
@@ -186,7 +206,7 @@ class RemoteKeys:
             if metadata.jwks_uri is None:
                 raise AuthorizationFailed("its metadata has no jwks_uri")
             uri = check_url(metadata.jwks_uri, "its jwks_uri", local=local)
-            # Keys of another origin must not lead into the server's own network.
+            # Keys of another origin must not lead into another network (`may_fetch_named`).
             named_by = self._issuer if origin_of(uri) != origin_of(self._issuer) else None
         accept = ("accept", "application/jwk-set+json, application/json")
         reply: HttpResponse = yield Fetch(HttpRequest("GET", uri, [accept]), named_by)

@@ -51,7 +51,8 @@ class JwtVerifier:
 
     The public keys are `jwks`, or those at `jwks_uri`. Without both, the metadata of the issuer
     names their URL (RFC 8414). They are fetched for the first token, and again after an hour. A
-    token with an unknown key causes a fetch too, at most one every five minutes.
+    token with an unknown key causes a fetch too, but at most one in half a minute on average. Until
+    the next one is allowed, such tokens get 503 with `Retry-After`.
 
     Args:
         issuer: the authorization server, as its tokens name it in `iss`. Compared character by

@@ -4,8 +4,8 @@
    `Authorization`. Then each message is authorized when it is read (`check`), because only then the
    needed scopes are known.
 2. The responses are: no credentials, 401 without an error; an invalid token, 401 `invalid_token`;
-   missing scopes, 403 `insufficient_scope`; a malformed request, 400 `invalid_request`; a check
-   that could not be completed, 503.
+   missing scopes, 403 `insufficient_scope`; a malformed request, 400 `invalid_request`; too many
+   DPoP proofs, 429; a check that could not be completed, 503.
 3. No text contains a part of a token: not a challenge, not a log line, not an exception of a
    verifier. Texts of clients and of the application cannot leave the quotes of a challenge.
 
@@ -14,11 +14,12 @@ Sources: 2026-07-28 basic/authorization; RFC 6750, 9449, 9728.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from inspect import isawaitable
 from typing import Any, Final, TypeAlias
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -30,8 +31,10 @@ from mcp_core.jsonrpc._codec import encode
 from mcp_core.urls._addresses import find_url_error
 from mcp_core.urls._url import DEFAULT_PORTS
 
+from ._dpop_replay import TooManyProofs
 from ._dpop_verifier import DpopNonceRequired, DpopVerifier, InvalidDpopProof
 from ._grant import Grant, TokenVerifier, VerifierFunction, VerifierUnavailable
+from ._scopes import RequiredScopes, Scopes, checked_list, checked_scopes, is_resource_scope
 
 __all__ = [
     "AuthDenial",
@@ -39,17 +42,13 @@ __all__ = [
     "Await",
     "OAuthResourceServer",
     "PresentedCredentials",
-    "Scopes",
 ]
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
-# The scopes that a tool or resource needs, by its name or URI.
-Scopes: TypeAlias = Mapping[str, Iterable[str]] | Callable[[str], Iterable[str]]
 
 _BEARER: Final = "Bearer"
 _DPOP: Final = "DPoP"
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750, 2.1: b64token
-_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749, 3.3: scope-token
 _NOT_QUOTABLE: Final = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")  # RFC 6750, 3
 _EXPIRED: Final = "the token has expired"
 _RETRY_AFTER: Final = (b"retry-after", b"5")
@@ -106,9 +105,14 @@ class OAuthResourceServer:
         scopes: the scopes that every request needs.
         tool_scopes: further scopes by the name of a tool: a mapping or a function. The function is
             also called with names that clients invent.
-        resource_scopes: further scopes to read or subscribe to a resource, by URI: a mapping or a
-            function. A mapping is for resources that are declared by URI. For a resource template
-            pass a function: it gets the URI as the client wrote it, in any encoding.
+        resource_scopes: further scopes to read or subscribe to a resource, by its URI or by its URI
+            template: a mapping or a function. A resource needs the scopes of each entry whose URI
+            or template matches, and completions of a template need those of the template. The
+            function gets the URI as the client wrote it, in any encoding, or the template.
+        prompt_scopes: further scopes to get a prompt and its completions, by name: a mapping or a
+            function.
+        method_scopes: further scopes by method, such as `"acme/reindex"` or `"tools/list"`: a
+            mapping or a function. The function is called with each method, also of notifications.
         satisfies: returns True if the scopes of a token include another scope, for scopes that
             imply others. Default: a scope must be listed.
         scopes_supported: the scopes in the metadata, by default `scopes`. Clients without other
@@ -134,6 +138,8 @@ class OAuthResourceServer:
         scopes: Iterable[str] = (),
         tool_scopes: Scopes | None = None,
         resource_scopes: Scopes | None = None,
+        prompt_scopes: Scopes | None = None,
+        method_scopes: Scopes | None = None,
         satisfies: Callable[[frozenset[str], str], bool] | None = None,
         scopes_supported: Iterable[str] | None = None,
         resource_name: str | None = None,
@@ -141,18 +147,20 @@ class OAuthResourceServer:
         nonce_key: bytes | None = None,
     ) -> None:
         self.resource = _checked_resource(resource)
-        self._issuers = [_checked_issuer(issuer) for issuer in _checked_list(authorization_servers)]
+        self._issuers = [_checked_issuer(issuer) for issuer in checked_list(authorization_servers)]
         if not self._issuers:
             raise ValueError("authorization_servers must name at least one issuer")
         self._verifier = verifier
-        self._scopes = _checked_scopes(scopes)
-        self._tool_scopes = _scope_lookup(tool_scopes, str)
-        # The registry decodes `%73` to `s` in template URIs, so both spellings are one resource
-        # here.
-        self._resource_scopes = _scope_lookup(resource_scopes, unquote)
+        self._required = RequiredScopes(
+            scopes,
+            methods=method_scopes,
+            tools=tool_scopes,
+            prompts=prompt_scopes,
+            resources=resource_scopes,
+        )
         self._satisfies = satisfies or _is_listed
         self._scopes_supported = (
-            self._scopes if scopes_supported is None else _checked_scopes(scopes_supported)
+            self._required.always if scopes_supported is None else checked_scopes(scopes_supported)
         )
         self._resource_name = resource_name
         self._dpop_verifier: DpopVerifier | None = None
@@ -203,9 +211,9 @@ class OAuthResourceServer:
         `description` stand in that of `scheme`. `scopes` are those that the request needs, by
         default those of every request.
         """
-        wanted = self._scopes if scopes is None else scopes
+        wanted = self._required.always if scopes is None else scopes
         common = {
-            "scope": " ".join(scope for scope in wanted if _is_resource_scope(scope)),
+            "scope": " ".join(scope for scope in wanted if is_resource_scope(scope)),
             "resource_metadata": self._metadata_url,
         }
         problem = {"error": error or "", "error_description": description or ""}
@@ -248,9 +256,13 @@ class OAuthResourceServer:
             return self._deny(401, "invalid_dpop_proof", str(exc), scheme=_DPOP)
         except InvalidToken as exc:
             return self._deny(401, "invalid_token", str(exc), scheme=credentials.scheme)
+        except TooManyProofs as exc:
+            message = "too many DPoP proofs were used; try again later with a new one"
+            return AuthDenial(429, message, [_RETRY_AFTER], _printable(str(exc)))
         except VerifierUnavailable as exc:
             message = "the token cannot be verified now; try again later"
-            return AuthDenial(503, message, [_RETRY_AFTER], _printable(str(exc)))
+            retry_after = (b"retry-after", b"%d" % max(1, math.ceil(exc.retry_after)))
+            return AuthDenial(503, message, [retry_after], _printable(str(exc)))
         if method != b"POST":
             scope_denial = self.check(grant)
             if scope_denial is not None:
@@ -276,7 +288,11 @@ class OAuthResourceServer:
         else:
             # A client without credentials, or with others, made no mistake (RFC 6750, 3.1): no
             # error code.
-            return self._deny(401, None, "an access token is needed, in an Authorization header")
+            text = "an access token is needed, in an Authorization header"
+            if word:
+                schemes = _BEARER if self._dpop_verifier is None else f"{_BEARER} or {_DPOP}"
+                text += f" that begins with {schemes}"
+            return self._deny(401, None, text)
         token = rest.lstrip(b" ")
         if len(token) > MAX_TOKEN:
             problem = f"the token is longer than {MAX_TOKEN} characters"
@@ -360,6 +376,7 @@ class OAuthResourceServer:
             urls=(self.resource, served_at),
             token=credentials.token.reveal(),
             thumbprint=grant.jkt,
+            principal=grant.principal,
             now=now,
         )
 
@@ -377,7 +394,7 @@ class OAuthResourceServer:
         scheme = _DPOP if grant.jkt else _BEARER
         if now is not None and grant.valid_until is not None and now >= grant.valid_until:
             return self._deny(401, "invalid_token", _EXPIRED, scheme=scheme)
-        needed = self.scopes_for(method, params)
+        needed = self._required.of(method, params)
         missing = [scope for scope in needed if not self._satisfies(grant.scopes, scope)]
         if not missing:
             return None
@@ -386,18 +403,6 @@ class OAuthResourceServer:
         denial = self._deny(403, "insufficient_scope", description, needed, scheme=scheme)
         reason = f"{description}: {' '.join(missing)!r} missing"
         return AuthDenial(denial.status, denial.message, denial.headers, reason)
-
-    def scopes_for(self, method: str | None, params: Any = None) -> tuple[str, ...]:
-        """Return all scopes that a request needs, each once."""
-        needed = list(self._scopes)
-        if method == "tools/call":
-            needed += self._tool_scopes(params.name)
-        elif method in ("resources/read", "resources/subscribe"):
-            needed += self._resource_scopes(params.uri)
-        elif method == "subscriptions/listen":
-            for uri in params.notifications.resource_subscriptions or ():
-                needed += self._resource_scopes(uri)
-        return tuple(dict.fromkeys(needed))
 
     def _deny(
         self,
@@ -443,60 +448,8 @@ def _sanitize_quoted(text: str) -> str:
     return _NOT_QUOTABLE.sub("?", text)
 
 
-def _is_resource_scope(scope: str) -> bool:
-    """Return True if `scope` is a valid scope of a resource."""
-    # `offline_access` concerns a client and its authorization server (2026-07-28). It permits no
-    # operation here.
-    return _SCOPE.fullmatch(scope) is not None and scope != "offline_access"
-
-
 def _is_listed(granted: frozenset[str], scope: str) -> bool:
     return scope in granted
-
-
-def _checked_list(values: Iterable[str]) -> Iterable[str]:
-    """Return `values`. Raise `ValueError` for a single text, which is iterable too."""
-    if isinstance(values, str):
-        raise ValueError(f"expected a list of texts, not a single text: write [{values!r}]")
-    return values
-
-
-def _checked_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
-    """Return each scope once. Raise `ValueError` for an invalid one."""
-    found = tuple(dict.fromkeys(_checked_list(scopes)))
-    for scope in found:
-        if not _is_resource_scope(scope):
-            form = "printable ASCII without spaces, quotes and backslashes, and not offline_access"
-            raise ValueError(f"{scope!r} is not a valid scope: {form}")
-    return found
-
-
-def _scope_lookup(
-    scopes: Scopes | None, canonical: Callable[[str], str]
-) -> Callable[[str], Iterable[str]]:
-    """Return a function from a name to its scopes.
-
-    The keys of a mapping are compared after `canonical` was applied.
-    """
-    if scopes is None:
-        return _no_scopes
-    if isinstance(scopes, Mapping):
-        table = {canonical(name): _checked_scopes(needed) for name, needed in scopes.items()}
-
-        def look_up(name: str) -> Iterable[str]:
-            return table.get(canonical(name), ())
-
-        return look_up
-    function = scopes
-
-    def call(name: str) -> Iterable[str]:
-        return _checked_list(function(name))
-
-    return call
-
-
-def _no_scopes(name: str) -> Iterable[str]:
-    return ()
 
 
 def _checked_resource(resource: str) -> str:

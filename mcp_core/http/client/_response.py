@@ -30,7 +30,14 @@ if TYPE_CHECKING:
     from mcp_core.http.wire._messages import Head
     from mcp_core.http.wire._sse import SseEvent
 
-__all__ = ["DENIED_STATUS", "MAX_ERROR_BODY", "Response", "error_for_status", "error_in"]
+__all__ = [
+    "DENIED_STATUS",
+    "MAX_ERROR_BODY",
+    "Response",
+    "error_for_status",
+    "error_in",
+    "is_token_refused",
+]
 
 MAX_ERROR_BODY: Final = 64 * 1024  # bytes of an error response that are read
 _MAX_SHOWN: Final = 200  # characters of a text of the server that an error repeats
@@ -148,6 +155,10 @@ _STATUS_TEXTS: Final = {
     503: "Service Unavailable",
     504: "Gateway Timeout: the server behind it does not answer",
 }
+_NOT_ACCEPTED: Final = (
+    "Unauthorized: the server does not accept the access token. It is wrong, expired or revoked: "
+    "get a new one, with auth=True or `mcp-trio login`"
+)
 # A later attempt may succeed.
 _BUSY: Final = frozenset({429, 502, 503, 504})
 DENIED_STATUS: Final = (401, 403)
@@ -164,7 +175,9 @@ def error_for_status(prefix: str, response: Response) -> McpTrioError:
     head = response.head
     status = response.status
     text = f"{prefix}HTTP status {status}"
-    if status in _STATUS_TEXTS:
+    if is_token_refused(head):
+        text += f" {_NOT_ACCEPTED}"
+    elif status in _STATUS_TEXTS:
         text += f" {_STATUS_TEXTS[status]}"
     if 300 <= status < 400:
         location = header(head, b"location")
@@ -193,6 +206,13 @@ def error_for_status(prefix: str, response: Response) -> McpTrioError:
     if explanation:
         text += f" ({explanation})"
     return RemoteProtocolError(text, Fault.BUSY if status in _BUSY else Fault.INVALID_REQUEST, data)
+
+
+def is_token_refused(head: Head) -> bool:
+    """Return True if the client sent an access token, which the server does not accept."""
+    return head.status == 401 and any(
+        name == b"www-authenticate" and b"invalid_token" in value for name, value in head.headers
+    )
 
 
 def _explanation(response: Response) -> str:

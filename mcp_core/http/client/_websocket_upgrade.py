@@ -26,7 +26,7 @@ from mcp_core.http.wire._websocket_upgrade import (
 )
 from mcp_core.urls._url import Url
 
-from ._response import Response, error_for_status
+from ._response import Response, error_for_status, is_token_refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +52,11 @@ _RESERVED: Final = re.compile(r"sec-websocket-|upgrade$")  # headers of the hand
 
 _UNAUTHORIZED: Final = (
     "no WebSocket: the server requires an access token, in headers={'authorization': 'Bearer ...'}"
+)
+
+_NOT_ACCEPTED: Final = (
+    "no WebSocket: the server does not accept the access token in headers=. It is wrong, expired "
+    "or revoked"
 )
 
 
@@ -121,7 +126,8 @@ class WebSocketUpgrade:
             list(response.feed(body))
             error = error_for_status(context, response)
             if isinstance(error, AuthRequired):  # only the HTTP client can discover and log in
-                error = AuthRequired(_UNAUTHORIZED, error.scopes, challenge=error.challenge)
+                text = _NOT_ACCEPTED if is_token_refused(head) else _UNAUTHORIZED
+                error = AuthRequired(text, error.scopes, challenge=error.challenge)
             return error
         headers = head.headers
         if _WEBSOCKET not in _elements(headers, b"upgrade") or _UPGRADE not in _elements(

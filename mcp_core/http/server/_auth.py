@@ -5,7 +5,8 @@
 2. Each message in a body is authorized before any of them is processed. If one is denied, the
    whole body is denied.
 3. An exception in the resource server denies access. Each denial is one line in the log, without
-   any part of a token.
+   any part of a token. Clients without a valid token can cause denials at will, so warnings are
+   rare.
 
 Tokens are checked by `mcp_core.auth`: its `OAuthResourceServer` is a `ResourceServerLike`.
 """
@@ -36,6 +37,7 @@ __all__ = ["AUTHORIZED_VERBS", "AuthCheck", "AuthDenialLike", "EndpointAuth", "R
 # The response to any other method is the same for every client, so it needs no token.
 AUTHORIZED_VERBS: Final = frozenset((b"GET", b"POST", b"DELETE"))
 _INFO, _WARNING, _ERROR = 20, 30, 40  # as in `logging`
+_WARNING_INTERVAL: Final = 10.0  # seconds; as long as between two fetches of keys that fail
 _CHECK_FAILED: Final = ErrorResponse(
     500, "the authorization check failed: see the log of the server"
 )
@@ -82,16 +84,18 @@ class ResourceServerLike(Protocol):
         """Return a denial unless `grant` covers this message. None stands for "allowed"."""
 
 
-class EndpointAuth(Struct, frozen=True):
+class EndpointAuth(Struct):
     """The authorization of one endpoint.
 
     `wall_time` returns seconds since 1970, because token expiry is not on a monotonic clock.
-    `log` is the method of that name of a `logging.Logger`.
+    `log` is the method of that name of a `logging.Logger`. `warned_at` is the time of the last
+    warning.
     """
 
     resource_server: ResourceServerLike
     wall_time: Callable[[], float]
     log: Callable[..., object]
+    warned_at: float = -math.inf
 
     def log_line(self, text: str, level: int = _INFO, exc: BaseException | None = None) -> None:
         """Write one line to the log, with a traceback if `exc` is given."""
@@ -126,7 +130,7 @@ class EndpointAuth(Struct, frozen=True):
         """Log `denial` and convert it to a response. `method` is the denied MCP method."""
         request = verb.decode("ascii") if method is None else f"{verb.decode('ascii')} {method}"
         # A 5xx is not the client's mistake, so an operator should see it.
-        level = _INFO if denial.status < 500 else _WARNING
+        level = _INFO if denial.status < 500 else self._warning_level()
         self.log_line(f"{request} refused with {denial.status}: {denial.reason}", level)
         return ErrorResponse(denial.status, denial.message, denial.headers)
 
@@ -143,10 +147,17 @@ class EndpointAuth(Struct, frozen=True):
     def timeout_response(self, verb: bytes) -> ErrorResponse:
         """Log that the check took too long, and ask the client to retry later."""
         verb_text = verb.decode("ascii")
-        self.log_line(
-            f"{verb_text} refused with 503: the authorization check took too long", _WARNING
-        )
+        text = f"{verb_text} refused with 503: the authorization check took too long"
+        self.log_line(text, self._warning_level())
         return _CHECK_TIMED_OUT
+
+    def _warning_level(self) -> int:
+        """Return the level of a line for operators: WARNING, or INFO soon after a warning."""
+        now = self.wall_time()
+        if 0 <= now - self.warned_at < _WARNING_INTERVAL:
+            return _INFO
+        self.warned_at = now
+        return _WARNING
 
 
 class AuthCheck:

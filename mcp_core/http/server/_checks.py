@@ -37,6 +37,7 @@ __all__ = [
     "ParsedHead",
     "check_head",
     "check_host_and_origin",
+    "check_plain_route",
     "cors_headers",
     "parse_head",
     "preflight_headers",
@@ -113,14 +114,17 @@ def check_head(
     return None
 
 
-def check_host_and_origin(
-    parsed: ParsedHead, options: HttpOptions, config: Config
-) -> ErrorResponse | None:
+def check_host_and_origin(parsed: ParsedHead, options: HttpOptions) -> ErrorResponse | None:
     """Run only the `Host` and `Origin` checks, before authorization."""
-    return _host(parsed, options, config) or _origin(parsed, options, config)
+    return _host(parsed, options, None) or _origin(parsed, options, None)
 
 
-def _host(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def check_plain_route(parsed: ParsedHead, options: HttpOptions) -> ErrorResponse | None:
+    """Run the checks of a request for a plain route, of any verb."""
+    return check_host_and_origin(parsed, options) or _doubled(parsed, options, None)
+
+
+def _host(parsed: ParsedHead, options: HttpOptions, config: Config | None) -> ErrorResponse | None:
     host = parsed.headers.get(b"host")
     policy = options.host_origin_policy
     if host in policy.known_hosts or policy.allows_host(host):
@@ -128,14 +132,18 @@ def _host(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResp
     return ErrorResponse(421, "the name in Host is not allowed: list it in hosts=")
 
 
-def _origin(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def _origin(
+    parsed: ParsedHead, options: HttpOptions, config: Config | None
+) -> ErrorResponse | None:
     origin = parsed.headers.get(b"origin")
     if origin is None or options.host_origin_policy.allows_origin(origin, parsed.headers[b"host"]):
         return None
     return ErrorResponse(403, "the Origin is not allowed: list it in origins=")
 
 
-def _doubled(parsed: ParsedHead, options: HttpOptions, config: Config) -> ErrorResponse | None:
+def _doubled(
+    parsed: ParsedHead, options: HttpOptions, config: Config | None
+) -> ErrorResponse | None:
     if parsed.repeated is None:
         return None
     return ErrorResponse(400, f"the header {parsed.repeated.decode('ascii')} stands twice")

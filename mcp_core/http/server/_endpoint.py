@@ -204,7 +204,7 @@ class Endpoint:
             self._handle_head(exchange, head, parsed)
             return exchange
         # Before authorization: a web page of another site must not learn whether its token is good.
-        rejection = check_host_and_origin(parsed, self.options, self._session_config)
+        rejection = check_host_and_origin(parsed, self.options)
         if rejection is not None:
             self.auth.log_line(
                 f"{verb.decode('ascii')} refused with {rejection.status}: {rejection.message}"

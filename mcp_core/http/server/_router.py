@@ -1,12 +1,13 @@
 """Everything that is served at one address: endpoints by path, and plain routes beside them.
 
-Paths are compared literally, but for one slash at the end. An unknown path gets 404 and no more. A
-plain route is a function that returns a whole response at once.
+1. Paths are compared literally, but for one slash at the end. An unknown path gets 404 and no more.
+2. A plain route is a function that returns a whole response at once. Requests for it pass the same
+   checks of `Host` and `Origin` as those for an endpoint: a web page must not read it either.
+3. The metadata of protected resources is public, so any page may read it (RFC 9728).
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -15,7 +16,9 @@ from mcp_core.http.wire._messages import Headers
 from mcp_core.http.wire._websocket_upgrade import is_upgrade
 from mcp_core.messages._events import NEED_DATA
 
+from ._checks import check_plain_route, parse_head
 from ._exchange import Exchange
+from ._options import HttpOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -54,7 +57,8 @@ class Router:
     Without `pump`: take `next_event` until it returns `NEED_DATA`, then serve `ready`.
 
     A plain route is called with the head of a request, without its body, and must not block. Its
-    exceptions pass through `begin`.
+    exceptions pass through `begin`. A request for it needs a `Host`, and an `Origin` if it has one,
+    that one of the endpoints accepts; without endpoints, `HttpOptions.of()` decides.
 
     Raises:
         ValueError: two endpoints have the same path; or two resource servers publish different
@@ -74,14 +78,25 @@ class Router:
                     f"two servers have the path {path!r}: a trailing slash makes no difference"
                 )
         self._routes = {_canonical(path.encode()): route for path, route in (routes or {}).items()}
+        # Different endpoints of one address usually have the same options.
+        self._options: list[HttpOptions] = []
+        for endpoint in self.endpoints:
+            if endpoint.options not in self._options:
+                self._options.append(endpoint.options)
+        if not self._options:
+            self._options.append(HttpOptions.of())
         auths = [endpoint.auth for endpoint in self.endpoints if endpoint.auth is not None]
-        for place, document in _published_metadata(auths).items():
-            self._routes.setdefault(place, partial(_serve_metadata, document))
+        self._metadata = {
+            path: document
+            for path, document in _published_metadata(auths).items()
+            if path not in self._routes
+        }
         self._plain: list[Exchange] = []  # exchanges of plain routes with something to write
         self._pumping = False
 
     def __repr__(self) -> str:
-        return f"<Router of {len(self.endpoints)} endpoints and {len(self._routes)} plain routes>"
+        plain = len(self._routes) + len(self._metadata)
+        return f"<Router of {len(self.endpoints)} endpoints and {plain} plain routes>"
 
     @property
     def idle(self) -> bool:
@@ -117,8 +132,7 @@ class Router:
             return endpoint.begin(head, now, token=token, principal=principal, switches=switches)
         exchange = Exchange(None, token)
         exchange.close_after = switches
-        route = self._routes.get(path)
-        answer = route(head) if route is not None else _NOT_FOUND
+        answer = self._plain_response(path, head)
         headers = [*answer.headers]
         if answer.body:
             headers.append((b"content-type", answer.content_type.encode("ascii")))
@@ -126,6 +140,21 @@ class Router:
         exchange.respond(answer.status, answer.body, headers)
         self._plain.append(exchange)
         return exchange
+
+    def _plain_response(self, path: bytes, head: RequestHead) -> PlainResponse:
+        """Return the response to a request for a path without an endpoint."""
+        document = self._metadata.get(path)
+        if document is not None:
+            return _serve_metadata(document, head)
+        route = self._routes.get(path)
+        if route is None:
+            return _NOT_FOUND
+        parsed = parse_head(head.headers)
+        rejections = [check_plain_route(parsed, options) for options in self._options]
+        first = rejections[0]
+        if first is None or None in rejections:
+            return route(head)
+        return PlainResponse(first.status, f"{first.message}\n".encode())
 
     def receive_data(
         self, exchange: Exchange, data: bytes, now: float, *, end: bool = False

@@ -15,8 +15,6 @@ from typing import Any, TypedDict
 from mcp_core._errors import Fault
 from mcp_core._keywords import check_keywords
 from mcp_core.registry._errors import DeclarationError, ResourceNotFound
-from mcp_core.registry._uri_matcher import UriMatcher
-from mcp_core.registry._uri_template import UriTemplate
 from mcp_core.registry._validation import check_icons, check_meta, check_uri
 from mcp_core.registry.functions._content import MEDIA, Audio, File, Image, base64_of, json_text
 from mcp_core.registry.functions._function import Function, inspect_function, runs_in_thread
@@ -34,6 +32,8 @@ from mcp_core.types import (
     ResourceTemplate,
     Result,
 )
+from mcp_core.urls._uri_matcher import UriMatcher
+from mcp_core.urls._uri_template import InvalidUriTemplate, UriTemplate
 
 from ._completion import Completers
 from ._invocation import Invocation, reject_coroutine
@@ -57,6 +57,8 @@ class ResourceOptions(TypedDict, total=False):
             default.
         thread: True to run a plain `def` in a worker thread, because it blocks. By default the
             server's `threads` decides.
+        unchecked: the variables of a template whose values may be any text: with separators, `..`
+            or a drive letter. For values that never become a path.
     """
 
     name: str | None
@@ -69,6 +71,7 @@ class ResourceOptions(TypedDict, total=False):
     meta: Mapping[str, Any] | None
     cache: CacheHint | None
     thread: bool
+    unchecked: Sequence[str]
 
 
 class _AnyResourceEntry:
@@ -119,6 +122,8 @@ class ResourceEntry(_AnyResourceEntry):
         super().__init__(function, options, threads)
         self.uri = uri
         check_uri(uri, self.function.label)
+        if options.get("unchecked"):
+            raise DeclarationError(f"{self.function.label}: {uri!r} has no variables to leave out")
         if self.function.parameters:
             names = ", ".join(p.name for p in self.function.parameters)
             raise DeclarationError(
@@ -152,9 +157,15 @@ class TemplateEntry(_AnyResourceEntry):
     ) -> None:
         super().__init__(function, options, threads)
         self.uri = template
-        parsed = UriTemplate(template)
-        check_uri(template.partition("{")[0], self.function.label)
-        self._matcher = UriMatcher(parsed)
+        unchecked = options.get("unchecked", ())
+        if isinstance(unchecked, str):
+            raise DeclarationError(f"unchecked is a list of names, not one text: [{unchecked!r}]")
+        try:
+            parsed = UriTemplate(template)
+            check_uri(template.partition("{")[0], self.function.label)
+            self._matcher = UriMatcher(parsed, unchecked)
+        except InvalidUriTemplate as exc:
+            raise DeclarationError(str(exc)) from None
         _check_variables(self._matcher, self.function)
         if options.get("size") is not None:
             raise DeclarationError(
@@ -169,6 +180,10 @@ class TemplateEntry(_AnyResourceEntry):
     def list_entry(self, dialect: Dialect) -> ResourceTemplate:
         """Return the entry of `resources/templates/list`."""
         return self._template
+
+    def find_error(self, uri: str) -> str | None:
+        """Return why `uri`, which has the form of this template, is refused. None if it is not."""
+        return self._matcher.find_error(uri)
 
     def prepare(self, uri: str, dialect: Dialect) -> Invocation | None:
         """Return the call to make, or None if `uri` does not match this template."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from mcp_core.registry import DeclarationError, UriTemplate
 from mcp_core.types import CompleteParams
+from mcp_core.urls import InvalidUriTemplate, UriTemplate
 from mcp_trio.cli._arguments import parse_arguments
 from mcp_trio.cli._errors import CliError, unknown_argument, unknown_name
 from mcp_trio.cli._screen import Screen
@@ -81,7 +81,7 @@ def complete(
 def _parse_template(text: str) -> UriTemplate:
     try:
         return UriTemplate(text)
-    except DeclarationError as exc:
+    except InvalidUriTemplate as exc:
         raise CliError(f"{exc}; `mcp-trio inspect` lists the server's templates") from None
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mcp_core import McpTrioError, PeerError, RemoteProtocolError
-from mcp_core.registry import DeclarationError, UriMatcher, UriTemplate
+from mcp_core.urls import InvalidUriTemplate, UriMatcher, UriTemplate
 from mcp_trio.cli._errors import SERVER_ERROR, CliError, check_uri, suggestion
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen, describe_blob, encode_document
@@ -80,7 +80,7 @@ async def _known_uris(client: Client, uri: str, timeout: float) -> list[str]:
 def _matches_template(uri: str, templates: Iterable[str]) -> bool:
     """Return True if one of the templates matches `uri`. An invalid template matches nothing."""
     for template in templates:
-        with suppress(DeclarationError):
+        with suppress(InvalidUriTemplate):
             if UriMatcher(UriTemplate(template)).match(uri) is not None:
                 return True
     return False

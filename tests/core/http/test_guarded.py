@@ -392,6 +392,17 @@ def test_own_fault_after_the_grant_ends_one_request(monkeypatch: pytest.MonkeyPa
     assert reply.status == 200
 
 
+def test_warnings_of_undecided_checks_are_rare() -> None:
+    now = NOW
+    talk = Gatehouse(guard(Later()), wall_time=lambda: now)
+    for seconds in (0, 1, 9.9, 10, 11, 21, -100):
+        now = NOW + seconds
+        talk.judge(talk.tool("whoami", "ann"), VerifierUnavailable("x"))
+    warning, info = logging.WARNING, logging.INFO
+    assert talk.levels == [warning, info, info, warning, info, warning, warning]
+    assert len({text for text, _ in talk.log}) == 1
+
+
 def test_check_that_takes_too_long_gets_503() -> None:
     talk = guarded(Later())
     reply = talk.get(principal="ann")

@@ -16,6 +16,7 @@ from mcp_core.urls import (
     is_private_address,
     is_public_address,
     may_fetch,
+    may_fetch_named,
     origin_of,
     origin_text,
     same_origin_redirect,
@@ -211,6 +212,34 @@ def test_private_address_may_be_fetched_by_private_server(address: str, private:
     assert is_private_address(address) is private
     assert may_fetch(address, allow_loopback=False, allow_private=True) is (
         private or address == "8.8.8.8"
+    )
+
+
+WORLD, HOME, HERE, LINK = "93.184.216.34", "10.1.2.3", "127.0.0.1", "169.254.169.254"
+
+
+@pytest.mark.parametrize(
+    ("publisher", "allowed"),
+    [
+        ([], {WORLD}),
+        ([WORLD], {WORLD}),
+        ([WORLD, HOME], {WORLD}),
+        ([WORLD, HERE], {WORLD}),
+        ([HOME], {WORLD, HOME}),
+        (["fd00::1"], {WORLD, HOME}),
+        ([HOME, LINK], {WORLD, HOME}),
+        ([HERE], {WORLD, HOME, HERE}),
+        (["::1", HERE], {WORLD, HOME, HERE}),
+        ([HERE, HOME], {WORLD, HOME}),
+        ([LINK], {WORLD}),
+        (["not an address"], {WORLD}),
+    ],
+)
+def test_named_address_stays_in_the_network_of_its_publisher(
+    publisher: list[str], allowed: set[str]
+) -> None:
+    assert {each for each in (WORLD, HOME, HERE, LINK) if may_fetch_named(each, publisher)} == (
+        allowed
     )
 
 

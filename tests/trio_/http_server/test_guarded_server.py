@@ -587,18 +587,25 @@ PUBLIC, PRIVATE = "93.184.216.34", "10.1.2.3"
 
 
 @pytest.mark.parametrize(
-    ("issuer", "named_by", "may"),
+    ("issuer", "named_by", "private", "local"),
     [
-        ([PUBLIC], None, True),
-        ([PUBLIC], "https://issuer", False),
-        ([PRIVATE], "https://issuer", True),
-        ([PRIVATE, PUBLIC], "https://issuer", False),
-        ([PUBLIC], "https://nobody", False),
-        ([PUBLIC], "https://10.9.9.9", True),
+        ([PUBLIC], None, True, True),
+        ([PUBLIC], "https://issuer", False, False),
+        ([PRIVATE], "https://issuer", True, False),
+        ([PRIVATE, PUBLIC], "https://issuer", False, False),
+        (["127.0.0.1", "::1"], "http://issuer", True, True),
+        (["127.0.0.1", PRIVATE], "http://issuer", True, False),
+        (["169.254.1.1"], "https://issuer", False, False),
+        ([PUBLIC], "https://nobody", False, False),
+        ([PUBLIC], "https://10.9.9.9", True, False),
     ],
 )
-async def test_jwks_private_address_needs_a_private_server(
-    issuer: list[str], named_by: str | None, may: bool, monkeypatch: pytest.MonkeyPatch
+async def test_jwks_of_another_origin_stays_in_the_network_of_its_issuer(
+    issuer: list[str],
+    named_by: str | None,
+    private: bool,
+    local: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The configured address may be anywhere."""
     asked: list[Callable[[str], bool]] = []
@@ -615,5 +622,6 @@ async def test_jwks_private_address_needs_a_private_server(
         await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
     (allow,) = asked
     assert allow(PUBLIC)
-    assert allow(PRIVATE) is may
-    assert allow("169.254.169.254") is may
+    assert allow(PRIVATE) is private
+    assert allow("127.0.0.1") is local
+    assert allow("169.254.169.254") is (named_by is None)

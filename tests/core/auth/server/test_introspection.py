@@ -197,6 +197,50 @@ def test_introspection_cache_full_drops_least_recently_used(
     run_with_replies(asked.verify("t1", NOW), says(scope="asked again"))
 
 
+def test_introspection_concurrent_flows_of_one_token_share_the_fetch() -> None:
+    asked = verifier()
+    flows = [asked.verify(TOKEN, NOW) for _ in range(3)]
+    steps = [next(flow) for flow in flows]
+    assert all(step is steps[0] for step in steps)
+    assert next(asked.verify("another", NOW)) is not steps[0]
+    flows.pop().close()
+    for flow in flows:
+        with pytest.raises(StopIteration) as stop:
+            flow.send(says()[0][1])
+        assert stop.value.value.client_id == "app"
+    assert asked._steps == {}
+    # A response is for the flows that waited for it, not for later ones.
+    assert next(verifier().verify(TOKEN, NOW)) is not steps[0]
+
+
+def test_introspection_flood_of_unknown_tokens_spares_known_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_introspection, "_MAX_UNKNOWN", 2)
+    asked = verifier(cache_seconds=30)
+    grant(says(), by=asked)
+    flood = [asked.verify(f"unknown-{index}", NOW + 60) for index in range(5)]
+    for flow in flood[:2]:
+        next(flow)
+    for flow in flood[2:]:
+        with pytest.raises(VerifierUnavailable, match="too many unknown tokens"):
+            next(flow)
+    assert grant(says(scope="again"), NOW + 60, by=asked).scopes == {"again"}
+    # A known token stays known if it could not be introspected, and no longer if it is revoked.
+    with pytest.raises(VerifierUnavailable):
+        grant([(ENDPOINT, NO_REPLY)], NOW + 100, by=asked)
+    with pytest.raises(InvalidToken, match="not active"):
+        grant(says(b'{"active":false}'), NOW + 100, by=asked)
+    with pytest.raises(VerifierUnavailable, match="too many unknown tokens"):
+        grant(says(), NOW + 100, by=asked)
+    # Places are free again once the flows have ended.
+    flood[0].close()
+    with pytest.raises(InvalidToken):
+        flood[1].send(says(b'{"active":false}')[0][1])
+    assert asked._unknown == 0
+    assert grant(says(), NOW + 100, by=asked).client_id == "app"
+
+
 def test_introspection_repr_and_cache_hide_token() -> None:
     asked = verifier()
     grant(says(), by=asked)

@@ -84,36 +84,45 @@ def test_jwks_first_token_fetches_once() -> None:
     assert repr(keys) == "<1 keys>"
 
 
-def test_jwks_unknown_key_fetches_every_five_minutes() -> None:
+def test_jwks_unknown_key_fetches_every_half_minute() -> None:
+    """The other tokens get 503, and the time to wait."""
     keys = published()
     asked: list[float] = []
-    for seconds in range(0, 3600, 7):
+    waits: dict[int, float] = {}
+    for seconds in range(120):
         flow = keys.find_key(BY_RSA, NOW + seconds)
         try:
             step = next(flow)
             assert isinstance(step, Fetch)
             asked.append(seconds)
             flow.send(OLD)
+        except VerifierUnavailable as exc:
+            waits[seconds] = exc.retry_after
         except InvalidToken:
             continue
-    # The first fetch was at NOW.
-    assert asked == [301, 602, 903, 1204, 1505, 1806, 2107, 2408, 2709, 3010, 3311]
-    for difference, asks in ((-0.5, False), (0.0, True)):
-        keys = published()
-        script = [(JWKS_URI, OLD)] if asks else []
-        refused(keys, BY_RSA, NOW + 300 + difference, script)
+    assert asked == [0, 1, 2, 31, 61, 91]
+    assert waits[3] == pytest.approx(27)
+    assert waits[29] == pytest.approx(1)
+    assert run_without_steps(keys.find_key(BY_EC, NOW + 120)).kid == "ec"
+
+
+def test_jwks_rotated_key_is_never_called_invalid() -> None:
+    """Strangers have used up all fetches for unknown keys when the issuer rotates."""
+    keys = published()
+    for _ in range(3):
+        refused(keys, BY_ED, NOW + 100, [(JWKS_URI, OLD)])
+    assert "when it was last asked" in unavailable(keys, BY_RSA, NOW + 101)
+    assert run_with_replies(keys.find_key(BY_RSA, NOW + 130), [(JWKS_URI, NEW)]).kid == "rsa"
 
 
 def test_jwks_rotated_keys_are_used() -> None:
     keys = published()
-    assert run_with_replies(keys.find_key(BY_RSA, NOW + 301), [(JWKS_URI, NEW)]).kid == "rsa"
-    assert run_without_steps(keys.find_key(BY_EC, NOW + 302)).kid == "ec"
-    # The old key is withdrawn.
+    assert run_with_replies(keys.find_key(BY_RSA, NOW + 1), [(JWKS_URI, NEW)]).kid == "rsa"
+    assert run_without_steps(keys.find_key(BY_EC, NOW + 2)).kid == "ec"
+    # The old key is withdrawn, which is noticed after an hour.
     only = keys_reply(public(RSA))
-    assert (
-        run_with_replies(keys.find_key(BY_RSA, NOW + 302 + HOUR), [(JWKS_URI, only)]).kid == "rsa"
-    )
-    assert "does not publish" in refused(keys, BY_EC, NOW + 303 + HOUR)
+    assert run_with_replies(keys.find_key(BY_RSA, NOW + 1 + HOUR), [(JWKS_URI, only)]).kid == "rsa"
+    assert "does not publish" in refused(keys, BY_EC, NOW + 2 + HOUR, [(JWKS_URI, only)])
 
 
 def test_jwks_stale_keys_are_refetched_and_trusted_for_a_day() -> None:
@@ -185,6 +194,14 @@ def test_jwks_clock_set_back_still_fetches() -> None:
     keys = published()
     assert run_with_replies(keys.find_key(BY_RSA, NOW - DAY), [(JWKS_URI, NEW)]).kid == "rsa"
     assert run_without_steps(keys.find_key(BY_RSA, NOW - DAY + 1)).kid == "rsa"
+    keys = published()
+    refused(keys, BY_RSA, NOW + DAY, [(JWKS_URI, OLD)])
+    refused(keys, BY_RSA, NOW + DAY + 1, [(JWKS_URI, OLD)])
+    refused(keys, BY_ED, NOW, [(JWKS_URI, OLD)])  # older than the last fetch: fetched again
+    refused(keys, BY_ED, NOW + 1, [(JWKS_URI, OLD)])
+    refused(keys, BY_ED, NOW + 2, [(JWKS_URI, OLD)])
+    assert "last asked" in unavailable(keys, BY_RSA, NOW + 3)
+    assert run_with_replies(keys.find_key(BY_RSA, NOW + 31), [(JWKS_URI, NEW)]).kid == "rsa"
 
 
 # -- Concurrent flows ------------------------------------------------------------------------------

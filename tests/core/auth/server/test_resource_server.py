@@ -556,6 +556,14 @@ RESOURCES: dict[str, list[str]] = {
     "db://a%2Fb": ["ab"],
 }
 
+PROMPTS = {"review": ["review"]}
+METHODS = {"acme/reindex": ["admin"], "completion/complete": ["complete"]}
+
+
+def completing(ref: t.PromptReference | t.ResourceTemplateReference) -> t.CompleteParams:
+    return t.CompleteParams(ref=ref, argument=t.CompletionArgument(name="x", value=""))
+
+
 # The method, its params, and the scopes that it needs beside "base".
 ASKED: list[Any] = [
     ("tools/call", t.CallToolParams(name="rm"), ["write", "danger"]),
@@ -577,9 +585,17 @@ ASKED: list[Any] = [
     ),
     ("tools/list", t.PaginatedParams(), []),
     ("prompts/get", t.GetPromptParams(name="rm"), []),
+    ("prompts/get", t.GetPromptParams(name="review"), ["review"]),
+    ("completion/complete", completing(t.PromptReference(name="review")), ["complete", "review"]),
+    ("completion/complete", completing(t.PromptReference(name="other")), ["complete"]),
+    ("completion/complete", completing(t.ResourceTemplateReference("db://other")),
+        ["complete", "other", "read"]),
+    ("completion/complete", completing(t.ResourceTemplateReference("db://{x}")), ["complete"]),
+    ("acme/reindex", t.RequestParams(), ["admin"]),
+    ("acme/other", t.RequestParams(), []),
     ("initialize", None, []),
     (None, None, []),
-]
+]  # fmt: skip
 
 
 def tools_by_function(name: str) -> Iterator[str]:
@@ -598,9 +614,17 @@ def test_check_missing_scopes_names_all_needed_ones(
 ) -> None:
     tools: Any = tools_by_function if functions else TOOLS
     resources: Any = resources_by_function if functions else RESOURCES
-    by = guard(scopes=["base"], tool_scopes=tools, resource_scopes=resources)
+    prompts: Any = (lambda name: PROMPTS.get(name, [])) if functions else PROMPTS
+    methods: Any = (lambda name: METHODS.get(name, [])) if functions else METHODS
+    by = guard(
+        scopes=["base"],
+        tool_scopes=tools,
+        resource_scopes=resources,
+        prompt_scopes=prompts,
+        method_scopes=methods,
+    )
     needed = ["base", *scopes]
-    assert by.scopes_for(method, params) == tuple(needed)
+    assert by._required.of(method, params) == tuple(needed)
     assert by.check(Grant("me", scopes=frozenset(needed)), method, params) is None
     for missing in needed:
         refusal = by.check(Grant("me", scopes=frozenset(needed) - {missing}), method, params)
@@ -894,6 +918,10 @@ def test_resource_server_invalid_resource_raises(resource: str, words: str) -> N
         ({"tool_scopes": {"x": "read"}}, "a list of texts"),
         ({"tool_scopes": {"x": ["a\\"]}}, "not a valid scope"),
         ({"resource_scopes": {"x": ["a\n"]}}, "not a valid scope"),
+        ({"resource_scopes": {"x:{a}{b}": ["a"]}}, "cannot be matched"),
+        ({"resource_scopes": {"x:{a": ["a"]}}, "is never closed"),
+        ({"prompt_scopes": {"x": "read"}}, "a list of texts"),
+        ({"method_scopes": {"x": ["a\n"]}}, "not a valid scope"),
         ({"scopes_supported": ["a b"]}, "not a valid scope"),
         ({"nonce_key": NONCE_KEY}, "needs dpop=True"),
         ({"dpop": True, "nonce_key": b"short"}, "at least 32 are required"),

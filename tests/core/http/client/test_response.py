@@ -157,6 +157,15 @@ def test_response_auth_challenge_becomes_auth_required(
     assert isinstance(error, AuthRequired)
     assert (error.challenge, error.scopes) == (challenge or "", scopes)
     assert f"HTTP status {status}" in str(error)
+    assert "does not accept the access token" not in str(error)
+
+
+def test_response_refused_token_is_not_called_missing() -> None:
+    challenge = 'Bearer error="invalid_token", error_description="the token has expired"'
+    error = error_for_status("x: ", response(401, www_authenticate=challenge))
+    assert isinstance(error, AuthRequired)
+    assert "Unauthorized: the server does not accept the access token" in str(error)
+    assert "wants an access token" not in str(error)
 
 
 def test_response_repr_shows_status_and_kind() -> None:

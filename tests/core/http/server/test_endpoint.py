@@ -608,15 +608,15 @@ def test_plain_route_is_served_and_unknown_path_gets_404() -> None:
         "/broken": failing,
     }
     talk = Talk(routes=routes)
-    reply = talk.send(b"GET", [], target=b"/healthz?deep=1")
+    reply = talk.send(b"GET", [HOST], target=b"/healthz?deep=1")
     assert (reply.status, reply.body, reply.headers[b"cache-control"]) == (200, b"ok", b"no-store")
-    assert talk.send(b"HEAD", [], target=b"/healthz").body == b""
-    assert talk.send(b"GET", [], target=b"/empty").headers == {}
+    assert talk.send(b"HEAD", [HOST], target=b"/healthz").body == b""
+    assert talk.send(b"GET", [HOST], target=b"/empty").headers == {}
     missing = talk.send(b"POST", POST, b"{}", target=b"/other")
     assert (missing.status, missing.body) == (404, b"There is nothing at this path.\n")
     assert talk.send(b"OPTIONS", [HOST], target=b"/mcp/").status == 204
     with pytest.raises(RuntimeError, match="broken"):
-        talk.send(b"GET", [], target=b"/broken")
+        talk.send(b"GET", [HOST], target=b"/broken")
     assert repr(talk.site) == "<Router of 1 endpoints and 3 plain routes>"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import json
 
-from mcp_core.http import PlainResponse, RequestHead, Router
+from mcp_core.http import Body, Head, HostOriginPolicy, PlainResponse, RequestHead, Router
 from tests.core.http.site import HOST, POST, E, Talk, meta, request
 
 if TYPE_CHECKING:
@@ -68,6 +68,72 @@ def test_site_path_may_differ_from_the_target() -> None:
     assert talk.site.actions_to_send(talk.site.begin(head, 0))[0].status == 404  # type: ignore[union-attr]
     found = talk.site.actions_to_send(talk.site.begin(head, 0, path=b"/healthz"))
     assert found[1].data == b"/tools/healthz"  # type: ignore[union-attr]
+
+
+LOCAL = HostOriginPolicy("127.0.0.1", ["a.example"], ["https://app.example"])
+OTHER = HostOriginPolicy("127.0.0.1", ["b.example"])
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("localhost", "", 200),
+        ("127.0.0.1:8000", "", 200),
+        ("a.example", "", 200),
+        ("b.example", "", 200),
+        ("127.0.0.1:8000", "http://127.0.0.1:8000", 200),
+        ("a.example", "https://app.example", 200),
+        # One endpoint has to accept both.
+        ("b.example", "https://app.example", 421),
+        ("", "", 421),
+        ("evil.example", "", 421),
+        ("evil.example:8000", "http://evil.example:8000", 421),
+        ("10.0.0.1", "", 421),
+        ("127.0.0.1:8000", "http://evil.example", 403),
+        ("127.0.0.1:8000", "null", 403),
+        ("localhost", "https://app.example.evil.example", 403),
+    ],
+)
+def test_plain_route_checks_host_and_origin_as_an_endpoint_does(
+    host: str, origin: str, status: int
+) -> None:
+    called: list[bytes] = []
+
+    def route(head: RequestHead) -> PlainResponse:
+        called.append(head.method)
+        return PlainResponse(200, b"secret")
+
+    endpoints = {"/a": Talk(gate=LOCAL).endpoint, "/b": Talk(gate=OTHER).endpoint}
+    router = Router(endpoints, {"/status": route})
+    headers = [(b"host", host.encode())] if host else []
+    headers += [(b"origin", origin.encode())] if origin else []
+    for verb in (b"GET", b"POST", b"PUT", b"OPTIONS"):
+        found = router.begin(RequestHead(verb, b"/status", headers), 0).actions_to_send()
+        head, body, *_ = found
+        assert isinstance(head, Head)
+        assert isinstance(body, Body)
+        assert head.status == status
+        assert (body.data == b"secret") is (status == 200)
+    assert called == ([b"GET", b"POST", b"PUT", b"OPTIONS"] if status == 200 else [])
+
+
+def test_plain_route_rejects_repeated_headers_and_needs_no_endpoint() -> None:
+    router = Router({}, {"/status": lambda head: PlainResponse(200, b"secret")})
+
+    def status(*headers: tuple[bytes, bytes]) -> int:
+        (head, *_) = router.begin(
+            RequestHead(b"GET", b"/status", list(headers)), 0
+        ).actions_to_send()
+        assert isinstance(head, Head)
+        return head.status
+
+    evil = (b"host", b"evil.example")
+    assert status(HOST) == 200
+    assert status((b"host", b"10.0.0.1")) == 200  # the address of the server is unknown
+    assert status(evil) == 421
+    assert status(HOST, evil) == 400
+    own, page = (b"origin", b"http://127.0.0.1:8000"), (b"origin", b"http://evil.example")
+    assert [status(HOST, own), status(HOST, page), status(HOST, own, page)] == [200, 403, 400]
 
 
 def test_pump_continues_until_nothing_is_left() -> None:

@@ -142,18 +142,52 @@ def test_resources_read_missing_resource_is_not_found(dialect: Dialect) -> None:
 
 @pytest.mark.requirement("RES-12")
 @pytest.mark.parametrize(
-    "uri",
+    ("uri", "reason"),
     [
-        "files:///../etc/passwd",
-        "files:///a/%2e%2e/b",
-        "files:////etc/passwd",
-        "files:///a%00",
-        "tree://r/..",
-        "notes://a%2Fb",
+        ("files:///../etc/passwd", "the value of `path` holds a `..`"),
+        ("files:///a/%2e%2e/b", "the value of `path` holds a `..`"),
+        ("files:////etc/passwd", "the value of `path` is an absolute path"),
+        ("files:///C:/Windows", "the value of `path` holds a drive letter"),
+        ("files:///%5C%5Cserver%5Cshare", "the value of `path` is an absolute path"),
+        ("files:///a%00", "the value of `path` holds a NUL"),
+        ("tree://r/..", "the value of `parts` holds a `..`"),
+        ("tree://r/a/C:", "the value of `parts` holds a drive letter"),
+        ("notes://a%2Fb", "the value of `day` holds a separator"),
     ],
 )
-def test_resources_read_path_traversal_is_not_found(uri: str) -> None:
-    assert read(make(), uri)["data"] == {"uri": uri}
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+def test_resources_read_path_traversal_is_not_found_with_reason(
+    uri: str, reason: str, dialect: Dialect
+) -> None:
+    assert read(make(), uri, dialect) == {
+        "code": -32602 if dialect is E else -32002,
+        "message": f"Resource not found: {reason}",
+        "data": {"uri": uri},
+    }
+
+
+def test_resources_read_refused_value_may_match_another_template() -> None:
+    server = Server("s")
+    server.add_resource("x://{segment}", lambda segment: f"one {segment}", name="one")
+    server.add_resource("x://{+path}", lambda path: f"several {path}", name="several")
+    assert read(server, "x://a%2Fb")["text"] == "several a/b"
+
+
+def test_resource_unchecked_variable_may_be_any_text() -> None:
+    server = Server("s")
+
+    @server.resource("git://{repo}/diff/{+span}", unchecked=["span"])
+    def diff(repo: str, span: str) -> str:
+        return f"{repo} {span}"
+
+    assert read(server, "git://r/diff/C:/../a")["text"] == "r C:/../a"
+    assert "`repo` holds a `..`" in read(server, "git://../diff/a")["message"]
+    with pytest.raises(DeclarationError, match="has no variable 'rest'"):
+        server.add_resource("y://{a}", lambda a: "", name="y", unchecked=["rest"])
+    with pytest.raises(DeclarationError, match="has no variables to leave out"):
+        server.add_resource("y://a", lambda: "", name="y", unchecked=["a"])
+    with pytest.raises(DeclarationError, match="list of names"):
+        server.add_resource("y://{a}", lambda a: "", name="y", unchecked="a")
 
 
 def test_resources_read_unconvertible_variable_is_not_found() -> None:

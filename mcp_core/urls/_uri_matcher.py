@@ -8,23 +8,31 @@ and `y-z`, or as `x-y` and `z`?
    that must come next, or the end of the URI.
 2. **Matching takes linear time.** Parts only move forward, searches are for single characters, and
    no pattern is built from a peer's input, so nothing can backtrack.
-3. **One variable is one path segment.** A value that decodes to a text with a separator (`/` or
-   `\`), with a NUL, or to `..`, does not match. Only `{+x}` and `{/x*}` match several segments, but
-   no `..` among them, and `{+x}` no separator at its start. The check comes after percent-decoding,
-   which is done once.
+3. **One variable is one path segment, on any system.** Refused is a value that decodes to a text
+   with a separator (`/` or `\`), with a NUL, with a drive letter (`C:`) at its start, or to `..`.
+   Only `{+x}` and `{/x*}` match several segments, none of them such, and `{+x}` no separator at its
+   start. `{#x}` may be an absolute path. Values are checked after percent-decoding, which is done
+   once. Those of `unchecked` variables are not checked.
 
 A value does not tell what it leads to: a symbolic link, for example, is not visible in a URI.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
 
-from ._errors import DeclarationError
-from ._uri_template import BROKEN_TRIPLET, OPERATORS, RESERVED, Expression, UriTemplate
+from ._uri_template import (
+    BROKEN_TRIPLET,
+    OPERATORS,
+    RESERVED,
+    Expression,
+    InvalidUriTemplate,
+    UriTemplate,
+)
 
 __all__ = ["UriMatcher"]
 
@@ -32,6 +40,8 @@ _MAX_MEMBERS = 256  # of a list: a member costs more than its characters
 # Never part of a single value, encoded or not. Other raw characters may be, because clients forget
 # to percent-encode them.
 _SEGMENT_END = "/?#"
+# Joined to a directory on Windows, such a segment is a path on another drive.
+_DRIVE = re.compile(r"[A-Za-z]:")
 
 Values = dict[str, str | list[str]]
 
@@ -53,10 +63,7 @@ def _find_end(uri: str, position: int, stops: str) -> int:
 def _decode(raw: str) -> str:
     if BROKEN_TRIPLET.search(raw):
         raise _NoMatch
-    text = unquote_to_bytes(raw).decode() if "%" in raw else raw
-    if "\0" in text:
-        raise _NoMatch
-    return text
+    return unquote_to_bytes(raw).decode() if "%" in raw else raw
 
 
 def _split(raw: str, separator: str) -> list[str]:
@@ -66,12 +73,54 @@ def _split(raw: str, separator: str) -> list[str]:
     return pieces
 
 
-def _decode_segment(raw: str) -> str:
-    """Decode a value that must not leave its path segment."""
-    text = _decode(raw)
-    if not text or text == ".." or "/" in text or "\\" in text:
+def _decode_member(raw: str) -> str:
+    """Decode a value, or a member of a list, that must not be empty."""
+    if not raw:
         raise _NoMatch
-    return text
+    return _decode(raw)
+
+
+# -- Values that are refused -----------------------------------------------------------------------
+
+
+def _find_segment_error(text: str) -> str | None:
+    """Return what is wrong with a value that must not leave its path segment."""
+    if "/" in text or "\\" in text:
+        return "holds a separator"
+    return _find_part_error(text)
+
+
+def _find_path_error(text: str) -> str | None:
+    """Return what is wrong with a value of several segments that must not leave its directory."""
+    if text[0] in "/\\":
+        return "is an absolute path"
+    for segment in text.replace("\\", "/").split("/"):
+        error = _find_part_error(segment)
+        if error is not None:
+            return error
+    return None
+
+
+def _find_fragment_error(text: str) -> str | None:
+    """Return what is wrong with a value that may be an absolute path, such as a JSON pointer."""
+    if "\0" in text:
+        return "holds a NUL"
+    return "holds a `..`" if ".." in text.replace("\\", "/").split("/") else None
+
+
+def _find_part_error(segment: str) -> str | None:
+    if "\0" in segment:
+        return "holds a NUL"
+    # Windows ignores spaces at the end of a name.
+    if segment[:2] == ".." and segment.rstrip(" ") == "..":
+        return "holds a `..`"
+    return "holds a drive letter" if _DRIVE.match(segment) else None
+
+
+FindError = Callable[[str], str | None]
+
+
+# -- Parts -----------------------------------------------------------------------------------------
 
 
 class LiteralPart(Struct, frozen=True):
@@ -103,9 +152,9 @@ class SimplePart(Struct, frozen=True):
             raise _NoMatch
         raw = uri[position:value_end]
         if self.explode:
-            values[self.name] = [_decode_segment(item) for item in _split(raw, ",")]
+            values[self.name] = [_decode_member(item) for item in _split(raw, ",")]
         else:
-            values[self.name] = _decode_segment(raw)
+            values[self.name] = _decode(raw)
         return end
 
 
@@ -118,20 +167,13 @@ class ReservedPart(Struct, frozen=True):
     name: str
     suffix: str = ""
     query: bool = False
-    # An absolute path would leave any directory to which the handler joins it.
-    relative: bool = True
 
     def read(self, uri: str, position: int, values: Values) -> int:
         end = _find_end(uri, position, "?") if self.query else len(uri)
         value_end = end - len(self.suffix)
         if value_end <= position or not uri.startswith(self.suffix, value_end):
             raise _NoMatch
-        text = _decode(uri[position:value_end])
-        if ".." in text and ".." in text.replace("\\", "/").split("/"):
-            raise _NoMatch
-        if self.relative and text[0] in "/\\":
-            raise _NoMatch
-        values[self.name] = text
+        values[self.name] = _decode(uri[position:value_end])
         return end
 
 
@@ -146,7 +188,7 @@ class PathPart(Struct, frozen=True):
         if raw and raw[0] != "/":
             raise _NoMatch
         values[self.name] = (
-            [_decode_segment(segment) for segment in _split(raw[1:], "/")] if raw else []
+            [_decode_member(segment) for segment in _split(raw[1:], "/")] if raw else []
         )
         return end
 
@@ -172,7 +214,7 @@ class QueryPart(Struct, frozen=True):
         end = _find_end(uri, position + 1, self.stops)
         for pair in _split(uri[position + 1 : end], self.separator):
             name, _, raw = pair.partition("=")
-            value = _decode_segment(raw) if raw else ""
+            value = _decode(raw)
             if name in lists:
                 lists[name].append(value)
             elif name in self.plain and name not in values:
@@ -185,23 +227,26 @@ class QueryPart(Struct, frozen=True):
 Part = LiteralPart | SimplePart | ReservedPart | PathPart | QueryPart
 
 
-MakeError = Callable[[str], DeclarationError]
+MakeError = Callable[[str], InvalidUriTemplate]
 
 
 class UriMatcher:
     """A compiled template that extracts the values of its variables from a URI.
 
-    `optional` holds the variables that a matching URI may leave out.
+    `optional` holds the variables that a matching URI may leave out. Values of the variables in
+    `unchecked` may be any text.
 
     Raises:
-        DeclarationError: the template is ambiguous, or it cuts values (`{x:3}`).
+        InvalidUriTemplate: the template is ambiguous, it cuts values (`{x:3}`), or it does not have
+            a variable of `unchecked`.
     """
 
-    __slots__ = ("_parts", "optional", "template")
+    __slots__ = ("_checks", "_parts", "optional", "template")
 
-    def __init__(self, template: UriTemplate) -> None:
+    def __init__(self, template: UriTemplate, unchecked: Iterable[str] = ()) -> None:
         self.template = template
         self._parts = _compile(template)
+        self._checks = _checks(template, unchecked)
         self.optional: frozenset[str] = frozenset[str]().union(
             *(part.plain for part in self._parts if isinstance(part, QueryPart))
         )
@@ -214,6 +259,20 @@ class UriMatcher:
 
         Return None if the URI does not match, or a value is one that rule 3 excludes.
         """
+        values = self._read(uri)
+        return None if values is None or self._find_error(values) is not None else values
+
+    def find_error(self, uri: str) -> str | None:
+        """Return what rule 3 refuses in a URI that has the form of the template, or None."""
+        values = self._read(uri)
+        return None if values is None else self._find_error(values)
+
+    def has_form(self, uri: str) -> bool:
+        """Return True if a URI has the form of the template. Its values may be refused ones."""
+        return self._read(uri) is not None
+
+    def _read(self, uri: str) -> Values | None:
+        """Return the decoded values, not checked; None if the URI has another form."""
         values: Values = {}
         position = 0
         try:
@@ -223,10 +282,35 @@ class UriMatcher:
             return None
         return values if position == len(uri) else None
 
+    def _find_error(self, values: Values) -> str | None:
+        for name, find_error in self._checks:
+            value = values.get(name, ())
+            for text in (value,) if isinstance(value, str) else value:
+                error = find_error(text)
+                if error is not None:
+                    return f"the value of `{name}` {error}"
+        return None
+
+
+def _checks(template: UriTemplate, unchecked: Iterable[str]) -> tuple[tuple[str, FindError], ...]:
+    """Return the names of the variables whose values are checked, with their checks."""
+    left_out = set(unchecked)
+    checks = []
+    for expression in template.parts:
+        if isinstance(expression, str):
+            continue
+        check = {"+": _find_path_error, "#": _find_fragment_error}.get(
+            expression.operator, _find_segment_error
+        )
+        checks += [(variable.name, check) for variable in expression.variables]
+    for unknown in left_out - {name for name, _ in checks}:
+        raise InvalidUriTemplate(f"URI template {template.text!r} has no variable {unknown!r}")
+    return tuple(pair for pair in checks if pair[0] not in left_out)
+
 
 def _compile(template: UriTemplate) -> tuple[Part, ...]:
-    def error(reason: str) -> DeclarationError:
-        return DeclarationError(f"URI template {template.text!r} cannot be matched: {reason}")
+    def error(reason: str) -> InvalidUriTemplate:
+        return InvalidUriTemplate(f"URI template {template.text!r} cannot be matched: {reason}")
 
     parts: list[Part] = []
     seen: set[str] = set()
@@ -259,7 +343,7 @@ def _parts_of(expression: Expression, error: MakeError) -> list[Part]:
         if len(variables) > 1 or only.explode:
             raise error(f"the values of {expression.text} may hold the commas that separate them")
         if expression.operator == "#":
-            return [LiteralPart("#"), ReservedPart(only.name, relative=False)]
+            return [LiteralPart("#"), ReservedPart(only.name)]
         return [ReservedPart(only.name)]
     if only.explode and expression.operator == "/":
         return [PathPart(only.name)]
@@ -312,7 +396,7 @@ def _with_end(part: Part, literal: str, after: list[Part], error: MakeError) -> 
             if explode and stop == ",":
                 raise error(f"{name!r} is a list of values with commas, and a comma follows it")
             return SimplePart(name, explode, _SEGMENT_END + (stop or ""), suffix)
-        case ReservedPart(name, relative=relative):
+        case ReservedPart(name):
             # A query may be absent. A part after it would then be read as the end of the value.
             query = not literal and len(after) == 1 and next_start == "?"
             if after and not query:
@@ -320,7 +404,7 @@ def _with_end(part: Part, literal: str, after: list[Part], error: MakeError) -> 
                     f"{name!r} may hold any character, so only a last literal "
                     "or a last {?...} may follow it"
                 )
-            return ReservedPart(name, literal, query, relative)
+            return ReservedPart(name, literal, query)
         case PathPart(name):
             if followed and first_after not in ("?", "#"):
                 raise error(

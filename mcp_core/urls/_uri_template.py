@@ -13,13 +13,14 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from ._errors import DeclarationError
+from mcp_core._errors import McpTrioError
 
 __all__ = [
     "BROKEN_TRIPLET",
     "OPERATORS",
     "RESERVED",
     "Expression",
+    "InvalidUriTemplate",
     "Operator",
     "UriTemplate",
     "Variable",
@@ -35,6 +36,10 @@ _VARSPEC = re.compile(
 _TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
 BROKEN_TRIPLET = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _FORBIDDEN_LITERAL = re.compile(r"[\x00-\x20\x7f\"<>\\^`|]")  # `'` is allowed by erratum 6937
+
+
+class InvalidUriTemplate(McpTrioError, ValueError):
+    """A text that is not a URI template, or a template that cannot be matched."""
 
 
 class Operator(Struct, frozen=True):
@@ -81,7 +86,7 @@ class UriTemplate:
     `UriTemplate("weather://{city}{?days}").expand({"city": "Oslo"})` is `"weather://Oslo"`.
 
     Raises:
-        DeclarationError: RFC 6570 does not allow the text.
+        InvalidUriTemplate: RFC 6570 does not allow the text.
     """
 
     __slots__ = ("parts", "text", "variables")
@@ -130,7 +135,7 @@ def _parse(text: str) -> list[str | Expression]:
             break
         end = text.find("}", start)
         if end < 0:
-            raise DeclarationError(f"URI template {text!r}: the '{{' at {start} is never closed")
+            raise InvalidUriTemplate(f"URI template {text!r}: the '{{' at {start} is never closed")
         parts.append(_parse_expression(text[start + 1 : end], text))
         position = end + 1
     return parts
@@ -138,9 +143,9 @@ def _parse(text: str) -> list[str | Expression]:
 
 def _parse_literal(literal: str, text: str) -> str:
     if "}" in literal:
-        raise DeclarationError(f"URI template {text!r}: a '}}' without its '{{'")
+        raise InvalidUriTemplate(f"URI template {text!r}: a '}}' without its '{{'")
     if _FORBIDDEN_LITERAL.search(literal) or BROKEN_TRIPLET.search(literal):
-        raise DeclarationError(
+        raise InvalidUriTemplate(
             f"URI template {text!r}: {literal!r} holds characters that no URI may hold"
         )
     return _encode(literal, reserved=True)
@@ -152,7 +157,9 @@ def _parse_expression(body: str, text: str) -> Expression:
     for spec in body[len(operator) :].split(","):
         found = _VARSPEC.fullmatch(spec)
         if found is None:
-            raise DeclarationError(f"URI template {text!r}: {spec!r} in {{{body}}} is no variable")
+            raise InvalidUriTemplate(
+                f"URI template {text!r}: {spec!r} in {{{body}}} is no variable"
+            )
         name, modifier = found.groups()
         explode = modifier == "*"
         variables.append(

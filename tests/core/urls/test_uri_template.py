@@ -10,8 +10,8 @@ import uritemplate
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mcp_core.registry import DeclarationError
-from mcp_core.registry._uri_template import OPERATORS, UriTemplate
+from mcp_core.urls import InvalidUriTemplate
+from mcp_core.urls._uri_template import OPERATORS, UriTemplate
 
 # RFC 6570, section 3.2.
 VALUES: dict[str, Any] = {
@@ -147,7 +147,7 @@ def test_uri_template_expand_examples_of_rfc_6570(template: str, uri: str) -> No
     ],
 )
 def test_uri_template_invalid_text_raises(template: str) -> None:
-    with pytest.raises(DeclarationError, match="URI template"):
+    with pytest.raises(InvalidUriTemplate, match="URI template"):
         UriTemplate(template)
 
 

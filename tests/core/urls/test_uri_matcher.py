@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import PureWindowsPath
 from types import FrameType
 from typing import Any
 
@@ -10,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.registry import DeclarationError
-from mcp_core.registry._uri_matcher import UriMatcher
-from mcp_core.registry._uri_template import UriTemplate
+from mcp_core.urls import InvalidUriTemplate
+from mcp_core.urls._uri_matcher import UriMatcher
+from mcp_core.urls._uri_template import UriTemplate
 
 
 def match(template: str, uri: str) -> dict[str, str | list[str]] | None:
@@ -130,6 +132,29 @@ ESCAPES = [
     "%2",
     "%zz",
     "%%32%65",
+    # Windows: another drive, the current directory of another drive, a device, a share
+    "C:",
+    "c:",
+    "C%3A",
+    "%43%3a",
+    "C:secret.txt",
+    "C:/Windows",
+    "C:%2FWindows",
+    "C:\\Windows",
+    "C%3A%5CWindows",
+    "z:..",
+    "a/C:/Windows",
+    "a%5CC:%5CWindows",
+    "\\\\server\\share",
+    "%5c%5cserver%5cshare",
+    "%5C%5C%3F%5CC:%5C",
+    "\\\\.\\COM1",
+    "//server/share",
+    "%2F%2Fserver/share",
+    # and spaces at the end of a name, which it ignores
+    "..%20",
+    "..%20%20",
+    "a/..%20/b",
 ]
 
 
@@ -162,10 +187,54 @@ def test_uri_matcher_absolute_path_does_not_match(value: str) -> None:
         assert match(place + "{+x}", place + value) is None
 
 
-@pytest.mark.parametrize("value", ["...", ".", "..a", "a..", "a..b", "%252e%252e"])
+@pytest.mark.parametrize(
+    "value", ["...", ".", "..a", "a..", "a..b", "%252e%252e", "12:30", "ab:c", "é:", ":", "urn:a:b"]
+)
 def test_uri_matcher_harmless_dots_match(value: str) -> None:
     found = match("f://{x}", f"f://{value}")
     assert found == {"x": value.replace("%25", "%")}
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "error"),
+    [
+        ("f://{+x}", "f://C:/a", "the value of `x` holds a drive letter"),
+        ("f://{+x}", "f://a/%2e%2e/b", "the value of `x` holds a `..`"),
+        ("f://{+x}", "f:///etc", "the value of `x` is an absolute path"),
+        ("f://{+x}", "f://%5c%5cserver", "the value of `x` is an absolute path"),
+        ("f://{+x}", "f://a%00", "the value of `x` holds a NUL"),
+        ("f://{a}/{x}", "f://ok/a%2Fb", "the value of `x` holds a separator"),
+        ("f://{a}/{x}", "f://a%5Cb/ok", "the value of `a` holds a separator"),
+        ("f://r{/x*}", "f://r/a/C:", "the value of `x` holds a drive letter"),
+        ("f://r{?x*}", "f://r?x=a&x=..", "the value of `x` holds a `..`"),
+        ("f://r{#x}", "f://r#a/../b", "the value of `x` holds a `..`"),
+        ("f://r{#x}", "f://r#%00", "the value of `x` holds a NUL"),
+        ("f://r{#x}", "f://r#C:/a", None),
+        ("f://{+x}", "f://a/b", None),
+        # Another form is not refused: the URI is of something else.
+        ("f://{+x}", "g://C:/a", None),
+        ("f://{a}/x", "f://../y", None),
+    ],
+)
+def test_uri_matcher_error_names_variable_and_reason(
+    template: str, uri: str, error: str | None
+) -> None:
+    matcher = UriMatcher(UriTemplate(template))
+    assert matcher.find_error(uri) == error
+    assert (matcher.match(uri) is None) is (error is not None or not matcher.has_form(uri))
+    assert matcher.has_form(uri) or error is None
+
+
+def test_uri_matcher_unchecked_variable_may_be_any_text() -> None:
+    matcher = UriMatcher(UriTemplate("s://{room}{?q,path}"), unchecked=["q"])
+    for text in ("a/b", "../..", "C:\\", "a\0b", ""):
+        uri = matcher.template.expand({"room": "r", "q": text})
+        assert matcher.match(uri) == {"room": "r", "q": text}
+        assert matcher.find_error(matcher.template.expand({"room": "r", "path": "C:"}))
+    assert matcher.match("s://C:?q=a") is None
+    assert UriMatcher(UriTemplate("s://{+x}"), ["x"]).match("s:///../C:/") == {"x": "/../C:/"}
+    with pytest.raises(InvalidUriTemplate, match="has no variable 'p'"):
+        UriMatcher(UriTemplate("s://{+x}"), ["p"])
 
 
 def test_uri_matcher_lone_surrogate_does_not_match() -> None:
@@ -206,7 +275,7 @@ def test_uri_matcher_lone_surrogate_does_not_match() -> None:
     ],
 )
 def test_uri_matcher_ambiguous_template_raises(template: str, why: str) -> None:
-    with pytest.raises(DeclarationError, match=why):
+    with pytest.raises(InvalidUriTemplate, match=why):
         UriMatcher(UriTemplate(template))
 
 
@@ -216,9 +285,11 @@ def test_uri_matcher_optional_variables_and_repr() -> None:
     assert repr(matcher) == "UriMatcher('x:{a}{/p*}{?q,r*}')"
 
 
-# Values that can be matched: not empty, without separators, not `..`.
+# Values that can be matched: not empty, without separators, not `..`, without a drive letter.
 characters = "aZ0-._~:?#[]@!$&'()*+,;=%\"<> é漢😀"
-words = st.text(characters, min_size=1, max_size=8).filter(lambda word: word != "..")
+words = st.text(characters, min_size=1, max_size=8).filter(
+    lambda word: word.rstrip(" ") != ".." and word[:2] not in ("a:", "Z:")
+)
 plain_words = st.text("aZ0-_~é漢😀 ", min_size=1, max_size=8)
 paths = st.lists(plain_words, min_size=1, max_size=4).map("/".join)
 several = st.lists(words, min_size=1, max_size=4)
@@ -256,15 +327,20 @@ def test_uri_matcher_match_inverts_expand(
 
 
 @given(
-    uri=st.text("ab/?#;&=.,%2eEfF5cC\\:", max_size=40),
+    uri=st.text("ab/?#;&=.,%2eEfF5cC\\: ", max_size=40),
     template=st.sampled_from([row[0] for row in ROUND_TRIPS]),
 )
 def test_uri_matcher_any_input_gives_safe_values(uri: str, template: str) -> None:
     values = match(template, template.partition("{")[0] + uri) or {}
     for value in values.values():
         for text in [value] if isinstance(value, str) else value:
-            assert ".." not in text.replace("\\", "/").split("/")
+            segments = text.replace("\\", "/").split("/")
+            assert ".." not in segments
             assert "\0" not in text
+            # For Python any character is a drive; Windows has letters only.
+            if "{#" not in template and not re.search(r"(^|[/\\])[^A-Za-z]:", text):
+                assert not any(PureWindowsPath(segment).drive for segment in segments)
+                assert PureWindowsPath("C:/base", text).is_relative_to("C:/base")
 
 
 @pytest.mark.parametrize(

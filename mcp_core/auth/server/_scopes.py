@@ -1,0 +1,175 @@
+"""The scopes that requests need: of every request, and by method, tool, prompt and resource.
+
+1. A completion needs the scopes of its prompt or resource template: it shows what they contain.
+2. A URI is compared decoded as well as written out. The registry decodes `%73` to `s` in the values
+   of a template, so both spellings may lead to the same resource.
+3. A resource that several entries name needs the scopes of all of them, and a request for very many
+   resources those of all resources.
+
+Sources: 2026-07-28 basic/authorization, Scope Challenge Handling; RFC 6749, section 3.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote, unquote
+
+from mcp_core.types import PromptReference
+from mcp_core.urls._uri_matcher import UriMatcher
+from mcp_core.urls._uri_template import RESERVED, UriTemplate
+
+__all__ = ["RequiredScopes", "Scopes", "checked_list", "checked_scopes", "is_resource_scope"]
+
+# The scopes that a method, tool, prompt or resource needs, by its name or URI.
+Scopes: TypeAlias = Mapping[str, Iterable[str]] | Callable[[str], Iterable[str]]
+
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749, 3.3: scope-token
+# A peer may subscribe to as many URIs by default (`Limits.uris`). To compare many more of them with
+# templates would take seconds.
+_MAX_COMPARED: Final = 1024
+_EXPRESSION: Final = re.compile(r"(\{[^{}]*\})")
+
+
+class RequiredScopes:
+    """The scopes that requests need. See `OAuthResourceServer` for the arguments.
+
+    Raises:
+        ValueError: a scope is invalid, or a URI template.
+    """
+
+    __slots__ = (
+        "_all_resources",
+        "_by_method",
+        "_by_prompt",
+        "_by_resource",
+        "_by_tool",
+        "always",
+    )
+
+    def __init__(
+        self,
+        scopes: Iterable[str],
+        *,
+        methods: Scopes | None,
+        tools: Scopes | None,
+        prompts: Scopes | None,
+        resources: Scopes | None,
+    ) -> None:
+        self.always = checked_scopes(scopes)
+        self._by_method = _by_name(methods)
+        self._by_tool = _by_name(tools)
+        self._by_prompt = _by_name(prompts)
+        self._by_resource = _by_uri(resources)
+        # The scopes of all resources, if they are known.
+        self._all_resources: tuple[str, ...] | None = None
+        if isinstance(resources, Mapping):
+            self._all_resources = checked_scopes(chain.from_iterable(resources.values()))
+
+    def __repr__(self) -> str:
+        return f"<RequiredScopes, always {' '.join(self.always) or 'none'}>"
+
+    def of(self, method: str | None, params: Any = None) -> tuple[str, ...]:
+        """Return all scopes that a message needs, each once.
+
+        `method` is None for a message that needs no more than any request does. `params` are its
+        decoded params.
+        """
+        needed = list(self.always)
+        if method is not None:
+            needed += self._by_method(method)
+        match method:
+            case "tools/call":
+                needed += self._by_tool(params.name)
+            case "prompts/get":
+                needed += self._by_prompt(params.name)
+            case "completion/complete" if isinstance(params.ref, PromptReference):
+                needed += self._by_prompt(params.ref.name)
+            case "completion/complete":
+                needed += self._by_resource(params.ref.uri)
+            case "resources/read" | "resources/subscribe":
+                needed += self._by_resource(params.uri)
+            case "subscriptions/listen":
+                uris = params.notifications.resource_subscriptions or ()
+                if len(uris) > _MAX_COMPARED and self._all_resources is not None:
+                    needed += self._all_resources
+                else:
+                    for uri in uris:
+                        needed += self._by_resource(uri)
+        return tuple(dict.fromkeys(needed))
+
+
+def is_resource_scope(scope: str) -> bool:
+    """Return True if `scope` is a valid scope of a resource."""
+    # `offline_access` concerns a client and its authorization server (2026-07-28). It permits no
+    # operation here.
+    return _SCOPE.fullmatch(scope) is not None and scope != "offline_access"
+
+
+def checked_list(values: Iterable[str]) -> Iterable[str]:
+    """Return `values`. Raise `ValueError` for a single text, which is iterable too."""
+    if isinstance(values, str):
+        raise ValueError(f"expected a list of texts, not a single text: write [{values!r}]")
+    return values
+
+
+def checked_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
+    """Return each scope once. Raise `ValueError` for an invalid one."""
+    found = tuple(dict.fromkeys(checked_list(scopes)))
+    for scope in found:
+        if not is_resource_scope(scope):
+            form = "printable ASCII without spaces, quotes and backslashes, and not offline_access"
+            raise ValueError(f"{scope!r} is not a valid scope: {form}")
+    return found
+
+
+def _by_name(scopes: Scopes | None) -> Callable[[str], Iterable[str]]:
+    """Return a function from a name to its scopes."""
+    if scopes is None:
+        return _no_scopes
+    if isinstance(scopes, Mapping):
+        table = {name: checked_scopes(needed) for name, needed in scopes.items()}
+        return lambda name: table.get(name, ())
+    function = scopes
+    return lambda name: checked_list(function(name))
+
+
+def _by_uri(scopes: Scopes | None) -> Callable[[str], Iterable[str]]:
+    """Return a function from a URI, or the text of a template, to its scopes."""
+    if not isinstance(scopes, Mapping):
+        return _by_name(scopes)
+    fixed = {
+        unquote(uri): checked_scopes(needed) for uri, needed in scopes.items() if "{" not in uri
+    }
+    templates = [
+        (uri, UriMatcher(UriTemplate(uri)), UriMatcher(UriTemplate(_canonical(uri))), needed)
+        for uri, needed in ((uri, checked_scopes(needed)) for uri, needed in scopes.items())
+        if "{" in uri
+    ]
+
+    def look_up(uri: str) -> Iterable[str]:
+        needed = list(fixed.get(unquote(uri), ()))
+        if templates:
+            decoded = _canonical(uri)
+            for text, matcher, canonical, more in templates:
+                # Written out as it is, the URI matches the template of a declaration; decoded it
+                # may be a resource that another template leads to.
+                if uri == text or matcher.has_form(uri) or canonical.has_form(decoded):
+                    needed += more
+        return needed
+
+    return look_up
+
+
+def _canonical(uri: str) -> str:
+    """Return a URI or template in which only the necessary characters are percent-encoded."""
+    pieces = _EXPRESSION.split(uri) if "{" in uri else [uri]
+    safe = f"-._~{RESERVED}"
+    pieces[::2] = [quote(unquote(piece), safe=safe, errors="replace") for piece in pieces[::2]]
+    return "".join(pieces)
+
+
+def _no_scopes(name: str) -> Iterable[str]:
+    return ()

@@ -1,0 +1,143 @@
+"""The scopes of resources by URI and by template, in any spelling that a server may accept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core import types as t
+from mcp_core.auth.server import _scopes
+from mcp_core.auth.server._scopes import RequiredScopes
+from mcp_core.urls import UriMatcher, UriTemplate
+
+RESOURCES = {
+    "db://index": ["index"],
+    "db://{table}": ["table"],
+    "db://secret/{+path}": ["secret"],
+    "db://%73tore/{key}": ["store"],
+    "é://ü/{x}": ["umlaut"],
+    "q://r{?user,from}": ["query"],
+    "tree://r{/part*}": ["tree"],
+}
+
+
+def required(resources: Any, **options: Any) -> RequiredScopes:
+    given = {"methods": None, "tools": None, "prompts": None} | options
+    return RequiredScopes([], resources=resources, **given)
+
+
+def scopes_to_read(uri: str, resources: Any = RESOURCES) -> set[str]:
+    return set(required(resources).of("resources/read", t.ReadResourceParams(uri=uri)))
+
+
+@pytest.mark.requirement("AR-5")
+@pytest.mark.parametrize(
+    ("uri", "scopes"),
+    [
+        ("db://index", {"index", "table"}),
+        ("db://ind%65x", {"index", "table"}),
+        ("db://users", {"table"}),
+        ("db://", set()),
+        ("db://users/1", set()),
+        ("db://secret/a", {"secret"}),
+        ("db://secret/a/b?c#d", {"secret"}),
+        # A handler of `db://{+rest}` gets `secret/a` in each of these.
+        ("db://%73ecret/a", {"secret"}),
+        ("db://secret%2Fa", {"secret", "table"}),
+        ("db://%73ecret%2fa%2Fb", {"secret", "table"}),
+        ("db:%2F%2Fsecret/a", {"secret"}),
+        ("db://%73ecret/%25zz", {"secret"}),
+        ("db://%73ecret/%2541", {"secret"}),
+        ("db://%73ecret/%C3%A9", {"secret"}),
+        # Values that are refused, in a template with `unchecked` perhaps not.
+        ("db://secret/../C:/x", {"secret"}),
+        ("db://..", {"table"}),
+        ("db://a%2Fb", {"table"}),
+        ("db://a%00", {"table"}),
+        ("db://store/a", {"store"}),
+        ("db://%73tore/a", {"store"}),
+        ("é://ü/a", {"umlaut"}),
+        ("%C3%A9://%C3%BC/a", {"umlaut"}),
+        ("q://r", {"query"}),
+        ("q://r?user=a%26b", {"query"}),
+        ("q://r?from=1&user=2", {"query"}),
+        ("tree://r/a/b", {"tree"}),
+        ("tree://r", {"tree"}),
+        ("other://x", set()),
+        ("", set()),
+        ("\ud800", set()),
+        ("db://\ud800", {"table"}),
+    ],
+)
+def test_resource_scopes_of_uri_and_templates(uri: str, scopes: set[str]) -> None:
+    assert scopes_to_read(uri) == scopes
+    found = required(RESOURCES).of("resources/subscribe", t.SubscribeParams(uri=uri))
+    assert set(found) == scopes
+
+
+@pytest.mark.parametrize("template", [uri for uri in RESOURCES if "{" in uri])
+def test_completion_needs_scopes_of_its_template(template: str) -> None:
+    params = t.CompleteParams(
+        ref=t.ResourceTemplateReference(template),
+        argument=t.CompletionArgument(name="x", value=""),
+    )
+    found = required(RESOURCES).of("completion/complete", params)
+    assert set(RESOURCES[template]) <= set(found)
+
+
+TEMPLATES = [uri for uri in RESOURCES if "{" in uri]
+
+
+@given(st.sampled_from(TEMPLATES), st.text("abé/%2Ff.:?&=#\\ \0", max_size=12))
+def test_uri_that_a_template_serves_needs_its_scopes(template: str, rest: str) -> None:
+    """The matcher is that of the registry, with checked values and without."""
+    uri = template.partition("{")[0] + rest
+    parsed = UriTemplate(template)
+    variables = parsed.variables
+    if any(UriMatcher(parsed, left).match(uri) is not None for left in ((), variables)):
+        assert set(RESOURCES[template]) <= scopes_to_read(uri)
+
+
+@given(st.text("ab/%2Ff.", min_size=1, max_size=12), st.data())
+def test_uri_in_another_spelling_needs_the_same_scopes(path: str, data: st.DataObject) -> None:
+    """Another template leads to the same path, as long as that decodes."""
+    uri = f"db://secret/{path}"
+    spelled = "".join(
+        f"%{ord(each):02x}" if each != "%" and data.draw(st.booleans()) else each
+        for each in uri.removeprefix("db://")
+    )
+    found = UriMatcher(UriTemplate("db://{+rest}")).match(f"db://{spelled}")
+    if found is not None and str(found["rest"]).startswith("secret/"):
+        assert "secret" in scopes_to_read(f"db://{spelled}")
+
+
+def test_listen_to_very_many_resources_needs_scopes_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_scopes, "_MAX_COMPARED", 3)
+
+    def scopes(count: int, resources: Any) -> tuple[str, ...]:
+        uris = [f"other://{index}" for index in range(count)]
+        wishes = t.SubscriptionFilter(resource_subscriptions=uris)
+        return required(resources).of("subscriptions/listen", t.ListenParams(notifications=wishes))
+
+    assert scopes(3, RESOURCES) == ()
+    assert scopes(4, RESOURCES) == (
+        "index", "table", "secret", "store", "umlaut", "query", "tree"
+    )  # fmt: skip
+    assert scopes(4, lambda uri: ["by-function"]) == ("by-function",)
+
+
+def test_method_scopes_function_gets_every_method() -> None:
+    asked: list[str] = []
+
+    def methods(name: str) -> list[str]:
+        asked.append(name)
+        return ["list"] if name.endswith("/list") else []
+
+    found = required(None, methods=methods)
+    assert found.of("tools/list") == ("list",)
+    assert found.of("notifications/initialized") == ()
+    assert found.of(None) == ()
+    assert asked == ["tools/list", "notifications/initialized"]
